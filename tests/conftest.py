@@ -1,0 +1,65 @@
+"""What every test may ask for: the shared folder, golden vectors, the corpus; and a reproducible hypothesis profile."""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("reproducible", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("reproducible")
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("LOGSTORE_SHARED") or REPOSITORY.parent / "shared")
+NO_SHARED = f"no shared folder at {SHARED}; set LOGSTORE_SHARED to where it is"
+
+
+@cache
+def _golden_vectors() -> list[dict[str, Any]]:
+    """All golden vectors in the order of files and lines; none without the shared folder."""
+    files = sorted((SHARED / "kafka" / "golden").glob("*.json"))
+    return [vector for file in files for vector in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes ``vector`` once for each golden vector of the kinds in its ``shared(kinds=...)`` marker."""
+    if "vector" not in metafunc.fixturenames:
+        return
+    kinds = next(marker.kwargs["kinds"] for marker in metafunc.definition.iter_markers("shared") if marker.kwargs)
+    vectors = [vector for vector in _golden_vectors() if vector["kind"] in kinds]
+    if vectors:
+        metafunc.parametrize("vector", vectors, ids=[f"{n}-{vector['kind']}" for n, vector in enumerate(vectors)])
+    else:
+        metafunc.parametrize("vector", [pytest.param(None, marks=pytest.mark.skip(reason=NO_SHARED))])
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of facts, golden vectors and corpus: ``LOGSTORE_SHARED``, else ``../shared`` beside the repository."""
+    if not (SHARED / "kafka" / "golden").is_dir():
+        pytest.skip(NO_SHARED)
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def golden_vectors(shared: Path) -> list[dict[str, Any]]:
+    """All golden vectors: ``kind``, ``input`` and ``output``, as upstream's own classes gave them."""
+    return _golden_vectors()
+
+
+@pytest.fixture(scope="session")
+def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The log dirs that real brokers wrote, unpacked for this session; one folder for each place they came from."""
+    archive = shared / "corpus" / "kafka-log-dirs.tar.xz"
+    if not archive.is_file():
+        pytest.skip(f"no corpus at {archive}")
+    folder = tmp_path_factory.mktemp("corpus")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
