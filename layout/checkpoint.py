@@ -1,0 +1,140 @@
+"""Checkpoints: the offset checkpoints of a log dir, and the leader epoch checkpoint of a partition dir.
+
+    0               version
+    2               number of entries
+    foo 1 5         an offset checkpoint: topic, partition, offset
+    bar 2 10        (a leader epoch checkpoint: leader epoch, start offset)
+
+Zero bytes are normal on a fresh broker and mean no entries. Reading files, and what an entry says of a replica, belong
+to others.
+
+What a broker does with damage depends on its kind (FACTS §1.6, §2.3). Malformed lines, a wrong version or count, and
+bytes that are not UTF-8 are I/O errors: they take the log dir offline, in every file. A number that does not parse
+inside an entry, and a negative count, are not I/O errors and pass unchanged through the handler that would take the log
+dir offline. At load, a broker answers them with a warning and an empty map when they stand in the recovery point or the
+log start offset checkpoint. Nothing is known to catch them in the other files, so there they count as an end of
+startup. Source: FACTS §2.3-2.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from layout.errors import BrokerEffect, DamagedFileError, InvalidNameError, NumberFormatError
+from layout.java_text import java_lines, java_split, parse_java_int
+
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+"""First offset that is not known to be flushed, of every current and future log."""
+LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
+"""Log start offset, where it is not simply the first segment's base offset."""
+HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
+"""High watermark of the online partitions."""
+CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+"""First dirty offset of compacted logs."""
+OFFSET_CHECKPOINTS: Final = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_CHECKPOINT,
+)
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+
+_VERSION = 0
+_WHITE_SPACE = re.compile(r"\s+", re.ASCII)
+
+
+def parse_offsets(data: bytes, file: str) -> dict[tuple[str, int], int]:
+    """Read an offset checkpoint: (topic, partition) → offset. Of a key that is given twice the last one counts.
+
+    Partitions are int32 and offsets int64; negative ones parse, as they do in a broker.
+
+    Args:
+        data: the whole file.
+        file: which of :data:`OFFSET_CHECKPOINTS` it is; decides what a broker does with a bad number.
+
+    Raises:
+        DamagedFileError: see the module's docstring; ``effect`` tells the kinds apart.
+    """
+    entries = {}
+    for topic, partition, offset in _entries(data, file, fields=3):
+        entries[topic, _number(partition, 32, file)] = _number(offset, 64, file)
+    return entries
+
+
+def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
+    """Read a leader epoch checkpoint: (leader epoch, start offset) pairs in the order of the file.
+
+    Raises:
+        DamagedFileError: see the module's docstring; ``effect`` tells the kinds apart.
+    """
+    file = LEADER_EPOCH_CHECKPOINT
+    return [(_number(epoch, 32, file), _number(offset, 64, file)) for epoch, offset in _entries(data, file, fields=2)]
+
+
+def encode_offsets(entries: Mapping[tuple[str, int], int]) -> bytes:
+    """Write an offset checkpoint in the mapping's order.
+
+    Raises:
+        InvalidNameError: a topic that is empty or has white space in it, which no reader could take apart again.
+    """
+    for topic, _ in entries:
+        if not topic or _WHITE_SPACE.search(topic):
+            raise InvalidNameError(f"{topic!r:.60} cannot stand in a checkpoint: it is empty or has white space")
+    return _encode(f"{topic} {partition} {offset}" for (topic, partition), offset in entries.items())
+
+
+def encode_leader_epochs(entries: Iterable[tuple[int, int]]) -> bytes:
+    """Write a leader epoch checkpoint from (leader epoch, start offset) pairs, in their order."""
+    return _encode(f"{epoch} {offset}" for epoch, offset in entries)
+
+
+def _encode(lines: Iterable[str]) -> bytes:
+    written = list(lines)
+    return "".join(f"{line}\n" for line in (_VERSION, len(written), *written)).encode("utf-8")
+
+
+def _entries(data: bytes, file: str, fields: int) -> list[list[str]]:
+    """Check the frame and take the entries apart; the claimed count is compared, never allocated by."""
+    try:
+        lines = java_lines(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise DamagedFileError(file, f"not UTF-8 at byte {error.start}", BrokerEffect.LOG_DIR_OFFLINE) from error
+    if lines and (version := _header_number(lines[0], "version", file)) != _VERSION:
+        raise DamagedFileError(file, f"version {version}, expected {_VERSION}", BrokerEffect.LOG_DIR_OFFLINE)
+    if len(lines) < 2:
+        return []
+    count = _header_number(lines[1], "number of entries", file)
+    if count < 0:
+        raise DamagedFileError(file, f"the number of entries is {count}", _effect_of_bad_number(file))
+    entries = []
+    for number, line in enumerate(lines[2:], start=3):
+        parts = java_split(_WHITE_SPACE, line)
+        if len(parts) != fields:
+            problem = f"line {number} is {line!r:.60}, expected {fields} fields"
+            raise DamagedFileError(file, problem, BrokerEffect.LOG_DIR_OFFLINE)
+        entries.append(parts)
+    if len(entries) != count:
+        problem = f"{count} entries are announced, {len(entries)} are there"
+        raise DamagedFileError(file, problem, BrokerEffect.LOG_DIR_OFFLINE)
+    return entries
+
+
+def _header_number(text: str, what: str, file: str) -> int:
+    try:
+        return parse_java_int(text)
+    except NumberFormatError as error:
+        raise DamagedFileError(file, f"{what}: {error}", BrokerEffect.LOG_DIR_OFFLINE) from error
+
+
+def _number(text: str, bits: int, file: str) -> int:
+    try:
+        return parse_java_int(text, bits)
+    except NumberFormatError as error:
+        raise DamagedFileError(file, str(error), _effect_of_bad_number(file)) from error
+
+
+def _effect_of_bad_number(file: str) -> BrokerEffect:
+    forgiven = file in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT)
+    return BrokerEffect.NONE if forgiven else BrokerEffect.STARTUP_ABORTS

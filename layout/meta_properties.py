@@ -1,0 +1,132 @@
+"""``meta.properties``: which cluster, which node and which log dir this is.
+
+    #
+    #Fri Nov 20 08:49:38 UTC 2026
+    cluster.id=AtgGav8yQjiaJ3rTXE7VCA
+    directory.id=s33AdXtkR8Gf_xRO-R_dpA
+    node.id=1
+    version=1
+
+Version 0 (ZooKeeper) calls the node ``broker.id`` and requires nothing; version 1 (KRaft) calls it ``node.id`` and
+requires it and ``cluster.id``. The key order means nothing. A log dir is *ours* when the file carries
+``logstore.scheme`` (DESIGN §5); Kafka ignores keys it does not know. This module reads one file at a time: what several
+log dirs must agree on is ``layout.log_dir_set``. A file that does not parse takes its log dir offline. Source: FACTS
+§2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from layout import java_properties
+from layout.errors import BrokerEffect, DamagedFileError, InvalidIdError, NumberFormatError
+from layout.ids import DirectoryId
+from layout.java_text import parse_java_int
+
+FILE_NAME: Final = "meta.properties"
+SCHEME_KEY: Final = "logstore.scheme"
+NODE_KEYS: Final[Mapping[int, str]] = {0: "broker.id", 1: "node.id"}
+"""The known versions, and the key that holds the node id in each."""
+
+# Java's trim() takes away everything up to and including the space.
+_TRIMMED = "".join(map(chr, range(0x21)))
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """The identity of one log dir. A value that exists obeys the rules of its version.
+
+    Attributes:
+        version: 0 or 1.
+        cluster_id: free text, not always an ID of 22 characters, and it may be empty.
+        node_id: ``broker.id`` or ``node.id``, int32; negative numbers are legal in the file.
+        directory_id: absent before Kafka 3.7; reserved values parse (see ``layout.log_dir_set``).
+        scheme: value of ``logstore.scheme``; None in a log dir that is a real broker's alone.
+        other: the remaining keys, kept so that writing the file again loses nothing.
+
+    Raises:
+        DamagedFileError: an unknown version, or a value missing that the version requires; all reasons at once.
+    """
+
+    version: int
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: DirectoryId | None = None
+    scheme: str | None = None
+    other: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        _refuse(_broken_rules(self.version, self.cluster_id, self.node_id))
+
+
+def parse(data: bytes) -> MetaProperties:
+    """Read the file as Kafka does. A ``version`` that is missing means 0; only the version is trimmed.
+
+    Raises:
+        DamagedFileError: broken syntax, an unknown version, a number or an ID that does not parse, or a required key
+            missing; all reasons at once.
+    """
+    other = java_properties.parse(data, FILE_NAME, BrokerEffect.LOG_DIR_OFFLINE)
+    version = _parse_version(other.pop("version", "0"))
+    node_key = NODE_KEYS[version]
+    cluster_id, node_text, directory_text = (other.pop(key, None) for key in ("cluster.id", node_key, "directory.id"))
+    reasons = _broken_rules(version, cluster_id, node_text)
+    node_id = directory_id = None
+    try:
+        node_id = None if node_text is None else parse_java_int(node_text)
+    except NumberFormatError as error:
+        reasons.append(f"{node_key}: {error}")
+    try:
+        directory_id = None if directory_text is None else DirectoryId.parse(directory_text)
+    except InvalidIdError as error:
+        reasons.append(f"directory.id: {error}")
+    _refuse(reasons)
+    return MetaProperties(version, cluster_id, node_id, directory_id, other.pop(SCHEME_KEY, None), other)
+
+
+def to_properties(identity: MetaProperties) -> dict[str, str]:
+    """The keys and values of the file, sorted by key as newer Java releases write them."""
+    known = {
+        "version": str(identity.version),
+        "cluster.id": identity.cluster_id,
+        NODE_KEYS[identity.version]: None if identity.node_id is None else str(identity.node_id),
+        "directory.id": None if identity.directory_id is None else str(identity.directory_id),
+        SCHEME_KEY: identity.scheme,
+    }
+    present = {key: value for key, value in known.items() if value is not None}
+    return dict(sorted({**identity.other, **present}.items()))
+
+
+def encode(identity: MetaProperties, date: str) -> bytes:
+    """Write the file.
+
+    Args:
+        identity: what it says.
+        date: text of the second comment line, for example ``Fri Nov 20 08:49:38 UTC 2026``; nobody reads it back.
+    """
+    return java_properties.encode(to_properties(identity), "\n" + date)
+
+
+def _parse_version(text: str) -> int:
+    try:
+        version = parse_java_int(text.strip(_TRIMMED))
+    except NumberFormatError as error:
+        raise DamagedFileError(FILE_NAME, f"version: {error}", BrokerEffect.LOG_DIR_OFFLINE) from error
+    if version not in NODE_KEYS:
+        _refuse(_broken_rules(version, None, None))
+    return version
+
+
+def _broken_rules(version: int, cluster_id: object, node_id: object) -> list[str]:
+    """Every rule of that version that these values break."""
+    if version not in NODE_KEYS:
+        return [f"version {version} is not known, only 0 and 1 are"]
+    required = {"cluster.id": cluster_id, NODE_KEYS[version]: node_id} if version == 1 else {}
+    return [f"{key} is missing, version 1 requires it" for key, value in required.items() if value is None]
+
+
+def _refuse(reasons: list[str]) -> None:
+    if reasons:
+        raise DamagedFileError(FILE_NAME, "; ".join(reasons), BrokerEffect.LOG_DIR_OFFLINE)

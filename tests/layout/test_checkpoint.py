@@ -1,0 +1,135 @@
+"""Offset checkpoints and leader epoch checkpoints."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layout.checkpoint import (
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    OFFSET_CHECKPOINTS,
+    RECOVERY_POINT_CHECKPOINT,
+    encode_leader_epochs,
+    encode_offsets,
+    parse_leader_epochs,
+    parse_offsets,
+)
+from layout.errors import BrokerEffect, DamagedFileError, InvalidNameError
+
+INT32 = st.integers(-(2**31), 2**31 - 1)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+TOPIC = st.text(alphabet="abcXYZ019._-:é", min_size=1, max_size=12)
+
+
+@given(st.dictionaries(st.tuples(TOPIC, INT32), INT64, max_size=6))
+def test_offsets_survive_a_round_trip_in_order(entries: dict[tuple[str, int], int]) -> None:
+    read = parse_offsets(encode_offsets(entries), RECOVERY_POINT_CHECKPOINT)
+    assert list(read.items()) == list(entries.items())
+
+
+@given(st.lists(st.tuples(INT32, INT64), max_size=6))
+def test_leader_epochs_survive_a_round_trip_in_order(entries: list[tuple[int, int]]) -> None:
+    assert parse_leader_epochs(encode_leader_epochs(entries)) == entries
+
+
+def test_the_frame_is_a_version_a_count_and_one_line_for_each_entry() -> None:
+    assert encode_offsets({("foo", 1): 5, ("bar", 2): 10}) == b"0\n2\nfoo 1 5\nbar 2 10\n"
+    assert encode_leader_epochs([]) == b"0\n0\n"
+
+
+@pytest.mark.parametrize("topic", ["", "a b", "a\n", "\t"])
+def test_a_topic_that_no_reader_could_take_apart_is_not_written(topic: str) -> None:
+    with pytest.raises(InvalidNameError):
+        encode_offsets({(topic, 0): 1})
+
+
+@pytest.mark.parametrize("data", [b"", b"0", b"0\n", b"0\r\n", b"0\n0", b"0\n0\n", b"+0\n-0\n"])
+def test_a_file_without_entries_is_empty_and_no_damage(data: bytes) -> None:
+    assert parse_offsets(data, HIGH_WATERMARK_CHECKPOINT) == {}
+    assert parse_leader_epochs(data) == []
+
+
+@pytest.mark.parametrize(
+    "line", [b"foo 1 5", b"foo\t1  5", b"foo 1 5 \t", b"foo +1 005", "foo ١ ٥".encode(), b"foo \x0b\x0c1 5"]
+)
+def test_white_space_signs_and_leading_zeros_do_not_matter(line: bytes) -> None:
+    assert parse_offsets(b"0\n1\n" + line, CLEANER_CHECKPOINT) == {("foo", 1): 5}
+    assert parse_offsets(b"0\r\n1\r\n" + line + b"\r\n", CLEANER_CHECKPOINT) == {("foo", 1): 5}
+
+
+def test_of_a_partition_given_twice_the_last_entry_counts() -> None:
+    assert parse_offsets(b"0\n2\nfoo 1 5\nfoo 1 4\n", CLEANER_CHECKPOINT) == {("foo", 1): 4}
+
+
+@pytest.mark.parametrize("file", [*OFFSET_CHECKPOINTS, LEADER_EPOCH_CHECKPOINT])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"1\n0\n",
+        b"-1\n0\n",
+        b"x\n",
+        b" 0\n",
+        b"\n",
+        b"0\nx\n",
+        b"0\n 0\n",
+        b"0\n\n",
+        b"0\n2147483648\n",
+        b"0\n2\n1 1 1\n",
+        b"0\n0\n\n",
+        b"0\n1\n\n",
+        b"0\n1\n1\n",
+        b"0\n1\n1 1 1 1\n",
+        b"0\n1\n\xff 1 1\n",
+        b"0\n2147483647\n",
+    ],
+)
+def test_a_broken_frame_takes_the_log_dir_offline(file: str, data: bytes) -> None:
+    with pytest.raises(DamagedFileError) as raised:
+        if file == LEADER_EPOCH_CHECKPOINT:
+            parse_leader_epochs(data)
+        else:
+            parse_offsets(data, file)
+    assert raised.value.file == file
+    assert raised.value.effect is BrokerEffect.LOG_DIR_OFFLINE
+
+
+@pytest.mark.parametrize("data", [b"0\n-1\n", b"0\n1\nfoo x 1\n", b"0\n1\nfoo 1 9223372036854775808\n"])
+def test_a_bad_number_is_forgiven_at_load_in_two_of_the_offset_checkpoints(data: bytes) -> None:
+    effects = {}
+    for file in OFFSET_CHECKPOINTS:
+        with pytest.raises(DamagedFileError) as raised:
+            parse_offsets(data, file)
+        effects[file] = raised.value.effect
+    assert effects == {
+        RECOVERY_POINT_CHECKPOINT: BrokerEffect.NONE,
+        LOG_START_CHECKPOINT: BrokerEffect.NONE,
+        HIGH_WATERMARK_CHECKPOINT: BrokerEffect.STARTUP_ABORTS,
+        CLEANER_CHECKPOINT: BrokerEffect.STARTUP_ABORTS,
+    }
+
+
+@pytest.mark.parametrize("data", [b"0\n-1\n", b"0\n1\nx 1\n", b"0\n1\n2147483648 0\n", b"0\n1\n 1\n"])
+def test_a_bad_number_in_a_leader_epoch_checkpoint_ends_the_startup(data: bytes) -> None:
+    with pytest.raises(DamagedFileError) as raised:
+        parse_leader_epochs(data)
+    assert raised.value.effect is BrokerEffect.STARTUP_ABORTS
+
+
+def test_leading_white_space_makes_an_empty_first_field() -> None:
+    with pytest.raises(DamagedFileError, match="expected 3 fields"):
+        parse_offsets(b"0\n1\n foo 1 5\n", CLEANER_CHECKPOINT)
+    # With a field too few after it, Java's split takes the empty one for the topic.
+    assert parse_offsets(b"0\n1\n 1 5\n", CLEANER_CHECKPOINT) == {("", 1): 5}
+
+
+@given(st.binary(max_size=40) | st.lists(st.sampled_from([b"0", b"1", b" ", b"\n", b"foo", b"-1"])).map(b"".join))
+def test_any_bytes_give_entries_or_our_own_error(data: bytes) -> None:
+    try:
+        read = parse_offsets(data, LOG_START_CHECKPOINT)
+    except DamagedFileError:
+        return
+    assert all(-(2**63) <= offset < 2**63 for offset in read.values())

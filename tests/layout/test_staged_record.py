@@ -1,0 +1,149 @@
+"""The record of a staged directory. KIP516-6."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layout.checkpoint import OFFSET_CHECKPOINTS
+from layout.errors import BrokerEffect, DamagedFileError
+from layout.ids import TopicId
+from layout.staged_record import StagedRecord, encode, parse
+
+RECORD = StagedRecord(
+    topic="org:apache:orders",
+    partition=3,
+    topic_id=TopicId.parse("UXyU9i5ARn6W00ON2taeWA"),
+    path="org/apache/orders-3",
+    verdict="STALE_ID",
+    evidence="the cluster knows orders under another ID",
+    staged_ms=1_700_000_000_000,
+    due_ms=1_700_014_400_000,
+    checkpoints={"recovery-point-offset-checkpoint": 42, "cleaner-offset-checkpoint": -1},
+)
+FIELDS = json.loads(encode(RECORD))
+
+PART = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8).filter(
+    lambda part: part not in (".", "..")
+)
+TIMES = st.tuples(st.integers(0, 2**62), st.integers(0, 2**62))
+RECORDS = st.builds(
+    lambda times, **fields: StagedRecord(staged_ms=times[0], due_ms=times[0] + times[1], **fields),
+    TIMES,
+    topic=st.text(min_size=1, max_size=12),
+    partition=st.integers(0, 2**31 - 1),
+    topic_id=st.binary(min_size=16, max_size=16).map(TopicId),
+    path=st.lists(PART, min_size=1, max_size=3).map("/".join),
+    verdict=st.text(min_size=1, max_size=8),
+    evidence=st.text(max_size=20),
+    checkpoints=st.dictionaries(st.sampled_from(OFFSET_CHECKPOINTS), st.integers(-(2**63), 2**63 - 1)),
+)
+
+
+@given(RECORDS)
+def test_a_record_survives_a_round_trip(record: StagedRecord) -> None:
+    assert parse(encode(record)) == record
+
+
+def test_a_name_that_is_not_utf_8_survives_too() -> None:
+    # The file system hands such bytes over as lone surrogates.
+    record = dataclasses.replace(RECORD, path=b"caf\xe9-0".decode("utf-8", "surrogateescape"))
+    assert encode(record).isascii()
+    assert parse(encode(record)) == record
+
+
+def test_the_file_holds_every_field_under_its_name() -> None:
+    assert FIELDS == {
+        "schema_version": 1,
+        "name": "org:apache:orders",
+        "namespace": "org:apache",
+        "topic_id": "UXyU9i5ARn6W00ON2taeWA",
+        "partition": 3,
+        "path": "org/apache/orders-3",
+        "verdict": "STALE_ID",
+        "evidence": "the cluster knows orders under another ID",
+        "staged_ms": 1_700_000_000_000,
+        "due_ms": 1_700_014_400_000,
+        "checkpoints": {"recovery-point-offset-checkpoint": 42, "cleaner-offset-checkpoint": -1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "due"), [(RECORD.due_ms - 1, False), (RECORD.due_ms, True), (RECORD.staged_ms - 1, False), (0, False)]
+)
+def test_a_purge_may_take_it_from_the_due_time_on(now_ms: int, due: bool) -> None:
+    assert RECORD.is_due(now_ms) is due
+
+
+def test_a_replica_without_an_id_is_staged_under_the_zero_id() -> None:
+    record = dataclasses.replace(RECORD, topic_id=TopicId.ZERO)
+    assert parse(encode(record)).topic_id.is_zero
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"schema_version": 2}, "schema version 1 only"),
+        ({"schema_version": "1"}, "schema_version is '1'"),
+        ({"name": ""}, "name is ''"),
+        ({"namespace": "org"}, "namespace is 'org'"),
+        ({"namespace": None}, "namespace is None"),
+        ({"topic_id": "short"}, "topic_id: 'short'"),
+        ({"partition": -1}, "partition is -1"),
+        ({"path": ""}, "path is ''"),
+        ({"path": "/etc"}, "path is '/etc'"),
+        ({"path": "a/../../b"}, "path is 'a/../../b'"),
+        ({"path": "./a"}, "path is './a'"),
+        ({"path": "a/"}, "path is 'a/'"),
+        ({"path": "a\0b"}, "expected a path"),
+        ({"verdict": ""}, "verdict is ''"),
+        ({"evidence": 5}, "evidence is 5"),
+        ({"staged_ms": -1}, "staged_ms is -1"),
+        ({"due_ms": 2**63}, "due_ms is 9223372036854775808"),
+        ({"due_ms": 1}, "due_ms 1 lies before"),
+        ({"due_ms": True}, "due_ms is True"),
+        ({"checkpoints": []}, "checkpoints: expected an object"),
+        ({"checkpoints": {"meta.properties": 1}}, "'meta.properties' is no offset checkpoint"),
+        ({"checkpoints": {"cleaner-offset-checkpoint": "1"}}, "the offset in cleaner-offset-checkpoint is '1'"),
+    ],
+)
+def test_every_field_is_checked(change: dict[str, object], problem: str) -> None:
+    with pytest.raises(DamagedFileError) as raised:
+        parse(json.dumps({**FIELDS, **change}).encode())
+    assert problem in raised.value.problem
+
+
+def test_all_reasons_come_at_once() -> None:
+    with pytest.raises(DamagedFileError) as raised:
+        parse(b"{}")
+    missing = {reason.split(" ")[0] for reason in raised.value.problem.split("; ") if "missing" in reason}
+    assert missing == FIELDS.keys() - {"checkpoints"}
+    assert "checkpoints: expected" in raised.value.problem
+
+
+def test_damage_in_a_record_does_nothing_to_a_broker() -> None:
+    with pytest.raises(DamagedFileError) as raised:
+        parse(b"")
+    assert raised.value.effect is BrokerEffect.NONE
+
+
+def test_a_record_that_could_not_be_read_again_is_not_written() -> None:
+    with pytest.raises(DamagedFileError, match=r"\.\./b"):
+        encode(dataclasses.replace(RECORD, path="../b"))
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert parse(json.dumps({**FIELDS, "later": 1}).encode()) == RECORD
+
+
+@given(st.dictionaries(st.sampled_from(list(FIELDS)), st.none() | st.integers() | st.text(max_size=5) | st.just({})))
+def test_any_object_gives_a_record_or_our_own_error(change: dict[str, object]) -> None:
+    try:
+        record = parse(json.dumps({**FIELDS, **change}).encode())
+    except DamagedFileError:
+        return
+    assert parse(encode(record)) == record
