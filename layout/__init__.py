@@ -1,0 +1,54 @@
+"""What is on the disks of a Kafka-style broker, and what it means: names, IDs, and file formats. Pure: no I/O.
+
+A broker keeps its data in **log dirs**, one for each disk. A real broker's log dir::
+
+    /disk1/kafka/                                  log dir                                           broker_start
+    ├── meta.properties                            whose disk this is: cluster, node, directory ID   meta_properties
+    ├── bootstrap.checkpoint                       first records of a new metadata log               FACTS §2.9
+    ├── .lock                                      held by the running process; 0 bytes              FACTS §2.7
+    ├── .kafka_cleanshutdown                       the last stop was a clean one                     clean_shutdown
+    ├── recovery-point-offset-checkpoint           topic, partition -> first unflushed offset        checkpoint
+    ├── log-start-offset-checkpoint                             ... -> log start offset              checkpoint
+    ├── replication-offset-checkpoint                           ... -> high watermark                checkpoint
+    ├── cleaner-offset-checkpoint                               ... -> first uncompacted offset      checkpoint
+    ├── _rlmm_committed_offsets                    tiered storage, 3.4 and 3.5 only                  FACTS §2.11
+    ├── <any of these>.tmp                         a write that a crash cut short; never read
+    │
+    ├── orders-0/                                  partition dir: a live replica                     directory_name
+    │   ├── partition.metadata                     the topic's ID                                    partition_metadata
+    │   ├── leader-epoch-checkpoint                leader epoch -> first offset of it                checkpoint
+    │   ├── 00000000000000000042.log               segment, from offset 42 on                        segment_name
+    │   ├── 00000000000000000042.index             ... and its indexes: .timeindex, .txnindex        segment_name
+    │   ├── 00000000000000000042.snapshot          producer state of what lies before offset 42      segment_name
+    │   ├── <20 digits>.log.deleted                leftovers: .deleted, .cleaned, .swap              segment_name
+    │   └── remote_log_snapshot                    tiered storage, 3.6 and 3.7 only                  FACTS §2.11
+    ├── orders-1.<32 hex>-future/                  on its way from another log dir                   directory_name
+    ├── orders-2.<32 hex>-delete/                  waits a minute for its deletion                   directory_name
+    ├── orders-3.<32 hex>-stray/                   set aside by 3.6.1 or later; never deleted        directory_name
+    ├── __cluster_metadata-0/                      KRaft's own log, in one log dir of the broker     directory_name
+    │   ├── quorum-state                           leader, epoch, vote; segments as in any other     quorum_state
+    │   └── <20 digits>-<10 digits>.checkpoint     metadata snapshot; .part, .checkpoint.deleted     segment_name
+    └── remote-log-index-cache/                    tiered storage; passed over since 3.5             directory_name
+
+Plain files that are none of these are nothing to a broker. Any other *directory* stops it at its next start, or is
+taken for a replica if its name looks like that; this is why we stage beside the log dir of a real broker::
+
+    /disk1/kafka.deleting/                         staging root                                      scheme
+    └── <topic ID>_0/                              a staged replica, whole                           directory_name
+        └── staged.json                            when, why, where from, and until when             staged_record
+
+A log dir is *ours* when its ``meta.properties`` carries ``logstore.scheme``. Then it holds its staging directory
+itself, and its partitions lie flat, as above, or in one of two other ways::
+
+    /disk1/logstore/                               ours                                              scheme
+    ├── meta.properties                            logstore.scheme=flat|namespaced|by-topic-id       meta_properties
+    ├── deleting/<topic ID>_0[.2]/                 staged; .2 is a second copy of the same replica   directory_name
+    ├── orders-0/                                  flat, or namespaced in the default namespace
+    ├── org/.logstore_tier                         namespaced: marks org as a tier                   scheme
+    ├── org/apache/orders-0/                       namespaced: partition 0 of org:apache:orders      topic
+    └── 51/517c94f62e40467e96d3438ddad69e58_0/     by topic ID: two digits, then the ID in hex       directory_name
+
+The rest: ``ids`` (topic IDs and directory IDs), ``log_dir_set`` (the log dirs of one broker, held against each other),
+``broker_start`` (what a real broker would do with what it finds), ``java_text``, ``java_properties`` and ``json_text``
+(the ways of writing that the formats share), ``errors``. Source: FACTS §1, §2; DESIGN §5.
+"""

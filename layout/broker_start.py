@@ -1,0 +1,263 @@
+"""Would a real broker start with this in its log dir, and what would it do with it? By release and by mode.
+
+:func:`start_with_directory` answers for a directory by its name, :func:`start_with_metadata` for a replica by the state
+of its ``partition.metadata``. An answer speaks of that one thing: a broker starts when no answer for anything in its
+log dirs says otherwise. What holds of several directories at once (duplicates, FACTS §1.7) and of ``meta.properties``
+(``log_dir_set``) is left to others, and so is whether the cluster wants a replica: the sentence says what would follow.
+Source: FACTS §1.3, §1.6, §2.1, §6.1, §6.3, which know 2.7 to 4.0; other releases are answered for as their neighbours.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from layout.directory_name import REMOTE_LOG_INDEX_CACHE, SUFFIXES, DirectoryKind, parse
+from layout.errors import BrokerEffect, InvalidQuestionError
+from layout.scheme import STAGING_DIR
+
+_RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class KafkaRelease:
+    """A release of Apache Kafka; releases compare by age."""
+
+    major: int
+    minor: int
+    patch: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``3.9`` or ``3.9.0``.
+
+        Raises:
+            InvalidQuestionError: any other text.
+        """
+        match = _RELEASE.fullmatch(text)
+        if match is None:
+            raise InvalidQuestionError(f"{text!r:.60} is no Kafka release: something like 3.9 or 3.7.1 is expected")
+        return cls(int(match[1]), int(match[2]), int(match[3] or 0))
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+class Mode(StrEnum):
+    """Where a broker takes its metadata from."""
+
+    ZOOKEEPER = "ZooKeeper"
+    """2.7 to 3.9."""
+    KRAFT = "KRaft"
+    """Since 2.8, there as a preview."""
+
+
+class StartAction(StrEnum):
+    """What a broker does at start with what it finds."""
+
+    LOADED = "loaded as the current replica"
+    LOADED_AS_FUTURE = "loaded as a future replica"
+    DELETED_AFTER_DELAY = "loaded, and deleted after a delay"
+    KEPT_AS_STRAY = "loaded, and kept as a stray"
+    MOVED_TO_STRAY = "loaded, and renamed to a stray"
+    IGNORED = "passed over"
+    LOG_DIR_OFFLINE = "the log dir goes offline"
+    STARTUP_ABORTS = "the broker does not start"
+
+
+@dataclass(frozen=True, slots=True)
+class StartAnswer:
+    """What a broker does with one thing that it finds at start."""
+
+    action: StartAction
+    sentence: str
+    """What happens and why; no full stop."""
+    source: str
+    """Where this is known from, for example ``FACTS §1.6``."""
+
+    @property
+    def starts(self) -> bool:
+        """Whether the broker goes on; with its only log dir offline it goes on to halt."""
+        return self.action is not StartAction.STARTUP_ABORTS
+
+
+PARTITION_METADATA_SINCE = KafkaRelease(2, 8)
+METADATA_TOPIC_SINCE = KafkaRelease(2, 8)
+REMOTE_LOG_INDEX_CACHE_SINCE = KafkaRelease(3, 5)
+STRAY_SINCE = KafkaRelease(3, 6, 1)
+ANY_METADATA_VERSION_SINCE = KafkaRelease(3, 7)
+_KRAFT_SINCE = KafkaRelease(2, 8)
+_ZOOKEEPER_UNTIL = KafkaRelease(4, 0)
+_KRAFT_DELETES_STRAYS_SINCE = KafkaRelease(3, 0)
+_KRAFT_RENAMES_STRAYS_SINCE = KafkaRelease(3, 7)
+_NO_ID_IS_STRAY_SINCE = KafkaRelease(3, 7, 1)
+
+_ADVICE = {
+    "lost+found": "every ext file system has it at its top: give the broker a directory below the mount point instead",
+    STAGING_DIR: "only a log dir that is ours has its staging directory inside, a broker's has it beside",
+}
+_OFFLINE = "the whole log dir goes offline, and a broker halts when it is its only one or holds its metadata log"
+_OFFLINE_STATES = {"unreadable": "it cannot be read", "zero_id": "it holds the zero ID"}
+_ABORTING_STATES = {
+    "empty": "it has no two lines",
+    "malformed": "it does not parse; were it only for the version, the log dir would go offline instead",
+}
+_LOADED_STATES = frozenset({"ok", "contradicts"})
+_ACTION_OF_EFFECT = {
+    BrokerEffect.LOG_DIR_OFFLINE: StartAction.LOG_DIR_OFFLINE,
+    BrokerEffect.STARTUP_ABORTS: StartAction.STARTUP_ABORTS,
+}
+
+
+def start_with_directory(text: str, release: KafkaRelease, mode: Mode) -> StartAnswer:
+    """What a broker does with a directory in its log dir, by the name.
+
+    A tier directory and a staging directory are nothing special to it: one that is named like a partition dir is loaded
+    as that partition, and any other stops it. So it is with hidden directories.
+
+    Args:
+        text: the directory's name, one component of a path.
+        release: of the broker.
+        mode: of the broker.
+
+    Raises:
+        InvalidQuestionError: the release does not have the mode.
+    """
+    _check_mode(release, mode)
+    name = parse(text)
+    if name.kind is DirectoryKind.FOREIGN:
+        advice = _ADVICE.get(text, "move it out of the log dir")
+        return StartAnswer(StartAction.STARTUP_ABORTS, f"{name.problem}: {advice}", "FACTS §1.3, §1.6")
+    if text == REMOTE_LOG_INDEX_CACHE and release < REMOTE_LOG_INDEX_CACHE_SINCE:
+        sentence = (
+            f"releases before {REMOTE_LOG_INDEX_CACHE_SINCE} take it for a partition dir, whose name it does not have"
+        )
+        return StartAnswer(StartAction.STARTUP_ABORTS, sentence, "FACTS §1.6")
+    if name.kind is DirectoryKind.INTERNAL and name.topic is not None and release < METADATA_TOPIC_SINCE:
+        suffixed = (kind for suffix, kind in SUFFIXES.items() if text.endswith(suffix))
+        return _by_kind(next(suffixed, DirectoryKind.LIVE), release, mode)
+    return _by_kind(name.kind, release, mode)
+
+
+def start_with_metadata(
+    kind: DirectoryKind,
+    state: str,
+    release: KafkaRelease,
+    mode: Mode,
+    *,
+    effect: BrokerEffect = BrokerEffect.NONE,
+    version: int = 0,
+) -> StartAnswer:
+    """What a broker does with a directory of this kind whose ``partition.metadata`` is in this state.
+
+    Args:
+        kind: of the directory; what is no replica is answered for by its kind alone.
+        state: ``ok``, ``missing``, ``empty``, ``malformed``, ``zero_id``, ``contradicts`` or ``unreadable``. A broker
+            reads no name from the file, so a contradiction is nothing to it.
+        release: of the broker.
+        mode: of the broker.
+        effect: where it is known, what the bytes do to a broker that reads them; it goes before the state, and is how
+            to ask about a form that only we read. Without it ``malformed`` has the graver of its two possible answers.
+        version: as the file says; 3.7 is the first to accept another than 0.
+
+    Raises:
+        InvalidQuestionError: the release does not have the mode, or there is no such state.
+    """
+    _check_mode(release, mode)
+    if state not in {"missing", *_LOADED_STATES, *_OFFLINE_STATES, *_ABORTING_STATES}:
+        raise InvalidQuestionError(f"{state!r:.60} is no state of partition.metadata")
+    answer = _by_kind(kind, release, mode)
+    if answer.action in (StartAction.IGNORED, StartAction.STARTUP_ABORTS) or release < PARTITION_METADATA_SINCE:
+        return answer
+    if effect in _ACTION_OF_EFFECT:
+        return _unreadable(_ACTION_OF_EFFECT[effect], "a broker cannot read these bytes")
+    if state in _OFFLINE_STATES:
+        return _unreadable(StartAction.LOG_DIR_OFFLINE, _OFFLINE_STATES[state])
+    if state in _ABORTING_STATES:
+        return _unreadable(StartAction.STARTUP_ABORTS, _ABORTING_STATES[state])
+    if state == "missing":
+        return _without_id(answer, release, mode)
+    if version != 0 and (version < 0 or release < ANY_METADATA_VERSION_SINCE):
+        return _unreadable(StartAction.LOG_DIR_OFFLINE, f"it has version {version}, which {release} does not accept")
+    return answer
+
+
+def _check_mode(release: KafkaRelease, mode: Mode) -> None:
+    if mode is Mode.KRAFT and release < _KRAFT_SINCE:
+        raise InvalidQuestionError(f"Kafka {release} has no KRaft mode; {_KRAFT_SINCE} is the first that has")
+    if mode is Mode.ZOOKEEPER and release >= _ZOOKEEPER_UNTIL:
+        raise InvalidQuestionError(f"Kafka {release} has no ZooKeeper mode; 3.9 is the last line that has")
+
+
+def _by_kind(kind: DirectoryKind, release: KafkaRelease, mode: Mode) -> StartAnswer:
+    """The class that a broker puts a directory in once it is loaded (FACTS §1.6), and what stays out of that."""
+    source = "FACTS §1.6"
+    match kind:
+        case DirectoryKind.LIVE:
+            return StartAnswer(
+                StartAction.LOADED, f"it is the current replica; {_when_unwanted(release, mode)}", "FACTS §6.1"
+            )
+        case DirectoryKind.FUTURE:
+            sentence = f"it is on its way from another log dir; {_when_unwanted(release, mode)}"
+            return StartAnswer(StartAction.LOADED_AS_FUTURE, sentence, "FACTS §6.1")
+        case DirectoryKind.DELETE:
+            sentence = (
+                "it goes with all that is in it when log.segment.delete.delay.ms, by default 60 s, have passed again"
+            )
+            return StartAnswer(StartAction.DELETED_AFTER_DELAY, sentence, "FACTS §1.6, §1.8")
+        case DirectoryKind.STRAY if release < STRAY_SINCE:
+            sentence = (
+                f"the suffix -stray is known since {STRAY_SINCE}; before, 'stray' must be a partition and is none"
+            )
+            return StartAnswer(StartAction.STARTUP_ABORTS, sentence, "FACTS §1.3, §1.6")
+        case DirectoryKind.STRAY:
+            sentence = "it stays where it is with a warning in the log, and no release ever deletes it"
+            return StartAnswer(StartAction.KEPT_AS_STRAY, sentence, source)
+        case DirectoryKind.INTERNAL:
+            return StartAnswer(StartAction.IGNORED, "it is the broker's own, and no replica of a topic", source)
+        case DirectoryKind.STAGED:
+            return StartAnswer(
+                StartAction.IGNORED, "a broker never looks into a staging directory beside its log dir", source
+            )
+        case DirectoryKind.FOREIGN:
+            return StartAnswer(StartAction.STARTUP_ABORTS, "its name is not of the form topic-partition", source)
+
+
+def _when_unwanted(release: KafkaRelease, mode: Mode) -> str:
+    """What becomes of a replica that the cluster does not want on this broker (FACTS §6.1)."""
+    if mode is Mode.KRAFT and release >= _KRAFT_RENAMES_STRAYS_SINCE:
+        return "one that the cluster metadata do not want here is renamed to a stray"
+    if mode is Mode.KRAFT and release >= _KRAFT_DELETES_STRAYS_SINCE:
+        return "one that the cluster metadata do not want here is deleted after 60 s"
+    if mode is Mode.ZOOKEEPER and release >= STRAY_SINCE:
+        return (
+            "one that the cluster does not want here stays on disk, except that a migration to KRaft makes it a stray"
+        )
+    return "one that the cluster does not want here stays on disk for ever"
+
+
+def _unreadable(action: StartAction, found: str) -> StartAnswer:
+    """What follows when a broker cannot take a topic ID from the file (FACTS §2.1)."""
+    consequence = _OFFLINE if action is StartAction.LOG_DIR_OFFLINE else "an error that is none of I/O ends the startup"
+    return StartAnswer(action, f"partition.metadata: {found}; {consequence}", "FACTS §1.6, §2.1")
+
+
+def _without_id(answer: StartAnswer, release: KafkaRelease, mode: Mode) -> StartAnswer:
+    """What becomes of a replica whose ``partition.metadata`` is missing; only KRaft asks for it (FACTS §6.1, §6.3)."""
+    source = "FACTS §6.1, §6.3"
+    asked = answer.action in (StartAction.LOADED, StartAction.LOADED_AS_FUTURE)
+    if mode is Mode.ZOOKEEPER or not asked or release < _KRAFT_DELETES_STRAYS_SINCE:
+        return answer
+    if release >= _NO_ID_IS_STRAY_SINCE:
+        sentence = (
+            "partition.metadata is missing, so it is set aside with all its data and replicated anew from elsewhere"
+        )
+        return StartAnswer(StartAction.MOVED_TO_STRAY, sentence, source)
+    if release >= _KRAFT_RENAMES_STRAYS_SINCE:
+        return StartAnswer(
+            StartAction.STARTUP_ABORTS, f"{release} fails on a replica without partition.metadata", source
+        )
+    sentence = "partition.metadata is missing; the search for strays fails on it, which is logged, and none is handled"
+    return StartAnswer(answer.action, sentence, source)

@@ -1,0 +1,116 @@
+"""Where a partition lives below a log dir: flat, namespaced, or by topic ID; and where staged ones go.
+
+::
+
+    flat          orders-0                                  as Kafka has it, and the only scheme that a broker can read
+    namespaced    org/apache/orders-0                       one directory per tier, each with a marker file (KIP37-2)
+    by-topic-id   51/517c94f62e40467e96d3438ddad69e58_0     a rename of the topic touches no data (KIP516-12)
+
+This is arithmetic on paths with ``/``; nothing looks at a disk. A scheme refuses what it cannot hold. The names of the
+directories themselves belong to ``directory_name``. Only a log dir that is *ours*, whose ``meta.properties`` says so,
+has a scheme other than flat, and holds its own staging directory.
+Source: DESIGN §5; KIP37-1, KIP37-2, KIP516-12.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from layout.directory_name import MAX_DIRECTORY_NAME, by_topic_id_name, live_name
+from layout.errors import InvalidNameError
+from layout.ids import TopicId
+from layout.topic import NAMESPACE_SEPARATOR, Namespace, TopicPartition, check_full_topic_name
+
+MARKER_FILE = ".logstore_tier"
+"""An empty file in every tier directory, so that a tier called ``a-1`` is never taken for a partition.
+
+No tier can be called that itself, because of its ``_``, and a broker passes over plain files.
+"""
+
+STAGING_DIR = "deleting"
+"""The staging directory of a log dir that is ours; in a real broker's log dir it would stop the broker (FACTS §1.6)."""
+
+MAX_PATH = 4095
+"""Bytes of a path that Linux opens, its closing NUL not counted."""
+
+_ROOM_FOR_A_FILE = 2 * (1 + MAX_DIRECTORY_NAME)
+
+
+class Scheme(StrEnum):
+    """How partitions are laid out below a log dir; the values stand in ``meta.properties``."""
+
+    FLAT = "flat"
+    NAMESPACED = "namespaced"
+    BY_TOPIC_ID = "by-topic-id"
+
+
+def partition_path(scheme: Scheme, partition: TopicPartition, topic_id: TopicId | None = None) -> str:
+    """The path of a live replica below its log dir.
+
+    Args:
+        scheme: of the log dir.
+        partition: by the topic's full name.
+        topic_id: of the topic; the by-topic-id scheme has nothing else to go by.
+
+    Raises:
+        InvalidNameError: the name breaks the rules for topics, or the scheme cannot hold it: a namespace under flat, no
+            ID under by-topic-id, a directory name of more than 255 bytes.
+    """
+    check_full_topic_name(partition.topic)
+    if scheme is Scheme.BY_TOPIC_ID:
+        if topic_id is None or topic_id.is_zero:
+            raise InvalidNameError(f"{partition} has no topic ID, and the scheme {scheme} has no other name for it")
+        return by_topic_id_name(topic_id, partition.partition)
+    if scheme is Scheme.FLAT and partition.namespace:
+        raise InvalidNameError(
+            f"{partition} is in namespace {partition.namespace}, and the scheme {scheme} has no directories for tiers: "
+            f"convert the log dir to {Scheme.NAMESPACED}"
+        )
+    name = live_name(partition.local_topic, partition.partition)
+    if len(name) > MAX_DIRECTORY_NAME:
+        raise InvalidNameError(f"{name:.40}… has {len(name)} bytes, and file systems hold {MAX_DIRECTORY_NAME}")
+    return "/".join((*Namespace.parse(partition.namespace).tiers, name))
+
+
+def namespace_path(namespace: Namespace) -> str:
+    """The path of a namespace's directory below the log dir; empty for the default namespace."""
+    return str(namespace).replace(NAMESPACE_SEPARATOR, "/")
+
+
+def check_namespace_fits(log_dir: str, namespace: Namespace) -> None:
+    """Make sure that whatever may be created in a namespace has a path that the system can open.
+
+    A directory name of 255 bytes with a file name of 255 bytes in it must still fit, so that no rename to a longer form
+    and no temporary file is the one that fails.
+
+    Args:
+        log_dir: its absolute path.
+        namespace: one that is wanted below it.
+
+    Raises:
+        InvalidNameError: it does not fit; the message has the numbers.
+    """
+    path = f"{log_dir.rstrip('/')}/{namespace_path(namespace)}".rstrip("/")
+    length, limit = len(path.encode("utf-8", "surrogateescape")), MAX_PATH - _ROOM_FOR_A_FILE
+    if length > limit:
+        raise InvalidNameError(
+            f"namespace {namespace!s:.80} makes a path of {length} bytes under {log_dir:.80}; {limit} are the most, "
+            f"because a partition dir and its files below it must fit into {MAX_PATH}"
+        )
+
+
+def sibling_staging_root(log_dir: str) -> str:
+    """Where replicas of a real broker's log dir are staged: ``<log dir>.deleting``, beside it on the same device.
+
+    Args:
+        log_dir: its path, absolute or relative; slashes at the end do not count.
+
+    Raises:
+        InvalidNameError: the path has no last component to put the suffix on: the root, ``.`` or ``..``.
+    """
+    path = log_dir.rstrip("/")
+    if path.rpartition("/")[2] in ("", ".", ".."):
+        raise InvalidNameError(
+            f"{log_dir!r:.80} has no name of its own, so nothing can stand beside it: give its full path"
+        )
+    return f"{path}.{STAGING_DIR}"

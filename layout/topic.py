@@ -1,0 +1,185 @@
+"""Topics by name: the rules for a name, namespaces, and the pair of topic and partition.
+
+A topic's *full name* is its namespace and its own name, joined by ``:``, for example ``org:apache:orders``; in the
+default namespace, which is empty, it is the name alone, and everything is as Kafka has it. What a name becomes on disk
+belongs to ``directory_name`` and ``scheme``; which topic a name means belongs to topic IDs (``ids``).
+Source: FACTS §1.4; KIP37-1.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from layout.errors import InvalidNameError
+
+MAX_NAME_LENGTH = 249
+"""Characters of a topic name or of a tier; a partition dir adds ``-`` and the partition to it (FACTS §1.4)."""
+
+NAMESPACE_SEPARATOR = ":"
+"""Stands between tiers, and between the last tier and the topic; no topic name may contain it."""
+
+METADATA_TOPIC = "__cluster_metadata"
+"""KRaft's own log; no client may create it, and a broker's scan passes it over (FACTS §1.6)."""
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics that brokers create for themselves, as of 3.9 (FACTS §1.4)."""
+
+RESERVED_TIERS = frozenset(
+    {
+        "deleting",
+        "meta.properties",
+        "bootstrap.checkpoint",
+        "cleaner-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "recovery-point-offset-checkpoint",
+        "remote-log-index-cache",
+        "replication-offset-checkpoint",
+        ".lock",
+    }
+)
+"""Tiers that would stand where a log dir has something of its own; with ``.tmp`` behind them they are reserved too.
+
+KIP37-1 names ``deleting`` and ``__…``; the others follow, for a directory of that name would take a file's place."""
+
+_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+_LEGAL_TIER = re.compile(r"[a-zA-Z0-9.-]+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """One partition of a topic, by full name. The name is not checked: a disk may hold any (FACTS §1.3)."""
+
+    topic: str
+    partition: int
+
+    @property
+    def namespace(self) -> str:
+        """The tiers before the topic's own name, joined by ``:``; empty in the default namespace."""
+        return namespace_of(self.topic)
+
+    @property
+    def local_topic(self) -> str:
+        """The topic's own name, without its namespace."""
+        return self.topic.rpartition(NAMESPACE_SEPARATOR)[2]
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Namespace:
+    """The tiers above a topic, outermost first; none of them is the default namespace. One that exists is valid.
+
+    Raises:
+        InvalidNameError: a tier is empty, longer than 249 characters, ``.`` or ``..``, reserved, or has a character
+            other than ``a-z A-Z 0-9 . -``; the message gives every reason for every tier.
+    """
+
+    tiers: tuple[str, ...] = ()
+
+    DEFAULT: ClassVar[Namespace]
+
+    def __post_init__(self) -> None:
+        reasons = [reason for tier in self.tiers for reason in _tier_problems(tier)]
+        if reasons:
+            raise InvalidNameError(f"{str(self)!r:.80} is no namespace: {'; '.join(reasons)}")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``org:apache:kafka``; the empty text is the default namespace.
+
+        Raises:
+            InvalidNameError: any tier breaks the rules.
+        """
+        return cls(tuple(text.split(NAMESPACE_SEPARATOR)) if text else ())
+
+    def child(self, tier: str) -> Namespace:
+        """The namespace one tier below this one.
+
+        Raises:
+            InvalidNameError: the tier breaks the rules.
+        """
+        return Namespace((*self.tiers, tier))
+
+    def full_name(self, local_topic: str) -> str:
+        """The full name of a topic in this namespace; the topic's own name is not checked."""
+        return NAMESPACE_SEPARATOR.join((*self.tiers, local_topic))
+
+    def __str__(self) -> str:
+        return NAMESPACE_SEPARATOR.join(self.tiers)
+
+
+Namespace.DEFAULT = Namespace()
+
+
+def namespace_of(topic: str) -> str:
+    """The namespace part of a full topic name, unchecked; empty in the default namespace."""
+    return topic.rpartition(NAMESPACE_SEPARATOR)[0]
+
+
+def check_topic_name(name: str) -> None:
+    """Hold a topic's own name to Kafka's rules, in Kafka's order: empty, ``.``, ``..``, too long, bad character.
+
+    Raises:
+        InvalidNameError: it breaks any; the message gives all the reasons, the one that Kafka would give first.
+    """
+    reasons = _name_problems(name, _LEGAL_TOPIC, "a-z A-Z 0-9 . _ -")
+    if reasons:
+        raise InvalidNameError(f"{name!r:.80} is no topic name: {'; '.join(reasons)}")
+
+
+def check_full_topic_name(topic: str) -> None:
+    """Hold a full name to the rules, namespace and topic (KIP37-1).
+
+    Raises:
+        InvalidNameError: the namespace breaks them, or else the topic's own name does.
+    """
+    namespace, separator, name = topic.rpartition(NAMESPACE_SEPARATOR)
+    if separator:
+        Namespace(tuple(namespace.split(NAMESPACE_SEPARATOR)))
+    check_topic_name(name)
+
+
+def has_collision_chars(topic: str) -> bool:
+    """Whether a name holds a ``.`` or a ``_``, which are one and the same in the names of metrics."""
+    return "." in topic or "_" in topic
+
+
+def unify_collision_chars(topic: str) -> str:
+    """The name with every ``.`` turned into ``_``."""
+    return topic.replace(".", "_")
+
+
+def has_collision(one: str, other: str) -> bool:
+    """Whether two names cannot live in one cluster. Kafka asks it when it creates a topic, never of a directory."""
+    return unify_collision_chars(one) == unify_collision_chars(other)
+
+
+def utf16_length(text: str) -> int:
+    """Number of UTF-16 units, by which Java counts the length of a text."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def _name_problems(name: str, legal: re.Pattern[str], alphabet: str) -> list[str]:
+    """The rules that topics and tiers share, in Kafka's order."""
+    if not name:
+        return ["it is empty"]
+    reasons = []
+    if name in (".", ".."):
+        reasons.append(f"{name!r} names a directory on every file system")
+    length = utf16_length(name)
+    if length > MAX_NAME_LENGTH:
+        reasons.append(f"it has {length} characters and may have {MAX_NAME_LENGTH}")
+    if not legal.fullmatch(name):
+        reasons.append(f"it has a character other than {alphabet}")
+    return reasons
+
+
+def _tier_problems(tier: str) -> list[str]:
+    """Every reason why a text is no tier, each naming the tier."""
+    reasons = _name_problems(tier, _LEGAL_TIER, "a-z A-Z 0-9 . -")
+    if tier.removesuffix(".tmp") in RESERVED_TIERS or tier.startswith("__"):
+        reasons.append("it is reserved")
+    return [f"tier {tier!r:.40}: {reason}" for reason in reasons]
