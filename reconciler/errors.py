@@ -1,0 +1,48 @@
+"""The errors of ``reconciler``: one root, and the exit code that the command line gives for each family.
+
+Exit codes (DESIGN §9): 0 clean, 1 findings, 2 usage, 3 refused, 4 partly failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class ReconcilerError(Exception):
+    """Root of everything that ``reconciler`` raises."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class UsageError(ReconcilerError):
+    """What was asked for does not exist or does not fit together: a path, a scheme, a combination of options."""
+
+    exit_code = 2
+
+
+class MetadataError(ReconcilerError):
+    """A metadata source cannot be trusted: absent, truncated, corrupt, empty, or not what it was said to be."""
+
+
+SHOWN_REASONS = 20
+"""How many reasons a message lists; the error keeps them all."""
+
+
+class InvalidRequestError(MetadataError):
+    """A JSON document that is not a control request; ``reasons`` holds every reason, each with its path."""
+
+    def __init__(self, location: str, reasons: Sequence[str]) -> None:
+        """Join the first reasons into one message, and say how many more there are."""
+        more = f"; and {len(reasons) - SHOWN_REASONS} more" if len(reasons) > SHOWN_REASONS else ""
+        super().__init__(f"{location} is not a LeaderAndIsr request: {'; '.join(reasons[:SHOWN_REASONS])}{more}")
+        self.location = location
+        self.reasons = tuple(reasons)
+
+
+class RefusedError(ReconcilerError):
+    """Nothing is wrong with the input, but to go on could do harm or give a wrong answer."""
+
+
+class EngineUnavailableError(ReconcilerError):
+    """The engine that was asked for cannot run here, for example Spark without a Java."""

@@ -1,0 +1,95 @@
+"""Small random fleets for property tests: few names, few IDs, so that every kind of collision happens."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from logstore.rows import ROW_SCHEMA
+from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+
+NOW_MS = 1_700_000_000_000
+IDS = [f"{letter * 21}A" for letter in "bcdefg"]
+TOPICS = ["t", "t.u", "ns:t", "it's", "__consumer_offsets"]
+KINDS = ["live"] * 8 + ["future", "delete", "stray", "staged", "internal", "foreign", "checkpoint_entry", "leftover"]
+STATES = ["ok"] * 8 + ["missing", "missing", "empty", "malformed", "zero_id", "contradicts", "unreadable"]
+
+
+def random_fleet(seed: int) -> tuple[pa.Table, list[DesiredState]]:
+    """Rows of several brokers' log dirs and the desired state of their clusters, all from one seed."""
+    random = Random(seed)
+    clusters: list[str | None] = random.choice([["c1"], ["c1", "c2"], ["c1", None]])
+    rows: list[dict[str, Any]] = []
+    for cluster in clusters:
+        for node in [None] if cluster is None else random.sample(range(4), 3):
+            for disk in range(random.randint(1, 2)):
+                rows.extend(_log_dir(random, cluster, node, disk))
+    states = [_state(random, cluster) for cluster in ("c1", "c2") if cluster in clusters and random.random() < 0.85]
+    return pa.Table.from_pylist(rows, schema=ROW_SCHEMA), states
+
+
+def _log_dir(random: Random, cluster: str | None, node: int | None, disk: int) -> list[dict[str, Any]]:
+    common = dict.fromkeys(ROW_SCHEMA.names) | {
+        "host": random.choice(["h1", "h2"]),
+        "cluster_id": cluster,
+        "node_id": node,
+        "directory_id": random.choice([None, f"d{node}{disk}", "d00"]),
+        "log_dir": f"/data/{cluster}/{node}/{disk}",
+        "scanned_ms": NOW_MS,
+    }
+    state = "missing" if cluster is None else random.choice(["ok", "ok", "ok", "absent"])
+    rows = [
+        common | {"name": ".", "kind": "log_dir", "metadata_state": state, "problem": None if state == "ok" else state}
+    ]
+    for number in range(random.randint(0, 12)):
+        rows.append(common | _entry(random, number))
+    return rows
+
+
+def _entry(random: Random, number: int) -> dict[str, Any]:
+    kind = random.choice(KINDS)
+    named = kind not in ("foreign", "leftover")
+    state = random.choice(STATES) if named and kind != "checkpoint_entry" else None
+    has_id = state in ("ok", "contradicts")
+    topic = random.choice(TOPICS) if named else None
+    return {
+        "name": f"{topic}-{number}",
+        "kind": kind,
+        "namespace": "",
+        "topic": topic,
+        "partition": random.randint(0, 2) if named else None,
+        "topic_id": random.choice(IDS) if has_id else None,
+        "metadata_state": state,
+        "problem": None if state in (None, "ok") else f"{state}: it's \\ {number}",
+        "bytes": random.choice([None, 0, random.randint(1, 10**12)]),
+        "files": 1,
+        "due_ms": random.choice([None, NOW_MS - 1, NOW_MS, NOW_MS + 1]) if kind == "staged" else None,
+        "end_offset": random.choice([None, 0, 7]),
+        "leader_epoch": random.choice([None, 0, 3]),
+    }
+
+
+def _state(random: Random, cluster: str) -> DesiredState:
+    builder = DesiredBuilder()
+    ids = random.sample(IDS, len(IDS))
+    for topic in random.sample(TOPICS, random.randint(0, len(TOPICS))):
+        topic_id = random.choice([ids.pop(), None]) if random.random() < 0.3 else ids.pop()
+        builder.topic(topic, topic_id)
+        for partition in range(random.randint(0, 3)):
+            replicas = random.sample(range(5), random.randint(1, 3))
+            moving = [node for node in replicas if random.random() < 0.15]
+            builder.partition(
+                topic,
+                topic_id,
+                partition,
+                replicas,
+                isr=random.sample(replicas, random.randint(1, len(replicas))),
+                adding=moving,
+                removing=[4] if random.random() < 0.1 else [],
+                directories=[random.choice([None, None, f"d{node}0", f"d{node}1"]) for node in replicas],
+            )
+    completeness = random.choice([Completeness.FULL] * 4 + [Completeness.INCREMENTAL])
+    scope = random.choice([None, None, None, frozenset({1, 2})])
+    return builder.build(MetadataIdentity("kraft", "/metadata", cluster, completeness, scope))
