@@ -1,0 +1,184 @@
+"""The audit on one machine: DuckDB joins, no JVM, and a disk to spill to.
+
+Rows come from trees that were just scanned and from Parquet inventories, the desired state from tables in memory.
+DuckDB is given the views of :mod:`reconciler.audit.joined` and the case table as one CASE expression; it leaves the
+findings as a Parquet file and hands back totals.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from logstore.rows import ROW_SCHEMA
+from reconciler.audit.findings import FINDINGS
+from reconciler.audit.joined import VIEWS
+from reconciler.audit.render import OK_CASES, case_number, evidence, verdict
+from reconciler.audit.result import AuditResult
+from reconciler.audit.summary import BROKERS, HOMES, conclude
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState
+from reconciler.scope import Broker, by_cluster, registered, speaking
+
+FINDINGS_FILE = "findings.parquet"
+TOPICS_FILE = "topics.parquet"
+
+
+class DuckDialect:
+    """DuckDB's expressions, as the case table needs them."""
+
+    def column(self, name: str) -> Any:
+        """A column of the relation."""
+        return duckdb.ColumnExpression(name)
+
+    def literal(self, value: str | int) -> Any:
+        """A constant."""
+        return duckdb.ConstantExpression(value)
+
+    def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
+        """CASE WHEN … ELSE …."""
+        (condition, value), *rest = branches
+        expression = duckdb.CaseExpression(condition, value)
+        for condition, value in rest:
+            expression = expression.when(condition, value)
+        return expression.otherwise(otherwise)
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        """The parts as one text."""
+        return duckdb.FunctionExpression("concat", *parts)
+
+
+def audit(
+    tables: Sequence[pa.Table],
+    inventories: Sequence[str],
+    states: Sequence[DesiredState],
+    folder: str,
+    *,
+    now_ms: int,
+    all_rows: bool = False,
+    previous: str | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+) -> AuditResult:
+    """Compare rows with the desired state and leave the findings in a folder.
+
+    Args:
+        tables: rows of scans, each in ROW_SCHEMA.
+        inventories: paths of Parquet files in ROW_SCHEMA.
+        states: what the metadata sources said; none means that only fleet findings can be made.
+        folder: an existing folder; ``findings.parquet`` and ``topics.parquet`` are written there.
+        now_ms: the time of the audit, ms since 1970; decides what is due.
+        all_rows: list the OK rows as well.
+        previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
+        memory_limit: as DuckDB writes it, for example ``4GB``; what needs more goes to disk.
+        threads: at most this many; None leaves it to DuckDB.
+
+    Raises:
+        RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.scope.by_cluster`.
+    """
+    with tempfile.TemporaryDirectory(prefix="logstore-audit-") as spill, duckdb.connect() as connection:
+        _configure(connection, spill, memory_limit, threads)
+        _register_rows(connection, tables, inventories, now_ms)
+
+        def query(sql: str) -> list[dict[str, Any]]:
+            return _rows(connection, sql)
+
+        brokers = [Broker(row["cluster"], row["node"]) for row in query(BROKERS)]
+        by_id = by_cluster(states, {broker.cluster for broker in brokers})
+        _register_small(
+            connection, "speaks (cluster VARCHAR, node INTEGER, complete BOOLEAN)", speaking(by_id, brokers)
+        )
+        _register_desired(connection, by_id)
+        _register_small(
+            connection, "registered (cluster VARCHAR, node INTEGER, directory_id VARCHAR)", registered(by_id)
+        )
+        findings_path = _judge(connection, folder, all_rows)
+        _leave_topics(connection, folder, previous)
+        return conclude(
+            query,
+            by_id,
+            engine="embedded",
+            now_ms=now_ms,
+            findings_path=findings_path,
+            with_previous=previous is not None,
+        )
+
+
+def _configure(
+    connection: duckdb.DuckDBPyConnection, spill: str, memory_limit: str | None, threads: int | None
+) -> None:
+    connection.execute("SET temp_directory = ?", [spill])
+    # The order of rows means nothing here, and keeping it costs memory.
+    connection.execute("SET preserve_insertion_order = false")
+    if memory_limit is not None:
+        connection.execute("SET memory_limit = ?", [memory_limit])
+    if threads is not None:
+        connection.execute("SET threads = ?", [threads])
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
+    cursor = connection.execute(sql)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+
+
+def _register_rows(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[pa.Table], inventories: Sequence[str], now_ms: int
+) -> None:
+    columns = ", ".join(ROW_SCHEMA.names)
+    connection.register("scanned", pa.concat_tables([ROW_SCHEMA.empty_table(), *tables]))
+    rows = f"SELECT {columns} FROM scanned"
+    if inventories:
+        paths = ", ".join(_quoted(path) for path in inventories)
+        rows = f"SELECT {columns} FROM read_parquet([{paths}])" + (f" UNION ALL {rows}" if tables else "")
+    connection.execute(f"CREATE VIEW rows AS {rows}")
+    connection.execute(f"CREATE TABLE clock AS SELECT CAST({now_ms} AS BIGINT) AS now_ms")
+    connection.execute(f"CREATE VIEW observed AS {VIEWS['observed']}")
+    connection.execute(f"CREATE TABLE homes AS {HOMES}")
+
+
+def _register_small(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    connection.execute(f"CREATE TABLE {table}")
+    if rows:
+        connection.executemany(
+            f"INSERT INTO {table.split(maxsplit=1)[0]} VALUES (?, ?, ?)", [list(row) for row in rows]
+        )
+
+
+def _register_desired(connection: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredState]) -> None:
+    for view, schema in (("replicas", REPLICA_SCHEMA), ("topics", TOPIC_SCHEMA)):
+        connection.register(f"no_{view}", schema.empty_table())
+        parts = [f"SELECT '' AS cluster, * FROM no_{view}"]
+        for number, (cluster, state) in enumerate(states.items()):
+            connection.register(f"{view}_{number}", getattr(state, view))
+            parts.append(f"SELECT {_quoted(cluster)} AS cluster, * FROM {view}_{number}")
+        connection.execute(f"CREATE VIEW {view} AS {' UNION ALL '.join(parts)}")
+
+
+def _judge(connection: duckdb.DuckDBPyConnection, folder: str, all_rows: bool) -> str:
+    for name in ("desired", "copies", "pairs", "joined"):
+        connection.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
+    dialect = DuckDialect()
+    listed = "kind <> 'log_dir' OR state <> 'ok'" if all_rows else f"case_no NOT IN ({', '.join(map(str, OK_CASES))})"
+    connection.execute(
+        f"CREATE TEMP TABLE found AS SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence "
+        f"FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined) WHERE {listed}"
+    )
+    path = os.path.join(folder, FINDINGS_FILE)
+    connection.execute(f"COPY ({FINDINGS}) TO {_quoted(path)} (FORMAT parquet)")
+    return path
+
+
+def _leave_topics(connection: duckdb.DuckDBPyConnection, folder: str, previous: str | None) -> None:
+    path = os.path.join(folder, TOPICS_FILE)
+    connection.execute(f"COPY (SELECT cluster, topic, topic_id FROM topics) TO {_quoted(path)} (FORMAT parquet)")
+    if previous is not None:
+        connection.execute(f"CREATE VIEW previous AS SELECT * FROM read_parquet({_quoted(previous)})")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

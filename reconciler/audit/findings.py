@@ -1,0 +1,88 @@
+"""What an audit finds: the columns of a finding, and the SQL that both engines end with.
+
+A finding is a row of ``found`` (``joined``, with the verdict and the evidence that the case table gives it) in the words
+of a report. Everything but OK is a finding; with ``--all`` the OK rows are listed as well.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from reconciler.verdicts import Verdict
+
+FINDING_SCHEMA = pa.schema(
+    [
+        pa.field("verdict", pa.string()),
+        pa.field("cluster_id", pa.string()),
+        pa.field("broker", pa.int32()),  # node.id; null where the log dir tells none
+        pa.field("host", pa.string()),
+        pa.field("log_dir", pa.string()),  # null: nothing lies on a disk
+        pa.field("directory_id", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("namespace", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("disk_topic_id", pa.string()),
+        pa.field("metadata_topic_id", pa.string()),  # of the wanted replica, else of the topic's name
+        pa.field("bytes", pa.int64()),
+        pa.field("disk_bytes", pa.int64()),
+        pa.field("files", pa.int32()),
+        pa.field("modified_ms", pa.int64()),
+        pa.field("due_ms", pa.int64()),
+        pa.field("copy_rank", pa.int32()),  # DUPLICATE only: 1 is the copy to keep
+        pa.field("only_in_sync", pa.bool_()),  # the metadata's only in-sync replica of the partition
+        pa.field("evidence", pa.string()),
+    ]
+)
+
+BENIGN: frozenset[Verdict] = frozenset(
+    {Verdict.OK, Verdict.STAGED, Verdict.FUTURE, Verdict.IN_FLIGHT, Verdict.NOT_COMPARED}
+)
+"""Verdicts that ask nobody to act: an audit that finds only these is clean."""
+
+URGENCY: tuple[Verdict, ...] = (
+    Verdict.ABSENT,
+    Verdict.DAMAGED,
+    Verdict.DUPLICATE,
+    Verdict.FOREIGN,
+    Verdict.STALE_ID,
+    Verdict.NO_ID,
+    Verdict.MISSING,
+    Verdict.RENAMED,
+    Verdict.NOT_ASSIGNED,
+    Verdict.UNKNOWN_TOPIC,
+    Verdict.STRAY,
+    Verdict.FUTURE_ABANDONED,
+    Verdict.MARKED_DELETE,
+    Verdict.STAGED_DUE,
+    Verdict.CHECKPOINT_ENTRY,
+    Verdict.LEFTOVER,
+    Verdict.IN_FLIGHT,
+    Verdict.STAGED,
+    Verdict.FUTURE,
+    Verdict.NOT_COMPARED,
+    Verdict.OK,
+)
+"""Every verdict once, what stops a broker first: the order of tables and reports."""
+
+# The better copy by DESIGN §3: the wanted topic ID, then the later leader epoch, then the higher end offset, then the
+# log dir that the metadata assigns. The path comes last, only so that the same input gives the same order.
+_RANK = """
+    row_number() OVER (
+        PARTITION BY cluster, node, topic, partition, verdict
+        ORDER BY CASE WHEN disk_topic_id = wanted_topic_id THEN 0 ELSE 1 END, coalesce(leader_epoch, -1) DESC,
+                 coalesce(end_offset, -1) DESC, CASE WHEN directory_id = wanted_directory_id THEN 0 ELSE 1 END,
+                 host, log_dir, name)
+"""
+
+FINDINGS = f"""
+    SELECT verdict, nullif(cluster, '') AS cluster_id, CASE WHEN node >= 0 THEN node END AS broker, host, log_dir,
+           directory_id, name, nullif(kind, '') AS kind, namespace, nullif(topic, '') AS topic,
+           CASE WHEN partition >= 0 THEN partition END AS partition, nullif(disk_topic_id, '') AS disk_topic_id,
+           coalesce(nullif(wanted_topic_id, ''), nullif(name_topic_id, '')) AS metadata_topic_id,
+           bytes, disk_bytes, files, modified_ms, due_ms,
+           CASE WHEN verdict = 'DUPLICATE' THEN CAST({_RANK} AS INTEGER) END AS copy_rank, only_in_sync, evidence
+    FROM found
+"""
+"""From ``found`` to the columns of :data:`FINDING_SCHEMA`; the order of rows is the reader's business."""

@@ -1,0 +1,228 @@
+"""Fleet findings: what only several rows together tell, with and without metadata.
+
+Each is one small SQL query over ``observed``, ``topics``, ``speaks``, ``homes``, ``registered`` (the log dirs that the
+brokers registered: ``cluster, node, directory_id``) and ``found`` (the listed findings with all their columns), in the
+words that DuckDB and Spark share, and a function that turns its few rows into sentences. A query answers at most
+:data:`LIMIT` rows; what it leaves out is said, never dropped in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from reconciler.audit.result import FleetFinding
+
+LIMIT = 1000
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetQuery:
+    """One kind of fleet finding."""
+
+    kind: str
+    sql: str
+    """Rows in the order in which they are told; ``cluster`` is always a column."""
+    tell: Callable[[Sequence[Row]], Iterable[FleetFinding]]
+    needs_metadata: bool = False
+
+
+def _finding(kind: str, row: Row, subject: str, detail: str) -> FleetFinding:
+    return FleetFinding(kind, row["cluster"] or None, subject, detail)
+
+
+def _several_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+    for (_, topic), group in groupby(rows, key=lambda row: (row["cluster"], row["topic"])):
+        ids = list(group)
+        parts = (
+            f"{row['topic_id']}{' (the metadata knows it)' if row['known'] else ''} in "
+            f"{row['replicas']} replica{'' if row['replicas'] == 1 else 's'} on {_brokers(row)}"
+            for row in ids
+        )
+        yield _finding("TOPIC_UNDER_SEVERAL_IDS", ids[0], topic, "; ".join(parts))
+
+
+def _brokers(row: Row) -> str:
+    if row["brokers"] == 1:
+        return f"broker {row['first_broker']}"
+    return f"{row['brokers']} brokers from {row['first_broker']} to {row['last_broker']}"
+
+
+def _directory_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+    for row in rows:
+        detail = f"{row['times']} log dirs carry it, among them {row['one']} and {row['other']}: one is a copy"
+        yield _finding("DUPLICATE_DIRECTORY_ID", row, row["directory_id"], detail)
+
+
+def _node_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+    for row in rows:
+        detail = (
+            f"{row['hosts']} hosts and {row['logs']} metadata logs have this node.id, among them {row['one']} and "
+            f"{row['other']}: two nodes share it, or a disk is a copy"
+        )
+        yield _finding("DUPLICATE_NODE_ID", row, f"broker {row['node']}", detail)
+
+
+def _several_clusters(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+    for row in rows:
+        others = f"{row['clusters'] - 1} more cluster{'' if row['clusters'] == 2 else 's'}, among them {row['other']}"
+        detail = f"host {row['host']} has log dirs of this node of {others}"
+        yield _finding("NODE_IN_SEVERAL_CLUSTERS", row, f"broker {row['node']}", detail)
+
+
+def _unregistered(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+    for row in rows:
+        detail = (
+            f"broker {row['node']} did not register directory.id {row['directory_id']}: no replica is assigned to it"
+        )
+        yield _finding("LOG_DIR_NOT_REGISTERED", row, row["log_dir"], detail)
+
+
+def _unseen(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+    for row in rows:
+        detail = (
+            f"broker {row['node']} registered it, and it was not among the log dirs scanned: unmounted, or not given"
+        )
+        yield _finding("LOG_DIR_NOT_SEEN", row, row["directory_id"], detail)
+
+
+def _sole_copies(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+    for row in rows:
+        detail = f"{row['verdict']} in {row['log_dir']}: no other copy of topic ID {row['disk_topic_id']} was scanned"
+        yield _finding("ONLY_KNOWN_COPY", row, f"{row['topic']}-{row['partition']}", detail)
+
+
+def _sole_in_sync(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+    for row in rows:
+        detail = f"the metadata's only in-sync replica is on broker {row['node']}, where it is {row['verdict']}"
+        yield _finding("ONLY_IN_SYNC_COPY", row, f"{row['topic']}-{row['partition']}", detail)
+
+
+def _id_changes(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+    for row in rows:
+        detail = f"topic ID {row['before']} in the audit before, {row['now']} now: re-created in between"
+        yield _finding("TOPIC_ID_CHANGED", row, row["topic"], detail)
+
+
+QUERIES: tuple[FleetQuery, ...] = (
+    FleetQuery(
+        "TOPIC_UNDER_SEVERAL_IDS",
+        """
+        SELECT o.cluster, o.topic, o.disk_topic_id AS topic_id, count(*) AS replicas, count(DISTINCT o.node) AS brokers,
+               min(o.node) AS first_broker, max(o.node) AS last_broker, max(t.topic) IS NOT NULL AS known
+        FROM observed o
+        JOIN (SELECT cluster, topic FROM observed WHERE kind IN ('live', 'future') AND disk_topic_id <> ''
+              GROUP BY cluster, topic HAVING min(disk_topic_id) <> max(disk_topic_id)) s
+          ON o.cluster = s.cluster AND o.topic = s.topic
+        LEFT JOIN topics t ON t.cluster = o.cluster AND t.topic_id = o.disk_topic_id
+        WHERE o.kind IN ('live', 'future') AND o.disk_topic_id <> ''
+        GROUP BY o.cluster, o.topic, o.disk_topic_id ORDER BY o.cluster, o.topic, replicas DESC, topic_id
+        """,
+        _several_ids,
+    ),
+    FleetQuery(
+        "DUPLICATE_DIRECTORY_ID",
+        """
+        SELECT min(cluster) AS cluster, directory_id, count(*) AS times, min(log_dir) AS one, max(log_dir) AS other
+        FROM observed WHERE kind = 'log_dir' AND directory_id IS NOT NULL
+        GROUP BY directory_id HAVING count(*) > 1 ORDER BY directory_id
+        """,
+        _directory_ids,
+    ),
+    FleetQuery(
+        "DUPLICATE_NODE_ID",
+        """
+        SELECT cluster, node, count(DISTINCT host) AS hosts,
+               count(DISTINCT CASE WHEN kind = 'internal' AND topic = '__cluster_metadata' THEN log_dir END) AS logs,
+               min(log_dir) AS one, max(log_dir) AS other
+        FROM observed WHERE node >= 0 AND kind IN ('log_dir', 'internal') GROUP BY cluster, node
+        HAVING count(DISTINCT host) > 1
+            OR count(DISTINCT CASE WHEN kind = 'internal' AND topic = '__cluster_metadata' THEN log_dir END) > 1
+        ORDER BY cluster, node
+        """,
+        _node_ids,
+    ),
+    FleetQuery(
+        "NODE_IN_SEVERAL_CLUSTERS",
+        """
+        SELECT host, node, min(cluster) AS cluster, max(cluster) AS other, count(DISTINCT cluster) AS clusters
+        FROM observed WHERE kind = 'log_dir' AND node >= 0 AND cluster <> ''
+        GROUP BY host, node HAVING count(DISTINCT cluster) > 1 ORDER BY host, node
+        """,
+        _several_clusters,
+    ),
+    FleetQuery(
+        "LOG_DIR_NOT_REGISTERED",
+        """
+        SELECT o.cluster, o.node, o.log_dir, o.directory_id FROM observed o
+        JOIN (SELECT DISTINCT cluster, node FROM registered) b ON b.cluster = o.cluster AND b.node = o.node
+        LEFT JOIN registered r ON r.cluster = o.cluster AND r.node = o.node AND r.directory_id = o.directory_id
+        LEFT JOIN (SELECT DISTINCT host, log_dir FROM observed
+                   WHERE kind = 'internal' AND topic = '__cluster_metadata') m
+          ON m.host = o.host AND m.log_dir = o.log_dir
+        WHERE o.kind = 'log_dir' AND o.directory_id IS NOT NULL AND r.node IS NULL AND m.log_dir IS NULL
+        ORDER BY o.cluster, o.node, o.log_dir
+        """,
+        _unregistered,
+        needs_metadata=True,
+    ),
+    FleetQuery(
+        "LOG_DIR_NOT_SEEN",
+        """
+        SELECT r.cluster, r.node, r.directory_id FROM registered r
+        JOIN speaks s ON s.cluster = r.cluster AND s.node = r.node
+        LEFT JOIN homes h ON h.cluster = r.cluster AND h.node = r.node AND h.directory_id = r.directory_id
+        WHERE h.node IS NULL ORDER BY r.cluster, r.node, r.directory_id
+        """,
+        _unseen,
+        needs_metadata=True,
+    ),
+    FleetQuery(
+        "ONLY_KNOWN_COPY",
+        """
+        SELECT f.cluster, f.topic, f.partition, f.verdict, f.log_dir, f.disk_topic_id
+        FROM found f
+        JOIN observed o ON o.cluster = f.cluster AND o.disk_topic_id = f.disk_topic_id AND o.partition = f.partition
+        WHERE f.verdict IN ('STALE_ID', 'NOT_ASSIGNED', 'UNKNOWN_TOPIC', 'STRAY', 'STAGED_DUE', 'MARKED_DELETE',
+                            'RENAMED') AND f.disk_topic_id <> '' AND coalesce(f.bytes, 1) > 0
+        GROUP BY f.cluster, f.topic, f.partition, f.verdict, f.log_dir, f.name, f.disk_topic_id
+        HAVING count(*) = 1 ORDER BY f.cluster, f.topic, f.partition, f.log_dir, f.name
+        """,
+        _sole_copies,
+    ),
+    FleetQuery(
+        "ONLY_IN_SYNC_COPY",
+        """
+        SELECT cluster, topic, partition, verdict, node FROM found
+        WHERE only_in_sync AND verdict NOT IN ('OK', 'IN_FLIGHT', 'STAGED', 'FUTURE')
+        ORDER BY cluster, topic, partition, node
+        """,
+        _sole_in_sync,
+        needs_metadata=True,
+    ),
+)
+"""Kinds of fleet finding, in the order of a report."""
+
+ID_CHANGES = FleetQuery(
+    "TOPIC_ID_CHANGED",
+    """
+    SELECT n.cluster, n.topic, b.topic_id AS before, n.topic_id AS now FROM topics n
+    JOIN previous b ON b.cluster = n.cluster AND b.topic = n.topic
+    WHERE b.topic_id IS NOT NULL AND n.topic_id IS NOT NULL AND b.topic_id <> n.topic_id ORDER BY n.cluster, n.topic
+    """,
+    _id_changes,
+)
+"""Only with the topics of an earlier audit, as the table ``previous``."""
+
+
+def tell(query: FleetQuery, rows: Sequence[Row]) -> list[FleetFinding]:
+    """Turn a query's rows, at most :data:`LIMIT` + 1 of them, into findings."""
+    findings = list(query.tell(rows[:LIMIT]))
+    if len(rows) > LIMIT:
+        first = rows[0]
+        findings.append(_finding(query.kind, first, "more", f"only the first {LIMIT} rows of this kind are told"))
+    return findings

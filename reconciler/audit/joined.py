@@ -1,0 +1,96 @@
+"""The joined row as SQL: a full outer join of what the disks hold with what the metadata wants.
+
+One text serves DuckDB and Spark SQL. It decides nothing: it only puts the two sides next to each other, in the columns
+of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The engines register six tables first:
+
+- ``rows``: rows of a scan (``logstore.rows.ROW_SCHEMA``), from trees and inventories together;
+- ``replicas`` and ``topics``: the desired state (``reconciler.desired``), each with a ``cluster`` column in front;
+- ``speaks``: ``(cluster, node, complete)``, the scanned brokers that some metadata speaks for;
+- ``homes``: ``(cluster, node, directory_id)``, the log dirs that were scanned and can be trusted;
+- ``clock``: one row, ``(now_ms)``.
+
+Live directories meet the metadata by name, because a name on a broker is what Kafka itself allows once. All other
+directories meet it by topic ID: Kafka cuts long names when it marks a directory, so theirs prove nothing.
+"""
+
+from __future__ import annotations
+
+_OBSERVED = """
+    SELECT host, coalesce(cluster_id, '') AS cluster, coalesce(node_id, -1) AS node, directory_id, log_dir, name, kind,
+           namespace, coalesce(topic, '') AS topic, coalesce(partition, -1) AS partition,
+           coalesce(topic_id, '') AS disk_topic_id, coalesce(metadata_state, '') AS state,
+           coalesce(problem, '') AS problem, bytes, disk_bytes, files, modified_ms, due_ms, end_offset, leader_epoch,
+           coalesce(due_ms <= now_ms, false) AS due
+    FROM rows CROSS JOIN clock
+"""
+
+_DESIRED = """
+    SELECT r.cluster, r.node_id AS node, r.topic, r.partition, coalesce(r.topic_id, '') AS wanted_topic_id,
+           r.adding OR r.removing AS moving, r.in_sync AND r.isr_size = 1 AS only_in_sync,
+           r.directory_id AS wanted_directory_id
+    FROM replicas r JOIN speaks s ON r.cluster = s.cluster AND r.node_id = s.node
+"""
+
+# A key stands here only when something needs it: two live directories, or a live and a future one.
+_COPIES = """
+    SELECT cluster, node, topic, partition, count(*) FILTER (WHERE kind = 'live') AS copies
+    FROM observed WHERE kind IN ('live', 'future') AND node >= 0
+    GROUP BY cluster, node, topic, partition HAVING count(*) > 1
+"""
+
+_CARRIED = (
+    "host", "directory_id", "log_dir", "name", "namespace", "bytes", "disk_bytes", "files", "modified_ms", "due_ms",
+    "end_offset", "leader_epoch",
+)  # fmt: skip
+
+_DISK = ", ".join(f"o.{column}" for column in _CARRIED)
+
+_BY_NAME = f"""
+    SELECT {_DISK}, coalesce(o.kind, '') AS kind, coalesce(o.state, '') AS state, coalesce(o.problem, '') AS problem,
+           coalesce(o.disk_topic_id, '') AS disk_topic_id, coalesce(o.due, false) AS due, o.kind IS NOT NULL AS on_disk,
+           coalesce(o.cluster, d.cluster) AS cluster, coalesce(o.node, d.node) AS node,
+           coalesce(o.topic, d.topic) AS topic, coalesce(o.partition, d.partition) AS partition,
+           d.topic IS NOT NULL AS wanted, coalesce(d.wanted_topic_id, '') AS wanted_topic_id,
+           coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id
+    FROM (SELECT * FROM observed WHERE kind = 'live') o FULL OUTER JOIN desired d
+      ON o.topic = d.topic AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster
+"""
+
+_BY_TOPIC_ID = f"""
+    SELECT {_DISK}, o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk, o.cluster, o.node, o.topic,
+           o.partition, d.topic IS NOT NULL AS wanted, coalesce(d.wanted_topic_id, '') AS wanted_topic_id,
+           coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id
+    FROM (SELECT * FROM observed WHERE kind <> 'live') o LEFT JOIN desired d
+      ON o.disk_topic_id = d.wanted_topic_id AND o.partition = d.partition AND o.node = d.node
+     AND o.cluster = d.cluster AND o.disk_topic_id <> ''
+"""
+
+_JOINED = """
+    SELECT p.*, s.node IS NOT NULL AS judged, coalesce(s.complete, false) AS complete,
+           coalesce(c.copies, CASE WHEN p.kind = 'live' THEN 1 ELSE 0 END) AS copies,
+           n.topic IS NOT NULL AS name_known, coalesce(n.topic_id, '') AS name_topic_id,
+           coalesce(i.topic, '') AS id_topic,
+           p.wanted_directory_id IS NULL OR h.directory_id IS NOT NULL AS home_seen
+    FROM pairs p
+    LEFT JOIN speaks s ON p.cluster = s.cluster AND p.node = s.node
+    LEFT JOIN copies c ON p.topic = c.topic AND p.partition = c.partition AND p.node = c.node AND p.cluster = c.cluster
+    LEFT JOIN topics n ON p.topic = n.topic AND p.cluster = n.cluster
+    LEFT JOIN topics i ON p.disk_topic_id = i.topic_id AND p.cluster = i.cluster
+    LEFT JOIN homes h ON p.wanted_directory_id = h.directory_id AND p.node = h.node AND p.cluster = h.cluster
+"""
+
+VIEWS: dict[str, str] = {
+    "observed": _OBSERVED,
+    "desired": _DESIRED,
+    "copies": _COPIES,
+    "pairs": f"{_BY_NAME} UNION ALL {_BY_TOPIC_ID}",
+    "joined": _JOINED,
+}
+"""The views to create, in this order; ``joined`` is the answer. They are views and not common table expressions,
+because an engine that keeps such an expression in memory keeps every row of the fleet.
+
+``joined`` has every row once: a broker's directory, or a wanted replica that no live directory of its broker holds. It
+multiplies nothing as long as ``(cluster, topic, partition, node_id)`` is unique in ``replicas`` and the names and the
+IDs are in ``topics``, which :class:`reconciler.desired.DesiredBuilder` gives. So what is OK can be counted without
+being listed: everything that was observed, less what the table finds.
+"""

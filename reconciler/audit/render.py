@@ -1,0 +1,78 @@
+"""The case table as one CASE expression of an engine, and the evidence as another.
+
+An engine shows itself through :class:`Dialect`, four constructors over its own expression objects. Nothing here knows
+which engine it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import Formatter
+from typing import Any, Protocol
+
+from reconciler.verdicts import CASES, Verdict
+
+OK_CASES: tuple[int, ...] = tuple(number for number, case in enumerate(CASES) if case.verdict is Verdict.OK)
+"""Case numbers that mean OK: these rows are counted, not listed."""
+
+
+class Dialect(Protocol):
+    """What an engine must offer. Its expressions know ``==``, ``&`` and ``|``."""
+
+    def column(self, name: str) -> Any:
+        """The value of a column."""
+
+    def literal(self, value: str | int) -> Any:
+        """A constant."""
+
+    def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
+        """The value beside the first condition that holds, else the last argument."""
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        """Text parts and columns of any type, one after the other, as text."""
+
+
+class _Columns:
+    """Gives conditions the attributes of a joined row, each as the engine's column."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    def __getattr__(self, name: str) -> Any:
+        return self._dialect.column(name)
+
+
+def case_number(dialect: Dialect) -> Any:
+    """The index in :data:`reconciler.verdicts.CASES` of the first case that holds for a row of ``joined``."""
+    row = _Columns(dialect)
+    branches = [(case.when(row), dialect.literal(number)) for number, case in enumerate(CASES)]
+    return dialect.choose(branches, dialect.literal(-1))
+
+
+def verdict(dialect: Dialect) -> Any:
+    """The verdict's name, from a column ``case_no``."""
+    return _by_case(dialect, [dialect.literal(case.verdict.value) for case in CASES])
+
+
+def evidence(dialect: Dialect) -> Any:
+    """The evidence as a sentence, from a column ``case_no`` and the columns of the joined row."""
+    return _by_case(dialect, [_filled(dialect, case.evidence) for case in CASES])
+
+
+def _by_case(dialect: Dialect, values: Sequence[Any]) -> Any:
+    number = dialect.column("case_no")
+    branches = [(number == dialect.literal(index), value) for index, value in enumerate(values)]
+    return dialect.choose(branches, dialect.literal(""))
+
+
+def _filled(dialect: Dialect, template: str) -> Any:
+    parts: list[Any] = []
+    for text, name, _, _ in Formatter().parse(template):
+        if text:
+            parts.append(dialect.literal(text))
+        if name == "copies":
+            parts.append(dialect.column(name))
+        elif name:
+            column = dialect.column(name)
+            parts.append(dialect.choose([(column == dialect.literal(""), dialect.literal("none"))], column))
+    return dialect.concat(parts) if parts else dialect.literal("")

@@ -1,0 +1,156 @@
+"""From an engine's tables to an :class:`AuditResult`: the part of an audit that both engines share.
+
+An engine brings ``observed``, ``found`` and the tables of :mod:`reconciler.audit.joined`, and a function that runs a
+query and gives its rows. Only totals, one line per broker and the bounded fleet findings come back through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from reconciler.audit.fleet import ID_CHANGES, LIMIT, QUERIES, FleetQuery, tell
+from reconciler.audit.result import AuditResult, BrokerSummary, FleetFinding
+from reconciler.desired import DesiredState
+from reconciler.verdicts import Verdict
+
+Query = Callable[[str], list[dict[str, Any]]]
+"""Runs SQL and gives all its rows, by column name."""
+
+_TOTALS = """
+    SELECT verdict, count(*) AS rows_found, coalesce(sum(bytes), 0) AS bytes_found,
+           count(CASE WHEN on_disk AND kind <> 'log_dir' THEN 1 END) AS observed_found
+    FROM found GROUP BY verdict
+"""
+
+_DISKS = """
+    SELECT cluster, node, count(*) AS rows_observed, coalesce(sum(bytes), 0) AS bytes,
+           count(CASE WHEN kind NOT IN ('foreign', 'checkpoint_entry', 'leftover') THEN 1 END) AS replicas
+    FROM observed WHERE kind <> 'log_dir' GROUP BY cluster, node
+"""
+
+_LOG_DIRS = """
+    SELECT cluster, node, host, log_dir, directory_id, state, problem
+    FROM observed WHERE kind = 'log_dir' ORDER BY cluster, node, host, log_dir
+"""
+
+BROKERS = "SELECT DISTINCT cluster, node FROM observed WHERE kind = 'log_dir'"
+"""The brokers that were scanned, one row each."""
+
+HOMES = """
+    SELECT DISTINCT cluster, node, directory_id FROM observed
+    WHERE kind = 'log_dir' AND state = 'ok' AND directory_id IS NOT NULL
+"""
+"""The table ``homes``."""
+
+
+def conclude(
+    query: Query,
+    states: Mapping[str, DesiredState],
+    *,
+    engine: str,
+    now_ms: int,
+    findings_path: str,
+    with_previous: bool = False,
+) -> AuditResult:
+    """Ask an engine for totals, brokers and fleet findings.
+
+    Args:
+        query: runs SQL over the engine's tables.
+        states: desired state by cluster ID.
+        engine: its name, for the report.
+        now_ms: when the audit was made, ms since 1970.
+        findings_path: where the engine left the findings.
+        with_previous: a table ``previous`` holds the topics of an earlier audit.
+    """
+    disks = query(_DISKS)
+    totals, size = _totals(query(_TOTALS), disks)
+    queries = [q for q in QUERIES if states or not q.needs_metadata]
+    if with_previous:
+        queries.append(ID_CHANGES)
+    log_dirs = query(_LOG_DIRS)
+    brokers = _brokers(disks, log_dirs)
+    fleet = [finding for q in queries for finding in _fleet(query, q)]
+    return AuditResult(
+        engine=engine,
+        audited_ms=now_ms,
+        metadata=tuple(state.identity for state in states.values()),
+        brokers=brokers,
+        totals=totals,
+        bytes=size,
+        fleet=(*fleet, *_other_clusters(states, log_dirs)),
+        findings_path=findings_path,
+        notes=_notes(states, brokers),
+    )
+
+
+def _totals(
+    found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, int], dict[str, int]]:
+    listed = {row["verdict"]: row for row in found if row["verdict"] != Verdict.OK}
+    totals = {name: int(row["rows_found"]) for name, row in listed.items()}
+    size = {name: int(row["bytes_found"]) for name, row in listed.items()}
+    # Whatever was observed and is no finding is OK; the table lists every row once (reconciler/audit/joined.py).
+    ok = sum(int(row["rows_observed"]) for row in disks) - sum(int(row["observed_found"]) for row in listed.values())
+    if ok:
+        totals[Verdict.OK] = ok
+        size[Verdict.OK] = sum(int(row["bytes"]) for row in disks) - sum(size.values())
+    return {v.value: totals[v] for v in Verdict if v in totals}, {v.value: size[v] for v in Verdict if v in size}
+
+
+def _brokers(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]]) -> tuple[BrokerSummary, ...]:
+    held = {(row["cluster"], row["node"]): row for row in disks}
+    grouped: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for row in log_dirs:
+        grouped.setdefault((row["cluster"], row["node"]), []).append(row)
+    return tuple(
+        BrokerSummary(
+            cluster_id=cluster or None,
+            node_id=node if node >= 0 else None,
+            hosts=tuple(sorted({row["host"] for row in rows if row["host"]})),
+            log_dirs=tuple(
+                {
+                    "log_dir": row["log_dir"],
+                    "directory_id": row["directory_id"],
+                    "state": row["state"],
+                    "problem": row["problem"] or None,
+                }
+                for row in rows
+            ),
+            replicas=int(held[cluster, node]["replicas"]) if (cluster, node) in held else 0,
+            bytes=int(held[cluster, node]["bytes"]) if (cluster, node) in held else 0,
+        )
+        for (cluster, node), rows in grouped.items()
+    )
+
+
+def _fleet(query: Query, fleet_query: FleetQuery) -> list[FleetFinding]:
+    return tell(fleet_query, query(f"{fleet_query.sql} LIMIT {LIMIT + 1}"))
+
+
+def _other_clusters(
+    states: Mapping[str, DesiredState], log_dirs: Sequence[Mapping[str, Any]]
+) -> Iterator[FleetFinding]:
+    if not states:
+        return
+    for cluster, rows in groupby(log_dirs, key=lambda row: str(row["cluster"])):
+        if cluster and cluster not in states:
+            paths = [row["log_dir"] for row in rows]
+            detail = f"{len(paths)} log dirs belong to it, among them {paths[0]}, and no metadata of it was given"
+            yield FleetFinding("OTHER_CLUSTER", cluster, cluster, detail)
+
+
+def _notes(states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary]) -> tuple[str, ...]:
+    notes: list[str] = []
+    for cluster, state in states.items():
+        notes.extend(f"{state.identity.location}: {problem}" for problem in state.identity.problems)
+        if not state.topics.num_rows:
+            notes.append(f"{state.identity.location} knows no topic at all: nothing was compared with it")
+        known = set(state.replicas["node_id"].unique().to_pylist())
+        scanned = {broker.node_id for broker in brokers if broker.cluster_id == (cluster or None)}
+        unseen = sorted(known - scanned)
+        if unseen and state.identity.scope is None:
+            shown = ", ".join(map(str, unseen[:10])) + (", …" if len(unseen) > 10 else "")
+            notes.append(f"{len(unseen)} of {len(known)} brokers that hold replicas were not scanned: {shown}")
+    return tuple(notes)

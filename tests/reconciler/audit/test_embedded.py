@@ -1,0 +1,162 @@
+"""The embedded audit: the same verdicts as the case table in Python, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logstore.rows import ROW_SCHEMA
+from reconciler.audit.embedded import FINDINGS_FILE, TOPICS_FILE, audit
+from reconciler.audit.findings import FINDING_SCHEMA
+from reconciler.audit.result import AuditResult
+from reconciler.compare import Judged, broker_of, compare
+from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.errors import RefusedError
+from reconciler.scope import by_cluster
+from reconciler.verdicts import Verdict
+from tests.fleets import NOW_MS, random_fleet
+
+Told = tuple[Any, ...]
+
+
+def told_in_python(rows: pa.Table, states: list[Any]) -> list[Judged]:
+    observed = rows.to_pylist()
+    by_id = by_cluster(states, {broker_of(row).cluster for row in observed})
+    return [
+        judged
+        for judged in compare(by_id, observed, NOW_MS)
+        if judged.observed is None or judged.observed["kind"] != "log_dir" or judged.verdict is not Verdict.OK
+    ]
+
+
+def as_told(judged: Judged) -> Told:
+    row = judged.observed or {}
+    return (judged.verdict.value, row.get("log_dir"), row.get("name"), judged.row.topic or None, judged.evidence)
+
+
+def from_findings(findings: Iterable[dict[str, Any]]) -> list[Told]:
+    return [(f["verdict"], f["log_dir"], f["name"], f["topic"], f["evidence"]) for f in findings]
+
+
+def findings_of(result: AuditResult) -> list[dict[str, Any]]:
+    return [row for batch in result.batches() for row in batch.to_pylist()]
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(min_value=0, max_value=10**9))
+def test_duckdb_and_python_agree_on_every_row_and_every_total(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    rows, states = random_fleet(seed)
+    folder = str(tmp_path_factory.mktemp("audit"))
+    expected = told_in_python(rows, states)
+    everything = audit([rows], [], states, folder, now_ms=NOW_MS, all_rows=True)
+    assert Counter(from_findings(findings_of(everything))) == Counter(map(as_told, expected))
+    listed = audit([rows], [], states, folder, now_ms=NOW_MS)
+    assert Counter(from_findings(findings_of(listed))) == Counter(
+        as_told(judged) for judged in expected if judged.verdict is not Verdict.OK
+    )
+    assert listed.totals == everything.totals == dict(Counter(judged.verdict.value for judged in expected))
+    size: Counter[str] = Counter()
+    for judged in expected:
+        size[judged.verdict.value] += (judged.observed or {}).get("bytes") or 0
+    assert listed.bytes == everything.bytes == dict(size)
+
+
+def one_log_dir(**columns: Any) -> dict[str, Any]:
+    return dict.fromkeys(ROW_SCHEMA.names) | {
+        "cluster_id": "c1",
+        "node_id": 1,
+        "log_dir": "/data",
+        "name": ".",
+        "kind": "log_dir",
+        "metadata_state": "ok",
+        **columns,
+    }
+
+
+def table(*rows: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=ROW_SCHEMA)
+
+
+def test_an_inventory_and_a_scan_of_the_same_rows_give_the_same_answer(tmp_path: Path) -> None:
+    rows, states = random_fleet(7)
+    inventory = tmp_path / "host's [1].parquet"
+    pq.write_table(rows, inventory)
+    scanned = audit([rows], [], states, str(tmp_path), now_ms=NOW_MS)
+    first = findings_of(scanned)
+    read = audit([], [str(inventory)], states, str(tmp_path), now_ms=NOW_MS)
+    key = repr
+    assert sorted(findings_of(read), key=key) == sorted(first, key=key)
+    assert (read.totals, read.bytes, read.fleet, read.brokers) == (
+        scanned.totals,
+        scanned.bytes,
+        scanned.fleet,
+        scanned.brokers,
+    )
+
+
+def test_rows_may_come_from_both_at_once(tmp_path: Path) -> None:
+    inventory = tmp_path / "b2.parquet"
+    pq.write_table(table(one_log_dir(node_id=2, log_dir="/b2")), inventory)
+    result = audit([table(one_log_dir())], [str(inventory)], [], str(tmp_path), now_ms=NOW_MS)
+    assert [broker.node_id for broker in result.brokers] == [1, 2]
+
+
+def test_findings_and_topics_are_left_as_parquet(tmp_path: Path) -> None:
+    rows, states = random_fleet(3)
+    audit([rows], [], states, str(tmp_path), now_ms=NOW_MS)
+    written = pq.read_schema(tmp_path / FINDINGS_FILE)
+    assert [(field.name, field.type) for field in written] == [(field.name, field.type) for field in FINDING_SCHEMA]
+    assert pq.read_schema(tmp_path / TOPICS_FILE).names == ["cluster", "topic", "topic_id"]
+
+
+def test_the_better_copy_of_a_duplicate_is_ranked_first(tmp_path: Path) -> None:
+    builder = DesiredBuilder()
+    builder.partition("t", "I" * 21 + "A", 0, [1])
+    state = builder.build(MetadataIdentity("kraft", "/m", "c1"))
+    copy = {"kind": "live", "name": "t-0", "topic": "t", "partition": 0, "metadata_state": "ok"}
+    right, wrong = {"topic_id": "I" * 21 + "A"}, {"topic_id": "J" * 21 + "A"}
+    rows = table(
+        one_log_dir(log_dir="/a"),
+        one_log_dir(log_dir="/a", **copy, **wrong, leader_epoch=9, end_offset=900),
+        one_log_dir(log_dir="/b", **copy, **right, leader_epoch=4, end_offset=800),
+        one_log_dir(log_dir="/c", **copy, **right, leader_epoch=5, end_offset=10),
+        one_log_dir(log_dir="/d", **copy, **right, leader_epoch=5, end_offset=20),
+    )
+    result = audit([rows], [], [state], str(tmp_path), now_ms=NOW_MS)
+    ranks = {f["log_dir"]: f["copy_rank"] for f in findings_of(result)}
+    assert result.totals == {"DUPLICATE": 4}
+    assert ranks == {"/d": 1, "/c": 2, "/b": 3, "/a": 4}
+
+
+def test_metadata_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    state = DesiredBuilder().build(MetadataIdentity("kraft", "/m", "c9"))
+    with pytest.raises(RefusedError, match="cluster c9"):
+        audit([table(one_log_dir())], [], [state], str(tmp_path), now_ms=NOW_MS)
+
+
+def test_a_topic_that_was_recreated_since_the_last_audit_is_told(tmp_path: Path) -> None:
+    def state(topic_id: str) -> Any:
+        builder = DesiredBuilder()
+        builder.topic("t", topic_id)
+        return builder.build(MetadataIdentity("kraft", "/m", "c1"))
+
+    rows = table(one_log_dir())
+    before = tmp_path / "before"
+    before.mkdir()
+    audit([rows], [], [state("I" * 21 + "A")], str(before), now_ms=NOW_MS)
+    now = audit([rows], [], [state("J" * 21 + "A")], str(tmp_path), now_ms=NOW_MS, previous=str(before / TOPICS_FILE))
+    assert [(f.kind, f.subject) for f in now.fleet] == [("TOPIC_ID_CHANGED", "t")]
+    same = audit(
+        [rows], [], [state("J" * 21 + "A")], str(tmp_path), now_ms=NOW_MS, previous=str(tmp_path / TOPICS_FILE)
+    )
+    assert same.fleet == ()

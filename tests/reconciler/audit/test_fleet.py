@@ -1,0 +1,182 @@
+"""Fleet findings: each kind from the smallest fleet that shows it, and none from a healthy one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from logstore.rows import ROW_SCHEMA
+from reconciler.audit.embedded import audit
+from reconciler.audit.fleet import LIMIT, QUERIES, FleetQuery, tell
+from reconciler.audit.result import FleetFinding
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+
+OLD, NEW = "o" * 21 + "A", "n" * 21 + "A"
+
+
+def row(node: int, kind: str = "log_dir", **columns: Any) -> dict[str, Any]:
+    return dict.fromkeys(ROW_SCHEMA.names) | {
+        "host": f"h{node}",
+        "cluster_id": "c1",
+        "node_id": node,
+        "directory_id": f"d{node}",
+        "log_dir": f"/b{node}",
+        "name": ".",
+        "kind": kind,
+        "metadata_state": "ok",
+        **columns,
+    }
+
+
+def live(node: int, topic_id: str, **columns: Any) -> dict[str, Any]:
+    return row(node, "live", name="t-0", topic="t", partition=0, topic_id=topic_id, bytes=10) | columns
+
+
+def state(*replicas: int, isr: tuple[int, ...] = (), cluster: str = "c1") -> DesiredState:
+    builder = DesiredBuilder()
+    builder.partition("t", NEW, 0, list(replicas), isr=isr or replicas)
+    return builder.build(MetadataIdentity("kraft", "/m", cluster))
+
+
+def fleet(tmp_path: Path, rows: list[dict[str, Any]], *states: DesiredState) -> list[FleetFinding]:
+    return list(audit([pa.Table.from_pylist(rows, schema=ROW_SCHEMA)], [], states, str(tmp_path), now_ms=0).fleet)
+
+
+def test_a_healthy_fleet_has_no_fleet_findings(tmp_path: Path) -> None:
+    rows = [row(1), row(2), live(1, NEW), live(2, NEW)]
+    assert fleet(tmp_path, rows, state(1, 2)) == []
+
+
+def test_a_topic_under_several_ids_is_told_without_metadata(tmp_path: Path) -> None:
+    rows = [row(1), row(2), row(3), live(1, NEW), live(2, NEW), live(3, OLD)]
+    (finding,) = fleet(tmp_path, rows)
+    assert (finding.kind, finding.cluster_id, finding.subject) == ("TOPIC_UNDER_SEVERAL_IDS", "c1", "t")
+    assert finding.detail == f"{NEW} in 2 replicas on 2 brokers from 1 to 2; {OLD} in 1 replica on broker 3"
+
+
+def test_with_metadata_it_says_which_id_is_known(tmp_path: Path) -> None:
+    rows = [row(1), row(2), live(1, NEW), live(2, OLD)]
+    several = [f for f in fleet(tmp_path, rows, state(1)) if f.kind == "TOPIC_UNDER_SEVERAL_IDS"]
+    assert f"{NEW} (the metadata knows it) in 1 replica on broker 1" in several[0].detail
+
+
+def test_the_same_name_in_two_clusters_is_no_finding(tmp_path: Path) -> None:
+    rows = [row(1), row(2, cluster_id="c2"), live(1, NEW), live(2, OLD, cluster_id="c2")]
+    assert fleet(tmp_path, rows) == []
+
+
+def test_a_node_of_two_clusters_on_one_host_is_told(tmp_path: Path) -> None:
+    other = {"cluster_id": "c2", "log_dir": "/other", "directory_id": "d9"}
+    (finding,) = fleet(tmp_path, [row(1), row(1) | other])
+    assert (finding.kind, finding.subject) == ("NODE_IN_SEVERAL_CLUSTERS", "broker 1")
+
+
+def test_the_same_node_id_of_two_clusters_on_two_hosts_is_usual(tmp_path: Path) -> None:
+    other = {"cluster_id": "c2", "log_dir": "/other", "directory_id": "d9", "host": "h9"}
+    assert fleet(tmp_path, [row(1), row(1) | other]) == []
+
+
+def registering(*directory_ids: str) -> DesiredState:
+    builder = DesiredBuilder()
+    builder.partition("t", NEW, 0, [1])
+    builder.broker(1, 1, False, directory_ids)
+    return builder.build(MetadataIdentity("kraft", "/m", "c1"))
+
+
+def test_a_log_dir_that_its_broker_did_not_register_is_told(tmp_path: Path) -> None:
+    extra = {"log_dir": "/extra", "directory_id": "d9"}
+    (finding,) = fleet(tmp_path, [row(1), live(1, NEW), row(1) | extra], registering("d1"))
+    assert (finding.kind, finding.subject) == ("LOG_DIR_NOT_REGISTERED", "/extra")
+
+
+def test_the_metadata_log_dir_needs_no_registration(tmp_path: Path) -> None:
+    extra = {"log_dir": "/meta", "directory_id": "d9"}
+    metadata = {"kind": "internal", "name": "__cluster_metadata-0", "topic": "__cluster_metadata", "partition": 0}
+    rows = [row(1), live(1, NEW), row(1) | extra, row(1) | extra | metadata]
+    assert fleet(tmp_path, rows, registering("d1")) == []
+
+
+def test_a_registered_log_dir_that_was_not_scanned_is_told(tmp_path: Path) -> None:
+    (finding,) = fleet(tmp_path, [row(1), live(1, NEW)], registering("d1", "d2"))
+    assert (finding.kind, finding.subject) == ("LOG_DIR_NOT_SEEN", "d2")
+
+
+def test_a_broker_that_registers_no_log_dirs_says_nothing_about_them(tmp_path: Path) -> None:
+    assert fleet(tmp_path, [row(1), live(1, NEW)], registering()) == []
+
+
+def test_a_directory_id_in_two_log_dirs_is_told(tmp_path: Path) -> None:
+    (finding,) = fleet(tmp_path, [row(1), row(2, directory_id="d1")])
+    assert (finding.kind, finding.subject) == ("DUPLICATE_DIRECTORY_ID", "d1")
+    assert "/b1" in finding.detail and "/b2" in finding.detail
+
+
+def test_a_node_id_on_two_hosts_is_told(tmp_path: Path) -> None:
+    (finding,) = fleet(tmp_path, [row(1), row(1, host="h9", log_dir="/b9", directory_id="d9")])
+    assert (finding.kind, finding.subject) == ("DUPLICATE_NODE_ID", "broker 1")
+
+
+def test_two_metadata_logs_under_one_node_id_are_told(tmp_path: Path) -> None:
+    metadata = {"kind": "internal", "name": "__cluster_metadata-0", "topic": "__cluster_metadata", "partition": 0}
+    second = {"log_dir": "/b1b", "directory_id": "d1b"}
+    rows = [row(1), row(1) | metadata, row(1) | second, row(1) | second | metadata]
+    assert [finding.kind for finding in fleet(tmp_path, rows)] == ["DUPLICATE_NODE_ID"]
+
+
+def test_two_log_dirs_of_one_broker_are_no_finding(tmp_path: Path) -> None:
+    assert fleet(tmp_path, [row(1), row(1, log_dir="/b1b", directory_id="d1b")]) == []
+
+
+def test_log_dirs_of_a_cluster_without_metadata_are_told(tmp_path: Path) -> None:
+    rows = [row(1), live(1, NEW), row(2, cluster_id="c2")]
+    (finding,) = fleet(tmp_path, rows, state(1))
+    assert (finding.kind, finding.subject) == ("OTHER_CLUSTER", "c2")
+
+
+def test_the_only_copy_of_a_topic_id_is_told(tmp_path: Path) -> None:
+    rows = [row(1), row(2), live(1, NEW), live(2, OLD)]
+    only = [f for f in fleet(tmp_path, rows, state(1)) if f.kind == "ONLY_KNOWN_COPY"]
+    assert [(f.subject, f.detail) for f in only] == [
+        ("t-0", f"STALE_ID in /b2: no other copy of topic ID {OLD} was scanned")
+    ]
+
+
+def test_a_second_copy_anywhere_takes_that_finding_away(tmp_path: Path) -> None:
+    stray = {"kind": "stray", "name": "t-0.x-stray", "log_dir": "/b3"}
+    rows = [row(1), row(2), row(3), live(1, NEW), live(2, OLD), live(3, OLD) | stray]
+    assert "ONLY_KNOWN_COPY" not in {f.kind for f in fleet(tmp_path, rows, state(1))}
+
+
+def test_an_empty_replica_is_no_copy_worth_telling(tmp_path: Path) -> None:
+    rows = [row(1), row(2), live(1, NEW), live(2, OLD, bytes=0)]
+    assert "ONLY_KNOWN_COPY" not in {f.kind for f in fleet(tmp_path, rows, state(1))}
+
+
+def test_a_missing_replica_that_is_the_only_in_sync_one_is_told(tmp_path: Path) -> None:
+    rows = [row(1), row(2), live(2, NEW)]
+    (finding,) = fleet(tmp_path, rows, state(1, 2, isr=(1,)))
+    assert (finding.kind, finding.subject) == ("ONLY_IN_SYNC_COPY", "t-0")
+    assert "broker 1, where it is MISSING" in finding.detail
+
+
+def test_a_missing_replica_with_in_sync_peers_is_no_fleet_finding(tmp_path: Path) -> None:
+    assert fleet(tmp_path, [row(1), row(2), live(2, NEW)], state(1, 2)) == []
+
+
+def test_more_rows_than_are_told_are_counted_and_not_dropped_in_silence() -> None:
+    query = next(query for query in QUERIES if query.kind == "DUPLICATE_DIRECTORY_ID")
+    rows = [
+        {"cluster": "c1", "directory_id": f"d{number:05}", "times": 2, "one": "/a", "other": "/b"}
+        for number in range(LIMIT + 1)
+    ]
+    findings = tell(query, rows)
+    assert len(findings) == LIMIT + 1
+    assert findings[-1].subject == "more" and str(LIMIT) in findings[-1].detail
+
+
+def test_every_kind_is_asked_once() -> None:
+    kinds = [query.kind for query in QUERIES]
+    assert len(kinds) == len(set(kinds)) == 8
+    assert all(isinstance(query, FleetQuery) for query in QUERIES)
