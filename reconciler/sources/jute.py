@@ -1,0 +1,180 @@
+"""The bytes of a ZooKeeper snapshot: jute records, read in order and never beyond what the file holds.
+
+    header      magic "ZKSN", version 2, database id                  int32 int32 int64
+    sessions    count, then (session id, timeout) each                int32, (int64 int32)*
+    ACL cache   count, then (index, [perms, scheme, id]) each         int32, (int64 vector)*
+    nodes       path, data, ACL index, stat; the path "/" ends them   string buffer int64 60 bytes
+    seal        Adler-32 of all bytes before, then the string "/"     int64 string
+    additions   3.6+: (zxid, version, digest) and a seal; 3.9+: (last zxid) and a seal
+
+All numbers are big-endian; a string or buffer is an int32 length, -1 for null, and that many bytes. Owns these bytes;
+what Kafka keeps in the nodes belongs to ``znodes``, and choosing and opening files to ``zookeeper_snapshot``.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from reconciler.errors import MetadataError
+
+MAGIC = b"ZKSN"
+Buffer = bytes | mmap.mmap
+
+_HEADER = struct.Struct(">4siq")
+_INT = struct.Struct(">i")
+_LONG = struct.Struct(">q")
+_SESSION = struct.Struct(">qi")
+_NODE_TAIL = struct.Struct(">qqqqqiiiqq")
+"""ACL index, then the stat: czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeral owner, pzxid."""
+
+_SEAL_BYTES = 13
+_ADDITIONS = frozenset({0, 20 + _SEAL_BYTES, 8 + _SEAL_BYTES, 20 + 8 + 2 * _SEAL_BYTES})
+"""Lengths of what may follow the first seal."""
+
+
+class Znode(NamedTuple):
+    """One node: its data (empty for null), creating zxid, time of the last change in ms since 1970, data version."""
+
+    data: bytes
+    czxid: int
+    modified_ms: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The nodes that were kept, by path, and what is true of all nodes of the snapshot, kept or not."""
+
+    nodes: dict[str, Znode]
+    last_zxid: int
+    """The greatest zxid that any node carries."""
+    modified_ms: int
+    """The newest change of any node, ms since 1970."""
+    problem: str | None
+    """What is odd behind the first seal; the nodes themselves are sealed and sound."""
+
+
+class _Reader:
+    """A place in the bytes; every step forward is checked against their end."""
+
+    def __init__(self, data: Buffer, location: str) -> None:
+        self.data = data
+        self.location = location
+        self.offset = 0
+        self.end = len(data)
+
+    def fail(self, problem: str, offset: int) -> MetadataError:
+        return MetadataError(f"{self.location} is no sound ZooKeeper snapshot: at byte {offset}, {problem}")
+
+    def take(self, form: struct.Struct, what: str) -> tuple[int, ...]:
+        """Unpack fixed fields."""
+        start = self.offset
+        if form.size > self.end - start:
+            raise self.fail(
+                f"{what} needs {form.size} bytes and {self.end - start} are left: the file is cut short", start
+            )
+        self.offset = start + form.size
+        return form.unpack_from(self.data, start)
+
+    def count(self, what: str, least_bytes: int) -> int:
+        """A number of items that each take at least so many bytes; null counts as none."""
+        start = self.offset
+        (count,) = self.take(_INT, f"the number of {what}")
+        if count < -1 or count * least_bytes > self.end - self.offset:
+            raise self.fail(f"{count} {what} are claimed and {self.end - self.offset} bytes are left", start)
+        return max(count, 0)
+
+    def buffer(self, what: str) -> bytes:
+        """A length and that many bytes."""
+        length = self.count(f"bytes of {what}", 1)
+        start = self.offset
+        self.offset = start + length
+        return self.data[start : self.offset]
+
+    def text(self, what: str) -> str:
+        start = self.offset
+        raw = self.buffer(what)
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self.fail(f"{what} is not UTF-8", start) from error
+
+    def seal(self) -> None:
+        """Check an Adler-32 over all bytes before it."""
+        start = self.offset
+        with memoryview(self.data) as view, view[:start] as sealed:
+            actual = zlib.adler32(sealed)
+        (claimed,) = self.take(_LONG, "the checksum")
+        if claimed != actual:
+            raise self.fail(f"the Adler-32 checksum is {claimed:#x} and the bytes before give {actual:#x}", start)
+        if self.text("the end mark") != "/":
+            raise self.fail("the end mark is not '/'", start + _LONG.size)
+
+
+def read(data: Buffer, location: str, keep: Callable[[str], object]) -> Snapshot:
+    """Read a whole snapshot and check its seals.
+
+    Args:
+        data: the uncompressed bytes.
+        location: the file, for messages.
+        keep: whether the node of a path is wanted, by truth; all others are passed over.
+
+    Raises:
+        MetadataError: the bytes are empty, cut short, damaged, or not a snapshot; the message gives the byte.
+    """
+    reader = _Reader(data, location)
+    if not len(data):
+        raise reader.fail("the file is empty", 0)
+    if data[:4] != MAGIC:
+        raise reader.fail(f"{MAGIC!r} is expected and {data[:4]!r} is found", 0)
+    _, version, _ = reader.take(_HEADER, "the header")
+    if version != 2:
+        raise reader.fail(f"version {version} is not known", 4)
+    for _ in range(reader.count("sessions", _SESSION.size)):
+        reader.take(_SESSION, "a session")
+    _skip_acls(reader)
+    snapshot = _read_nodes(reader, keep)
+    reader.seal()
+    return Snapshot(*snapshot, _additions_problem(reader))
+
+
+def _skip_acls(reader: _Reader) -> None:
+    for _ in range(reader.count("access control lists", _LONG.size + _INT.size)):
+        reader.take(_LONG, "the index of an access control list")
+        for _ in range(reader.count("access control entries", 3 * _INT.size)):
+            reader.take(_INT, "permissions")
+            reader.buffer("a scheme")
+            reader.buffer("an identity")
+
+
+def _read_nodes(reader: _Reader, keep: Callable[[str], object]) -> tuple[dict[str, Znode], int, int]:
+    nodes: dict[str, Znode] = {}
+    last_zxid = modified_ms = 0
+    while (path := reader.text("a path")) != "/":
+        data = reader.buffer("a node's data")
+        _, czxid, mzxid, _, mtime, version, _, _, _, pzxid = reader.take(_NODE_TAIL, "a node's stat")
+        last_zxid = max(last_zxid, mzxid, pzxid)
+        modified_ms = max(modified_ms, mtime)
+        if keep(path):
+            nodes[path] = Znode(data, czxid, mtime, version)
+    return nodes, last_zxid, modified_ms
+
+
+def _additions_problem(reader: _Reader) -> str | None:
+    """Check what newer servers put behind the first seal, by its length and the seal at its end."""
+    left = reader.end - reader.offset
+    if left == 0:
+        return None
+    if left in _ADDITIONS:
+        reader.offset = reader.end - _SEAL_BYTES
+        try:
+            reader.seal()
+        except MetadataError as error:
+            return str(error)
+        return None
+    return f"{reader.location}: {left} bytes behind the checksum of the nodes, at byte {reader.offset}, are not known"

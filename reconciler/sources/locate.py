@@ -1,0 +1,254 @@
+"""Finding out what a path is, and loading it: the one door to every metadata source.
+
+A spec is ``scheme:path`` or a plain path that is recognised by looking at it. The path is a source, a glob, or a folder
+of sources; then the newest state of each cluster wins and the others are named in its problems. Owns the table of
+schemes; leaves every format to the module of its source.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.desired import DesiredState
+from reconciler.errors import MetadataError, UsageError
+from reconciler.sources import kraft, parquet, request_json, zookeeper_snapshot
+from reconciler.sources.kraft.files import METADATA_DIR
+
+FIND_DEPTH = 6
+"""How many folders below the given one :func:`find` goes."""
+
+_SCHEME = re.compile(r"([a-z][a-z-]*):(.+)", re.DOTALL)
+_LOG_DIR_FILE = "meta.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One kind of metadata source.
+
+    Attributes:
+        scheme: what stands before the colon of a spec.
+        looks_like: what a path must look like to be recognised, for messages.
+        recognises: whether a path looks like it.
+        load: reads paths of this kind; the text is the location as it was given.
+        suffix: a file that was named, and not met in a folder, is of this kind by the end of its name alone.
+    """
+
+    scheme: str
+    looks_like: str
+    recognises: Callable[[str], bool]
+    load: Callable[[Sequence[str], str], list[DesiredState]]
+    suffix: str | None = None
+
+
+def load(spec: str) -> list[DesiredState]:
+    """Load every state that a spec names, one for each cluster.
+
+    Raises:
+        UsageError: no such scheme, no such path, nothing recognisable there, or two sources that contradict each other.
+        MetadataError: what was recognised cannot be read.
+    """
+    sources, path = _split(spec)
+    found = _candidates(sources, path)
+    if len(found) == 1:
+        ((source, only),) = found
+        return source.load([only], path)
+    states: list[DesiredState] = []
+    unreadable: list[str] = []
+    for source in SOURCES:
+        states += _load_readable(source, [each for kind, each in found if kind is source], path, unreadable)
+    if not states:
+        raise MetadataError(f"{path}: none of {len(found)} metadata sources can be read: {'; '.join(unreadable)}")
+    return [_with_problems(state, unreadable) for state in newest_per_cluster(states)]
+
+
+def newest_per_cluster(states: Sequence[DesiredState]) -> list[DesiredState]:
+    """Keep the state with the greatest (epoch, offset) of each cluster; its problems name those that were passed over.
+
+    Raises:
+        UsageError: one cluster is described by sources of different kinds, whose ages cannot be compared.
+    """
+    clusters: dict[str | None, list[DesiredState]] = {}
+    for state in states:
+        clusters.setdefault(state.identity.cluster_id, []).append(state)
+    return [_newest(group) for group in clusters.values()]
+
+
+def find(folder: str) -> list[str]:
+    """Metadata sources at or below a folder of brokers' disks: KRaft directories and ZooKeeper's ``version-2`` folders.
+
+    Links are not followed, and log dirs are not entered but for their ``__cluster_metadata-0``. A folder below that
+    cannot be listed is passed over here; a scan reports it.
+
+    Raises:
+        UsageError: the folder itself cannot be listed.
+    """
+    try:
+        os.listdir(folder)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be looked at: {error.strerror or error}") from error
+    return sorted(_walk(folder, FIND_DEPTH))
+
+
+def _is_kraft(path: str) -> bool:
+    """A metadata directory, a log dir that holds one, or a snapshot; ``bootstrap.checkpoint`` names no topics."""
+    name = os.path.basename(os.path.normpath(path))
+    if os.path.isfile(path):
+        return name.endswith(".checkpoint") and name != "bootstrap.checkpoint"
+    return os.path.isdir(path) and (name == METADATA_DIR or os.path.isdir(os.path.join(path, METADATA_DIR)))
+
+
+def _each(load_one: Callable[[str], DesiredState]) -> Callable[[Sequence[str], str], list[DesiredState]]:
+    return lambda paths, _location: [load_one(path) for path in paths]
+
+
+SOURCES = (
+    Source(
+        "parquet",
+        f"a folder with {parquet.IDENTITY_FILE} and replicas.parquet, as an audit saves it",
+        parquet.recognises,
+        _each(parquet.load),
+    ),
+    Source(
+        "kraft",
+        f"a {METADATA_DIR} directory, a log dir that holds one, or a *.checkpoint file",
+        _is_kraft,
+        _each(kraft.load),
+    ),
+    Source(
+        "zk-snapshot",
+        "a snapshot.<zxid> file of ZooKeeper, its version-2 folder, or the data folder above",
+        zookeeper_snapshot.recognises,
+        _each(zookeeper_snapshot.load),
+    ),
+    Source(
+        "request",
+        "a LeaderAndIsr request as JSON (request:FILE@N names the broker that received it)",
+        request_json.recognises,
+        lambda paths, location: [request_json.load_all(paths, location)],
+        ".json",
+    ),
+)
+"""In the order in which a path is looked at."""
+
+
+def _split(spec: str) -> tuple[Sequence[Source], str]:
+    """The sources that may answer, and the path."""
+    match = _SCHEME.fullmatch(spec)
+    if match is None or os.path.lexists(spec):
+        return SOURCES, spec
+    chosen = [source for source in SOURCES if source.scheme == match[1]]
+    if not chosen:
+        schemes = ", ".join(f"{source.scheme}:" for source in SOURCES)
+        raise UsageError(f"{spec!r:.200}: there is no such path and no scheme {match[1]!r}; the schemes are {schemes}")
+    return chosen, match[2]
+
+
+def _candidates(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]:
+    """The sources at a path: itself, else what a glob matches, else the children of a folder, else deeper down."""
+    if len(sources) == 1 and not os.path.isdir(path) and not glob.has_magic(path):
+        return [(sources[0], path)]
+    if not os.path.lexists(path):
+        paths = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
+        if not paths:
+            raise UsageError(f"{path}: no such file or directory")
+        return _recognised(sources, paths, named=True) or _nothing(sources, path)
+    own = _recognised(sources, [path], named=True)
+    if own or not os.path.isdir(path):
+        return own or _nothing(sources, path)
+    try:
+        children = sorted(os.path.join(path, name) for name in os.listdir(path))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be looked at: {error.strerror or error}") from error
+    named = len(sources) == 1
+    return (
+        _recognised(sources, children, named=named)
+        or _recognised(sources, find(path), named=named)
+        or _nothing(sources, path)
+    )
+
+
+def _recognised(sources: Sequence[Source], paths: Sequence[str], *, named: bool) -> list[tuple[Source, str]]:
+    """The first source that each path looks like, or is called like where it was named; a path may be none."""
+    found = []
+    for path in paths:
+        for source in sources:
+            by_name = named and source.suffix is not None and path.endswith(source.suffix) and os.path.isfile(path)
+            if by_name or source.recognises(path):
+                found.append((source, path))
+                break
+    return found
+
+
+def _nothing(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]:
+    looked_for = "; ".join(f"{source.scheme}: {source.looks_like}" for source in sources)
+    raise UsageError(f"{path} holds no metadata source that is known. Looked for {looked_for}")
+
+
+def _load_readable(source: Source, paths: Sequence[str], location: str, unreadable: list[str]) -> list[DesiredState]:
+    """Load what can be loaded; a source among several that cannot is a sentence in ``unreadable``, not the end."""
+    if source.scheme == "request" and paths:
+        return source.load(paths, location)
+    states = []
+    for path in paths:
+        try:
+            states += source.load([path], location)
+        except (MetadataError, UsageError) as error:
+            unreadable.append(f"{path} is passed over: {error}")
+    return states
+
+
+def _newest(group: Sequence[DesiredState]) -> DesiredState:
+    kinds = {state.identity.source: state.identity.location for state in group}
+    if len(kinds) > 1:
+        named = " and ".join(f"{location} ({kind})" for kind, location in sorted(kinds.items()))
+        cluster = group[0].identity.cluster_id
+        whose = "sources that do not name their cluster" if cluster is None else f"cluster {cluster}"
+        raise UsageError(f"{named} both speak for {whose}, and their ages cannot be compared: name the one that holds")
+    ordered = sorted(group, key=_age, reverse=True)
+    older = [f"{state.identity.location} {_age_text(state)} is passed over: not newer" for state in ordered[1:]]
+    return _with_problems(ordered[0], older)
+
+
+def _age(state: DesiredState) -> tuple[int, int]:
+    epoch, offset = state.identity.epoch, state.identity.offset
+    return (-1 if epoch is None else epoch, -1 if offset is None else offset)
+
+
+def _age_text(state: DesiredState) -> str:
+    return f"(epoch {state.identity.epoch}, offset {state.identity.offset})"
+
+
+def _with_problems(state: DesiredState, problems: Sequence[str]) -> DesiredState:
+    if not problems:
+        return state
+    identity = replace(state.identity, problems=(*state.identity.problems, *problems))
+    return replace(state, identity=identity)
+
+
+def _walk(folder: str, depth: int) -> Iterator[str]:
+    if _is_source_dir(folder):
+        yield folder
+        return
+    metadata_dir = os.path.join(folder, METADATA_DIR)
+    if os.path.lexists(os.path.join(folder, _LOG_DIR_FILE)):
+        if os.path.isdir(metadata_dir):
+            yield metadata_dir
+        return
+    if depth == 0:
+        return
+    try:
+        with os.scandir(folder) as entries:
+            below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return
+    for path in below:
+        yield from _walk(path, depth - 1)
+
+
+def _is_source_dir(folder: str) -> bool:
+    name = os.path.basename(os.path.normpath(folder))
+    return name == METADATA_DIR or (name == zookeeper_snapshot.DATA_DIR and zookeeper_snapshot.recognises(folder))

@@ -1,0 +1,176 @@
+"""A desired state as a folder: three Parquet tables and one JSON file. Owns that folder; knows nothing of its origin.
+
+    FOLDER/replicas.parquet   REPLICA_SCHEMA, a row per (partition, replica)
+    FOLDER/topics.parquet     TOPIC_SCHEMA
+    FOLDER/brokers.parquet    BROKER_SCHEMA
+    FOLDER/identity.json      schema version, identity, number of rows of each table; empty until all is saved
+
+Any engine reads the tables as they are (Spark: ``spark.read.parquet(FOLDER + "/replicas.parquet")``). The numbers of
+rows in ``identity.json`` tell tables of another state from its own.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, replace
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reconciler.desired import (
+    BROKER_SCHEMA,
+    DESIRED_VERSION,
+    REPLICA_SCHEMA,
+    TOPIC_SCHEMA,
+    Completeness,
+    DesiredState,
+    MetadataIdentity,
+)
+from reconciler.errors import MetadataError, UsageError
+
+IDENTITY_FILE = "identity.json"
+TABLES = {"replicas": REPLICA_SCHEMA, "topics": TOPIC_SCHEMA, "brokers": BROKER_SCHEMA}
+"""Name of each table, which is its file's name without the suffix, and its schema."""
+
+MAX_IDENTITY_BYTES = 16 << 20
+"""An identity file that is longer is not read; the problems of a source take a few hundred bytes each."""
+
+
+def recognises(path: str) -> bool:
+    """Whether the path is a folder that :func:`save` wrote, by the names of its files."""
+    return all(os.path.isfile(os.path.join(path, name)) for name in (IDENTITY_FILE, _file("replicas")))
+
+
+def save(state: DesiredState, folder: str) -> None:
+    """Write the state into a folder that is there and empty, or that holds an earlier state, which is replaced.
+
+    Raises:
+        UsageError: the folder is absent, holds anything else (as a log dir does), or cannot be written.
+    """
+    tables = {name: _table(state, name) for name in TABLES}
+    document = {
+        "schema_version": DESIRED_VERSION,
+        "identity": _document(state.identity),
+        "rows": {name: table.num_rows for name, table in tables.items()},
+    }
+    try:
+        strangers = sorted(set(os.listdir(folder)) - {IDENTITY_FILE, *map(_file, TABLES)})
+        if strangers:
+            raise UsageError(
+                f"{folder} holds {strangers[0]!r}, so no desired state is saved there: name an empty folder"
+            )
+        # The identity is empty until the tables are whole, so a save that was interrupted never loads.
+        with open(os.path.join(folder, IDENTITY_FILE), "wb") as file:
+            for name, table in tables.items():
+                pq.write_table(table, os.path.join(folder, _file(name)))
+            file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    except OSError as error:
+        raise UsageError(f"{folder}: a desired state cannot be saved there: {_reason(error)}") from error
+
+
+def load(path: str) -> DesiredState:
+    """Read what :func:`save` wrote; rows stay in Arrow's memory and never become Python objects.
+
+    The identity is the saved one, with ``parquet`` as its source and the path as its location.
+
+    Raises:
+        MetadataError: a file is absent, damaged, of another schema or version, or not of the same state as the others.
+    """
+    identity, rows = _read_identity(path)
+    tables = {name: _read_table(os.path.join(path, _file(name)), schema) for name, schema in TABLES.items()}
+    for name, table in tables.items():
+        if rows.get(name) != table.num_rows:
+            raise MetadataError(
+                f"{os.path.join(path, _file(name))} has {table.num_rows} rows where {IDENTITY_FILE} says"
+                f" {rows.get(name)}: the tables are not of one state; save it again"
+            )
+    return DesiredState(replace(identity, source="parquet", location=path), **tables)
+
+
+def _file(table: str) -> str:
+    return f"{table}.parquet"
+
+
+def _table(state: DesiredState, name: str) -> pa.Table:
+    return {"replicas": state.replicas, "topics": state.topics, "brokers": state.brokers}[name]
+
+
+def _document(identity: MetadataIdentity) -> dict[str, Any]:
+    """The identity as JSON can hold it: what of a path is not UTF-8 stands as an escape."""
+    texts = (identity.location, *identity.problems)
+    location, *problems = (text.encode("utf-8", "backslashreplace").decode() for text in texts)
+    scope = None if identity.scope is None else sorted(identity.scope)
+    return asdict(identity) | {"location": location, "problems": problems, "scope": scope}
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _read_table(path: str, schema: pa.Schema) -> pa.Table:
+    try:
+        table = pq.ParquetFile(path, memory_map=True).read()
+    except (pa.ArrowException, OSError) as error:
+        raise MetadataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]:.200}") from error
+    if not table.schema.equals(schema):
+        differing = [name for name in schema.names if name not in table.schema.names]
+        has = ", ".join(f"{column.name}: {column.type}" for column in table.schema)
+        detail = f"it lacks {', '.join(differing)}" if differing else f"it has {has:.300}"
+        raise MetadataError(f"{path} does not have the columns of a desired state: {detail}")
+    return table.cast(schema)
+
+
+def _read_identity(folder: str) -> tuple[MetadataIdentity, dict[str, Any]]:
+    path = os.path.join(folder, IDENTITY_FILE)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_IDENTITY_BYTES + 1)
+    except OSError as error:
+        raise MetadataError(f"{path} cannot be read: {_reason(error)}") from error
+    if len(data) > MAX_IDENTITY_BYTES:
+        raise MetadataError(f"{path} is longer than {MAX_IDENTITY_BYTES} bytes: it is no identity of a desired state")
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise MetadataError(f"{path} is no JSON: {error}") from error
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if version != DESIRED_VERSION:
+        raise MetadataError(f"{path} has schema version {version!r:.40}; this program reads {DESIRED_VERSION}")
+    rows = document.get("rows")
+    if not isinstance(rows, dict):
+        raise MetadataError(f"{path} does not say how many rows each table has")
+    return _identity(document.get("identity"), path), rows
+
+
+def _identity(found: object, path: str) -> MetadataIdentity:
+    """Check every field of the saved identity, name all that are wrong, and build the value."""
+    if not isinstance(found, dict):
+        raise MetadataError(f"{path} has no identity")
+    scope, problems = found.get("scope"), found.get("problems")
+    checks = {
+        "source": isinstance(found.get("source"), str),
+        "location": isinstance(found.get("location"), str),
+        "cluster_id": found.get("cluster_id") is None or isinstance(found["cluster_id"], str),
+        "completeness": found.get("completeness") in tuple(Completeness),
+        "scope": scope is None or (isinstance(scope, list) and all(_is_integer(node) for node in scope)),
+        "offset": found.get("offset") is None or _is_integer(found["offset"]),
+        "epoch": found.get("epoch") is None or _is_integer(found["epoch"]),
+        "timestamp_ms": found.get("timestamp_ms") is None or _is_integer(found["timestamp_ms"]),
+        "tail_uncommitted": isinstance(found.get("tail_uncommitted"), bool),
+        "digest": isinstance(found.get("digest"), str),
+        "problems": isinstance(problems, list) and all(isinstance(problem, str) for problem in problems),
+    }
+    wrong = [name for name, good in checks.items() if not good]
+    if wrong:
+        raise MetadataError(f"{path}: {', '.join(wrong)} cannot be read")
+    values: dict[str, Any] = {name: found.get(name) for name in checks}
+    values["completeness"] = Completeness(values["completeness"])
+    values["scope"] = None if scope is None else frozenset(scope)
+    values["problems"] = tuple(problems or ())
+    return MetadataIdentity(**values)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,225 @@
+"""LeaderAndIsr requests as JSON: read and checked whole.
+
+Reads Kafka's field names, KIP-516's own, and the wrapper of Kafka's request log. A document that is not a request is
+refused with every reason and its place. Owns the JSON of requests and the files they lie in; the types belong to
+``reconciler.requests``, and what requests make a cluster want to ``request_state``. Source: FACTS §5.1, §5.2; KIP516-4.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+
+import orjson
+
+from layout.errors import InvalidIdError, InvalidNameError
+from layout.ids import TopicId
+from layout.topic import check_full_topic_name
+from reconciler.desired import DesiredState
+from reconciler.errors import InvalidRequestError, MetadataError, UsageError
+from reconciler.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
+from reconciler.sources.bulk import paused_gc
+from reconciler.sources.json_fields import INT64, Fields
+from reconciler.sources.request_state import Received, merge, receiver
+
+MAX_REQUEST_BYTES = 256 << 20
+"""A longer file is refused; 100 000 partitions take about 21 MB."""
+
+API_KEY = 4
+"""The number of LeaderAndIsr in the header of a request log."""
+
+_RECEIVER = re.compile(r"(.+)@([0-9]{1,9})", re.ASCII | re.DOTALL)
+_SNIFFED = re.compile(rb'\s*\{.*"(?:controllerId|controller_id|topicStates|topic_states)"', re.DOTALL)
+_SNIFFED_BYTES = 64 << 10
+
+
+def recognises(path: str) -> bool:
+    """Whether the path is a file that begins like a LeaderAndIsr request."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return _SNIFFED.match(file.read(_SNIFFED_BYTES)) is not None
+    except OSError:
+        return False
+
+
+def load(path: str) -> DesiredState:
+    """Read one request, ``FILE`` or ``FILE@N``; see :func:`load_all`."""
+    return load_all([path], path)
+
+
+def load_all(paths: Sequence[str], location: str) -> DesiredState:
+    """Read requests, each ``FILE`` or ``FILE@N`` where N received it, and merge them into one state.
+
+    Raises:
+        UsageError: no such file; or it cannot be told who received a request, or which of two for one broker is newer.
+        InvalidRequestError: a document that is not a request.
+        MetadataError: a file that cannot be read, or requests that contradict each other.
+    """
+    digest = hashlib.sha256()
+    received = []
+    with paused_gc():
+        for path in paths:
+            file, node_id = _split_receiver(path)
+            data = _read(file)
+            digest.update(data)
+            request = parse(data, file)
+            received.append(Received(request, receiver(request, file) if node_id is None else node_id, file))
+        return merge(received, location, digest.hexdigest())
+
+
+def parse(data: bytes, location: str) -> LeaderAndIsrRequest:
+    """Read one request.
+
+    Raises:
+        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+    """
+    if not data:
+        raise InvalidRequestError(location, ["the file is empty"])
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequestError(location, [f"it is no JSON: {error}"]) from error
+    reasons: list[str] = []
+    fields = _unwrapped(Fields.of(document, "", reasons))
+    request = _request(fields) if fields else None
+    if request is None or reasons:
+        raise InvalidRequestError(location, reasons)
+    return request
+
+
+def _split_receiver(path: str) -> tuple[str, int | None]:
+    """The file, and the broker after ``@``; a file that has such a name itself is meant as it stands."""
+    match = _RECEIVER.fullmatch(path)
+    if match is None or os.path.lexists(path):
+        return path, None
+    return match[1], int(match[2])
+
+
+def _read(path: str) -> bytes:
+    if not os.path.lexists(path):
+        raise UsageError(f"{path}: no such file")
+    if not os.path.isfile(path):
+        raise UsageError(f"{path} is not a file")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_REQUEST_BYTES + 1)
+    except OSError as error:
+        raise MetadataError(f"{path} cannot be read: {error.strerror or error}") from error
+    if len(data) > MAX_REQUEST_BYTES:
+        raise MetadataError(f"{path} is longer than {MAX_REQUEST_BYTES} bytes, the most that is read of a request")
+    return data
+
+
+def _unwrapped(document: Fields | None) -> Fields | None:
+    """The request inside a line of Kafka's request log, or the document itself."""
+    if document is None or not document.has("request"):
+        return document
+    if document.has("requestHeader"):
+        header = document.child("requestHeader")
+        if header and header.has("requestApiKey") and header.raw("requestApiKey") != API_KEY:
+            header.wrong("requestApiKey", f"{API_KEY} for LeaderAndIsr", header.raw("requestApiKey"))
+    return document.child("request")
+
+
+def _request(fields: Fields) -> LeaderAndIsrRequest:
+    controller_epoch = fields.integer("controllerEpoch", "controller_epoch")
+    return LeaderAndIsrRequest(
+        controller_id=fields.integer("controllerId", "controller_id"),
+        controller_epoch=controller_epoch,
+        topics=_topics(fields),
+        broker_epoch=fields.integer("brokerEpoch", "broker_epoch", default=-1, bound=INT64),
+        type=_type(fields),
+        is_kraft_controller=fields.boolean("isKRaftController", "is_kraft_controller", default=False),
+        live_leaders=tuple(_live_leader(each) for each in fields.objects("liveLeaders", "live_leaders", optional=True)),
+    )
+
+
+def _type(fields: Fields) -> RequestType:
+    if not isinstance(fields.raw("type"), str):
+        return RequestType.of(fields.integer("type", default=RequestType.UNSPECIFIED))
+    found = RequestType.named(fields.raw("type"))
+    if found is None:
+        fields.wrong("type", f"a number or one of {', '.join(RequestType.__members__)}", fields.raw("type"))
+    return found or RequestType.UNSPECIFIED
+
+
+def _topics(fields: Fields) -> tuple[TopicState, ...]:
+    """Topics of version 2 and later, or of the list by partition before; each topic once, each partition once."""
+    partitions: dict[str, dict[int, PartitionState]] = {}
+    ids: dict[str, TopicId | None] = {}
+    if fields.has("ungroupedPartitionStates") and not fields.has("topicStates", "topic_states"):
+        for state in fields.objects("ungroupedPartitionStates"):
+            name = _topic_name(state)
+            ids[name] = None
+            _add_partition(partitions.setdefault(name, {}), state, name)
+    else:
+        for topic in fields.objects("topicStates", "topic_states"):
+            name = _topic_name(topic)
+            topic_id = _topic_id(topic)
+            if ids.setdefault(name, topic_id) != topic_id:
+                topic.wrong("topicId", f"the ID that {name} has before, {ids[name]}", topic.raw("topicId", "topic_id"))
+            for state in topic.objects("partitionStates", "partition_states"):
+                _add_partition(partitions.setdefault(name, {}), state, name)
+    _check_distinct(ids, fields)
+    return tuple(TopicState(name, ids[name], tuple(partitions.get(name, {}).values())) for name in ids)
+
+
+def _check_distinct(ids: dict[str, TopicId | None], fields: Fields) -> None:
+    owners: dict[TopicId, str] = {}
+    for name, topic_id in ids.items():
+        if topic_id is not None and owners.setdefault(topic_id, name) != name:
+            fields.reasons.append(f"topic ID {topic_id}: expected of one topic, found of {owners[topic_id]} and {name}")
+
+
+def _topic_name(fields: Fields) -> str:
+    name = fields.text("topicName", "topic")
+    try:
+        check_full_topic_name(name or "unnamed")
+    except InvalidNameError as error:
+        fields.reasons.append(f"{fields.place('topicName')}: {error}")
+    return name
+
+
+def _topic_id(topic: Fields) -> TopicId | None:
+    found = topic.raw("topicId", "topic_id")
+    if found is None:
+        return None
+    try:
+        topic_id = TopicId.parse(found) if isinstance(found, str) else None
+    except InvalidIdError:
+        topic_id = None
+    if topic_id is None:
+        topic.wrong("topicId", "a topic ID of 22 characters of base64url", found)
+        return None
+    return None if topic_id.is_zero else topic_id
+
+
+def _add_partition(partitions: dict[int, PartitionState], fields: Fields, topic: str) -> None:
+    state = PartitionState(
+        partition=fields.integer("partitionIndex", "partition", least=0),
+        controller_epoch=fields.integer("controllerEpoch", "controller_epoch"),
+        leader=fields.integer("leader"),
+        leader_epoch=fields.integer("leaderEpoch", "leader_epoch"),
+        isr=fields.broker_ids("isr"),
+        partition_epoch=fields.integer("partitionEpoch", "zkVersion", "zk_version"),
+        replicas=fields.broker_ids("replicas"),
+        adding=fields.broker_ids("addingReplicas", optional=True),
+        removing=fields.broker_ids("removingReplicas", optional=True),
+        is_new=fields.boolean("isNew", "is_new", default=False),
+        leader_recovery_state=fields.integer("leaderRecoveryState", default=0),
+    )
+    if state.partition in partitions:
+        fields.reasons.append(f"{fields.path}: {topic}-{state.partition} is there twice")
+    partitions[state.partition] = state
+
+
+def _live_leader(fields: Fields) -> LiveLeader:
+    return LiveLeader(
+        broker_id=fields.integer("brokerId", "id"),
+        host=fields.text("hostName", "host"),
+        port=fields.integer("port", least=0),
+    )

@@ -1,0 +1,97 @@
+"""Writes ZooKeeper snapshots as a server that Kafka uses would (FACTS §8), for tests and sample fleets.
+
+Owns the encoding, the reverse of ``reconciler.sources.jute``, and the nodes that Kafka keeps for a topic. A snapshot of
+one topic with a topic ID::
+
+    nodes = {"/brokers/ids/1": b"{}", **topic_nodes("orders", {0: [1, 2]}, topic_id=TopicId.random(os.urandom))}
+    with open(os.path.join(folder, "snapshot.2a"), "wb") as file:
+        file.write(snapshot_bytes(nodes))
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+
+from layout.ids import TopicId
+
+_STAT = struct.Struct(">qqqqqiiiqq")
+
+
+def topic_nodes(
+    topic: str,
+    partitions: Mapping[int, Sequence[int]],
+    *,
+    topic_id: TopicId | None = None,
+    leader_epoch: int = 0,
+) -> dict[str, bytes]:
+    """The nodes of a topic: version 3 with an ID, else version 2; each partition led by its first replica, all in sync.
+
+    Args:
+        topic: full name; the tiers of a namespace, joined by ``:``, become nodes on the way (KIP37-4).
+        partitions: broker ids by partition.
+        topic_id: the ID, or None for a topic from before Kafka 2.8.
+        leader_epoch: of every partition.
+    """
+    path = f"/brokers/topics/{topic.replace(':', '/')}"
+    content: dict[str, object] = {"version": 2 if topic_id is None else 3}
+    content["partitions"] = {str(partition): list(replicas) for partition, replicas in partitions.items()}
+    content |= {"adding_replicas": {}, "removing_replicas": {}}
+    if topic_id is not None:
+        content["topic_id"] = str(topic_id)
+    nodes = {path: json.dumps(content).encode()}
+    for partition, replicas in partitions.items():
+        state = {"controller_epoch": 1, "leader": replicas[0], "version": 1, "leader_epoch": leader_epoch}
+        nodes[f"{path}/partitions/{partition}/state"] = json.dumps(state | {"isr": list(replicas)}).encode()
+    return nodes
+
+
+def snapshot_bytes(
+    nodes: Mapping[str, bytes],
+    *,
+    versions: Mapping[str, int] | None = None,
+    czxids: Mapping[str, int] | None = None,
+    modified_ms: int = 1_700_000_000_000,
+    digest: bool = True,
+) -> bytes:
+    """A whole snapshot file; nodes on the way to a path are added where they are absent.
+
+    Args:
+        nodes: data by path.
+        versions: data version by path; 0 for all others.
+        czxids: creating zxid by path; 1 for all others.
+        modified_ms: time of the last change of every node, ms since 1970.
+        digest: whether the additions of servers since 3.6 and 3.9 follow the first seal.
+    """
+    everything = {"": b""} | {parent: b"" for path in nodes for parent in _parents(path)} | dict(nodes)
+    parts = [struct.pack(">4siq", b"ZKSN", 2, -1)]
+    parts.append(struct.pack(">iqi", 1, 0x1000_0000_0000_0001, 18_000))
+    parts.append(struct.pack(">iqii", 1, 1, 1, 31) + _text("world") + _text("anyone"))
+    for path in sorted(everything):
+        czxid = (czxids or {}).get(path, 1)
+        version = (versions or {}).get(path, 0)
+        data = everything[path]
+        stat = _STAT.pack(1, czxid, czxid, modified_ms, modified_ms, version, 0, 0, 0, czxid)
+        parts.append(_text(path) + struct.pack(">i", len(data)) + data + stat)
+    sealed = seal(b"".join(parts) + _text("/"))
+    if digest:
+        sealed = seal(sealed + struct.pack(">qiq", 1, 2, 0))
+        sealed = seal(sealed + struct.pack(">q", 1))
+    return sealed
+
+
+def seal(data: bytes) -> bytes:
+    """The bytes, their Adler-32, and the end mark."""
+    return data + struct.pack(">q", zlib.adler32(data)) + _text("/")
+
+
+def _text(value: str) -> bytes:
+    raw = value.encode()
+    return struct.pack(">i", len(raw)) + raw
+
+
+def _parents(path: str) -> list[str]:
+    steps = path.split("/")
+    return ["/".join(steps[:count]) for count in range(2, len(steps))]
