@@ -134,14 +134,29 @@ class DesiredBuilder:
         self.topic(topic, topic_id)
         self._topics[topic][1] += 1
         in_sync, coming, going = frozenset(isr), frozenset(adding), frozenset(removing)
+        nodes = tuple(dict.fromkeys((*replicas, *coming, *going)))
         homes = dict(zip(replicas, directories, strict=False))
-        for node in dict.fromkeys((*replicas, *coming, *going)):
-            values = (
-                topic, topic_id, partition, node, homes.get(node), node == leader, node in in_sync, len(in_sync),
-                node in coming, node in going, leader_epoch, partition_epoch,
-            )  # fmt: skip
-            for column, value in zip(self._replicas, values, strict=True):
-                column.append(value)
+        times = len(nodes)
+        # A cluster has millions of replicas: whole partitions are added to each column, not replicas value by value.
+        for column, values in zip(
+            self._replicas,
+            (
+                [topic] * times,
+                [topic_id] * times,
+                [partition] * times,
+                nodes,
+                [homes.get(node) for node in nodes] if homes else [None] * times,
+                [node == leader for node in nodes],
+                [node in in_sync for node in nodes],
+                [len(in_sync)] * times,
+                [node in coming for node in nodes],
+                [node in going for node in nodes],
+                [leader_epoch] * times,
+                [partition_epoch] * times,
+            ),
+            strict=True,
+        ):
+            column.extend(values)
 
     def broker(self, node_id: int, broker_epoch: int | None, fenced: bool, directory_ids: Iterable[str]) -> None:
         """Add one registered broker."""
