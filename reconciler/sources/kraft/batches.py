@@ -1,0 +1,255 @@
+"""Record batches of magic 2, as they stand in a log segment or a snapshot (FACTS §7.4).
+
+Owns the 61-byte header, the CRC-32C, the codec, and the envelope of each record; leaves what a record says to
+``records`` and where batches may stand to ``replay``. A file is read once, front to back, one batch at a time: no more
+is held than one batch, and no length is believed beyond the end of the file.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple, Protocol
+
+import google_crc32c
+
+from reconciler.sources.kraft.wire import UNREADABLE, WireError, varint, varlong
+
+MAX_BATCH_BYTES = 64 << 20
+"""No batch is larger, packed or unpacked: a controller's own limit is 8 MiB."""
+
+_PREFIX = struct.Struct(">qi")  # base offset, length of the rest
+_REST = struct.Struct(">ibIhiqqqhii")  # leader epoch to record count
+_CHECKED_FROM = 9  # the CRC covers what comes after it, from the attributes on
+_MIN_RECORD = 7
+_COMPRESSION, _CONTROL = 0x07, 0x20
+_CODECS = {2: "snappy", 3: "lz4", 4: "zstd"}
+_WINDOW = 1 << 20
+
+_MAGIC_AT = 16
+_LIKE_A_BATCH = re.compile(rb"\x02(?=.{26}\xff{14})", re.DOTALL)
+"""From the magic byte to the producer fields, which are all -1 in metadata."""
+
+
+class Digest(Protocol):
+    """What takes all bytes that are read, for example ``hashlib.sha256()``."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take more bytes."""
+
+
+class BrokenBatchError(WireError):
+    """At this place stands no whole, sound batch: the file is torn, padded or corrupt from here on.
+
+    Attributes:
+        position: where in the file, in bytes.
+    """
+
+    def __init__(self, position: int, problem: str) -> None:
+        """Say what stands there, one clause, and where."""
+        super().__init__(f"{problem} at byte {position}")
+        self.position = position
+
+
+class Record(NamedTuple):
+    """One record out of its envelope."""
+
+    key: bytes | None
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch whose CRC is good; the records are still packed.
+
+    Attributes:
+        base_offset: offset of its first record.
+        epoch: leader epoch under which it was written.
+        last_offset_delta: last offset less ``base_offset``.
+        max_timestamp_ms: time of its newest record, ms since 1970.
+        attributes: codec in bits 0 to 2, control batch in bit 5.
+        count: how many records it says it has.
+        payload: the records' envelopes, compressed where the codec says so.
+        position: where it stands in the file, in bytes.
+    """
+
+    base_offset: int
+    epoch: int
+    last_offset_delta: int
+    max_timestamp_ms: int
+    attributes: int
+    count: int
+    payload: bytes
+    position: int
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds control records."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after its last record."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    def records(self) -> list[Record]:
+        """Unpack the records; the i-th has the offset ``base_offset + i``.
+
+        Raises:
+            WireError: a codec that is not known, or records that do not fill the batch exactly.
+        """
+        data = _decompress(self.payload, self.attributes & _COMPRESSION)
+        if self.count < 0 or self.count != self.last_offset_delta + 1:
+            raise WireError(f"a batch of {self.count} records over {self.last_offset_delta + 1} offsets")
+        if self.count * _MIN_RECORD > len(data):
+            raise WireError(f"a batch that claims {self.count} records in {len(data)} bytes")
+        try:
+            return _envelopes(data, self.count)
+        except UNREADABLE as error:
+            raise WireError(f"a record's envelope cannot be read: {error}") from error
+
+
+def read_batches(file: BinaryIO, size: int, digest: Digest) -> Iterator[Batch]:
+    """Read batch after batch from the start of a file, up to ``size`` bytes.
+
+    Args:
+        file: open at its start; a file that grows meanwhile is read up to ``size``.
+        size: bytes of the file when reading began.
+        digest: takes every byte that is read.
+
+    Raises:
+        BrokenBatchError: what stands next is no whole, sound batch; reading cannot go on.
+    """
+    position = 0
+    while position < size:
+        header = _take(file, min(_PREFIX.size + _REST.size, size - position), digest)
+        batch = _batch(header, file, position, size, digest)
+        yield batch
+        position += _PREFIX.size + _REST.size + len(batch.payload)
+
+
+def find_batch(file: BinaryIO, start: int, size: int, first_offset: int) -> int | None:
+    """Look for a sound batch behind a broken place, which tells damage in the middle from a torn end.
+
+    Args:
+        file: any position.
+        start: byte from which to look.
+        size: bytes of the file.
+        first_offset: an older batch, with a smaller base offset, does not count.
+
+    Returns:
+        The position of the first one, or None.
+    """
+    window_start = start
+    while window_start < size:
+        file.seek(window_start)
+        window = file.read(min(_WINDOW + _REST.size + _PREFIX.size, size - window_start))
+        for hit in _LIKE_A_BATCH.finditer(window):
+            position = window_start + hit.start() - _MAGIC_AT
+            if position >= start and _is_batch_at(file, position, size, first_offset):
+                return position
+        window_start += _WINDOW
+    return None
+
+
+def _is_batch_at(file: BinaryIO, position: int, size: int, first_offset: int) -> bool:
+    file.seek(position)
+    header = file.read(_PREFIX.size + _REST.size)
+    try:
+        return _batch(header, file, position, size, _Nothing()).base_offset >= first_offset
+    except BrokenBatchError:
+        return False
+
+
+class _Nothing:
+    """A digest of bytes that are looked at only to judge a place."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take nothing."""
+
+
+def _take(file: BinaryIO, count: int, digest: Digest) -> bytes:
+    """Read up to ``count`` bytes; fewer where the file became shorter meanwhile."""
+    data = file.read(count)
+    digest.update(data)
+    return data
+
+
+def _batch(header: bytes, file: BinaryIO, position: int, size: int, digest: Digest) -> Batch:
+    """Check one batch whose header was read, and read the rest of it."""
+    if not any(header):
+        raise BrokenBatchError(position, "zero padding")
+    if len(header) < _PREFIX.size + _REST.size:
+        raise BrokenBatchError(position, f"only {len(header)} bytes of a batch's header")
+    base_offset, length = _PREFIX.unpack_from(header)
+    epoch, magic, crc, attributes, last_delta, _, newest, *_, count = _REST.unpack_from(header, _PREFIX.size)
+    payload_size = length - _REST.size
+    if magic != 2:
+        raise BrokenBatchError(position, f"a batch of magic {magic}, only 2 is known")
+    if payload_size < 0 or payload_size > MAX_BATCH_BYTES:
+        raise BrokenBatchError(position, f"a batch that claims {length} bytes")
+    if payload_size > size - position - len(header):
+        left = size - position
+        raise BrokenBatchError(position, f"a batch that claims {length} bytes where {left} are left")
+    payload = _take(file, payload_size, digest)
+    if len(payload) < payload_size:
+        raise BrokenBatchError(position, f"a batch cut from {payload_size} to {len(payload)} bytes")
+    found = google_crc32c.extend(google_crc32c.value(header[_PREFIX.size + _CHECKED_FROM :]), payload)
+    if found != crc:
+        raise BrokenBatchError(position, f"a batch whose CRC-32C is {found:08x} and not {crc:08x}")
+    if base_offset < 0 or last_delta < 0 or epoch < 0:
+        raise BrokenBatchError(position, f"a batch of offset {base_offset}+{last_delta} in epoch {epoch}")
+    return Batch(base_offset, epoch, last_delta, newest, attributes, count, payload, position)
+
+
+def _decompress(payload: bytes, codec: int) -> bytes:
+    """Undo the codec, into no more than :data:`MAX_BATCH_BYTES`."""
+    if codec == 0:
+        return payload
+    if codec != 1:
+        raise WireError(f"a batch compressed with {_CODECS.get(codec, f'codec {codec}')}, only gzip can be read")
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        data = unpacker.decompress(payload, MAX_BATCH_BYTES)
+    except zlib.error as error:
+        raise WireError(f"a gzip batch that cannot be unpacked: {error}") from error
+    if not unpacker.eof or unpacker.unused_data:
+        raise WireError(f"a gzip batch that does not end with its stream, or unpacks to over {MAX_BATCH_BYTES} bytes")
+    return data
+
+
+def _envelopes(data: bytes, count: int) -> list[Record]:
+    """Take the records out of their envelopes; they must fill the bytes exactly."""
+    records = []
+    at = 0
+    for index in range(count):
+        size, at = varint(data, at)
+        end = at + size
+        if size < _MIN_RECORD - 1 or end > len(data):
+            raise WireError(f"record {index} claims {size} bytes of {len(data) - at}")
+        time_delta, at = varlong(data, at + 1)
+        offset_delta, at = varint(data, at)
+        if time_delta != 0 or offset_delta != index:
+            raise WireError(f"record {index} has offset delta {offset_delta} and timestamp delta {time_delta}")
+        key, at = _blob(data, at, end)
+        value, at = _blob(data, at, end)
+        headers, at = varint(data, at)
+        if headers != 0 or at != end or value is None:
+            raise WireError(f"record {index} has no value, headers, or {end - at} bytes over")
+        records.append(Record(key, value))
+    if at != len(data):
+        raise WireError(f"{len(data) - at} bytes after the last record")
+    return records
+
+
+def _blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    """A key or a value; a negative length is null."""
+    length, at = varint(data, at)
+    if length < 0:
+        return None, at
+    if length > end - at:
+        raise WireError(f"a key or value claims {length} bytes of {end - at}")
+    return data[at : at + length], at + length

@@ -1,0 +1,277 @@
+"""What the records say, played in order: topics, partitions, brokers and features (FACTS §7.6).
+
+Owns the meaning of each record type that matters to *what should be on this broker*, and transactions; leaves bytes to
+``records`` and files to ``files``. The other types cannot change the answer, so their bodies are not looked at; types
+that are not known are counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from layout.errors import InvalidNameError
+from layout.ids import DirectoryId, TopicId
+from layout.topic import check_full_topic_name
+from reconciler.errors import MetadataError
+from reconciler.sources.kraft.records import Frame, RecordDecoder, read_frame
+from reconciler.sources.kraft.tables import METADATA_RECORDS
+
+METADATA_VERSION = "metadata.version"
+NO_CHANGE_OF_LEADER = -2
+
+_BEGIN, _END, _ABORT = 23, 24, 25
+_MIGRATING = DirectoryId.MIGRATING.to_bytes()
+
+
+class ReplayError(MetadataError):
+    """A record that cannot be true in the state it meets; the caller adds where it stands."""
+
+
+@dataclass(slots=True)
+class Partition:
+    """One partition. ``directories`` holds 16 bytes for each replica, or nothing where none of them is known."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    removing: tuple[int, ...]
+    adding: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    directories: tuple[bytes, ...]
+
+
+@dataclass(slots=True)
+class Topic:
+    """One topic, with its partitions by number."""
+
+    name: str
+    partitions: dict[int, Partition] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Broker:
+    """One registered broker, with the IDs of its log dirs as 16 bytes each."""
+
+    epoch: int
+    fenced: bool
+    in_controlled_shutdown: bool
+    directories: tuple[bytes, ...]
+
+
+class Image:
+    """The state after the records that were played.
+
+    Attributes:
+        topics: by topic ID, 16 bytes.
+        brokers: by node ID.
+        features: level by name.
+        removed_topics: name by topic ID of the topics that were removed on the way.
+        unknown_types: how often each record type occurred that is not known.
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[bytes, Topic] = {}
+        self.brokers: dict[int, Broker] = {}
+        self.features: dict[str, int] = {}
+        self.removed_topics: dict[bytes, str] = {}
+        self.unknown_types: Counter[int] = Counter()
+        self._decoder = RecordDecoder()
+        self._transaction: list[tuple[int, Frame, bytes]] | None = None
+        self._begun_at = -1
+
+    @property
+    def open_transaction(self) -> tuple[int, int] | None:
+        """The offset at which a transaction began that has not ended, and how many records wait in it."""
+        return None if self._transaction is None else (self._begun_at, len(self._transaction))
+
+    def play(self, offset: int, value: bytes) -> None:
+        """Play the value of one data record.
+
+        Inside a transaction it takes effect when the transaction ends, or never.
+
+        Raises:
+            WireError: the value cannot be decoded.
+            ReplayError: it cannot be true in this state; the message names a record of the transaction where one is.
+        """
+        frame = read_frame(value)
+        if frame.type in (_BEGIN, _END, _ABORT):
+            self._delimit(offset, frame, value)
+        elif self._transaction is not None:
+            self._transaction.append((offset, frame, value))
+        else:
+            self._apply(frame, value)
+
+    def check(self) -> None:
+        """Check what must hold at the end: every topic has a legal name, and no two have the same.
+
+        Raises:
+            ReplayError: one breaks that.
+        """
+        names: dict[str, bytes] = {}
+        for topic_id, topic in self.topics.items():
+            try:
+                check_full_topic_name(topic.name)
+            except InvalidNameError as error:
+                raise ReplayError(f"the topic of ID {TopicId(topic_id)}: {error}") from error
+            if topic.name in names:
+                both = f"{TopicId(names[topic.name])} and {TopicId(topic_id)}"
+                raise ReplayError(f"two topics are named {topic.name}: {both}")
+            names[topic.name] = topic_id
+
+    def _delimit(self, offset: int, frame: Frame, value: bytes) -> None:
+        self._decoder.decode(frame, value)
+        if frame.type == _BEGIN:
+            if self._transaction is not None:
+                raise ReplayError(f"a transaction begins inside the one that began at offset {self._begun_at}")
+            self._transaction, self._begun_at = [], offset
+            return
+        if self._transaction is None:
+            raise ReplayError("a transaction ends that never began")
+        waiting, self._transaction = self._transaction, None
+        if frame.type == _END:
+            for at, inner, inner_value in waiting:
+                try:
+                    self._apply(inner, inner_value)
+                except MetadataError as error:
+                    raise ReplayError(f"the record at offset {at} of its transaction: {error}") from error
+
+    def _apply(self, frame: Frame, value: bytes) -> None:
+        apply = _APPLIERS.get(frame.type)
+        if apply is not None:
+            apply(self, self._decoder.decode(frame, value))
+        elif frame.type not in METADATA_RECORDS:
+            self.unknown_types[frame.type] += 1
+
+    def _add_topic(self, fields: dict[str, Any]) -> None:
+        topic_id: bytes = fields["topicId"]
+        if not any(topic_id):
+            raise ReplayError(f"topic {fields['name']!r:.260} is created under the zero topic ID")
+        if topic_id in self.topics:
+            raise ReplayError(f"topic ID {TopicId(topic_id)} of {self.topics[topic_id].name} is created again")
+        self.topics[topic_id] = Topic(fields["name"])
+
+    def _remove_topic(self, fields: dict[str, Any]) -> None:
+        topic = self.topics.pop(fields["topicId"], None)
+        if topic is None:
+            raise ReplayError(f"topic ID {TopicId(fields['topicId'])} is removed, but there is no such topic")
+        self.removed_topics[fields["topicId"]] = topic.name
+
+    def _set_partition(self, fields: dict[str, Any]) -> None:
+        topic, index = self._topic_of(fields)
+        if index < 0:
+            raise ReplayError(f"partition {index} of {topic.name}")
+        replicas, directories = fields["replicas"], fields["directories"]
+        _check_directories(topic, index, replicas, directories)
+        topic.partitions[index] = Partition(
+            replicas,
+            fields["isr"],
+            fields["removingReplicas"],
+            fields["addingReplicas"],
+            fields["leader"],
+            fields["leaderEpoch"],
+            fields["partitionEpoch"],
+            _known_directories(directories),
+        )
+
+    def _change_partition(self, fields: dict[str, Any]) -> None:
+        topic, index = self._topic_of(fields)
+        partition = topic.partitions.get(index)
+        if partition is None:
+            raise ReplayError(f"partition {topic.name}-{index} is changed, but there is no such partition")
+        if fields["replicas"] is not None:
+            partition.replicas = fields["replicas"]
+        if fields["isr"] is not None:
+            partition.isr = fields["isr"]
+        if fields["removingReplicas"] is not None:
+            partition.removing = fields["removingReplicas"]
+        if fields["addingReplicas"] is not None:
+            partition.adding = fields["addingReplicas"]
+        if fields["leader"] != NO_CHANGE_OF_LEADER:
+            partition.leader = fields["leader"]
+            partition.leader_epoch += 1
+        partition.partition_epoch += 1
+        if fields["directories"] is not None:
+            partition.directories = _known_directories(fields["directories"])
+        _check_directories(topic, index, partition.replicas, partition.directories)
+
+    def _topic_of(self, fields: dict[str, Any]) -> tuple[Topic, int]:
+        topic = self.topics.get(fields["topicId"])
+        if topic is None:
+            topic_id = TopicId(fields["topicId"])
+            raise ReplayError(f"partition {fields['partitionId']} of topic ID {topic_id}, but there is no such topic")
+        return topic, fields["partitionId"]
+
+    def _set_feature(self, fields: dict[str, Any]) -> None:
+        if fields["featureLevel"] == 0 and fields["name"] != METADATA_VERSION:
+            self.features.pop(fields["name"], None)
+        else:
+            self.features[fields["name"]] = fields["featureLevel"]
+
+    def _register_broker(self, fields: dict[str, Any]) -> None:
+        self.brokers[fields["brokerId"]] = Broker(
+            fields["brokerEpoch"], fields["fenced"], fields["inControlledShutdown"], fields["logDirs"]
+        )
+
+    def _unregister_broker(self, fields: dict[str, Any]) -> None:
+        # A broker that is not registered can be unregistered: Kafka's own image takes it so.
+        self.brokers.pop(fields["brokerId"], None)
+
+    def _fence_broker(self, fields: dict[str, Any]) -> None:
+        self._broker(fields["id"], fields["epoch"]).fenced = True
+
+    def _unfence_broker(self, fields: dict[str, Any]) -> None:
+        self._broker(fields["id"], fields["epoch"]).fenced = False
+
+    def _change_broker(self, fields: dict[str, Any]) -> None:
+        broker = self._broker(fields["brokerId"], fields["brokerEpoch"])
+        fenced, leaving = fields["fenced"], fields["inControlledShutdown"]
+        if fenced not in (-1, 0, 1) or leaving not in (0, 1):
+            raise ReplayError(f"broker {fields['brokerId']} changes to fenced {fenced}, controlled shutdown {leaving}")
+        if fenced != 0:
+            broker.fenced = fenced == 1
+        if leaving == 1:
+            broker.in_controlled_shutdown = True
+        if fields["logDirs"]:
+            broker.directories = fields["logDirs"]
+
+    def _broker(self, node_id: int, epoch: int) -> Broker:
+        broker = self.brokers.get(node_id)
+        if broker is None:
+            raise ReplayError(f"broker {node_id} is changed, but it is not registered")
+        if broker.epoch != epoch:
+            raise ReplayError(f"broker {node_id} of epoch {epoch} is changed, but it is registered with {broker.epoch}")
+        return broker
+
+
+def _known_directories(directories: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Kafka sets a list that is absent or all *migrating* to *migrating* for every replica: nothing is known."""
+    return directories if any(directory != _MIGRATING for directory in directories) else ()
+
+
+def _check_directories(topic: Topic, index: int, replicas: tuple[int, ...], directories: tuple[bytes, ...]) -> None:
+    if directories and len(directories) != len(replicas):
+        raise ReplayError(f"{topic.name}-{index} has {len(replicas)} replicas and {len(directories)} directories")
+
+
+_APPLIERS_BY_NAME: dict[str, Callable[[Image, dict[str, Any]], None]] = {
+    "RegisterBrokerRecord": Image._register_broker,
+    "UnregisterBrokerRecord": Image._unregister_broker,
+    "TopicRecord": Image._add_topic,
+    "PartitionRecord": Image._set_partition,
+    "PartitionChangeRecord": Image._change_partition,
+    "FenceBrokerRecord": Image._fence_broker,
+    "UnfenceBrokerRecord": Image._unfence_broker,
+    "RemoveTopicRecord": Image._remove_topic,
+    "FeatureLevelRecord": Image._set_feature,
+    "BrokerRegistrationChangeRecord": Image._change_broker,
+}
+_APPLIERS = {
+    number: _APPLIERS_BY_NAME[message.name]
+    for number, message in METADATA_RECORDS.items()
+    if message.name in _APPLIERS_BY_NAME
+}
+"""By record type; what is not here cannot change what should be on a broker."""

@@ -1,0 +1,109 @@
+"""Records of the metadata log: the frame round a metadata record, and the key of a control record.
+
+Owns the way from the bytes of one record's value to a type and its fields; leaves the envelope and batches to
+``batches`` and the meaning to ``image``. As in Kafka, a version above the highest that is known reads as that one, and
+only what cannot be decoded or leaves bytes over is an error. Unlike Kafka, a type that is not known is not an error
+here: the caller decides. Source: FACTS §7.3, §7.4, §7.5.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from reconciler.sources.kraft.tables import CONTROL_RECORDS, METADATA_RECORDS, Message
+from reconciler.sources.kraft.wire import UNREADABLE, Reader, WireError, struct_reader, unsigned_varint
+
+SNAPSHOT_HEADER = 3
+SNAPSHOT_FOOTER = 4
+
+_HIGHEST_NUMBER = 32767
+_CONTROL_KEY = struct.Struct(">hh")
+
+
+class Frame(NamedTuple):
+    """The head of a metadata record: its type, its version, and where in the value its body begins."""
+
+    type: int
+    version: int
+    body: int
+
+
+def read_frame(value: bytes) -> Frame:
+    """Read the head of a record's value.
+
+    Raises:
+        WireError: not frame version 1 (version 0 is the preview of Kafka 2.8), or a number that is out of range.
+    """
+    if value[:1] == b"\x01" and len(value) > 3 and value[1] < 0x80 and value[2] < 0x80:
+        return Frame(value[1], value[2], 3)
+    frame_version, at = _head_number(value, 0, "frame version")
+    if frame_version != 1:
+        raise WireError(f"frame version {frame_version}, only 1 is known")
+    number, at = _head_number(value, at, "record type")
+    version, at = _head_number(value, at, "record version")
+    return Frame(number, version, at)
+
+
+def _head_number(value: bytes, at: int, what: str) -> tuple[int, int]:
+    try:
+        number, at = unsigned_varint(value, at)
+    except UNREADABLE as error:
+        raise WireError(f"the {what} cannot be read") from error
+    if number > _HIGHEST_NUMBER:
+        raise WireError(f"{what} {number} is above {_HIGHEST_NUMBER}")
+    return number, at
+
+
+def read_control_type(key: bytes) -> int:
+    """The type of a control record.
+
+    Raises:
+        WireError: the key is not two int16, of which the first, the version, is not negative.
+    """
+    if len(key) < _CONTROL_KEY.size:
+        raise WireError(f"a control record with a key of {len(key)} bytes")
+    version, number = _CONTROL_KEY.unpack_from(key)
+    if version < 0:
+        raise WireError(f"a control record with a key of version {version}")
+    return int(number)
+
+
+class RecordDecoder:
+    """Decodes bodies. One decoder serves one load: it keeps equal lists once, and drops them with itself."""
+
+    def __init__(self) -> None:
+        self._readers: dict[tuple[str, int], Reader] = {}
+
+    def decode(self, frame: Frame, value: bytes) -> dict[str, Any]:
+        """The fields of a metadata record, by Kafka's names; IDs are 16 bytes, lists are tuples.
+
+        Raises:
+            WireError: the body does not follow its layout, or bytes are left over.
+            KeyError: no such type; see :data:`~reconciler.sources.kraft.tables.METADATA_RECORDS`.
+        """
+        return self._body(METADATA_RECORDS[frame.type], frame.version, value, frame.body)
+
+    def decode_control(self, number: int, value: bytes) -> dict[str, Any]:
+        """The fields of a control record. Its layout goes by the version that its first field states.
+
+        Raises:
+            WireError: the value does not follow its layout, or bytes are left over.
+            KeyError: no such type; see :data:`~reconciler.sources.kraft.tables.CONTROL_RECORDS`.
+        """
+        stated = int.from_bytes(value[:2], "big", signed=True)
+        return self._body(CONTROL_RECORDS[number], max(stated, 0), value, 0)
+
+    def _body(self, message: Message, version: int, value: bytes, at: int) -> dict[str, Any]:
+        key = message.name, min(version, message.highest)
+        reader = self._readers.get(key)
+        if reader is None:
+            reader = self._readers[key] = struct_reader(message.fields, key[1])
+        try:
+            fields: dict[str, Any]
+            fields, end = reader(value, at)
+        except UNREADABLE as error:
+            raise WireError(f"{message.name} version {version} cannot be read: {error}") from error
+        if end != len(value):
+            raise WireError(f"{message.name} version {version}: {len(value) - end} bytes of garbage at its end")
+        return fields

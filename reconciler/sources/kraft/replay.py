@@ -1,0 +1,295 @@
+"""The newest state that a metadata directory or a snapshot gives, and how far it can be trusted (FACTS §7.1, §7.2).
+
+The newest whole snapshot, by (epoch, offset), then the log from its offset on; without a snapshot, the log from offset
+0. What is wrong with the files has one of three outcomes:
+
+* older, but true: a snapshot that is not whole (the next older one is tried); a log that does not go with the snapshot
+  because it begins later, ends earlier or is of an older epoch (the snapshot stands alone); the torn end of a log; a
+  transaction without an end. A sentence in ``problems`` says so, and the offset tells how far the state goes;
+* an error: a gap in the log, damage with sound batches behind it, a record that cannot be true where it stands;
+* an error, too: no snapshot, and no log from offset 0.
+
+Leaves names to ``files``, bytes to ``batches`` and ``records``, meaning to ``image``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from reconciler.errors import MetadataError
+from reconciler.sources.kraft.batches import Batch, BrokenBatchError, Digest, Record, find_batch, read_batches
+from reconciler.sources.kraft.files import (
+    Segment,
+    Snapshot,
+    find_metadata_dir,
+    list_files,
+    name_snapshot,
+    opened,
+)
+from reconciler.sources.kraft.image import Image
+from reconciler.sources.kraft.records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, RecordDecoder, read_control_type
+from reconciler.sources.kraft.tables import CONTROL_RECORDS
+from reconciler.sources.kraft.wire import WireError
+
+
+@dataclass(slots=True)
+class Replay:
+    """What was read: the state, and how far it goes.
+
+    Attributes:
+        image: the state itself.
+        next_offset: the first offset that was not read.
+        epoch: leader epoch of the last batch that was read.
+        timestamp_ms: time of the newest record that was read, ms since 1970; None where none is stated.
+        log_played: whether anything came out of the log, the end of which may be uncommitted.
+        unknown_controls: how often each type of control record occurred that is not known.
+        problems: what was wrong on the way, one sentence each.
+    """
+
+    image: Image = field(default_factory=Image)
+    next_offset: int = 0
+    epoch: int = 0
+    timestamp_ms: int | None = None
+    log_played: bool = False
+    unknown_controls: Counter[int] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    _decoder: RecordDecoder = field(default_factory=RecordDecoder)
+
+    @property
+    def last_offset(self) -> int | None:
+        """The last offset that is contained in the state; None where there is none."""
+        waiting = self.image.open_transaction
+        last = (self.next_offset if waiting is None else waiting[0]) - 1
+        return last if last >= 0 else None
+
+    def see_time(self, timestamp_ms: int) -> None:
+        """Take the time of one more record; 0 and less mean that none is stated."""
+        if timestamp_ms > (self.timestamp_ms or 0):
+            self.timestamp_ms = timestamp_ms
+
+    def play(self, batch: Batch, start: int, path: str) -> list[int]:
+        """Play the records of a batch from offset ``start`` on.
+
+        Returns:
+            The types of its control records.
+
+        Raises:
+            MetadataError: a record cannot be read, or cannot be true; the message has the file and the offset.
+        """
+        offset = batch.base_offset
+        controls = []
+        try:
+            for offset, record in enumerate(batch.records(), batch.base_offset):
+                if offset < start:
+                    continue
+                if batch.is_control:
+                    controls.append(self._control(record))
+                elif record.key is not None:
+                    raise WireError("a data record with a key, as no metadata has it")
+                else:
+                    self.image.play(offset, record.value)
+        except MetadataError as error:
+            raise MetadataError(f"{path}: at offset {offset}: {error}") from error
+        return controls
+
+    def _control(self, record: Record) -> int:
+        number = read_control_type(record.key or b"")
+        if number not in CONTROL_RECORDS:
+            self.unknown_controls[number] += 1
+            return number
+        fields = self._decoder.decode_control(number, record.value)
+        if number == SNAPSHOT_HEADER:
+            self.see_time(fields["lastContainedLogTimestamp"])
+        return number
+
+
+def read(path: str, digest: Digest) -> Replay:
+    """Read what a path means: a metadata directory, a log dir that holds one, or one snapshot by itself.
+
+    Args:
+        path: where it is.
+        digest: takes every byte that is read.
+
+    Raises:
+        MetadataError: there is no answer, or none that can be trusted; the message says where and why.
+    """
+    if not os.path.exists(path):
+        raise MetadataError(f"{path}: no such file or directory")
+    if os.path.isdir(path):
+        replay = _read_folder(find_metadata_dir(path), digest)
+    else:
+        replay = read_snapshot(name_snapshot(path), digest)
+        replay.problems.append(f"{path} was read by itself: what the log says after it is not known")
+    try:
+        replay.image.check()
+    except MetadataError as error:
+        raise MetadataError(f"{path}: after offset {replay.last_offset}: {error}") from error
+    replay.problems += _remarks(replay)
+    return replay
+
+
+def read_snapshot(snapshot: Snapshot, digest: Digest) -> Replay:
+    """Read one snapshot: a header, the records, a footer, and nothing after it.
+
+    Raises:
+        MetadataError: it is not whole, not sound, or says what cannot be.
+    """
+    path, name = snapshot.path, snapshot.name
+    replay = Replay(next_offset=name.offset, epoch=name.epoch)
+    expected, footer_at = 0, -1
+    with opened(path) as (file, size):
+        if size == 0:
+            raise MetadataError(f"{path} is empty")
+        try:
+            for batch in read_batches(file, size, digest):
+                if (batch.base_offset, batch.epoch) != (expected, name.epoch):
+                    found = f"a batch of offset {batch.base_offset} and epoch {batch.epoch}"
+                    raise MetadataError(f"{path}: {found} stands where {expected} and {name.epoch} must")
+                controls = replay.play(batch, 0, path)
+                if expected == 0 and controls[:1] != [SNAPSHOT_HEADER]:
+                    raise MetadataError(f"{path} does not begin with the header of a snapshot")
+                if SNAPSHOT_FOOTER in controls:
+                    footer_at = expected + controls.index(SNAPSHOT_FOOTER)
+                expected = batch.next_offset
+        except BrokenBatchError as broken:
+            raise MetadataError(f"{path} is not whole: at offset {expected} of the file: {broken}") from broken
+    if footer_at < 0 or footer_at != expected - 1:
+        raise MetadataError(f"{path} is not whole: it does not end with a footer, after {expected} records")
+    if replay.image.open_transaction is not None:
+        raise MetadataError(f"{path} ends within a transaction")
+    return replay
+
+
+def _read_folder(folder: str, digest: Digest) -> Replay:
+    files = list_files(folder)
+    problems = list(files.problems)
+    replay = _read_newest(files.snapshots, problems, digest)
+    if replay is not None:
+        replay.problems += problems
+        _play_log_after(replay, folder, files.segments, digest)
+        return replay
+    if not files.segments or files.segments[0].base_offset != 0:
+        begins = f"begins at offset {files.segments[0].base_offset}" if files.segments else "is absent"
+        reason = f"{folder}: the log {begins}, and no snapshot that can be read holds what came before"
+        raise MetadataError("; ".join([reason, *problems]))
+    replay = Replay(problems=problems)
+    _LogPlayer(replay, digest, start=0, snapshot_epoch=0, expected=0).play(files.segments)
+    if not replay.log_played:
+        raise MetadataError("; ".join([f"{folder} holds no snapshot, and a log without a sound batch", *problems]))
+    return replay
+
+
+def _read_newest(snapshots: Sequence[Snapshot], problems: list[str], digest: Digest) -> Replay | None:
+    """The newest snapshot that is whole; those before it go to ``problems``."""
+    for snapshot in snapshots:
+        try:
+            return read_snapshot(snapshot, digest)
+        except MetadataError as error:
+            problems.append(f"a snapshot was passed over: {error}")
+    return None
+
+
+def _play_log_after(replay: Replay, folder: str, segments: Sequence[Segment], digest: Digest) -> None:
+    """Play the log from the snapshot's end on, where the two go together."""
+    start = replay.next_offset
+    # A segment that was emptied holds nothing, but the last one is empty in good health: it was just begun.
+    holding = [segment for index, segment in enumerate(segments) if segment.size or index == len(segments) - 1]
+    if not holding:
+        replay.problems.append(
+            f"{folder}: the log after the snapshot is absent: changes from offset {start} are unknown"
+        )
+        return
+    first = max((index for index, segment in enumerate(holding) if segment.base_offset <= start), default=None)
+    if first is None:
+        begins = f"the log begins at offset {holding[0].base_offset}, after the snapshot's end"
+        replay.problems.append(f"{folder}: {begins}: changes from offset {start} are unknown")
+        return
+    player = _LogPlayer(replay, digest, start, replay.epoch, holding[first].base_offset)
+    player.play(holding[first:])
+    if player.expected < start:
+        ends = f"the log ends at offset {player.expected}, before the snapshot's end"
+        replay.problems.append(f"{folder}: {ends}: changes from offset {start} are unknown")
+
+
+@dataclass(slots=True)
+class _LogPlayer:
+    """Plays segments in order into a replay.
+
+    Attributes:
+        replay: takes the records.
+        digest: takes the bytes.
+        start: records before this offset are known already.
+        snapshot_epoch: the epoch of the last of those.
+        expected: the offset that the next batch must have.
+        epoch: leader epoch of the batch before it.
+    """
+
+    replay: Replay
+    digest: Digest
+    start: int
+    snapshot_epoch: int
+    expected: int
+    epoch: int = 0
+
+    def play(self, segments: Sequence[Segment]) -> None:
+        """Play the segments up to the end, or to where the log is torn.
+
+        Raises:
+            MetadataError: a gap, an epoch that goes back, damage that is not at the end, or a record that cannot be.
+        """
+        for index, segment in enumerate(segments):
+            if segment.base_offset != self.expected:
+                found = f"the segment begins at offset {segment.base_offset} where {self.expected} must follow"
+                raise MetadataError(f"{segment.path}: the log has a gap or an overlap: {found}")
+            if not self._play_segment(segment, is_last=not any(later.size for later in segments[index + 1 :])):
+                return
+
+    def _play_segment(self, segment: Segment, *, is_last: bool) -> bool:
+        """Play one segment; False: the log is not to be read any further."""
+        with opened(segment.path) as (file, size):
+            try:
+                return all(self._take(batch, segment.path) for batch in read_batches(file, size, self.digest))
+            except BrokenBatchError as broken:
+                found = f"{segment.path}: at offset {self.expected}: {broken}"
+                behind = find_batch(file, broken.position + 1, size, self.expected) if is_last else None
+                if behind is not None or not is_last:
+                    where = "in a later segment" if behind is None else f"at byte {behind}"
+                    raise MetadataError(f"{found}, and sound batches stand behind it {where}") from broken
+        self.replay.problems.append(f"{found}: the log ends there, and later changes, if any, are lost")
+        return False
+
+    def _take(self, batch: Batch, path: str) -> bool:
+        """Play one batch where it is new; False: the log does not go with the snapshot."""
+        where = f"{path}: a batch of offset {batch.base_offset} and epoch {batch.epoch}"
+        if batch.base_offset != self.expected or batch.epoch < self.epoch:
+            raise MetadataError(f"{where} follows on epoch {self.epoch} where offset {self.expected} must stand")
+        is_new = batch.next_offset > self.start
+        if is_new and batch.epoch < self.snapshot_epoch:
+            why = f"is older than the snapshot of epoch {self.snapshot_epoch}"
+            self.replay.problems.append(f"{where} {why}: the log was left behind, and only the snapshot counts")
+            return False
+        if not is_new and batch.epoch > self.snapshot_epoch:
+            raise MetadataError(f"{where} contradicts the snapshot, which ends in epoch {self.snapshot_epoch}")
+        self.expected, self.epoch = batch.next_offset, batch.epoch
+        if is_new:
+            self.replay.play(batch, self.start, path)
+            self.replay.next_offset, self.replay.epoch, self.replay.log_played = self.expected, self.epoch, True
+            self.replay.see_time(batch.max_timestamp_ms)
+        return True
+
+
+def _remarks(replay: Replay) -> list[str]:
+    """What is to be said of the state as a whole."""
+    remarks = []
+    waiting = replay.image.open_transaction
+    if waiting is not None:
+        began, count = waiting
+        remarks.append(f"the transaction that began at offset {began} has no end: its {count} records are left out")
+    for what, counts in (("record", replay.image.unknown_types), ("control record", replay.unknown_controls)):
+        if counts:
+            listed = ", ".join(f"{number} ({count} times)" for number, count in sorted(counts.items()))
+            remarks.append(f"{what} types that are not known were skipped: {listed}")
+    return remarks
