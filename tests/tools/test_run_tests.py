@@ -1,0 +1,126 @@
+"""What ``tools/test`` leaves out and why, and the plugin that lets nothing be left out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import machine, run_tests
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def fake_java(folder: Path, answer: str, code: int = 0) -> None:
+    (folder / "bin").mkdir(exist_ok=True)
+    java = folder / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho '{answer}' >&2\nexit {code}\n")
+    java.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ('openjdk version "17.0.9" 2023-10-17', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "1.8.0_392"', 8),
+        ("no runtime present", None),
+    ],
+)
+def test_the_version_of_java_is_read_from_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, version: int | None
+) -> None:
+    fake_java(tmp_path, answer)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert machine.java_version() == version
+
+
+def test_a_java_that_fails_is_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(tmp_path, 'openjdk version "17.0.9"', code=1)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert machine.why_no_java() == "no Java was found; 17 or newer is needed"
+
+
+def test_an_old_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(tmp_path, 'java version "1.8.0_392"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert machine.why_no_java() == "Java 8 was found; 17 or newer is needed"
+
+
+def test_without_java_the_suites_of_the_jvm_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert {"spark", "zookeeper", "broker"} <= set(run_tests.left_out())
+    assert "no Java was found" in run_tests.left_out()["spark"]
+
+
+def test_without_the_shared_folder_its_tests_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGSTORE_SHARED", str(tmp_path / "none"))
+    assert {"shared", "corpus"} <= set(run_tests.left_out())
+    (tmp_path / "kafka" / "golden").mkdir(parents=True)
+    monkeypatch.setenv("LOGSTORE_SHARED", str(tmp_path))
+    assert not {"shared", "corpus"} & set(run_tests.left_out())
+
+
+def test_the_suites_of_the_jvm_run_apart_and_in_one_process() -> None:
+    first, second = run_tests.rounds(["root"], "slow", ["-n", "2"])
+    assert first == ["-m", "not (spark or zookeeper or broker) and not root and (slow)", "-n", "2"]
+    assert second == ["-m", "(spark or zookeeper or broker) and not root and (slow)"]
+
+
+def test_no_second_round_is_started_when_all_of_it_is_left_out() -> None:
+    assert len(run_tests.rounds(["spark", "zookeeper", "broker"], "", [])) == 1
+
+
+def test_what_is_missing_fails_a_run_that_lets_nothing_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOGSTORE_SHARED", str(tmp_path / "none"))
+    monkeypatch.setenv(run_tests.NO_SKIPS, "1")
+    assert run_tests.main([]) == 1
+    assert "corpus" in capsys.readouterr().err
+
+
+SUITE = """
+import pytest
+
+{top}
+
+def test_that_passes(): pass
+
+def test_that_is_skipped(): {body}
+
+@pytest.mark.xfail(strict=True)
+def test_that_is_expected_to_fail(): assert False
+"""
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize(
+    ("top", "body", "code"),
+    [("", "pass", 0), ("", "pytest.skip('no such thing')", 1), ("pytest.importorskip('no_such_module')", "pass", 1)],
+)
+def test_a_skip_fails_the_run_and_an_expected_failure_does_not(
+    tmp_path: Path, processes: str, top: str, body: str, code: int
+) -> None:
+    (tmp_path / "test_suite.py").write_text(SUITE.format(top=top, body=body))
+    (tmp_path / "test_other.py").write_text("def test_that_passes(): pass")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tools.no_skips",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        processes,
+        "-c",
+        "/dev/null",
+    ]
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("counts as a failure" in done.stdout) == (code == 1)

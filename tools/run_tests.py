@@ -1,0 +1,82 @@
+"""Runs pytest in two rounds, after saying which suites cannot run here and why; ``tools/test`` starts it.
+
+The first round takes the suites that share nothing, on two processes. The second takes Spark and ZooKeeper in one
+process, because each JVM fills a core by itself. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a
+skip, is a failure; only ``root`` is excepted, since no set-up can give it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from tools.machine import ROOT, shared_folder, why_no_java
+
+NO_SKIPS = "LOGSTORE_NO_SKIPS"
+NEEDS_JVM = ("spark", "zookeeper", "broker")
+NOTHING_SELECTED = 5
+"""pytest's exit code when no test was collected."""
+
+
+def left_out() -> dict[str, str]:
+    """Marker → why its tests cannot run on this machine."""
+    reasons: dict[str, str] = {}
+    if no_java := why_no_java():
+        reasons |= dict.fromkeys(NEEDS_JVM, no_java)
+    elif shutil.which("mvn") is None:
+        reasons["broker"] = "no Maven was found, which fetches the broker"
+    if shared_folder() is None:
+        reasons |= dict.fromkeys(
+            ("shared", "corpus"), "no shared folder beside the repository, and LOGSTORE_SHARED names none"
+        )
+    if os.geteuid() != 0:
+        reasons["root"] = "not run by root"
+    return reasons
+
+
+def rounds(skipped: Sequence[str], asked: str, processes: Sequence[str]) -> list[list[str]]:
+    """The pytest arguments of each round.
+
+    Args:
+        skipped: markers that are left out.
+        asked: the caller's own ``-m`` expression; empty for none.
+        processes: the caller's own ``-n`` option as arguments, or the default for the first round.
+    """
+    jvm = " or ".join(NEEDS_JVM)
+    limits = [f"not {marker}" for marker in skipped] + ([f"({asked})"] if asked else [])
+    first = ["-m", " and ".join([f"not ({jvm})", *limits]), *processes]
+    second = ["-m", " and ".join([f"({jvm})", *limits])]
+    return [first] if set(NEEDS_JVM) <= set(skipped) else [first, second]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the rounds and return pytest's exit code: the first that is neither success nor an empty selection."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-m", dest="asked", default="")
+    parser.add_argument("-n", dest="processes", default="2")
+    known, others = parser.parse_known_args(arguments)
+    reasons = left_out()
+    for marker, reason in reasons.items():
+        print(f"left out: tests marked {marker} ({reason})", flush=True)
+    strict = os.environ.get(NO_SKIPS) == "1"
+    if strict and (missing := sorted(set(reasons) - {"root"})):
+        print(
+            f"{NO_SKIPS}=1 lets nothing be left out, and these cannot run here: {', '.join(missing)}", file=sys.stderr
+        )
+        return 1
+    plugins = ["-p", "tools.no_skips"] if strict else []
+    codes = []
+    for selection in rounds(tuple(reasons), known.asked, ["-n", known.processes]):
+        command = [sys.executable, "-m", "pytest", "--import-mode=importlib", *plugins, *selection, *others]
+        codes.append(subprocess.run(command, cwd=ROOT, check=False).returncode)
+        if codes[-1] not in (0, NOTHING_SELECTED):
+            return codes[-1]
+    return min(codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
