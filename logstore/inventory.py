@@ -1,0 +1,155 @@
+"""Inventories: the rows of a scan as a file, written on one machine and read on another.
+
+Owns the files and what makes one valid: the columns of ``rows.ROW_SCHEMA`` and a schema version that is known. Two
+forms hold the same rows: Parquet, which an audit joins without loading it, and an Arrow IPC file. What is in the rows
+is left to ``scan``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from logstore.errors import InventoryError
+from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, VERSION_KEY, Kind
+
+ROWS_AT_ONCE = 1 << 17
+"""Rows that are gathered before they are written, so that many small log dirs make few row groups."""
+
+
+class Form(StrEnum):
+    """How an inventory is written."""
+
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+_MAGIC = {b"PAR1": Form.PARQUET, b"ARRO": Form.ARROW}
+
+
+def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Schema = ROW_SCHEMA) -> int:
+    """Write tables one after the other into an open file, and say how many rows that were.
+
+    Args:
+        tables: in the columns of the schema.
+        out: opened for writing bytes; it is not closed.
+        form: of the file.
+        schema: of the rows; its metadata should carry the schema version.
+
+    Raises:
+        OSError: the file cannot be written; what is there then is no inventory.
+    """
+    rows = 0
+    sink = pa.PythonFile(out, "w")
+    writer: Any = (
+        pq.ParquetWriter(sink, schema, compression="zstd") if form is Form.PARQUET else pa.ipc.new_file(sink, schema)
+    )
+    with writer:
+        for table in _gathered(tables, schema):
+            writer.write_table(table)
+            rows += table.num_rows
+    return rows
+
+
+def form_of(path: str) -> Form | None:
+    """What kind of inventory a plain file looks like by its first bytes; None: none, or it cannot be read."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            return _MAGIC.get(file.read(4))
+    except OSError:
+        return None
+
+
+def check(path: str) -> None:
+    """Make sure that a file is an inventory whose columns are known, without reading its rows.
+
+    Raises:
+        InventoryError: it is something else, damaged, from a newer version, or lacks columns; with what to do.
+    """
+    _check_schema(path, _dataset(path).schema)
+
+
+def read(path: str) -> pa.Table:
+    """All rows of an inventory, in ROW_SCHEMA; columns that a later version added are left out.
+
+    Raises:
+        InventoryError: as :func:`check`, or its rows are damaged.
+    """
+    check(path)
+    try:
+        return _dataset(path).to_table(columns=ROW_SCHEMA.names).cast(ROW_SCHEMA)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def log_dirs(path: str) -> list[dict[str, Any]]:
+    """The ``log_dir`` rows of an inventory, one for each log dir that it tells of, in ROW_SCHEMA's columns.
+
+    Raises:
+        InventoryError: as :func:`read`.
+    """
+    check(path)
+    try:
+        found = _dataset(path).to_table(columns=ROW_SCHEMA.names, filter=ds.field("kind") == Kind.LOG_DIR.value)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+def _gathered(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    held, rows = [schema.empty_table()], 0
+    for table in tables:
+        held.append(table)
+        rows += table.num_rows
+        if rows >= ROWS_AT_ONCE:
+            yield pa.concat_tables(held)
+            held, rows = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _dataset(path: str) -> ds.Dataset:
+    form = form_of(path)
+    if form is None:
+        raise InventoryError(f"{path} is no inventory: it is neither a Parquet file nor an Arrow file that can be read")
+    try:
+        return ds.dataset(path, format="parquet" if form is Form.PARQUET else "ipc")
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception) -> InventoryError:
+    reason = (str(error).splitlines() or ["it cannot be read"])[0]
+    return InventoryError(f"{path} is damaged or was not written to its end ({reason:.200}): scan again")
+
+
+def _check_schema(path: str, found: pa.Schema) -> None:
+    version = (found.metadata or {}).get(VERSION_KEY)
+    if version is not None and version != str(SCHEMA_VERSION).encode():
+        raise InventoryError(
+            f"{path} has schema version {version[:20].decode('ascii', 'replace')}, and this program reads version "
+            f"{SCHEMA_VERSION}: use the same release of logstore for scan and audit"
+        )
+    missing = [name for name in ROW_SCHEMA.names if name not in found.names]
+    if missing:
+        raise InventoryError(
+            f"{path} is no inventory: it lacks the columns {', '.join(missing)}; write one with "
+            "'logstore scan --format parquet'"
+        )
+    # Other writers of Parquet keep text in large strings; every engine reads those the same.
+    wrong = [
+        f"{field.name} ({found.field(field.name).type} instead of {field.type})"
+        for field in ROW_SCHEMA
+        if found.field(field.name).type not in (field.type, {pa.string(): pa.large_string()}.get(field.type))
+    ]
+    if wrong:
+        raise InventoryError(f"{path} is no inventory: columns of another type: {', '.join(wrong)}")

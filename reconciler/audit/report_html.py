@@ -1,0 +1,156 @@
+"""An audit as one HTML page that stands alone: no script, no link, light and dark, and it prints.
+
+Owns what stands on the page and in which order; how it looks is in ``report.html.jinja``. Nothing here grows with the
+number of replicas: totals, and so many brokers and findings, the most urgent first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import jinja2
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from reconciler.advice import FLEET_ADVICE, Severity, evidence, severity, steps, where
+from reconciler.audit.findings import BENIGN, FINDING_SCHEMA, URGENCY
+from reconciler.audit.result import AuditResult, BrokerSummary
+from reconciler.figures import age, count, moment, size, visible
+from reconciler.row_text import objects
+from reconciler.verdicts import Verdict
+
+FINDINGS_SHOWN = 500
+FLEET_SHOWN = 200
+BROKERS_SHOWN = 200
+
+_WIDTH = 1000
+"""Of a chart, in the units of its view box."""
+
+_TO_ACT_ON = tuple(verdict for verdict in URGENCY if verdict not in BENIGN)
+
+_Broker = tuple[str | None, int | None]
+
+
+def render(result: AuditResult) -> str:
+    """The page."""
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters["visible"] = visible
+    template = environment.from_string(resources.files(__package__).joinpath("report.html.jinja").read_text("utf-8"))
+    total = sum(result.totals.get(verdict.value, 0) for verdict in _TO_ACT_ON)
+    brokers = _brokers(result)
+    by_size = any(weight for name, weight in result.bytes.items() if name != Verdict.OK)
+    return template.render(
+        result=result,
+        title=_title(result),
+        headline=_headline(result, total),
+        log_dirs=sum(len(broker.log_dirs) for broker in result.brokers),
+        several_clusters=len({broker.cluster_id for broker in result.brokers}) > 1,
+        totals=_totals(result, by_size),
+        by_size=by_size,
+        chart_without_ok=Verdict.OK in result.totals and len(result.totals) > 1,
+        findings=[
+            _finding(each, result.audited_ms) for each in objects(result.most_urgent(FINDINGS_SHOWN, _TO_ACT_ON))
+        ],
+        more=max(0, total - FINDINGS_SHOWN),
+        fleet_limit=FLEET_SHOWN,
+        fleet_advice=FLEET_ADVICE,
+        brokers=brokers[:BROKERS_SHOWN],
+        more_brokers=max(0, len(brokers) - BROKERS_SHOWN),
+        steps=steps(result, _TO_ACT_ON),
+        age=age,
+        count=count,
+        severity=severity,
+        moment=moment,
+        size=size,
+    )
+
+
+def _title(result: AuditResult) -> str:
+    clusters = sorted({broker.cluster_id for broker in result.brokers if broker.cluster_id})
+    if len(clusters) == 1:
+        return f"cluster {visible(clusters[0])}"
+    return count(len(clusters), "cluster") if clusters else "log dirs without identity"
+
+
+def _headline(result: AuditResult, total: int) -> Mapping[str, str]:
+    if result.is_clean:
+        return {"severity": Severity.OK, "text": "Clean: nobody has to act on anything that was found."}
+    worst = next((verdict for verdict in _TO_ACT_ON if result.totals.get(verdict.value)), None)
+    fleet = f"{count(len(result.fleet), 'finding')} of the fleet as a whole"
+    if worst is None:
+        return {"severity": Severity.ATTENTION, "text": f"No finding of a replica, but {fleet}."}
+    text = f"{count(total, 'finding')} to act on, first of all {worst}"
+    return {"severity": severity(worst), "text": f"{text}; {fleet}." if result.fleet else f"{text}."}
+
+
+def _totals(result: AuditResult, by_size: bool) -> list[Mapping[str, Any]]:
+    """A row for each verdict that was given; OK has no bar beside others, because it would dwarf all that matters."""
+    weights = dict(result.bytes if by_size else result.totals)
+    if len(weights) > 1:
+        weights.pop(Verdict.OK.value, None)
+    most = max(weights.values(), default=0) or 1
+    return [
+        {
+            "verdict": verdict.value,
+            "severity": severity(verdict),
+            "count": result.totals[verdict.value],
+            "bytes": result.bytes.get(verdict.value),
+            "width": round(weights.get(verdict.value, 0) * _WIDTH / most),
+        }
+        for verdict in URGENCY
+        if verdict.value in result.totals
+    ]
+
+
+def _finding(finding: Mapping[str, Any], now_ms: int) -> Mapping[str, Any]:
+    modified = finding["modified_ms"]
+    return {
+        **finding,
+        "severity": severity(Verdict(finding["verdict"])),
+        "where": where(finding),
+        "age": age(None if modified is None else now_ms - modified),
+        "evidence": evidence(finding),
+    }
+
+
+def _brokers(result: AuditResult) -> list[Mapping[str, Any]]:
+    """Every broker with its bars; those first whose findings weigh most."""
+    found = _bytes_found(result.findings_path)
+    most = max((broker.bytes for broker in result.brokers), default=0) or 1
+    rows = [_broker(broker, found.get((broker.cluster_id, broker.node_id), {}), most) for broker in result.brokers]
+    return sorted(rows, key=lambda row: -row["found"])
+
+
+def _broker(broker: BrokerSummary, found: Mapping[Severity, int], most: int) -> Mapping[str, Any]:
+    parts = [(kind.value, found.get(kind, 0)) for kind in (Severity.CRITICAL, Severity.ATTENTION)]
+    parts.append(("rest", broker.bytes - sum(weight for _, weight in parts)))
+    bars, x = [], 0
+    for kind, weight in parts:
+        width = round(max(0, weight) * _WIDTH / most)
+        bars.append({"kind": kind, "x": x, "width": width})
+        x += width
+    return {
+        "cluster_id": broker.cluster_id,
+        "node": broker.node_id,
+        "log_dirs": broker.log_dirs,
+        "replicas": broker.replicas,
+        "bytes": broker.bytes,
+        "found": sum(weight for _, weight in parts[:-1]),
+        "bars": bars,
+    }
+
+
+def _bytes_found(findings_path: str) -> dict[_Broker, dict[Severity, int]]:
+    """Bytes of each broker's findings by severity, added up batch by batch."""
+    found: dict[_Broker, dict[Severity, int]] = {}
+    keys = ["cluster_id", "broker", "verdict"]
+    dataset = ds.dataset(findings_path, schema=FINDING_SCHEMA, format="parquet")
+    for batch in dataset.to_batches(columns=[*keys, "bytes"]):
+        added = pa.Table.from_batches([batch]).group_by(keys).aggregate([("bytes", "sum")])
+        for row in added.to_pylist():
+            broker = found.setdefault((row["cluster_id"], row["broker"]), {})
+            kind = severity(Verdict(row["verdict"]))
+            broker[kind] = broker.get(kind, 0) + (row["bytes_sum"] or 0)
+    return found

@@ -1,0 +1,71 @@
+"""The command line ``logstore``: the group of commands, listed without loading any of them.
+
+    commands.py           the group that loads a command when it is called
+    exits.py              exit codes, and every error as one sentence
+    inputs.py             what the given paths are: log dirs, folders of them, inventories
+    metadata_choice.py    which metadata is used: what was named, or what lies beside the log dirs
+    options.py            options that several commands share
+    output.py tables.py progress.py      where data goes, tables for people, progress on a terminal
+    scan_command.py       logstore scan
+    audit_command.py      logstore audit; engines.py runs it, audit_table.py shows it
+    explain_command.py    logstore explain; explanation.py finds out what there is to say
+
+Data goes to standard output, prose to standard error. Nothing here decides anything about a replica, and nothing here
+changes a log dir. Loading this package costs as much as click does: a command imports what it needs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from reconciler.cli.commands import Commands
+
+_EPILOG = """\b
+Examples:
+  logstore scan /var/lib/kafka/data
+  logstore audit /disks/*/kafka --metadata /disks/1/kafka
+  logstore explain /var/lib/kafka/data/orders-0
+
+\b
+Exit codes:
+  0  clean: done, and nobody has to act
+  1  findings: done, and somebody should look
+  2  usage: no such path, option or scheme, or two that do not fit together
+  3  refused: the input cannot be trusted, or the engine cannot run here
+  4  partly failed: a log dir could not be read, output is incomplete, or the run was interrupted
+
+\b
+Everything here only reads. LOGSTORE_TRACEBACK=1 shows where an error came from.
+"""
+
+
+@click.group(
+    cls=Commands,
+    commands_by_name={
+        "scan": ("reconciler.cli.scan_command", "What lies in log dirs, as a table, JSON, CSV or an inventory."),
+        "audit": (
+            "reconciler.cli.audit_command",
+            "Compare log dirs with the cluster's metadata: a verdict for each replica.",
+        ),
+        "explain": (
+            "reconciler.cli.explain_command",
+            "What one path is, what a broker does with it, and what to do next.",
+        ),
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog=_EPILOG,
+)
+@click.version_option(package_name="kafka-logstore", prog_name="logstore")
+def logstore() -> None:
+    """Look after the disks of Kafka-style brokers: what lies in a log dir, and what should."""
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or a locale that lacks a character must not end the run.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    logstore(prog_name="logstore")

@@ -1,0 +1,202 @@
+"""``logstore scan`` from end to end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import Result
+
+from logstore import inventory
+from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION
+
+Run = Callable[..., Result]
+NAMES = {".", "orders-0", "orders-1"}
+
+
+def test_a_table_tells_whose_log_dir_it_is_and_what_lies_in_it(cluster, run: Run) -> None:
+    result = run("scan", cluster.log_dirs[0])
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 0
+    assert f"{cluster.log_dirs[0]}, broker 1, cluster cluster-of-the-tests" in lines[0]
+    assert lines[1] == "  2 live (2.1 kB)"
+    assert lines[3].split()[:5] == ["live", "orders-0", "AAECAwQFBgcICQoLDA0ODw", "1.0", "kB"]
+
+
+def test_a_folder_of_disks_is_scanned_whole(cluster, run: Run) -> None:
+    document = json.loads(run("scan", cluster.folder / "disks", "--format", "json").stdout)
+    assert document["schema_version"] == SCHEMA_VERSION
+    assert [entry["log_dir"] for entry in document["log_dirs"]] == cluster.log_dirs
+    assert [entry["rows"] for entry in document["log_dirs"]] == [2, 2]
+    assert len(document["rows"]) == 6
+    assert set(document["rows"][0]) == set(ROW_SCHEMA.names)
+
+
+def test_ndjson_and_csv_have_a_line_for_each_row(cluster, run: Run) -> None:
+    lines = [json.loads(line) for line in run("scan", cluster.log_dirs[0], "--format", "ndjson").stdout.splitlines()]
+    assert {line["name"] for line in lines} == NAMES
+    assert {line["schema_version"] for line in lines} == {SCHEMA_VERSION}
+    rows = list(csv.DictReader(io.StringIO(run("scan", cluster.log_dirs[0], "--format", "csv").stdout)))
+    assert {row["name"] for row in rows} == NAMES
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_an_inventory_is_written_to_a_file_or_a_pipe_and_scanned_again(cluster, run: Run, form: str) -> None:
+    path = cluster.folder / "inventory"
+    assert run("scan", cluster.log_dirs[0], "--format", form, "-o", path).exit_code == 0
+    piped = run("scan", cluster.log_dirs[0], "--format", form, "-o", "-").stdout_bytes
+    assert set(inventory.read(str(path))["name"].to_pylist()) == NAMES
+    if form == "parquet":
+        assert set(pq.read_table(pa.BufferReader(piped))["name"].to_pylist()) == NAMES
+    again = json.loads(run("scan", path, "--format", "json").stdout)
+    assert {row["name"] for row in again["rows"]} == NAMES
+    assert again["log_dirs"][0]["node_id"] == 1
+
+
+def test_without_sizes_bytes_are_unknown_and_not_zero(cluster, run: Run) -> None:
+    document = json.loads(run("scan", cluster.log_dirs[0], "--no-sizes", "--format", "json").stdout)
+    assert {row["bytes"] for row in document["rows"]} == {None}
+    assert "2 live\n" in run("scan", cluster.log_dirs[0], "--no-sizes").stdout
+
+
+def test_a_limit_keeps_what_has_a_problem_and_says_how_many_more(cluster, run: Run) -> None:
+    (cluster.log_dir(1) / "lost+found").mkdir()
+    text = run("scan", cluster.log_dirs[0], "--limit", 1).stdout
+    assert "lost+found" in text
+    assert "orders-0" not in text
+    assert "… and 2 rows more" in text
+
+
+def test_names_with_control_characters_are_visible(cluster, run: Run) -> None:
+    (cluster.log_dir(1) / "evil\x1b[2J\n-0").mkdir()
+    for form in ("table", "csv"):
+        text = run("scan", cluster.log_dirs[0], "--format", form).stdout
+        assert "\x1b" not in text
+        assert "evil\\x1b[2J\\n-0" in text
+
+
+def test_an_absent_log_dir_among_others_is_partly_failed(cluster, run: Run) -> None:
+    result = run("scan", cluster.log_dirs[0], cluster.folder / "absent", "--format", "json")
+    assert result.exit_code == 4
+    assert "there is no such directory" in result.stderr
+    states = [entry["metadata_state"] for entry in json.loads(result.stdout)["log_dirs"]]
+    assert sorted(states) == ["absent", "ok"]
+
+
+@pytest.mark.parametrize("name", ["absent", "file"])
+def test_nothing_but_bad_paths_is_a_usage_error(tmp_path: Path, run: Run, name: str) -> None:
+    (tmp_path / "file").write_text("hello")
+    result = run("scan", tmp_path / name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_unknown_scheme_in_the_identity_is_told_and_is_no_bug(cluster, run: Run) -> None:
+    with (cluster.log_dir(1) / "meta.properties").open("a") as file:
+        file.write("logstore.scheme=spiral\n")
+    result = run("scan", cluster.log_dirs[0])
+    assert "spiral" in result.stdout + result.stderr
+    assert "bug" not in result.stderr
+
+
+def test_output_into_a_log_dir_is_refused(cluster, run: Run) -> None:
+    result = run("scan", cluster.log_dirs[0], "--format", "json", "-o", cluster.log_dir(1) / "out.json")
+    assert (result.exit_code, "lies in the log dir" in result.stderr) == (2, True)
+    assert not (cluster.log_dir(1) / "out.json").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("form", ["table", "json", "csv", "parquet"])
+def test_a_full_disk_is_one_sentence(cluster, start, form: str) -> None:
+    answer = start("scan", cluster.log_dirs[0], "--format", form, "-o", "/dev/full")
+    assert answer.returncode == 4
+    assert answer.stderr.startswith("logstore: /dev/full is incomplete")
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_reader_that_stops_early_is_one_sentence(cluster) -> None:
+    for number in range(3000):
+        (cluster.log_dir(1) / f"many-{number}").mkdir()
+    command = [sys.executable, "-m", "reconciler.cli", "scan", cluster.log_dirs[0], "--format", "ndjson"]
+    scanning = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert scanning.stdout is not None
+    assert scanning.stderr is not None
+    scanning.stdout.readline()
+    scanning.stdout.close()
+    told = scanning.stderr.read()
+    scanning.stderr.close()
+    assert scanning.wait(30) == 4
+    assert told == "logstore: whoever read the output stopped before its end\n"
+
+
+def test_an_interrupt_is_one_sentence(cluster) -> None:
+    """Waits until the scan stands at a full pipe, so the interrupt always comes in its middle."""
+    for number in range(3000):
+        (cluster.log_dir(1) / f"many-{number}").mkdir()
+    command = [sys.executable, "-m", "reconciler.cli", "scan", cluster.log_dirs[0], "--format", "ndjson"]
+    scanning = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert scanning.stdout is not None
+    scanning.stdout.readline()
+    while not _blocked(scanning.pid):
+        time.sleep(0.01)
+    scanning.send_signal(signal.SIGINT)
+    _, told = scanning.communicate(timeout=30)
+    assert scanning.returncode == 4
+    assert told.startswith("logstore: interrupted")
+    assert told.count("\n") == 1
+
+
+def _blocked(pid: int) -> bool:
+    return (
+        Path(f"/proc/{pid}/wchan").read_text() == "pipe_write"
+        or Path(f"/proc/{pid}/stat").read_text().split()[2] == "S"
+    )
+
+
+@pytest.fixture
+def as_nobody(run: Run, tmp_path: Path) -> Iterator[Run]:
+    """Runs a command line as someone who may not read what is root's, in this process, whose modules are loaded."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become someone who may not read")
+    run("scan", tmp_path)
+    run("scan", tmp_path / "absent")
+
+    def ran(*args: object) -> Result:
+        os.seteuid(65534)
+        try:
+            return run(*args)
+        finally:
+            os.seteuid(0)
+
+    yield ran
+
+
+@pytest.mark.root
+def test_a_log_dir_that_may_not_be_read_is_told(as_nobody: Run) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        log_dir = Path(folder) / "disk"
+        log_dir.mkdir(mode=0)
+        result = as_nobody("scan", log_dir)
+    assert result.exit_code == 4
+    assert "Permission denied" in result.stderr
+    assert "bug" not in result.stderr
+
+
+@pytest.mark.root
+def test_a_path_that_may_not_be_walked_is_told(as_nobody: Run) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        result = as_nobody("scan", Path(folder) / "disk")
+    assert (result.exit_code, "disk: Permission denied" in result.stderr) == (2, True)
