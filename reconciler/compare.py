@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.desired import DesiredState
+from reconciler.saved_table import in_memory
 from reconciler.scope import Broker, speaking
 from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number
 
@@ -53,7 +54,7 @@ class _Cluster:
 
     @staticmethod
     def of(state: DesiredState, nodes: frozenset[int]) -> _Cluster:
-        replicas = [row for row in state.replicas.to_pylist() if row["node_id"] in nodes]
+        replicas = [row for row in in_memory(state.replicas).to_pylist() if row["node_id"] in nodes]
         topics = state.topics.to_pylist()
         return _Cluster(
             {(row["node_id"], row["topic"], row["partition"]): row for row in replicas},

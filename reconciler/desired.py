@@ -15,6 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from reconciler.saved_table import SavedTable
+
 DESIRED_VERSION = 1
 
 REPLICA_SCHEMA = pa.schema(
@@ -94,7 +96,8 @@ class DesiredState:
     """What one metadata source says, as tables: see the schemas above."""
 
     identity: MetadataIdentity
-    replicas: pa.Table
+    replicas: pa.Table | SavedTable
+    """The one table that grows with the fleet; a state that was saved leaves it in its file."""
     topics: pa.Table
     brokers: pa.Table
 

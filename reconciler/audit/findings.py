@@ -1,7 +1,7 @@
 """What an audit finds: the columns of a finding, and the SQL that both engines end with.
 
-A finding is a row of ``found`` (``joined``, with the verdict and the evidence that the case table gives it) in the words
-of a report. Everything but OK is a finding; with ``--all`` the OK rows are listed as well.
+A finding is a row of ``found`` (``joined``, with the verdict and the evidence that the case table gives it) in the
+words of a report. Everything but OK is a finding; with ``--all`` the OK rows are listed as well.
 """
 
 from __future__ import annotations

@@ -60,10 +60,8 @@ def _directory_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
 
 def _node_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
     for row in rows:
-        detail = (
-            f"{row['hosts']} hosts and {row['logs']} metadata logs have this node.id, among them {row['one']} and "
-            f"{row['other']}: two nodes share it, or a disk is a copy"
-        )
+        what = f"{row['hosts']} hosts" if row["hosts"] > 1 else f"{row['logs']} metadata logs"
+        detail = f"{what} have it, among them {row['one']} and {row['other']}: two nodes share it, or a disk is a copy"
         yield _finding("DUPLICATE_NODE_ID", row, f"broker {row['node']}", detail)
 
 
@@ -92,14 +90,23 @@ def _unseen(rows: Sequence[Row]) -> Iterable[FleetFinding]:
 
 def _sole_copies(rows: Sequence[Row]) -> Iterable[FleetFinding]:
     for row in rows:
-        detail = f"{row['verdict']} in {row['log_dir']}: no other copy of topic ID {row['disk_topic_id']} was scanned"
-        yield _finding("ONLY_KNOWN_COPY", row, f"{row['topic']}-{row['partition']}", detail)
+        detail = (
+            f"{_partitions(row)} {row['verdict']} on {_brokers(row)}, and no other copy of topic ID "
+            f"{row['disk_topic_id']} was scanned"
+        )
+        yield _finding("ONLY_KNOWN_COPY", row, row["topic"], detail)
 
 
 def _sole_in_sync(rows: Sequence[Row]) -> Iterable[FleetFinding]:
     for row in rows:
-        detail = f"the metadata's only in-sync replica is on broker {row['node']}, where it is {row['verdict']}"
-        yield _finding("ONLY_IN_SYNC_COPY", row, f"{row['topic']}-{row['partition']}", detail)
+        detail = f"{_partitions(row)} {row['verdict']} on {_brokers(row)}, which holds the only in-sync replica"
+        yield _finding("ONLY_IN_SYNC_COPY", row, row["topic"], detail)
+
+
+def _partitions(row: Row) -> str:
+    if row["partitions"] == 1:
+        return f"partition {row['first_partition']} is"
+    return f"{row['partitions']} partitions from {row['first_partition']} to {row['last_partition']} are"
 
 
 def _id_changes(rows: Sequence[Row]) -> Iterable[FleetFinding]:
@@ -108,6 +115,11 @@ def _id_changes(rows: Sequence[Row]) -> Iterable[FleetFinding]:
         yield _finding("TOPIC_ID_CHANGED", row, row["topic"], detail)
 
 
+_EXTENT = """
+    count(DISTINCT partition) AS partitions, min(partition) AS first_partition, max(partition) AS last_partition,
+    count(DISTINCT node) AS brokers, min(node) AS first_broker, max(node) AS last_broker
+"""
+
 QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "TOPIC_UNDER_SEVERAL_IDS",
@@ -115,11 +127,12 @@ QUERIES: tuple[FleetQuery, ...] = (
         SELECT o.cluster, o.topic, o.disk_topic_id AS topic_id, count(*) AS replicas, count(DISTINCT o.node) AS brokers,
                min(o.node) AS first_broker, max(o.node) AS last_broker, max(t.topic) IS NOT NULL AS known
         FROM observed o
-        JOIN (SELECT cluster, topic FROM observed WHERE kind IN ('live', 'future') AND disk_topic_id <> ''
+        JOIN (SELECT cluster, topic FROM observed
+              WHERE kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> ''
               GROUP BY cluster, topic HAVING min(disk_topic_id) <> max(disk_topic_id)) s
           ON o.cluster = s.cluster AND o.topic = s.topic
         LEFT JOIN topics t ON t.cluster = o.cluster AND t.topic_id = o.disk_topic_id
-        WHERE o.kind IN ('live', 'future') AND o.disk_topic_id <> ''
+        WHERE o.kind IN ('live', 'future') AND o.state = 'ok' AND o.disk_topic_id <> ''
         GROUP BY o.cluster, o.topic, o.disk_topic_id ORDER BY o.cluster, o.topic, replicas DESC, topic_id
         """,
         _several_ids,
@@ -183,23 +196,25 @@ QUERIES: tuple[FleetQuery, ...] = (
     ),
     FleetQuery(
         "ONLY_KNOWN_COPY",
-        """
-        SELECT f.cluster, f.topic, f.partition, f.verdict, f.log_dir, f.disk_topic_id
-        FROM found f
-        JOIN observed o ON o.cluster = f.cluster AND o.disk_topic_id = f.disk_topic_id AND o.partition = f.partition
-        WHERE f.verdict IN ('STALE_ID', 'NOT_ASSIGNED', 'UNKNOWN_TOPIC', 'STRAY', 'STAGED_DUE', 'MARKED_DELETE',
-                            'RENAMED') AND f.disk_topic_id <> '' AND coalesce(f.bytes, 1) > 0
-        GROUP BY f.cluster, f.topic, f.partition, f.verdict, f.log_dir, f.name, f.disk_topic_id
-        HAVING count(*) = 1 ORDER BY f.cluster, f.topic, f.partition, f.log_dir, f.name
+        f"""
+        SELECT cluster, topic, verdict, disk_topic_id, {_EXTENT} FROM (
+            SELECT f.cluster, f.node, f.topic, f.partition, f.verdict, f.disk_topic_id FROM found f
+            JOIN observed o
+              ON o.cluster = f.cluster AND o.disk_topic_id = f.disk_topic_id AND o.partition = f.partition
+            WHERE f.verdict IN ('STALE_ID', 'NOT_ASSIGNED', 'UNKNOWN_TOPIC', 'STRAY', 'STAGED_DUE', 'MARKED_DELETE',
+                                'RENAMED') AND f.disk_topic_id <> '' AND coalesce(f.bytes, 1) > 0
+            GROUP BY f.cluster, f.node, f.topic, f.partition, f.verdict, f.log_dir, f.name, f.disk_topic_id
+            HAVING count(*) = 1) alone
+        GROUP BY cluster, topic, verdict, disk_topic_id ORDER BY cluster, topic, verdict, disk_topic_id
         """,
         _sole_copies,
     ),
     FleetQuery(
         "ONLY_IN_SYNC_COPY",
-        """
-        SELECT cluster, topic, partition, verdict, node FROM found
-        WHERE only_in_sync AND verdict NOT IN ('OK', 'IN_FLIGHT', 'STAGED', 'FUTURE')
-        ORDER BY cluster, topic, partition, node
+        f"""
+        SELECT cluster, topic, verdict, {_EXTENT} FROM found
+        WHERE only_in_sync AND verdict IN ('MISSING', 'ABSENT', 'DAMAGED', 'STALE_ID')
+        GROUP BY cluster, topic, verdict ORDER BY cluster, topic, verdict
         """,
         _sole_in_sync,
         needs_metadata=True,

@@ -11,6 +11,8 @@ of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The
 
 Live directories meet the metadata by name, because a name on a broker is what Kafka itself allows once. All other
 directories meet it by topic ID: Kafka cuts long names when it marks a directory, so theirs prove nothing.
+
+The side of each join that an engine should hold in memory stands on the right.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _OBSERVED = """
            namespace, coalesce(topic, '') AS topic, coalesce(partition, -1) AS partition,
            coalesce(topic_id, '') AS disk_topic_id, coalesce(metadata_state, '') AS state,
            coalesce(problem, '') AS problem, bytes, disk_bytes, files, modified_ms, due_ms, end_offset, leader_epoch,
-           coalesce(due_ms <= now_ms, false) AS due
+           segments, clean_shutdown, coalesce(due_ms <= now_ms, false) AS due
     FROM rows CROSS JOIN clock
 """
 
@@ -60,7 +62,7 @@ _BY_TOPIC_ID = f"""
     SELECT {_DISK}, o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk, o.cluster, o.node, o.topic,
            o.partition, d.topic IS NOT NULL AS wanted, coalesce(d.wanted_topic_id, '') AS wanted_topic_id,
            coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id
-    FROM (SELECT * FROM observed WHERE kind <> 'live') o LEFT JOIN desired d
+    FROM desired d RIGHT JOIN (SELECT * FROM observed WHERE kind <> 'live') o
       ON o.disk_topic_id = d.wanted_topic_id AND o.partition = d.partition AND o.node = d.node
      AND o.cluster = d.cluster AND o.disk_topic_id <> ''
 """

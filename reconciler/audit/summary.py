@@ -6,6 +6,7 @@ query and gives its rows. Only totals, one line per broker and the bounded fleet
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -31,9 +32,17 @@ _DISKS = """
 """
 
 _LOG_DIRS = """
-    SELECT cluster, node, host, log_dir, directory_id, state, problem
+    SELECT cluster, node, host, log_dir, directory_id, state, problem, clean_shutdown
     FROM observed WHERE kind = 'log_dir' ORDER BY cluster, node, host, log_dir
 """
+
+_LIVE = """
+    SELECT count(*) AS live, count(CASE WHEN state = 'missing' THEN 1 END) AS without_metadata,
+           count(CASE WHEN segments = 0 THEN 1 END) AS without_segment
+    FROM observed WHERE kind = 'live'
+"""
+
+_USUAL_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 BROKERS = "SELECT DISTINCT cluster, node FROM observed WHERE kind = 'log_dir'"
 """The brokers that were scanned, one row each."""
@@ -81,7 +90,7 @@ def conclude(
         bytes=size,
         fleet=(*fleet, *_other_clusters(states, log_dirs)),
         findings_path=findings_path,
-        notes=_notes(states, brokers),
+        notes=(*_notes(states, brokers), *_disk_notes(query(_LIVE)[0], log_dirs)),
     )
 
 
@@ -137,7 +146,8 @@ def _other_clusters(
     for cluster, rows in groupby(log_dirs, key=lambda row: str(row["cluster"])):
         if cluster and cluster not in states:
             paths = [row["log_dir"] for row in rows]
-            detail = f"{len(paths)} log dirs belong to it, among them {paths[0]}, and no metadata of it was given"
+            which = paths[0] if len(paths) == 1 else f"{len(paths)} log dirs, among them {paths[0]},"
+            detail = f"{which} belong{'s' if len(paths) == 1 else ''} to it, and no metadata of it was given"
             yield FleetFinding("OTHER_CLUSTER", cluster, cluster, detail)
 
 
@@ -147,10 +157,28 @@ def _notes(states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary])
         notes.extend(f"{state.identity.location}: {problem}" for problem in state.identity.problems)
         if not state.topics.num_rows:
             notes.append(f"{state.identity.location} knows no topic at all: nothing was compared with it")
-        known = set(state.replicas["node_id"].unique().to_pylist())
+        known = set(state.replicas.column("node_id").unique().to_pylist())
         scanned = {broker.node_id for broker in brokers if broker.cluster_id == (cluster or None)}
         unseen = sorted(known - scanned)
         if unseen and state.identity.scope is None:
             shown = ", ".join(map(str, unseen[:10])) + (", …" if len(unseen) > 10 else "")
             notes.append(f"{len(unseen)} of {len(known)} brokers that hold replicas were not scanned: {shown}")
     return tuple(notes)
+
+
+def _disk_notes(live: Mapping[str, Any], log_dirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What is odd about the disks and asks nobody to act."""
+    if live["without_metadata"]:
+        yield f"{live['without_metadata']} of {live['live']} live replicas have no partition.metadata"
+    if live["without_segment"]:
+        yield f"{live['without_segment']} of {live['live']} live replicas hold no segment"
+    unclean = sum(row["clean_shutdown"] is False for row in log_dirs)
+    if unclean:
+        yield (
+            f"{unclean} of {len(log_dirs)} log dirs have no clean shutdown marker: their brokers run, or were not "
+            "stopped cleanly"
+        )
+    yield from (f"{row['log_dir']}: {row['problem']}" for row in log_dirs if row["state"] == "ok" and row["problem"])
+    for cluster in sorted({row["cluster"] for row in log_dirs}):
+        if cluster and not _USUAL_CLUSTER_ID.fullmatch(cluster):
+            yield f"cluster.id {cluster} is not of the form that Kafka's tools give: 22 characters of base64url"

@@ -29,6 +29,7 @@ from reconciler.desired import (
     MetadataIdentity,
 )
 from reconciler.errors import MetadataError, UsageError
+from reconciler.saved_table import SavedTable, in_memory
 
 IDENTITY_FILE = "identity.json"
 TABLES = {"replicas": REPLICA_SCHEMA, "topics": TOPIC_SCHEMA, "brokers": BROKER_SCHEMA}
@@ -71,7 +72,7 @@ def save(state: DesiredState, folder: str) -> None:
 
 
 def load(path: str) -> DesiredState:
-    """Read what :func:`save` wrote; rows stay in Arrow's memory and never become Python objects.
+    """Open what :func:`save` wrote: topics and brokers are read, replicas stay in their file until somebody asks.
 
     The identity is the saved one, with ``parquet`` as its source and the path as its location.
 
@@ -79,14 +80,19 @@ def load(path: str) -> DesiredState:
         MetadataError: a file is absent, damaged, of another schema or version, or not of the same state as the others.
     """
     identity, rows = _read_identity(path)
-    tables = {name: _read_table(os.path.join(path, _file(name)), schema) for name, schema in TABLES.items()}
+    tables = {name: _open_table(os.path.join(path, _file(name)), schema) for name, schema in TABLES.items()}
     for name, table in tables.items():
         if rows.get(name) != table.num_rows:
             raise MetadataError(
                 f"{os.path.join(path, _file(name))} has {table.num_rows} rows where {IDENTITY_FILE} says"
                 f" {rows.get(name)}: the tables are not of one state; save it again"
             )
-    return DesiredState(replace(identity, source="parquet", location=path), **tables)
+    return DesiredState(
+        replace(identity, source="parquet", location=path),
+        tables["replicas"],
+        tables["topics"].read(),
+        tables["brokers"].read(),
+    )
 
 
 def _file(table: str) -> str:
@@ -94,7 +100,7 @@ def _file(table: str) -> str:
 
 
 def _table(state: DesiredState, name: str) -> pa.Table:
-    return {"replicas": state.replicas, "topics": state.topics, "brokers": state.brokers}[name]
+    return {"replicas": in_memory(state.replicas), "topics": state.topics, "brokers": state.brokers}[name]
 
 
 def _document(identity: MetadataIdentity) -> dict[str, Any]:
@@ -109,17 +115,18 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _read_table(path: str, schema: pa.Schema) -> pa.Table:
+def _open_table(path: str, schema: pa.Schema) -> SavedTable:
     try:
-        table = pq.ParquetFile(path, memory_map=True).read()
+        with pq.ParquetFile(path) as file:
+            found, rows = file.schema_arrow, file.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         raise MetadataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]:.200}") from error
-    if not table.schema.equals(schema):
-        differing = [name for name in schema.names if name not in table.schema.names]
-        has = ", ".join(f"{column.name}: {column.type}" for column in table.schema)
+    if not found.equals(schema):
+        differing = [name for name in schema.names if name not in found.names]
+        has = ", ".join(f"{column.name}: {column.type}" for column in found)
         detail = f"it lacks {', '.join(differing)}" if differing else f"it has {has:.300}"
         raise MetadataError(f"{path} does not have the columns of a desired state: {detail}")
-    return table.cast(schema)
+    return SavedTable(path, schema, rows)
 
 
 def _read_identity(folder: str) -> tuple[MetadataIdentity, dict[str, Any]]:

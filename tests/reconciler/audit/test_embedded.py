@@ -19,7 +19,7 @@ from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.result import AuditResult
 from reconciler.compare import Judged, broker_of, compare
 from reconciler.desired import DesiredBuilder, MetadataIdentity
-from reconciler.errors import RefusedError
+from reconciler.errors import RefusedError, UsageError
 from reconciler.scope import by_cluster
 from reconciler.verdicts import Verdict
 from tests.fleets import NOW_MS, random_fleet
@@ -160,3 +160,9 @@ def test_a_topic_that_was_recreated_since_the_last_audit_is_told(tmp_path: Path)
         [rows], [], [state("J" * 21 + "A")], str(tmp_path), now_ms=NOW_MS, previous=str(tmp_path / TOPICS_FILE)
     )
     assert same.fleet == ()
+
+
+def test_a_folder_with_the_findings_of_spark_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / FINDINGS_FILE).mkdir()
+    with pytest.raises(UsageError, match="another folder"):
+        audit([table(one_log_dir())], [], [], str(tmp_path), now_ms=NOW_MS)

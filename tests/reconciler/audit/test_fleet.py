@@ -56,6 +56,11 @@ def test_a_topic_under_several_ids_is_told_without_metadata(tmp_path: Path) -> N
     assert finding.detail == f"{NEW} in 2 replicas on 2 brokers from 1 to 2; {OLD} in 1 replica on broker 3"
 
 
+def test_an_id_in_damaged_metadata_is_no_second_id(tmp_path: Path) -> None:
+    rows = [row(1), row(2), live(1, NEW), live(2, OLD, metadata_state="contradicts")]
+    assert fleet(tmp_path, rows) == []
+
+
 def test_with_metadata_it_says_which_id_is_known(tmp_path: Path) -> None:
     rows = [row(1), row(2), live(1, NEW), live(2, OLD)]
     several = [f for f in fleet(tmp_path, rows, state(1)) if f.kind == "TOPIC_UNDER_SEVERAL_IDS"]
@@ -138,9 +143,8 @@ def test_log_dirs_of_a_cluster_without_metadata_are_told(tmp_path: Path) -> None
 def test_the_only_copy_of_a_topic_id_is_told(tmp_path: Path) -> None:
     rows = [row(1), row(2), live(1, NEW), live(2, OLD)]
     only = [f for f in fleet(tmp_path, rows, state(1)) if f.kind == "ONLY_KNOWN_COPY"]
-    assert [(f.subject, f.detail) for f in only] == [
-        ("t-0", f"STALE_ID in /b2: no other copy of topic ID {OLD} was scanned")
-    ]
+    told = f"partition 0 is STALE_ID on broker 2, and no other copy of topic ID {OLD} was scanned"
+    assert [(f.subject, f.detail) for f in only] == [("t", told)]
 
 
 def test_a_second_copy_anywhere_takes_that_finding_away(tmp_path: Path) -> None:
@@ -157,8 +161,8 @@ def test_an_empty_replica_is_no_copy_worth_telling(tmp_path: Path) -> None:
 def test_a_missing_replica_that_is_the_only_in_sync_one_is_told(tmp_path: Path) -> None:
     rows = [row(1), row(2), live(2, NEW)]
     (finding,) = fleet(tmp_path, rows, state(1, 2, isr=(1,)))
-    assert (finding.kind, finding.subject) == ("ONLY_IN_SYNC_COPY", "t-0")
-    assert "broker 1, where it is MISSING" in finding.detail
+    assert (finding.kind, finding.subject) == ("ONLY_IN_SYNC_COPY", "t")
+    assert finding.detail == "partition 0 is MISSING on broker 1, which holds the only in-sync replica"
 
 
 def test_a_missing_replica_with_in_sync_peers_is_no_fleet_finding(tmp_path: Path) -> None:

@@ -7,8 +7,16 @@ from typing import Any
 from reconciler.audit.summary import conclude
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 
+ALL_WELL = {"live": 9, "without_metadata": 0, "without_segment": 0}
+CLUSTER = "c" * 22
 
-def answers(found: list[dict[str, Any]], disks: list[dict[str, Any]], log_dirs: list[dict[str, Any]]) -> Any:
+
+def answers(
+    found: list[dict[str, Any]],
+    disks: list[dict[str, Any]],
+    log_dirs: list[dict[str, Any]],
+    live: dict[str, int] = ALL_WELL,
+) -> Any:
     def query(sql: str) -> list[dict[str, Any]]:
         if "FROM found GROUP BY verdict" in sql:
             return found
@@ -16,6 +24,8 @@ def answers(found: list[dict[str, Any]], disks: list[dict[str, Any]], log_dirs: 
             return disks
         if "SELECT cluster, node, host, log_dir" in sql:
             return log_dirs
+        if "AS without_metadata" in sql:
+            return [live]
         return []
 
     return query
@@ -26,22 +36,24 @@ def total(verdict: str, rows: int, size: int, replicas: int) -> dict[str, Any]:
 
 
 def disk(node: int, replicas: int, size: int) -> dict[str, Any]:
-    return {"cluster": "c1", "node": node, "rows_observed": replicas, "replicas": replicas, "bytes": size}
+    return {"cluster": CLUSTER, "node": node, "rows_observed": replicas, "replicas": replicas, "bytes": size}
 
 
 def log_dir(node: int, path: str, state: str = "ok", problem: str = "") -> dict[str, Any]:
-    identity = {"cluster": "c1" if node >= 0 else "", "node": node, "host": f"h{node}", "directory_id": f"d{path}"}
-    return {**identity, "log_dir": path, "state": state, "problem": problem}
+    identity = {"cluster": CLUSTER if node >= 0 else "", "node": node, "host": f"h{node}", "directory_id": f"d{path}"}
+    return {**identity, "log_dir": path, "state": state, "problem": problem, "clean_shutdown": True}
 
 
 def state(*nodes: int, problems: tuple[str, ...] = (), scope: frozenset[int] | None = None) -> DesiredState:
     builder = DesiredBuilder()
     builder.partition("t", None, 0, list(nodes))
-    return builder.build(MetadataIdentity("kraft", "/m", "c1", problems=problems, scope=scope))
+    return builder.build(MetadataIdentity("kraft", "/m", CLUSTER, problems=problems, scope=scope))
 
 
 def ask(query: Any, *states: DesiredState) -> Any:
-    return conclude(query, dict.fromkeys(["c1"], *states) if states else {}, engine="e", now_ms=5, findings_path="/f")
+    return conclude(
+        query, dict.fromkeys([CLUSTER], *states) if states else {}, engine="e", now_ms=5, findings_path="/f"
+    )
 
 
 def test_what_was_observed_and_not_found_is_ok() -> None:
@@ -71,7 +83,7 @@ def test_log_dirs_are_grouped_into_brokers() -> None:
     ]
     result = ask(answers([], [disk(1, 10, 100)], log_dirs))
     told = [(b.cluster_id, b.node_id, len(b.log_dirs), b.replicas, b.bytes) for b in result.brokers]
-    assert told == [(None, None, 1, 0, 0), ("c1", 1, 2, 10, 100), ("c1", 2, 1, 0, 0)]
+    assert told == [(None, None, 1, 0, 0), (CLUSTER, 1, 2, 10, 100), (CLUSTER, 2, 1, 0, 0)]
     assert result.brokers[0].log_dirs[0]["problem"] == "no meta.properties"
     assert result.brokers[1].log_dirs[0]["problem"] is None
 
@@ -86,7 +98,7 @@ def test_a_source_that_speaks_for_one_broker_misses_no_others() -> None:
 
 
 def test_metadata_without_topics_is_said_to_judge_nothing() -> None:
-    empty = DesiredBuilder().build(MetadataIdentity("kraft", "/m", "c1"))
+    empty = DesiredBuilder().build(MetadataIdentity("kraft", "/m", CLUSTER))
     assert ask(answers([], [], [log_dir(1, "/a")]), empty).notes == (
         "/m knows no topic at all: nothing was compared with it",
     )
@@ -94,3 +106,32 @@ def test_metadata_without_topics_is_said_to_judge_nothing() -> None:
 
 def test_problems_of_a_source_are_notes_that_name_it() -> None:
     assert ask(answers([], [], [log_dir(1, "/a")]), state(1, problems=("torn tail",))).notes == ("/m: torn tail",)
+
+
+def notes(log_dirs: list[dict[str, Any]], **live: int) -> tuple[str, ...]:
+    told: tuple[str, ...] = ask(answers([], [], log_dirs, ALL_WELL | live)).notes
+    return told
+
+
+def test_replicas_without_metadata_or_segment_are_counted_in_the_notes() -> None:
+    assert notes([log_dir(1, "/a")], without_metadata=3, without_segment=9) == (
+        "3 of 9 live replicas have no partition.metadata",
+        "9 of 9 live replicas hold no segment",
+    )
+
+
+def test_log_dirs_without_the_marker_of_a_clean_stop_are_counted() -> None:
+    running = log_dir(1, "/a") | {"clean_shutdown": False}
+    absent = log_dir(2, "/b") | {"clean_shutdown": None}
+    (note,) = notes([running, absent, log_dir(3, "/c")])
+    assert note.startswith("1 of 3 log dirs have no clean shutdown marker")
+
+
+def test_an_oddity_of_a_log_dir_that_is_all_right_is_a_note() -> None:
+    assert notes([log_dir(1, "/a", problem="has Windows line ends")]) == ("/a: has Windows line ends",)
+    assert notes([log_dir(1, "/a", state="missing", problem="no meta.properties")]) == ()
+
+
+def test_a_cluster_id_of_another_form_is_noted() -> None:
+    (note,) = notes([log_dir(1, "/a") | {"cluster": f"Some({CLUSTER})"}])
+    assert note.startswith(f"cluster.id Some({CLUSTER}) is not of the form")
