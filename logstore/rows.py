@@ -1,12 +1,13 @@
 """The rows of a scan: one Arrow schema that every format, both audits and every inventory share.
 
 A row stands for one thing in a log dir. For a directory entry ``kind`` is one of ``live``, ``future``, ``delete``,
-``stray``, ``staged``, ``internal`` and ``foreign``. Three more kinds carry what is true of the log dir as a whole, so that
-an inventory file says everything an Observation says: ``log_dir`` (exactly one per scan, also when the log dir is
+``stray``, ``staged``, ``internal`` and ``foreign``. Three more kinds carry what is true of the log dir as a whole, so
+that an inventory file says everything an Observation says: ``log_dir`` (exactly one per scan, also when the log dir is
 absent), ``checkpoint_entry`` (an offset checkpoint names a partition that has no directory) and ``leftover`` (a
 transient file beside the partition dirs).
 
-Unknown is null, never a sentinel: ``bytes`` is null when sizes were not asked for, ``node_id`` when no identity was read.
+Unknown is null, never a sentinel: ``bytes`` is null when sizes were not asked for, ``node_id`` when no identity was
+read.
 """
 
 from __future__ import annotations
@@ -69,12 +70,14 @@ ROW_SCHEMA = pa.schema(
         pa.field("disk_bytes", pa.int64()),  # what they occupy: 512 × st_blocks; preallocated indexes make it smaller
         pa.field("files", pa.int32()),
         pa.field("leftovers", pa.int32()),  # files with a transient suffix: .deleted, .cleaned, .swap, .tmp
+        pa.field("segments", pa.int32()),  # .log files among them; a broker never leaves a replica without one
         pa.field("modified_ms", pa.int64()),  # newest mtime in the directory, ms since 1970
         pa.field("inode", pa.int64()),
         pa.field("due_ms", pa.int64()),  # staged only: when a purge may take it, ms since 1970
         pa.field("end_offset", pa.int64()),  # recovery point of the checkpoint: a lower bound of the log end offset
         pa.field("leader_epoch", pa.int32()),  # last epoch of leader-epoch-checkpoint; read for duplicates only
         pa.field("scanned_ms", pa.int64()),  # when this log dir was looked at, ms since 1970
+        pa.field("clean_shutdown", pa.bool_()),  # the log dir has the marker that a clean stop leaves
     ],
     metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()},
 )

@@ -1,0 +1,89 @@
+"""Looks into all the directories of a log dir, by as many processes as asked for and as many threads as pay.
+
+One listing, then unit after unit of directories (``workers`` spreads them, ``pace`` chooses between one thread and
+many). When directories vanished meanwhile, the log dir is listed once more, and what is new is looked at: so a
+directory that a live broker renamed is seen under its new name. What one directory holds is told by ``replica_dir``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from layout.scheme import Scheme
+from logstore.columns import BATCH_SCHEMA, Row, to_batch
+from logstore.entries import Listing, Place, list_log_dir
+from logstore.pace import Pace
+from logstore.replica_dir import Glance, look
+from logstore.workers import MOST_UNITS, processors, spread
+
+PAYS_TO_FORK = 8192
+"""Directories below which a second process costs more than it saves."""
+
+_UNIT = 2048
+"""Directories that one process takes at a time."""
+
+_PIECE = 64
+"""Directories that one thread takes at a time."""
+
+_FEWEST_WAITS = 8
+"""Waits for the disk during one piece from which on threads pay. Warm there are none, cold there are hundreds."""
+
+
+def look_everywhere(
+    log_dir: str, scheme: Scheme | None, glance: Glance, jobs: int | None
+) -> tuple[list[pa.RecordBatch], list[Row]]:
+    """Look into every directory of a log dir: the rows of directories, in batches, and those of everything else.
+
+    Args:
+        log_dir: its path, without a slash at the end.
+        scheme: how it is laid out when it is ours; None for a real broker's.
+        glance: what to look for.
+        jobs: processes; None: as many as pay.
+
+    Raises:
+        OSError: the log dir itself cannot be listed.
+    """
+    listing = list_log_dir(log_dir, scheme)
+    batches = _look_into(listing.places, glance, jobs)
+    if sum(batch.num_rows for batch in batches) == sum(len(place.names) for place in listing.places):
+        return batches, listing.rows
+    again = list_log_dir(log_dir, scheme)
+    return [*batches, *_look_into(_new_places(listing, again), glance, 1)], again.rows
+
+
+def _new_places(before: Listing, after: Listing) -> list[Place]:
+    """The places of a second listing, with only what the first had not."""
+    seen = {(place.prefix, name) for place in before.places for name in place.names}
+    for place in after.places:
+        pairs = zip(place.names, place.inodes, strict=True)
+        new = [(name, inode) for name, inode in pairs if (place.prefix, name) not in seen]
+        place.names, place.inodes = [name for name, _ in new], [inode for _, inode in new]
+    return after.places
+
+
+def _look_into(places: Sequence[Place], glance: Glance, jobs: int | None) -> list[pa.RecordBatch]:
+    """Look into all directories of some places; batches in their order."""
+    total = sum(len(place.names) for place in places)
+    size = max(_UNIT, -(-2 * total // MOST_UNITS))
+    units = [(place, first) for place in places for first in range(0, len(place.names), size)]
+
+    def looked_at(numbers: Iterable[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        with Pace[tuple[Place, list[tuple[str, int]]], list[Row]](lambda piece: look(glance, *piece)) as pace:
+            for number in numbers:
+                place, first = units[number]
+                entries = list(zip(place.names[first : first + size], place.inodes[first : first + size], strict=True))
+                lot = [(place, entries[start : start + _PIECE]) for start in range(0, len(entries), _PIECE)]
+                yield number, to_batch([row for rows in pace.map(lot, _FEWEST_WAITS) for row in rows])
+
+    def serialized(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        for number, batch in looked_at(numbers):
+            yield number, batch.serialize().to_pybytes()
+
+    if jobs is None:
+        jobs = processors() if total >= PAYS_TO_FORK else 1
+    if jobs == 1 or not 1 < len(units) <= MOST_UNITS:
+        return [batch for _, batch in looked_at(range(len(units)))]
+    results = spread(serialized, len(units), jobs)
+    return [pa.ipc.read_record_batch(pa.py_buffer(result), BATCH_SCHEMA) for result in results]

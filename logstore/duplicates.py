@@ -1,0 +1,67 @@
+"""Finds replicas that are live in two directories of one broker, and reads the leader epoch of each copy.
+
+The last epoch of ``leader-epoch-checkpoint`` helps to rank the copies. It costs a file per replica, so it is read for
+duplicates only. Which copy is the right one is left to ``reconciler``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from layout import checkpoint
+from layout.errors import DamagedFileError
+from logstore.errors import UnreadableFileError
+from logstore.rows import ROW_SCHEMA, Kind
+from logstore.small_file import read_small_file
+
+if TYPE_CHECKING:
+    from logstore.scan import Observation
+
+LEADER_EPOCH_LIMIT = 1 << 22
+"""Bytes: a line per election."""
+
+
+def with_leader_epochs(observations: Sequence[Observation]) -> list[Observation]:
+    """The same observations, all of one broker, with ``leader_epoch`` filled in where a replica is live twice."""
+    twice = _live_twice([observation.rows for observation in observations])
+    if not twice:
+        return list(observations)
+    return [dataclasses.replace(seen, rows=_filled(seen.log_dir, seen.rows, twice)) for seen in observations]
+
+
+def _live_twice(tables: Sequence[pa.Table]) -> frozenset[tuple[str, int]]:
+    """The (topic, partition) pairs that are live in more than one directory."""
+    live = pa.concat_tables(
+        table.select(["kind", "topic", "partition"]).filter(
+            pc.and_(pc.equal(table["kind"], Kind.LIVE.value), pc.is_valid(table["topic"]))
+        )
+        for table in tables
+    )
+    counted = live.group_by(["topic", "partition"], use_threads=False).aggregate([([], "count_all")])
+    several = counted.filter(pc.greater(counted["count_all"], 1))
+    return frozenset(zip(several["topic"].to_pylist(), several["partition"].to_pylist(), strict=True))
+
+
+def _filled(log_dir: str, table: pa.Table, twice: frozenset[tuple[str, int]]) -> pa.Table:
+    columns = [table[name].to_pylist() for name in ("kind", "topic", "partition", "name")]
+    epochs = [
+        _last_epoch(f"{log_dir}/{name}") if kind == Kind.LIVE and (topic, partition) in twice else None
+        for kind, topic, partition, name in zip(*columns, strict=True)
+    ]
+    index = ROW_SCHEMA.get_field_index("leader_epoch")
+    return table.set_column(index, ROW_SCHEMA.field(index), pa.array(epochs, pa.int32()))
+
+
+def _last_epoch(path: str) -> int | None:
+    """The epoch of the last entry; None when there is none, or it cannot be read."""
+    try:
+        data = read_small_file(f"{path}/{checkpoint.LEADER_EPOCH_CHECKPOINT}", LEADER_EPOCH_LIMIT)
+        entries = checkpoint.parse_leader_epochs(data or b"")
+    except (UnreadableFileError, DamagedFileError):
+        return None
+    return entries[-1][0] if entries else None

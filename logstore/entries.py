@@ -1,0 +1,203 @@
+"""Lists what lies in a log dir, and sorts it: directories to look into, and the rest, which is told at once.
+
+Where directories lie is a *place*: the log dir itself; its staging directory; in a log dir that is ours also the
+tiers of a namespace, or the prefixes of the by-topic-id scheme. A place says how the names in it are read. Types come
+from the listing itself, which costs nothing more; no link is followed. A replica's directory is not opened here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from layout import checkpoint, clean_shutdown, meta_properties
+from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged
+from layout.errors import InvalidNameError
+from layout.scheme import MARKER_FILE, STAGING_DIR, Scheme, sibling_staging_root
+from layout.topic import NAMESPACE_SEPARATOR
+from logstore.columns import Row, plain_row
+from logstore.lock_holder import LOCK_FILE
+from logstore.rows import Kind, MetadataState
+from logstore.small_file import kind_of_file, refusal
+
+_REPLACED_BY_RENAME = frozenset({meta_properties.FILE_NAME, "bootstrap.checkpoint", *checkpoint.OFFSET_CHECKPOINTS})
+"""Files that are written under their name and ``.tmp``, then renamed (FACTS §2)."""
+
+KNOWN_FILES = _REPLACED_BY_RENAME | {LOCK_FILE, clean_shutdown.FILE_NAME, "_rlmm_committed_offsets", MARKER_FILE}
+"""Plain files that belong in a log dir (FACTS §1.1)."""
+
+_LEFTOVERS = frozenset(f"{name}.tmp" for name in _REPLACED_BY_RENAME | {"_rlmm_committed_offsets"})
+
+_DEEPEST_TIER = 64
+"""Tiers below one another that are followed; a path has room for hardly more."""
+
+
+@dataclass(slots=True)
+class Place:
+    """Directories that lie side by side, whose names are read by the same rule."""
+
+    prefix: str
+    """Stands before each name to give the path below the log dir: empty, or ending in ``/``."""
+    path: str
+    """Where they lie, ending in ``/``."""
+    parse: Callable[[str], DirectoryName] = parse
+    namespace: str = ""
+    """Stands before each topic to give its full name: empty, or ending in ``:``."""
+    names: list[str] = field(default_factory=list)
+    inodes: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Listing:
+    """All the places of one log dir, and rows for what is no directory."""
+
+    places: list[Place] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+
+
+def list_log_dir(log_dir: str, scheme: Scheme | None) -> Listing:
+    """List a log dir and its staging directory.
+
+    Args:
+        log_dir: its path, without a slash at the end.
+        scheme: how it is laid out when it is ours; None for a real broker's.
+
+    Raises:
+        OSError: the log dir itself cannot be listed.
+    """
+    listing = Listing()
+    root = Place("", f"{log_dir}/")
+    _list_place(root, listing)
+    listing.places.append(root)
+    if scheme is None:
+        _list_sibling_staging(log_dir, listing)
+        return listing
+    staging = _taken_out(root, STAGING_DIR)
+    if staging:
+        _list_below(Place(f"{STAGING_DIR}/", f"{log_dir}/{STAGING_DIR}/", parse_staged), listing)
+    if scheme is Scheme.NAMESPACED:
+        _list_tiers(root, listing, _DEEPEST_TIER)
+    elif scheme is Scheme.BY_TOPIC_ID:
+        _list_prefixes(root, listing)
+    return listing
+
+
+def _list_place(place: Place, listing: Listing) -> None:
+    """Fill a place with the directories in it, and give a row to everything else. Raises OSError."""
+    with os.scandir(place.path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                place.names.append(entry.name)
+                place.inodes.append(entry.inode())
+            elif entry.is_symlink():
+                listing.rows.append(_link_row(place, entry))
+            elif not (entry.name in KNOWN_FILES and entry.is_file(follow_symlinks=False)):
+                row = _file_row(place, entry)
+                if row is not None:
+                    listing.rows.append(row)
+
+
+def _list_below(place: Place, listing: Listing) -> bool:
+    """List a place that is not the log dir itself; where that fails, a row says so. True: it was listed."""
+    try:
+        _list_place(place, listing)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        name = place.prefix.rstrip("/")
+        problem = f"the directory {refusal(error)}; what lies in it is not known"
+        listing.rows.append(plain_row(name, Kind.FOREIGN, problem=problem))
+        return False
+    listing.places.append(place)
+    return True
+
+
+def _list_sibling_staging(log_dir: str, listing: Listing) -> None:
+    """List ``<log dir>.deleting``, where a real broker's replicas are staged, when it is there and is a directory."""
+    try:
+        root = sibling_staging_root(log_dir)
+        if not os.path.isdir(root) or os.path.islink(root):
+            return
+    except InvalidNameError:
+        return
+    prefix = f"../{os.path.basename(root)}/"
+    _list_below(Place(prefix, f"{root}/", parse_staged), listing)
+
+
+def _list_tiers(place: Place, listing: Listing, deepest: int) -> None:
+    """Follow the directories of a place that carry a tier's marker file, however their names read."""
+    tiers = [name for name in place.names if _is_plain_file(f"{place.path}{name}/{MARKER_FILE}")]
+    for tier in tiers:
+        if deepest:
+            _taken_out(place, tier)
+            namespace = f"{place.namespace}{tier}{NAMESPACE_SEPARATOR}"
+            below = Place(f"{place.prefix}{tier}/", f"{place.path}{tier}/", namespace=namespace)
+            if _list_below(below, listing):
+                _list_tiers(below, listing, deepest - 1)
+
+
+def _list_prefixes(root: Place, listing: Listing) -> None:
+    """Follow the two-digit directories of the by-topic-id scheme. What does not fit the scheme stays where it is."""
+    for prefix in [name for name in root.names if len(name) == 2 and not set(name) - set("0123456789abcdef")]:
+        _taken_out(root, prefix)
+
+        def parse_below(name: str, prefix: str = prefix) -> DirectoryName:
+            return parse_by_topic_id(f"{prefix}/{name}")
+
+        _list_below(Place(f"{prefix}/", f"{root.path}{prefix}/", parse_below), listing)
+
+
+def _taken_out(place: Place, name: str) -> bool:
+    """Take a directory out of a place; False when it is not there."""
+    if name not in place.names:
+        return False
+    index = place.names.index(name)
+    del place.names[index], place.inodes[index]
+    return True
+
+
+def _is_plain_file(path: str) -> bool:
+    return os.path.isfile(path) and not os.path.islink(path)
+
+
+def _link_row(place: Place, entry: os.DirEntry[str]) -> Row:
+    """A link is told by its name, and never followed: what it leads to is not part of this log dir."""
+    name = place.prefix + entry.name
+    if entry.name in KNOWN_FILES:
+        problem = "a symbolic link in place of a file; a broker follows it, this scan does not"
+        return plain_row(name, Kind.FOREIGN, problem=problem, inode=entry.inode())
+    read = place.parse(entry.name)
+    if read.kind is DirectoryKind.FOREIGN:
+        problem = f"a symbolic link, not followed; if it leads to a directory, {read.problem}"
+        return plain_row(name, Kind.FOREIGN, problem=problem, inode=entry.inode())
+    topic = None if read.topic is None else place.namespace + read.topic
+    return plain_row(
+        name,
+        str(read.kind),
+        topic=topic,
+        partition=read.partition,
+        metadata_state=MetadataState.UNREADABLE,
+        problem="a symbolic link: a broker would follow it, this scan does not",
+        inode=entry.inode(),
+    )
+
+
+def _file_row(place: Place, entry: os.DirEntry[str]) -> Row | None:
+    """A row for an entry that is no directory, no link and no file that belongs here; None when it just vanished."""
+    name = place.prefix + entry.name
+    try:
+        mode = entry.stat(follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return plain_row(name, Kind.FOREIGN, problem=f"the entry {refusal(error)}", inode=entry.inode())
+    what = kind_of_file(mode)
+    if entry.name in _LEFTOVERS and entry.is_file(follow_symlinks=False):
+        problem = "left over from a write that did not finish; a broker ignores it and overwrites it"
+        return plain_row(name, Kind.LEFTOVER, problem=problem, inode=entry.inode())
+    if entry.name in KNOWN_FILES:
+        problem = f"{what} in place of a file that a broker reads"
+    else:
+        problem = f"{what} that does not belong to a log dir; a broker ignores whatever is no directory"
+    return plain_row(name, Kind.FOREIGN, problem=problem, inode=entry.inode())

@@ -1,0 +1,81 @@
+"""Reads one small file of a log dir without ever being caught: the only way this package looks into a metadata file.
+
+A log dir may hold anything under a name that a broker would use: a FIFO that blocks its reader, a device, a link that
+leads out of the log dir, a file of a terabyte. So a file is opened without following a link and without waiting, must
+be a plain file, and is read up to a limit. What the bytes mean is left to ``layout``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from logstore.errors import UnreadableFileError
+
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+"""For ``os.open``: a link is an error, a FIFO or a terminal neither blocks nor takes over, no child inherits it."""
+
+PIECE = 512
+"""Bytes asked for at first. ``partition.metadata`` has 43, and most files of a log dir that are read fit."""
+
+MANY_BYTES = 1 << 16
+
+
+def read_small_file(path: str, limit: int) -> bytes | None:
+    """Read a whole file of at most ``limit`` bytes; None when there is none.
+
+    Raises:
+        UnreadableFileError: it is no plain file, it is larger, or the system refuses; the message is a clause that fits
+            behind the file's name, for example ``is a FIFO, not a plain file``.
+    """
+    try:
+        descriptor = os.open(path, READ_FLAGS)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return None
+        raise UnreadableFileError(refusal(error)) from error
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise UnreadableFileError(f"is {kind_of_file(mode)}, not a plain file")
+        return _read_up_to(descriptor, limit)
+    except OSError as error:
+        raise UnreadableFileError(refusal(error)) from error
+    finally:
+        os.close(descriptor)
+
+
+def _read_up_to(descriptor: int, limit: int) -> bytes:
+    """Read until the end, and no more than one byte beyond the limit, which tells that there is more."""
+    pieces: list[bytes] = []
+    left = limit + 1
+    while left and (piece := os.read(descriptor, min(left, PIECE if not pieces else MANY_BYTES))):
+        pieces.append(piece)
+        left -= len(piece)
+    if not left:
+        raise UnreadableFileError(f"is larger than {limit} bytes; nothing of it was used")
+    return b"".join(pieces)
+
+
+def kind_of_file(mode: int) -> str:
+    """Say what an entry is, by its ``st_mode``, with its article."""
+    kinds = {
+        stat.S_IFREG: "a plain file",
+        stat.S_IFDIR: "a directory",
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFIFO: "a FIFO",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a character device",
+        stat.S_IFBLK: "a block device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "of an unknown type")
+
+
+def refusal(error: OSError) -> str:
+    """Say why the system refused, as a clause: a link that was not followed, or the system's own words."""
+    if error.errno == errno.ELOOP:
+        return "is a symbolic link, which is not followed"
+    if error.errno == errno.ENXIO:
+        return "is a socket or a device, not a plain file"
+    return f"cannot be read: {os.strerror(error.errno) if error.errno else error}"

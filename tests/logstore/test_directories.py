@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from logstore import directories
+from logstore.directories import look_everywhere
+from logstore.entries import list_log_dir
+from logstore.pace import Pace
+from logstore.replica_dir import Glance
+
+GONE = "0123456789abcdef" * 2
+
+
+def _rows(log_dir: Any, jobs: int = 1) -> list[dict[str, Any]]:
+    batches, _ = look_everywhere(str(log_dir), None, Glance(True), jobs)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.fixture
+def fleet_of(log_dir: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A log dir of 90 replicas, some damaged, looked at in units of 10."""
+    monkeypatch.setattr(directories, "_UNIT", 10)
+    monkeypatch.setattr(directories, "_PIECE", 3)
+    for number in range(90):
+        metadata = [log_dir.topic_id, log_dir.other_id, b"", None][number % 4]
+        log_dir.replica(f"topic-{number}", metadata, x__log=number)
+    return log_dir
+
+
+def test_processes_and_threads_give_the_same_rows_in_the_same_order(fleet_of: Any, monkeypatch: Any) -> None:
+    alone = _rows(fleet_of)
+    assert len(alone) == 90
+    assert _rows(fleet_of, jobs=2) == _rows(fleet_of, jobs=3) == alone
+    lots = []
+    usual = Pace.map
+
+    def always_with_threads(self: Any, lot: Any, fewest_waits: int) -> Any:
+        lots.append(fewest_waits)
+        return usual(self, lot, 0)
+
+    monkeypatch.setattr(Pace, "map", always_with_threads)
+    assert _rows(fleet_of) == alone
+    assert len(lots) == 9
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_directory_that_a_broker_renames_meanwhile_is_seen_under_its_new_name(
+    fleet_of: Any, jobs: int, monkeypatch: Any
+) -> None:
+    times: list[int] = []
+
+    def listing_then_a_rename(*arguments: Any) -> Any:
+        listing = list_log_dir(*arguments)
+        if not times:
+            (fleet_of.path / "topic-7").rename(fleet_of.path / f"topic-7.{GONE}-delete")
+            (fleet_of.path / "notes").touch()
+        times.append(1)
+        return listing
+
+    monkeypatch.setattr(directories, "list_log_dir", listing_then_a_rename)
+    batches, others = look_everywhere(str(fleet_of), None, Glance(True), jobs)
+    names = [row["name"] for batch in batches for row in batch.to_pylist()]
+    assert len(times) == 2
+    assert len(names) == len(set(names)) == 90
+    assert "topic-7" not in names
+    assert f"topic-7.{GONE}-delete" in names
+    assert [row[0] for row in others] == ["notes"]
+
+
+def test_everything_may_vanish(fleet_of: Any, monkeypatch: Any) -> None:
+    def gone(path: str) -> Any:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(os, "listdir", gone)
+    assert _rows(fleet_of) == []
+
+
+def test_no_directories_are_no_rows(log_dir: Any) -> None:
+    assert _rows(log_dir) == _rows(log_dir, jobs=2) == []

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from logstore.duplicates import with_leader_epochs
+from logstore.scan import Observation, scan
+
+
+def _epochs(observations: list[Observation]) -> dict[tuple[str, str], int | None]:
+    return {
+        (Path(seen.log_dir).name, row["name"]): row["leader_epoch"]
+        for seen in observations
+        for row in seen.rows.to_pylist()
+        if row["kind"] == "live"
+    }
+
+
+def test_epochs_are_read_for_replicas_that_are_live_twice_and_for_no_others(new_log_dir: Any, tmp_path: Path) -> None:
+    one, two = (new_log_dir(tmp_path / name).identity() for name in ("one", "two"))
+    for log_dir, text in ((one, "0\n2\n3 0\n7 10\n"), (two, "0\n1\n5 0\n")):
+        (log_dir.replica("orders-0") / "leader-epoch-checkpoint").write_text(text)
+        (log_dir.replica(f"{log_dir.path.name}-0") / "leader-epoch-checkpoint").write_text("0\n1\n9 0\n")
+    seen = with_leader_epochs([scan(str(one)), scan(str(two))])
+    assert _epochs(seen) == {
+        ("one", "orders-0"): 7,
+        ("two", "orders-0"): 5,
+        ("one", "one-0"): None,
+        ("two", "two-0"): None,
+    }
+    for observation in seen:
+        observation.rows.validate(full=True)
+
+
+def test_two_spellings_of_one_replica_in_one_log_dir_are_duplicates(log_dir: Any) -> None:
+    for name in ("foo-0", "foo-00"):
+        (log_dir.replica(name) / "leader-epoch-checkpoint").write_text("0\n1\n4 0\n")
+    assert set(_epochs(with_leader_epochs([scan(str(log_dir))])).values()) == {4}
+
+
+def test_an_epoch_that_cannot_be_read_stays_null(log_dir: Any) -> None:
+    (log_dir.replica("foo-0") / "leader-epoch-checkpoint").write_text("broken")
+    (log_dir.replica("foo-00") / "leader-epoch-checkpoint").symlink_to("/dev/zero")
+    log_dir.replica("foo-000")
+    assert set(_epochs(with_leader_epochs([scan(str(log_dir))])).values()) == {None}
+
+
+def test_without_duplicates_the_observations_are_the_same(log_dir: Any) -> None:
+    log_dir.replica("foo-0")
+    seen = scan(str(log_dir))
+    assert with_leader_epochs([seen])[0] is seen
