@@ -36,6 +36,29 @@ def test_leader_epochs_survive_a_round_trip_in_order(entries: list[tuple[int, in
     assert parse_leader_epochs(encode_leader_epochs(entries)) == entries
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["foo", "foo-1", "a:b", "~", "\x7f"]),
+            st.sampled_from(["0", "007", "+1", "-1", "999999999", "2147483648", "x"]),
+            st.sampled_from(["5", "-1", "999999999999999999", "9223372036854775808", ""]),
+        ),
+        max_size=4,
+    ),
+    st.integers(-1, 5),
+)
+def test_how_a_file_spells_its_line_ends_changes_nothing(lines: list[tuple[str, str, str]], count: int) -> None:
+    data = "".join(f"{line}\n" for line in ("0", str(count), *(" ".join(fields) for fields in lines))).encode()
+
+    def read(text: bytes) -> object:
+        try:
+            return parse_offsets(text, CLEANER_CHECKPOINT)
+        except DamagedFileError as error:
+            return str(error), error.effect
+
+    assert read(data) == read(data.replace(b"\n", b"\r\n"))
+
+
 def test_the_frame_is_a_version_a_count_and_one_line_for_each_entry() -> None:
     assert encode_offsets({("foo", 1): 5, ("bar", 2): 10}) == b"0\n2\nfoo 1 5\nbar 2 10\n"
     assert encode_leader_epochs([]) == b"0\n0\n"
