@@ -3,6 +3,9 @@
 Owns the files and what makes one valid: the columns of ``rows.ROW_SCHEMA`` and a schema version that is known. Two
 forms hold the same rows: Parquet, which an audit joins without loading it, and an Arrow IPC file. What is in the rows
 is left to ``scan``.
+
+The footer of a Parquet inventory says how many bytes stand before it and what their CRC-32C is, because engines read
+damaged pages without complaint. An Arrow file, and what other programs wrote, is taken as it is.
 """
 
 from __future__ import annotations
@@ -15,12 +18,20 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from pyarrow.fs import LocalFileSystem
 
+from logstore.checksum import SummedWriter, crc32c_of_file
 from logstore.errors import InventoryError
 from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, VERSION_KEY, Kind
 
 ROWS_AT_ONCE = 1 << 17
 """Rows that are gathered before they are written, so that many small log dirs make few row groups."""
+
+CHECKSUM_KEY = b"logstore.crc32c"
+"""In a Parquet file's metadata: ``LENGTH:CRC`` of everything before the footer."""
+
+_FOOTER_TAIL = 8
+"""Bytes after a Parquet file's footer: its length, and the magic."""
 
 
 class Form(StrEnum):
@@ -46,7 +57,8 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Sche
         OSError: the file cannot be written; what is there then is no inventory.
     """
     rows = 0
-    sink = pa.PythonFile(out, "w")
+    summed = SummedWriter(out)
+    sink = pa.PythonFile(summed, "w")
     writer: Any = (
         pq.ParquetWriter(sink, schema, compression="zstd") if form is Form.PARQUET else pa.ipc.new_file(sink, schema)
     )
@@ -54,6 +66,8 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Sche
         for table in _gathered(tables, schema):
             writer.write_table(table)
             rows += table.num_rows
+        if form is Form.PARQUET:
+            writer.add_key_value_metadata({CHECKSUM_KEY: f"{summed.length}:{summed.crc32c}"})
     return rows
 
 
@@ -69,12 +83,16 @@ def form_of(path: str) -> Form | None:
 
 
 def check(path: str) -> None:
-    """Make sure that a file is an inventory whose columns are known, without reading its rows.
+    """Make sure that a file is an inventory whose columns are known and whose bytes are sound, without its rows.
 
     Raises:
         InventoryError: it is something else, damaged, from a newer version, or lacks columns; with what to do.
     """
-    _check_schema(path, _dataset(path).schema)
+    try:
+        _check_schema(path, _dataset(path).schema)
+    except UnicodeDecodeError as error:  # a column's name is text only when somebody looks at it
+        raise _damaged(path, error) from error
+    _check_bytes(path)
 
 
 def read(path: str) -> pa.Table:
@@ -122,14 +140,40 @@ def _dataset(path: str) -> ds.Dataset:
     if form is None:
         raise InventoryError(f"{path} is no inventory: it is neither a Parquet file nor an Arrow file that can be read")
     try:
-        return ds.dataset(path, format="parquet" if form is Form.PARQUET else "ipc")
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise InventoryError(f"{path} has a name that is not UTF-8, which no engine can open: rename it") from error
+    try:
+        # An absolute path in a file system is a path; otherwise one like s3:/x.parquet would be taken for an address.
+        return ds.dataset(
+            os.path.abspath(path), format="parquet" if form is Form.PARQUET else "ipc", filesystem=LocalFileSystem()
+        )
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
 
 
 def _damaged(path: str, error: Exception) -> InventoryError:
-    reason = (str(error).splitlines() or ["it cannot be read"])[0]
+    # Arrow puts where it was before what was wrong, and every level of it does so again.
+    reason = (str(error).splitlines() or ["it cannot be read"])[0].rsplit("': ", 1)[-1]
     return InventoryError(f"{path} is damaged or was not written to its end ({reason:.200}): scan again")
+
+
+def _check_bytes(path: str) -> None:
+    """Hold the bytes before the footer against the checksum in it, where there is one."""
+    if form_of(path) is not Form.PARQUET:
+        return
+    try:
+        with open(path, "rb") as file:
+            metadata = pq.read_metadata(file)
+        noted = (metadata.metadata or {}).get(CHECKSUM_KEY)
+        if noted is None:
+            return
+        length = os.path.getsize(path) - metadata.serialized_size - _FOOTER_TAIL
+        found = f"{length}:{crc32c_of_file(path, length)}"
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+    if found.encode() != noted:
+        raise InventoryError(f"{path} is damaged: its checksum does not fit; copy it again, or scan again")
 
 
 def _check_schema(path: str, found: pa.Schema) -> None:

@@ -36,9 +36,11 @@ def read_small_file(path: str, limit: int) -> bytes | None:
             return None
         raise UnreadableFileError(refusal(error)) from error
     try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise UnreadableFileError(f"is {kind_of_file(mode)}, not a plain file")
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableFileError(f"is {kind_of_file(status.st_mode)}, not a plain file")
+        if status.st_size > limit:
+            raise _too_large(limit)
         return _read_up_to(descriptor, limit)
     except OSError as error:
         raise UnreadableFileError(refusal(error)) from error
@@ -54,8 +56,12 @@ def _read_up_to(descriptor: int, limit: int) -> bytes:
         pieces.append(piece)
         left -= len(piece)
     if not left:
-        raise UnreadableFileError(f"is larger than {limit} bytes; nothing of it was used")
+        raise _too_large(limit)  # it grew, or is one of those that tell no size
     return b"".join(pieces)
+
+
+def _too_large(limit: int) -> UnreadableFileError:
+    return UnreadableFileError(f"is larger than {limit} bytes; nothing of it was used")
 
 
 def kind_of_file(mode: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -93,3 +94,19 @@ def _state(random: Random, cluster: str) -> DesiredState:
     completeness = random.choice([Completeness.FULL] * 4 + [Completeness.INCREMENTAL])
     scope = random.choice([None, None, None, frozenset({1, 2})])
     return builder.build(MetadataIdentity("kraft", "/metadata", cluster, completeness, scope))
+
+
+def many_fleets(seeds: range) -> tuple[pa.Table, list[DesiredState]]:
+    """Several random fleets as one, each with clusters, hosts and paths of its own."""
+    tables, states = [], []
+    for seed in seeds:
+        rows, fleet_states = random_fleet(seed)
+        named = [
+            row | {name: f"{seed}-{row[name]}" for name in ("cluster_id", "host", "log_dir") if row[name] is not None}
+            for row in rows.to_pylist()
+        ]
+        tables.append(pa.Table.from_pylist(named, schema=ROW_SCHEMA))
+        for state in fleet_states:
+            identity = replace(state.identity, cluster_id=f"{seed}-{state.identity.cluster_id}")
+            states.append(replace(state, identity=identity))
+    return pa.concat_tables(tables), states

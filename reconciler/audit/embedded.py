@@ -8,6 +8,7 @@ findings as a Parquet file and hands back totals.
 
 from __future__ import annotations
 
+import glob
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -142,8 +143,7 @@ def _register_rows(
         connection.register("scanned", pa.concat_tables(tables or [ROW_SCHEMA.empty_table()]))
         parts.append(f"SELECT {columns} FROM scanned")
     if inventories:
-        paths = ", ".join(_quoted(path) for path in inventories)
-        parts.append(f"SELECT {columns} FROM read_parquet([{paths}])")
+        parts.append(f"SELECT {columns} FROM {_files(*inventories)}")
     connection.execute(f"CREATE VIEW rows AS {' UNION ALL '.join(parts)}")
     connection.execute(f"CREATE TABLE clock AS SELECT CAST({now_ms} AS BIGINT) AS now_ms")
     connection.execute(f"CREATE VIEW observed AS {VIEWS['observed']}")
@@ -173,7 +173,7 @@ def _register_desired(connection: duckdb.DuckDBPyConnection, states: Mapping[str
         for number, (cluster, state) in enumerate(states.items()):
             table = getattr(state, view)
             if isinstance(table, SavedTable):
-                source = f"read_parquet({_quoted(table.path)})"
+                source = _files(table.path)
             else:
                 source = f"{view}_{number}"
                 connection.register(source, table)
@@ -208,7 +208,13 @@ def _leave_topics(connection: duckdb.DuckDBPyConnection, folder: str, previous: 
     path = os.path.join(folder, TOPICS_FILE)
     connection.execute(f"COPY (SELECT cluster, topic, topic_id FROM topics) TO {_quoted(path)} (FORMAT parquet)")
     if previous is not None:
-        connection.execute(f"CREATE VIEW previous AS SELECT * FROM read_parquet({_quoted(previous)})")
+        connection.execute(f"CREATE VIEW previous AS SELECT * FROM {_files(previous)}")
+
+
+def _files(*paths: str) -> str:
+    """Parquet files as a table of SQL, each path as it stands, though it look like a glob or like ``node_id=5/x``."""
+    listed = ", ".join(_quoted(glob.escape(path)) for path in paths)
+    return f"read_parquet([{listed}], hive_partitioning = false)"
 
 
 def _quoted(text: str) -> str:

@@ -124,12 +124,14 @@ QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "TOPIC_UNDER_SEVERAL_IDS",
         """
-        SELECT o.cluster, o.topic, o.disk_topic_id AS topic_id, count(*) AS replicas, count(DISTINCT o.node) AS brokers,
-               min(o.node) AS first_broker, max(o.node) AS last_broker, max(t.topic) IS NOT NULL AS known
+        SELECT /*+ BROADCAST(s) */ o.cluster, o.topic, o.disk_topic_id AS topic_id, count(*) AS replicas,
+               count(DISTINCT o.node) AS brokers, min(o.node) AS first_broker, max(o.node) AS last_broker,
+               max(t.topic) IS NOT NULL AS known
         FROM observed o
-        JOIN (SELECT cluster, topic FROM observed
-              WHERE kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> ''
-              GROUP BY cluster, topic HAVING min(disk_topic_id) <> max(disk_topic_id)) s
+        JOIN (SELECT cluster, topic
+              FROM (SELECT DISTINCT cluster, topic, disk_topic_id FROM observed
+                    WHERE kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> '') ids
+              GROUP BY cluster, topic HAVING count(*) > 1) s
           ON o.cluster = s.cluster AND o.topic = s.topic
         LEFT JOIN topics t ON t.cluster = o.cluster AND t.topic_id = o.disk_topic_id
         WHERE o.kind IN ('live', 'future') AND o.state = 'ok' AND o.disk_topic_id <> ''

@@ -16,6 +16,7 @@ changes a log dir. Loading this package costs as much as click does: a command i
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import click
@@ -68,4 +69,8 @@ def main() -> None:
         # A terminal or a locale that lacks a character must not end the run.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    # Whoever ends it in another way than Ctrl-C gets the same: no temporary files left, a sentence, an exit code.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     logstore(prog_name="logstore")

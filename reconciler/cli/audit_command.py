@@ -34,7 +34,7 @@ Examples:
   logstore audit /disks/*/kafka --format json | jq '.bytes.STRAY'
 """
 
-_MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B|B)", re.IGNORECASE)
+_MEMORY = re.compile(r"\d{1,9}(\.\d{1,9})?\s*([KMGT]i?B|B)", re.IGNORECASE)
 _FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV, Format.PARQUET)
 
 
@@ -90,7 +90,7 @@ def command(
 
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
     inputs = sort_out(paths)
-    check_output(Format(form), output, inputs.log_dirs)
+    check_output(Format(form), output, inputs.log_dirs, inputs.inventories)
     topics = None if previous is None else _topics_of(previous, report)
     now_ms = time.time_ns() // 1_000_000
     states = choose(specs, inputs, now_ms)
@@ -130,29 +130,45 @@ def _topics_of(previous: str, report: str | None) -> str:
 
     if report is not None and os.path.realpath(previous) == os.path.realpath(report):
         raise UsageError("--previous and --report name the same folder, which would overwrite what to compare with")
-    path = os.path.join(previous, TOPICS_FILE)
+    _refuse_odd_bytes("--previous", previous)
+    path = os.path.abspath(os.path.join(previous, TOPICS_FILE))
     if not os.path.exists(path):
         raise UsageError(f"{path}: no such file; --previous takes the folder of an earlier --report")
     return path
 
 
+def _refuse_odd_bytes(option: str, path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{option} {path}: engines open no path that is not UTF-8: name another folder") from error
+
+
 @contextmanager
 def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
     """Where the engine leaves its findings: the folder of the report, or one that goes when the audit is over."""
+    # An engine spills there too; and where nothing else can be written to, it is the current directory.
+    refuse_inside(tempfile.gettempdir(), inputs.log_dirs, "set TMPDIR to another place for temporary files")
     if report is None:
         with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
             yield folder
         return
     import pyarrow.fs
 
+    from reconciler.sources import parquet
+
+    _refuse_odd_bytes("--report", report)
     refuse_inside(report, inputs.log_dirs)
+    if parquet.recognises(report):
+        raise UsageError(f"{report} holds a saved desired state, which a report would spoil: name another folder")
     try:
         pyarrow.fs.LocalFileSystem().create_dir(report, recursive=True)
     except OSError as error:
         raise UsageError(f"{report} cannot be made: {os.strerror(error.errno) if error.errno else error}") from error
     if not os.access(report, os.W_OK | os.X_OK):
         raise UsageError(f"{report} cannot be written to: name another folder with --report")
-    yield report
+    # Absolute, because to an engine a name may begin with a sign of its own, such as ~ or s3:.
+    yield os.path.abspath(report)
 
 
 def _write_report(result: AuditResult, folder: str) -> None:

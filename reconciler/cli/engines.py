@@ -6,6 +6,9 @@ it is used, so neither needs what the other needs.
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,7 +66,7 @@ def run_embedded(job: Job, *, jobs: int | None, memory_limit: str | None) -> Aud
                 memory_limit=memory_limit,
             )
     except duckdb.Error as error:
-        raise PartlyFailedError(f"the audit was not finished: {str(error).splitlines()[0]}") from error
+        raise PartlyFailedError(f"the audit was not finished: {_reason(error, job.folder)}") from error
 
 
 def run_spark(job: Job, *, master: str | None) -> AuditResult:
@@ -100,7 +103,19 @@ def run_spark(job: Job, *, master: str | None) -> AuditResult:
         spark.stop()
 
 
+def _reason(error: Exception, folder: str) -> str:
+    """Why DuckDB gave up, in one line, and what to do where that is known."""
+    reason = str(error).splitlines()[0]
+    if os.strerror(errno.ENOSPC) in reason:
+        spill = tempfile.gettempdir()
+        return f"no space is left in {folder} or in {spill}: make room, or set TMPDIR and --report to other places"
+    if "out of memory" in reason.lower():
+        return f"{reason}: give it more with --memory, or leave that out"
+    return reason
+
+
 def _by_form(inventories: Sequence[str]) -> tuple[list[str], list[str]]:
     """Inventories in Parquet, which engines read themselves, and in Arrow's own form."""
-    parquet = [path for path in inventories if inventory.form_of(path) is inventory.Form.PARQUET]
-    return parquet, [path for path in inventories if path not in parquet]
+    # Absolute, because to an engine a name may begin with a sign of its own, such as ~.
+    parquet = [os.path.abspath(path) for path in inventories if inventory.form_of(path) is inventory.Form.PARQUET]
+    return parquet, [path for path in inventories if inventory.form_of(path) is inventory.Form.ARROW]

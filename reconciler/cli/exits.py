@@ -6,10 +6,11 @@ Usage errors of click itself (an unknown option, a missing argument) are left to
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 
 import click
@@ -45,6 +46,8 @@ def code_of(error: BaseException) -> Exit:
             return Exit(error.exit_code)
         case NotALogDirError():
             return Exit.USAGE
+        case FileNotFoundError() if _without_current_directory(error):
+            return Exit.USAGE
         case InventoryError():
             return Exit.REFUSED
         case _:
@@ -66,8 +69,12 @@ def sentences() -> Iterator[None]:
 
 
 def say(sentence: str) -> None:
-    """Write a line of prose to standard error; names in it cannot steer the terminal."""
-    click.echo(f"logstore: {visible(sentence)}", err=True)
+    """Write a line of prose to standard error; names in it cannot steer the terminal.
+
+    Where nobody listens any more, there is nobody to tell that either: the exit code still says it.
+    """
+    with suppress(OSError):
+        click.echo(f"logstore: {visible(sentence)}", err=True)
 
 
 def abandon_output() -> None:
@@ -79,12 +86,19 @@ def abandon_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
+def _without_current_directory(error: FileNotFoundError) -> bool:
+    """Whether this is what a relative path gives when the current directory was removed."""
+    return error.filename is None and error.strerror == os.strerror(errno.ENOENT)
+
+
 def _sentence(error: BaseException) -> str:
     match error:
         case KeyboardInterrupt():
             return "interrupted; what was written so far is incomplete, and no log dir was changed"
         case ReconcilerError() | LogStoreError():
             return str(error)
+        case FileNotFoundError() if _without_current_directory(error):
+            return "the current directory is gone: change to another one, or give absolute paths from there"
         case OSError(strerror=str(reason)):
             return f"{error.filename}: {reason}" if error.filename is not None else reason
         case MemoryError():

@@ -42,7 +42,7 @@ def sort_out(paths: Sequence[str]) -> Inputs:
 
     Raises:
         UsageError: not one of them is a directory or an inventory.
-        RefusedError: two inventories tell of the same log dir, so that each replica would count twice.
+        RefusedError: two of them tell of the same log dir, so that each replica would count twice.
         InventoryError: a file looks like an inventory, and cannot be used as one.
     """
     unusable = [path for path in paths if not os.path.isdir(path) and inventory.form_of(path) is None]
@@ -50,18 +50,22 @@ def sort_out(paths: Sequence[str]) -> Inputs:
         raise UsageError("; ".join(_why(path) for path in unusable[:5]))
     inventories = [path for path in _distinct(paths) if not os.path.isdir(path) and path not in unusable]
     folders = [path for path in _distinct(paths) if os.path.isdir(path)]
-    log_dirs = [found for path in paths if path not in inventories for found in _log_dirs(path)]
+    log_dirs = list(_distinct(found for path in paths if path not in inventories for found in _log_dirs(path)))
     told = {path: inventory.log_dirs(path) for path in inventories}
     _refuse_overlap(told)
+    _refuse_scanned_already(told, log_dirs)
     rows = tuple(row for rows in told.values() for row in rows)
-    return Inputs(tuple(_distinct(log_dirs)), tuple(inventories), tuple(folders), rows)
+    return Inputs(tuple(log_dirs), tuple(inventories), tuple(folders), rows)
 
 
 def _why(path: str) -> str:
-    if os.path.isfile(path):
-        return f"{path} is a file, and neither a log dir nor an inventory"
+    if not path:
+        return "a path is empty, which is no log dir: is a variable not set?"
     try:
         os.stat(path)
+        if os.path.isfile(path):
+            open(path, "rb").close()
+            return f"{path} is a file, and neither a log dir nor an inventory"
     except OSError as error:
         return f"{path}: {error.strerror}"
     return f"{path} is neither a directory nor a plain file"
@@ -72,13 +76,21 @@ def _log_dirs(path: str) -> list[str]:
 
 
 def _distinct(paths: Iterable[str]) -> Iterator[str]:
-    """Paths without those that lead to the same place as one before."""
-    seen: set[str] = set()
+    """Paths without those that lead to the same place as one before, by a link or by a second mount."""
+    seen: set[str | tuple[int, int]] = set()
     for path in paths:
-        real = os.path.realpath(path)
-        if real not in seen:
-            seen.add(real)
+        place = _place(path)
+        if place not in seen:
+            seen.add(place)
             yield path
+
+
+def _place(path: str) -> str | tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
 
 def _refuse_overlap(told: dict[str, list[dict[str, Any]]]) -> None:
@@ -93,3 +105,16 @@ def _refuse_overlap(told: dict[str, list[dict[str, Any]]]) -> None:
                     "replicas would count twice: give the newer inventory alone"
                 )
             first[identity] = path
+
+
+def _refuse_scanned_already(told: dict[str, list[dict[str, Any]]], log_dirs: Iterable[str]) -> None:
+    """Refuse an inventory of this machine that tells of a log dir which is given as a tree too."""
+    host = os.uname().nodename
+    trees = set(map(os.path.abspath, log_dirs))
+    for path, rows in told.items():
+        for row in rows:
+            if row["host"] == host and row["log_dir"] in trees:
+                raise RefusedError(
+                    f"{path} tells of log dir {row['log_dir']}, which is given itself too, so that its replicas would "
+                    "count twice: give one of them"
+                )

@@ -5,6 +5,7 @@ Tables for people are left to ``tables``, the text of rows to ``row_text``, inve
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -32,16 +33,18 @@ class Format(StrEnum):
         return self in (Format.PARQUET, Format.ARROW)
 
 
-def check_output(form: Format, path: str | None, log_dirs: Iterable[str]) -> None:
+def check_output(form: Format, path: str | None, log_dirs: Iterable[str], read: Iterable[str] = ()) -> None:
     """Make sure that there is somewhere to write to, before any work is done.
 
     Args:
         form: what will be written.
         path: the file, or None for standard output.
         log_dirs: nothing may be written into any of these.
+        read: files that will be read, which must not be written over.
 
     Raises:
-        UsageError: a binary format would go to a terminal, or the file would lie in a log dir.
+        UsageError: a binary format would go to a terminal, or the file cannot be made, would lie in a log dir, or is
+            one of those that are read.
     """
     if is_standard(path):
         if form.is_binary and sys.stdout is not None and sys.stdout.isatty():
@@ -49,18 +52,49 @@ def check_output(form: Format, path: str | None, log_dirs: Iterable[str]) -> Non
         return
     assert path is not None
     refuse_inside(path, log_dirs)
+    if any(os.path.exists(path) and os.path.samefile(path, each) for each in read):
+        raise UsageError(f"{path} would be written over while it is read: name another file with -o")
+    _refuse_unwritable(path)
 
 
-def refuse_inside(path: str, log_dirs: Iterable[str]) -> None:
+def refuse_inside(path: str, log_dirs: Iterable[str], instead: str = "name another place") -> None:
     """Refuse a path that lies in a log dir, where a broker or an audit would stumble over it.
+
+    Args:
+        path: where something is to be written.
+        log_dirs: those that are known; any other is recognised by the files in it.
+        instead: what to do, for the sentence.
 
     Raises:
         UsageError: it does.
     """
+    from reconciler.cli.explanation import home_of
+
     real = os.path.realpath(path)
-    for log_dir in log_dirs:
-        if os.path.commonpath([real, inside := os.path.realpath(log_dir)]) == inside:
-            raise UsageError(f"{path} lies in the log dir {log_dir}, where nothing is written: name another place")
+    homes = [log_dir for log_dir in log_dirs if _contains(os.path.realpath(log_dir), real)]
+    home = home_of(real)
+    if home is not None:
+        homes.append(home.log_dir)
+    if homes:
+        raise UsageError(f"{path} lies in the log dir {homes[0]}, where nothing is written: {instead}")
+
+
+def _contains(folder: str, path: str) -> bool:
+    return os.path.commonpath([folder, path]) == folder
+
+
+def _refuse_unwritable(path: str) -> None:
+    """Refuse a file that cannot be made or written over, without touching it."""
+    folder = os.path.dirname(path) or os.curdir
+    if os.path.isdir(path):
+        problem = errno.EISDIR
+    elif not os.path.isdir(folder):
+        problem = errno.ENOENT
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        problem = errno.EACCES
+    else:
+        return
+    raise UsageError(f"{path} cannot be written: {os.strerror(problem)}")
 
 
 def is_standard(path: str | None) -> bool:

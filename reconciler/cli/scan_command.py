@@ -51,7 +51,7 @@ def command(
 
     inputs = sort_out(paths)
     format_ = Format(form)
-    check_output(format_, output, inputs.log_dirs)
+    check_output(format_, output, inputs.log_dirs, inputs.inventories)
     scanned = _Scanned(inputs, sizes, jobs)
     if format_ is Format.TABLE:
         _show(scanned, output, limit)

@@ -7,6 +7,7 @@ schemes; leaves every format to the module of its source.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
@@ -52,6 +53,8 @@ def load(spec: str) -> list[DesiredState]:
         MetadataError: what was recognised cannot be read.
     """
     sources, path = _split(spec)
+    if not path:
+        raise UsageError("a metadata source without a path: name a file or a folder")
     found = _candidates(sources, path)
     if len(found) == 1:
         ((source, only),) = found
@@ -184,6 +187,8 @@ def _recognised(sources: Sequence[Source], paths: Sequence[str], *, named: bool)
 
 
 def _nothing(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]:
+    if os.path.isfile(path) and not os.access(path, os.R_OK):
+        raise MetadataError(f"{path} cannot be read: {os.strerror(errno.EACCES)}")
     looked_for = "; ".join(f"{source.scheme}: {source.looks_like}" for source in sources)
     raise UsageError(f"{path} holds no metadata source that is known. Looked for {looked_for}")
 

@@ -3,10 +3,10 @@
     FOLDER/replicas.parquet   REPLICA_SCHEMA, a row per (partition, replica)
     FOLDER/topics.parquet     TOPIC_SCHEMA
     FOLDER/brokers.parquet    BROKER_SCHEMA
-    FOLDER/identity.json      schema version, identity, number of rows of each table; empty until all is saved
+    FOLDER/identity.json      schema version, identity, rows and checksum of each table; empty until all is saved
 
 Any engine reads the tables as they are (Spark: ``spark.read.parquet(FOLDER + "/replicas.parquet")``). The numbers of
-rows in ``identity.json`` tell tables of another state from its own.
+rows and the checksums in ``identity.json`` tell tables of another state, and damaged ones, from its own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from logstore.checksum import crc32c_of, crc32c_of_file
 from reconciler.desired import (
     BROKER_SCHEMA,
     DESIRED_VERSION,
@@ -51,7 +52,7 @@ def save(state: DesiredState, folder: str) -> None:
         UsageError: the folder is absent, holds anything else (as a log dir does), or cannot be written.
     """
     tables = {name: _table(state, name) for name in TABLES}
-    document = {
+    document: dict[str, Any] = {
         "schema_version": DESIRED_VERSION,
         "identity": _document(state.identity),
         "rows": {name: table.num_rows for name, table in tables.items()},
@@ -66,6 +67,7 @@ def save(state: DesiredState, folder: str) -> None:
         with open(os.path.join(folder, IDENTITY_FILE), "wb") as file:
             for name, table in tables.items():
                 pq.write_table(table, os.path.join(folder, _file(name)))
+            document["crc32c"] = _checksums(folder, document)
             file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     except OSError as error:
         raise UsageError(f"{folder}: a desired state cannot be saved there: {_reason(error)}") from error
@@ -77,16 +79,21 @@ def load(path: str) -> DesiredState:
     The identity is the saved one, with ``parquet`` as its source and the path as its location.
 
     Raises:
+        UsageError: there is no such folder.
         MetadataError: a file is absent, damaged, of another schema or version, or not of the same state as the others.
     """
-    identity, rows = _read_identity(path)
+    if not os.path.isdir(path):
+        found = "is no folder, as a saved state is" if os.path.lexists(path) else "is not there"
+        raise UsageError(f"{path} {found}")
+    identity, document = _read_identity(path)
     tables = {name: _open_table(os.path.join(path, _file(name)), schema) for name, schema in TABLES.items()}
     for name, table in tables.items():
-        if rows.get(name) != table.num_rows:
+        if document["rows"].get(name) != table.num_rows:
             raise MetadataError(
                 f"{os.path.join(path, _file(name))} has {table.num_rows} rows where {IDENTITY_FILE} says"
-                f" {rows.get(name)}: the tables are not of one state; save it again"
+                f" {document['rows'].get(name)}: the tables are not of one state; save it again"
             )
+    _check_checksums(path, document)
     return DesiredState(
         replace(identity, source="parquet", location=path),
         tables["replicas"],
@@ -111,6 +118,30 @@ def _document(identity: MetadataIdentity) -> dict[str, Any]:
     return asdict(identity) | {"location": location, "problems": problems, "scope": scope}
 
 
+def _checksums(folder: str, document: dict[str, Any]) -> dict[str, str]:
+    """The CRC-32C of each table's file, and of what else the document says. Raises OSError."""
+    said = orjson.dumps([document["identity"], document["rows"]], option=orjson.OPT_SORT_KEYS)
+    return {IDENTITY_FILE: crc32c_of(said)} | {
+        _file(name): crc32c_of_file(os.path.join(folder, _file(name))) for name in TABLES
+    }
+
+
+def _check_checksums(folder: str, document: dict[str, Any]) -> None:
+    try:
+        found = _checksums(folder, document)
+    except OSError as error:
+        raise MetadataError(f"{folder} cannot be read: {_reason(error)}") from error
+    noted = document.get("crc32c")
+    if not isinstance(noted, dict):
+        raise MetadataError(f"{os.path.join(folder, IDENTITY_FILE)} has no checksums: save the state again")
+    wrong = sorted(name for name, value in found.items() if noted.get(name) != value)
+    if wrong:
+        raise MetadataError(
+            f"{folder}: {', '.join(wrong)} changed after the state was saved, by the checksums in {IDENTITY_FILE}: "
+            "copy the folder again, or save the state again"
+        )
+
+
 def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
@@ -119,17 +150,19 @@ def _open_table(path: str, schema: pa.Schema) -> SavedTable:
     try:
         with pq.ParquetFile(path) as file:
             found, rows = file.schema_arrow, file.metadata.num_rows
-    except (pa.ArrowException, OSError) as error:
+            differing = [name for name in schema.names if name not in found.names]
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise MetadataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]:.200}") from error
     if not found.equals(schema):
-        differing = [name for name in schema.names if name not in found.names]
         has = ", ".join(f"{column.name}: {column.type}" for column in found)
         detail = f"it lacks {', '.join(differing)}" if differing else f"it has {has:.300}"
         raise MetadataError(f"{path} does not have the columns of a desired state: {detail}")
-    return SavedTable(path, schema, rows)
+    # Absolute, because to an engine a name may begin with a sign of its own, such as ~.
+    return SavedTable(os.path.abspath(path), schema, rows)
 
 
 def _read_identity(folder: str) -> tuple[MetadataIdentity, dict[str, Any]]:
+    """The identity, and the whole document that holds it."""
     path = os.path.join(folder, IDENTITY_FILE)
     try:
         with open(path, "rb") as file:
@@ -145,10 +178,9 @@ def _read_identity(folder: str) -> tuple[MetadataIdentity, dict[str, Any]]:
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version != DESIRED_VERSION:
         raise MetadataError(f"{path} has schema version {version!r:.40}; this program reads {DESIRED_VERSION}")
-    rows = document.get("rows")
-    if not isinstance(rows, dict):
+    if not isinstance(document.get("rows"), dict):
         raise MetadataError(f"{path} does not say how many rows each table has")
-    return _identity(document.get("identity"), path), rows
+    return _identity(document.get("identity"), path), document
 
 
 def _identity(found: object, path: str) -> MetadataIdentity:

@@ -20,7 +20,7 @@ from layout.topic import check_full_topic_name
 from reconciler.desired import DesiredState
 from reconciler.errors import InvalidRequestError, MetadataError, UsageError
 from reconciler.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
-from reconciler.sources.bulk import paused_gc
+from reconciler.sources.bulk import first_bytes, paused_gc
 from reconciler.sources.json_fields import INT64, Fields
 from reconciler.sources.request_state import Received, merge, receiver
 
@@ -37,13 +37,7 @@ _SNIFFED_BYTES = 64 << 10
 
 def recognises(path: str) -> bool:
     """Whether the path is a file that begins like a LeaderAndIsr request."""
-    if not os.path.isfile(path):
-        return False
-    try:
-        with open(path, "rb") as file:
-            return _SNIFFED.match(file.read(_SNIFFED_BYTES)) is not None
-    except OSError:
-        return False
+    return os.path.isfile(path) and _SNIFFED.match(first_bytes(path, _SNIFFED_BYTES)) is not None
 
 
 def load(path: str) -> DesiredState:
@@ -106,10 +100,12 @@ def _read(path: str) -> bytes:
         raise UsageError(f"{path} is not a file")
     try:
         with open(path, "rb") as file:
-            data = file.read(MAX_REQUEST_BYTES + 1)
+            # The size is asked for first, so that a file that is far too long costs nothing.
+            too_long = os.fstat(file.fileno()).st_size > MAX_REQUEST_BYTES
+            data = b"" if too_long else file.read(MAX_REQUEST_BYTES + 1)
     except OSError as error:
         raise MetadataError(f"{path} cannot be read: {error.strerror or error}") from error
-    if len(data) > MAX_REQUEST_BYTES:
+    if too_long or len(data) > MAX_REQUEST_BYTES:
         raise MetadataError(f"{path} is longer than {MAX_REQUEST_BYTES} bytes, the most that is read of a request")
     return data
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import jute, znodes
-from reconciler.sources.bulk import paused_gc
+from reconciler.sources.bulk import first_bytes, paused_gc
 from reconciler.sources.jute import Snapshot
 
 DATA_DIR = "version-2"
@@ -41,7 +41,7 @@ def recognises(path: str) -> bool:
             return os.path.basename(os.path.normpath(path)) == DATA_DIR
     if not os.path.isfile(path):
         return False
-    return _NAME.fullmatch(os.path.basename(path)) is not None or _first_bytes(path) == jute.MAGIC
+    return _NAME.fullmatch(os.path.basename(path)) is not None or first_bytes(path, len(jute.MAGIC)) == jute.MAGIC
 
 
 def load(path: str) -> DesiredState:
@@ -81,14 +81,6 @@ def _snapshots(folder: str) -> list[str]:
     if not found and os.path.isdir(below):
         return _snapshots(below)
     return [os.path.join(folder, name) for _, name in sorted(found, reverse=True)]
-
-
-def _first_bytes(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(jute.MAGIC))
-    except OSError:
-        return b""
 
 
 def _load_file(file: str, location: str) -> DesiredState:

@@ -107,3 +107,34 @@ def test_any_other_file_is_none(tmp_path: Path, content: bytes) -> None:
 def test_what_is_no_plain_file_has_no_form(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     assert [inventory.form_of(str(tmp_path / name)) for name in ("fifo", "absent", ".")] == [None, None, None]
+
+
+def test_a_byte_that_was_damaged_anywhere_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "inventory"
+    written(path, Form.PARQUET, rows(".", *(f"topic-{number}" for number in range(20))))
+    whole, read = path.read_bytes(), inventory.read(str(path))
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x80]) + whole[position + 1 :])
+        try:
+            found = inventory.read(str(path))
+        except InventoryError:
+            continue
+        assert found.equals(read), f"byte {position}"  # in the footer, not every byte bears on the rows
+
+
+def test_an_inventory_of_another_writer_has_no_checksum_and_is_read(tmp_path: Path) -> None:
+    pq.write_table(rows(".", "a-0"), tmp_path / "inventory")
+    assert inventory.read(str(tmp_path / "inventory")).num_rows == 2
+
+
+def test_a_path_is_a_path_and_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("s3:", "file:", "node_id=5", "a[1]*?"):
+        (tmp_path / name).mkdir()
+        assert inventory.read(written(Path(name, "x"), Form.PARQUET, rows("."))).equals(rows("."))
+
+
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / os.fsdecode(b"\xff"), Form.PARQUET, rows("."))
+    with pytest.raises(InventoryError, match="not UTF-8"):
+        inventory.check(path)

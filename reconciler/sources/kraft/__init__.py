@@ -39,6 +39,7 @@ def load(path: str) -> DesiredState:
         path: a ``__cluster_metadata-0`` directory, a log dir that holds one, or a single ``.checkpoint`` file.
 
     Raises:
+        UsageError: no such path.
         MetadataError: there is no answer there, or none that can be trusted; see ``replay`` for what is.
     """
     digest = hashlib.sha256()

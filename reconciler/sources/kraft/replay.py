@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from reconciler.errors import MetadataError
+from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kraft.batches import Batch, BrokenBatchError, Digest, Record, find_batch, read_batches
 from reconciler.sources.kraft.files import (
     Segment,
@@ -114,10 +114,11 @@ def read(path: str, digest: Digest) -> Replay:
         digest: takes every byte that is read.
 
     Raises:
+        UsageError: no such path.
         MetadataError: there is no answer, or none that can be trusted; the message says where and why.
     """
     if not os.path.exists(path):
-        raise MetadataError(f"{path}: no such file or directory")
+        raise UsageError(f"{path}: no such file or directory")
     if os.path.isdir(path):
         replay = _read_folder(find_metadata_dir(path), digest)
     else:

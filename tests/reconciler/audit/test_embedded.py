@@ -166,3 +166,18 @@ def test_a_folder_with_the_findings_of_spark_is_left_alone(tmp_path: Path) -> No
     (tmp_path / FINDINGS_FILE).mkdir()
     with pytest.raises(UsageError, match="another folder"):
         audit([table(one_log_dir())], [], [], str(tmp_path), now_ms=NOW_MS)
+
+
+def test_folder_names_add_no_columns_to_an_inventory(tmp_path: Path) -> None:
+    folder = tmp_path / "node_id=5" / "kind=live"
+    folder.mkdir(parents=True)
+    pq.write_table(table(one_log_dir()), folder / "rows.parquet")
+    result = audit([], [str(folder / "rows.parquet")], [], str(tmp_path), now_ms=NOW_MS)
+    assert [broker.node_id for broker in result.brokers] == [1]
+
+
+def test_a_path_that_looks_like_a_glob_is_the_file_of_that_name(tmp_path: Path) -> None:
+    pq.write_table(table(one_log_dir(node_id=1)), tmp_path / "a[2].parquet")
+    pq.write_table(table(one_log_dir(node_id=2)), tmp_path / "a2.parquet")
+    result = audit([], [str(tmp_path / "a[2].parquet")], [], str(tmp_path), now_ms=NOW_MS)
+    assert [broker.node_id for broker in result.brokers] == [1]

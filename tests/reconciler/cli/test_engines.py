@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 from logstore import inventory
@@ -41,6 +42,24 @@ def test_trees_and_inventories_of_both_forms_give_the_same_audit(cluster) -> Non
 def test_an_engine_that_gives_up_is_told_in_a_sentence(cluster) -> None:
     with pytest.raises(PartlyFailedError, match="the audit was not finished: "):
         run_embedded(job(cluster, sort_out(cluster.log_dirs), previous="/nowhere"), jobs=1, memory_limit=None)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        ("IO Error: {...}: No space left on device", "make room, or set TMPDIR and --report to other places"),
+        ("Out of Memory Error: could not allocate block", "give it more with --memory"),
+    ],
+)
+def test_an_engine_without_room_says_what_to_do(
+    cluster, monkeypatch: pytest.MonkeyPatch, error: str, sentence: str
+) -> None:
+    def give_up(*_: object, **__: object) -> None:
+        raise duckdb.Error(error)
+
+    monkeypatch.setattr("reconciler.audit.embedded.audit", give_up)
+    with pytest.raises(PartlyFailedError, match=sentence):
+        run_embedded(job(cluster, sort_out(cluster.log_dirs)), jobs=1, memory_limit=None)
 
 
 def test_spark_is_not_started_for_an_inventory_that_it_cannot_read(cluster) -> None:

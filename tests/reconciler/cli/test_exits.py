@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import os
+
 import click
 import pytest
 
@@ -72,3 +76,22 @@ def test_output_that_is_no_file_is_abandoned_in_silence(capsys: pytest.CaptureFi
     abandon_output()
     print("still here")
     assert capsys.readouterr().out in ("still here\n", "")
+
+
+def test_a_current_directory_that_is_gone_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = outcome(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), capsys)
+    assert (code, "the current directory is gone" in text) == (Exit.USAGE, True)
+
+
+class Deaf(io.StringIO):
+    """A stream whose reader has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def test_prose_that_nobody_hears_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", Deaf())
+    with pytest.raises(click.exceptions.Exit) as left, sentences():
+        raise UsageError("no such thing")
+    assert left.value.exit_code == Exit.USAGE

@@ -77,3 +77,14 @@ def test_a_damaged_inventory_ends_the_run(cluster) -> None:
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(InventoryError, match="scan again"):
         sort_out([str(path), cluster.log_dirs[1]])
+
+
+def test_an_inventory_beside_its_own_tree_is_refused(cluster) -> None:
+    path = inventory_of(cluster.log_dirs[0], cluster.folder / "one.parquet")
+    with pytest.raises(RefusedError, match="which is given itself too"):
+        sort_out([path, str(cluster.folder / "disks")])
+
+
+def test_an_empty_path_is_told_as_one() -> None:
+    with pytest.raises(UsageError, match="a path is empty"):
+        sort_out([""])

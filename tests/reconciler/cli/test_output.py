@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,3 +78,20 @@ def test_closed_standard_output_is_a_usage_error(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("sys.stdout", None)
     with pytest.raises(UsageError, match="standard output is closed"), destination(None):
         pass
+
+
+def test_a_log_dir_that_was_not_given_is_recognised(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "deep").mkdir(parents=True)
+    (tmp_path / "disk" / "meta.properties").touch()
+    with pytest.raises(UsageError, match=r"disk, where nothing is written: set it elsewhere"):
+        refuse_inside(str(tmp_path / "disk" / "deep" / "report"), [], "set it elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("absent/file", "No such file or directory"), (".", "Is a directory"), ("in", "while it is")]
+)
+def test_a_file_that_cannot_be_written_is_told_before_any_work(tmp_path: Path, name: str, reason: str) -> None:
+    (tmp_path / "in").touch()
+    with pytest.raises(UsageError, match=reason):
+        check_output(Format.JSON, str(tmp_path / name), [], [str(tmp_path / "in")])
+    assert sorted(os.listdir(tmp_path)) == ["in"]

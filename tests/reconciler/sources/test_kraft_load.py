@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from layout.ids import DirectoryId, TopicId
 from reconciler.desired import DesiredState
-from reconciler.errors import MetadataError
+from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import kraft
 from tools.kraft_writer import (
     begin_transaction,
@@ -165,7 +165,7 @@ def test_reading_changes_nothing_and_the_collector_goes_on(log_dir: Path) -> Non
     before = {path: path.stat().st_mtime_ns for path in log_dir.rglob("*")}
     assert gc.isenabled()
     kraft.load(str(log_dir))
-    with pytest.raises(MetadataError):
+    with pytest.raises(UsageError):
         kraft.load(str(log_dir / "absent"))
     assert gc.isenabled()
     assert {path: path.stat().st_mtime_ns for path in log_dir.rglob("*")} == before

@@ -9,7 +9,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.segment_name import metadata_snapshot_name
-from reconciler.errors import MetadataError
+from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kraft.files import METADATA_DIR
 from reconciler.sources.kraft.replay import Replay, read
 from tools.kraft_encoding import batch, control_record
@@ -371,5 +371,5 @@ def test_a_log_without_a_sound_batch_is_an_error(folder: Folder, content: bytes)
 
 
 def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MetadataError, match="no such file or directory"):
+    with pytest.raises(UsageError, match="no such file or directory"):
         read(str(tmp_path / "absent"), hashlib.sha256())

@@ -142,6 +142,11 @@ def test_a_folder_of_sources_gives_one_state_for_each_cluster(tmp_path: Path) ->
     assert {state.identity.cluster_id for state in load(str(tmp_path))} == {A, B}
 
 
+def test_a_source_without_a_path_is_told_as_one() -> None:
+    with pytest.raises(UsageError, match="a metadata source without a path"):
+        load("")
+
+
 def test_a_glob_gives_what_it_matches(tmp_path: Path) -> None:
     zookeeper(tmp_path / "one" / "version-2", A)
     zookeeper(tmp_path / "two" / "version-2", B)

@@ -184,3 +184,29 @@ def test_an_identity_that_is_too_long_is_not_read(saved: Path, monkeypatch: pyte
     monkeypatch.setattr(parquet, "MAX_IDENTITY_BYTES", 10)
     with pytest.raises(MetadataError, match="longer than 10 bytes"):
         parquet.load(str(saved))
+
+
+def test_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name, reason in (("absent", "is not there"), ("file", "is no folder")):
+        with pytest.raises(UsageError, match=reason):
+            parquet.load(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["identity.json", "replicas.parquet", "topics.parquet", "brokers.parquet"])
+def test_a_byte_that_was_damaged_anywhere_is_refused(saved: Path, name: str) -> None:
+    path = saved / name
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 7):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x81]) + whole[position + 1 :])
+        with pytest.raises(MetadataError):
+            parquet.load(str(saved))
+
+
+def test_an_identity_that_was_edited_is_refused_and_named(saved: Path) -> None:
+    edit(saved, lambda document: document["identity"].update(offset=1))
+    with pytest.raises(MetadataError, match=r"identity.json changed after the state was saved"):
+        parquet.load(str(saved))
+    edit(saved, lambda document: document.pop("crc32c"))
+    with pytest.raises(MetadataError, match="has no checksums: save the state again"):
+        parquet.load(str(saved))
