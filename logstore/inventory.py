@@ -2,7 +2,8 @@
 
 Owns the files and what makes one valid: the columns of ``rows.ROW_SCHEMA`` and a schema version that is known. Two
 forms hold the same rows: Parquet, which an audit joins without loading it, and an Arrow IPC file. What is in the rows
-is left to ``scan``.
+is left to ``scan``. The parts of Arrow that read and write Parquet take long to import, so that is done where they are
+used.
 
 The footer of a Parquet inventory says how many bytes stand before it and what their CRC-32C is, because engines read
 damaged pages without complaint. An Arrow file, and what other programs wrote, is taken as it is.
@@ -16,9 +17,6 @@ from enum import StrEnum
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
-from pyarrow.fs import LocalFileSystem
 
 from logstore.checksum import SummedWriter, crc32c_of_file
 from logstore.errors import InventoryError
@@ -57,6 +55,8 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Sche
         OSError: the file cannot be written; what is there then is no inventory.
     """
     rows = 0
+    import pyarrow.parquet as pq
+
     summed = SummedWriter(out)
     sink = pa.PythonFile(summed, "w")
     writer: Any = (
@@ -114,9 +114,11 @@ def log_dirs(path: str) -> list[dict[str, Any]]:
     Raises:
         InventoryError: as :func:`read`.
     """
+    import pyarrow.compute as pc
+
     check(path)
     try:
-        found = _dataset(path).to_table(columns=ROW_SCHEMA.names, filter=ds.field("kind") == Kind.LOG_DIR.value)
+        found = _dataset(path).to_table(columns=ROW_SCHEMA.names, filter=pc.field("kind") == Kind.LOG_DIR.value)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
     rows: list[dict[str, Any]] = found.to_pylist()
@@ -135,7 +137,10 @@ def _gathered(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Tabl
         yield pa.concat_tables(held)
 
 
-def _dataset(path: str) -> ds.Dataset:
+def _dataset(path: str) -> Any:
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
     form = form_of(path)
     if form is None:
         raise InventoryError(f"{path} is no inventory: it is neither a Parquet file nor an Arrow file that can be read")
@@ -160,6 +165,8 @@ def _damaged(path: str, error: Exception) -> InventoryError:
 
 def _check_bytes(path: str) -> None:
     """Hold the bytes before the footer against the checksum in it, where there is one."""
+    import pyarrow.parquet as pq
+
     if form_of(path) is not Form.PARQUET:
         return
     try:

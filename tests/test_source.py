@@ -217,13 +217,14 @@ def has_logic(source: Source) -> bool:
 
 
 def test_every_module_with_logic_has_its_own_test_file(packages: list[Source]) -> None:
-    """``a/b/c.py`` is tested by ``tests/a/b/test_c.py``, or by ``tests/a/test_b_c.py``, which says more."""
+    """``a/b/c.py`` is tested by ``tests/a/b/test_c.py`` or ``tests/a/test_b_c.py``; what needs Spark, in its folder."""
     missing = []
     for source in packages:
         parts = source.path.with_suffix("").parts
         if source.path.name == "__init__.py" or not has_logic(source):
             continue
         places = [Path("tests", *parts[:cut], f"test_{'_'.join(parts[cut:])}.py") for cut in range(1, len(parts))]
+        places += [Path("tests", "spark", f"test_{parts[-1]}.py")] * parts[-1].startswith("spark_")
         if not any((ROOT / place).is_file() for place in places):
             missing.append(f"{source.path} has no {places[-1]}")
     none_of(missing)

@@ -22,6 +22,7 @@ import sys
 import click
 
 from reconciler.cli.commands import Commands
+from reconciler.cli.no_pandas import do_without_pandas
 
 _EPILOG = """\b
 Examples:
@@ -69,6 +70,8 @@ def main() -> None:
         # A terminal or a locale that lacks a character must not end the run.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    if "--spark" not in sys.argv:
+        do_without_pandas()
     # Whoever ends it in another way than Ctrl-C gets the same: no temporary files left, a sentence, an exit code.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:

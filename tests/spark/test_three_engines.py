@@ -1,0 +1,66 @@
+"""Python, DuckDB and Spark agree on every row and every total of many generated fleets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.audit import embedded
+from reconciler.audit.result import AuditResult
+from reconciler.compare import broker_of, compare
+from reconciler.scope import by_cluster
+from reconciler.verdicts import Verdict
+from tests.fleets import NOW_MS, many_fleets
+
+pytestmark = pytest.mark.spark
+
+FLEETS = range(1000, 1080)
+
+Rows = Counter[tuple[Any, ...]]
+
+
+def told(result: AuditResult) -> Rows:
+    columns = ("verdict", "cluster_id", "broker", "log_dir", "name", "topic", "partition", "evidence")
+    return Counter(tuple(row[name] for name in columns) for batch in result.batches() for row in batch.to_pylist())
+
+
+def told_in_python(observed: list[dict[str, Any]], states: list[Any]) -> tuple[Rows, Counter[str]]:
+    """Rows and totals by the table in Python, one cluster at a time, so that a wanted replica knows its cluster."""
+    rows: Rows = Counter()
+    totals: Counter[str] = Counter()
+    clusters = {broker_of(row).cluster for row in observed}
+    by_id = by_cluster(states, clusters)
+    for cluster in clusters:
+        here = [row for row in observed if broker_of(row).cluster == cluster]
+        for judged in compare({c: s for c, s in by_id.items() if c == cluster}, here, NOW_MS):
+            row, wanted = judged.observed or {}, judged.wanted or {}
+            if row.get("kind") == "log_dir" and judged.verdict is Verdict.OK:
+                continue
+            totals[judged.verdict] += 1
+            broker, partition = (row or wanted)["node_id"], (row or wanted)["partition"]
+            topic = judged.row.topic or None
+            place = (cluster or None, broker, row.get("log_dir"), row.get("name"), topic, partition)
+            rows[judged.verdict, *place, judged.evidence] += 1
+    return rows, totals
+
+
+def test_three_engines_agree_on_every_row_and_every_total(spark: Any, tmp_path: Path) -> None:
+    from reconciler.audit import spark_engine
+
+    rows, states = many_fleets(FLEETS)
+    python, totals = told_in_python(rows.to_pylist(), states)
+    (tmp_path / "duck").mkdir()
+    duck = embedded.audit([rows], [], states, str(tmp_path / "duck"), now_ms=NOW_MS, all_rows=True)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    sparked = spark_engine.audit(
+        spark, [], [str(tmp_path / "rows.parquet")], states, str(tmp_path), now_ms=NOW_MS, all_rows=True
+    )
+    assert sum(python.values()) > 1000
+    assert set(totals) == set(Verdict)
+    assert dict(duck.totals) == dict(sparked.totals) == dict(totals)
+    assert told(duck) == told(sparked) == python
+    assert (duck.bytes, duck.fleet, duck.brokers) == (sparked.bytes, sparked.fleet, sparked.brokers)

@@ -1,0 +1,44 @@
+"""Whole processes, measured from outside: what every benchmark here counts.
+
+Owns the measuring of one process, and how a target is told.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one process took, with those it waited for."""
+
+    wall: float
+    """Seconds."""
+    processor: float
+    """Seconds of all processors."""
+    peak: int
+    """Resident bytes of the largest process."""
+
+
+def run(name: str, command: Sequence[str]) -> Run:
+    """Run a command to its end; a command that fails ends the benchmark.
+
+    Raises:
+        SystemExit: with the name, the exit code and the command.
+    """
+    started = time.perf_counter()
+    pid = os.posix_spawnp(command[0], list(command), os.environ)
+    _, status, usage = os.wait4(pid, 0)
+    wall = time.perf_counter() - started
+    if os.waitstatus_to_exitcode(status) != 0:
+        raise SystemExit(f"{name} ended with {os.waitstatus_to_exitcode(status)}: {' '.join(command)}")
+    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+def say(met: bool, text: str) -> bool:
+    """Print whether a target was met, and give that back."""
+    print(f"  {'met   ' if met else 'MISSED'}  {text}", flush=True)
+    return met
