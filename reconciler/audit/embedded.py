@@ -205,10 +205,11 @@ def _judge(connection: duckdb.DuckDBPyConnection, folder: str, all_rows: bool) -
 
 
 def _leave_topics(connection: duckdb.DuckDBPyConnection, folder: str, previous: str | None) -> None:
+    if previous is not None:
+        # Read before the new topics are written: it may be the same file.
+        connection.execute(f"CREATE TABLE previous AS SELECT * FROM {_files(previous)}")
     path = os.path.join(folder, TOPICS_FILE)
     connection.execute(f"COPY (SELECT cluster, topic, topic_id FROM topics) TO {_quoted(path)} (FORMAT parquet)")
-    if previous is not None:
-        connection.execute(f"CREATE VIEW previous AS SELECT * FROM {_files(previous)}")
 
 
 def _files(*paths: str) -> str:

@@ -1,7 +1,9 @@
 """The joined row as SQL: a full outer join of what the disks hold with what the metadata wants.
 
-One text serves DuckDB and Spark SQL. It decides nothing: it only puts the two sides next to each other, in the columns
-of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The engines register six tables first:
+Written in the words that DuckDB and Spark SQL share; Spark puts the same parts together in another order
+(:mod:`reconciler.audit.spark_joined`). It decides nothing: it only puts the two sides next to each other, in the
+columns of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The engines register six tables
+first:
 
 - ``rows``: rows of a scan (``logstore.rows.ROW_SCHEMA``), from trees and inventories together;
 - ``replicas`` and ``topics``: the desired state (``reconciler.desired``), each with a ``cluster`` column in front;
@@ -47,45 +49,65 @@ _CARRIED = (
 
 _DISK = ", ".join(f"o.{column}" for column in _CARRIED)
 
-_BY_NAME = f"""
-    SELECT {_DISK}, coalesce(o.kind, '') AS kind, coalesce(o.state, '') AS state, coalesce(o.problem, '') AS problem,
-           coalesce(o.disk_topic_id, '') AS disk_topic_id, coalesce(o.due, false) AS due, o.kind IS NOT NULL AS on_disk,
-           coalesce(o.cluster, d.cluster) AS cluster, coalesce(o.node, d.node) AS node,
-           coalesce(o.topic, d.topic) AS topic, coalesce(o.partition, d.partition) AS partition,
-           d.topic IS NOT NULL AS wanted, coalesce(d.wanted_topic_id, '') AS wanted_topic_id,
-           coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id
-    FROM (SELECT * FROM observed WHERE kind = 'live') o FULL OUTER JOIN desired d
-      ON o.topic = d.topic AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster
+_WANTED = """
+    d.topic IS NOT NULL AS wanted, coalesce(d.wanted_topic_id, '') AS wanted_topic_id,
+    coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id
 """
 
-_BY_TOPIC_ID = f"""
-    SELECT {_DISK}, o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk, o.cluster, o.node, o.topic,
-           o.partition, d.topic IS NOT NULL AS wanted, coalesce(d.wanted_topic_id, '') AS wanted_topic_id,
-           coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id
-    FROM desired d RIGHT JOIN (SELECT * FROM observed WHERE kind <> 'live') o
-      ON o.disk_topic_id = d.wanted_topic_id AND o.partition = d.partition AND o.node = d.node
-     AND o.cluster = d.cluster AND o.disk_topic_id <> ''
+BY_NAME = f"""
+    {_DISK}, coalesce(o.kind, '') AS kind, coalesce(o.state, '') AS state, coalesce(o.problem, '') AS problem,
+    coalesce(o.disk_topic_id, '') AS disk_topic_id, coalesce(o.due, false) AS due, o.kind IS NOT NULL AS on_disk,
+    coalesce(o.cluster, d.cluster) AS cluster, coalesce(o.node, d.node) AS node, coalesce(o.topic, d.topic) AS topic,
+    coalesce(o.partition, d.partition) AS partition, {_WANTED}
+"""
+"""Columns of a live directory ``o`` and a wanted replica ``d``, either of which may be absent."""
+
+SAME_NAME = "o.topic = d.topic AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster"
+
+BY_TOPIC_ID = f"""
+    {_DISK}, o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk, o.cluster, o.node, o.topic,
+    o.partition, {_WANTED}
+"""
+"""The same columns of any other directory ``o``, which is there, and a wanted replica ``d``, which may be absent."""
+
+SAME_TOPIC_ID = """
+    o.disk_topic_id = d.wanted_topic_id AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster
+    AND o.disk_topic_id <> ''
 """
 
-_JOINED = """
-    SELECT p.*, s.node IS NOT NULL AS judged, coalesce(s.complete, false) AS complete,
-           coalesce(c.copies, CASE WHEN p.kind = 'live' THEN 1 ELSE 0 END) AS copies,
-           n.topic IS NOT NULL AS name_known, coalesce(n.topic_id, '') AS name_topic_id,
-           coalesce(i.topic, '') AS id_topic,
-           p.wanted_directory_id IS NULL OR h.directory_id IS NOT NULL AS home_seen
-    FROM pairs p
+LOOKED_UP = """
+    s.node IS NOT NULL AS judged, coalesce(s.complete, false) AS complete, n.topic IS NOT NULL AS name_known,
+    coalesce(n.topic_id, '') AS name_topic_id, coalesce(i.topic, '') AS id_topic,
+    p.wanted_directory_id IS NULL OR h.directory_id IS NOT NULL AS home_seen
+"""
+"""What the small tables say of a pair ``p``; wants :data:`LOOKUPS`."""
+
+LOOKUPS = """
     LEFT JOIN speaks s ON p.cluster = s.cluster AND p.node = s.node
-    LEFT JOIN copies c ON p.topic = c.topic AND p.partition = c.partition AND p.node = c.node AND p.cluster = c.cluster
     LEFT JOIN topics n ON p.topic = n.topic AND p.cluster = n.cluster
     LEFT JOIN topics i ON p.disk_topic_id = i.topic_id AND p.cluster = i.cluster
     LEFT JOIN homes h ON p.wanted_directory_id = h.directory_id AND p.node = h.node AND p.cluster = h.cluster
+"""
+
+_PAIRS = f"""
+    SELECT {BY_NAME} FROM (SELECT * FROM observed WHERE kind = 'live') o FULL OUTER JOIN desired d ON {SAME_NAME}
+    UNION ALL
+    SELECT {BY_TOPIC_ID}
+    FROM desired d RIGHT JOIN (SELECT * FROM observed WHERE kind <> 'live') o ON {SAME_TOPIC_ID}
+"""
+
+_JOINED = f"""
+    SELECT p.*, coalesce(c.copies, CASE WHEN p.kind = 'live' THEN 1 ELSE 0 END) AS copies, {LOOKED_UP}
+    FROM pairs p
+    LEFT JOIN copies c ON p.topic = c.topic AND p.partition = c.partition AND p.node = c.node AND p.cluster = c.cluster
+    {LOOKUPS}
 """
 
 VIEWS: dict[str, str] = {
     "observed": _OBSERVED,
     "desired": _DESIRED,
     "copies": _COPIES,
-    "pairs": f"{_BY_NAME} UNION ALL {_BY_TOPIC_ID}",
+    "pairs": _PAIRS,
     "joined": _JOINED,
 }
 """The views to create, in this order; ``joined`` is the answer. They are views and not common table expressions,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -45,6 +46,8 @@ _SETTINGS = {
     # Topics are joined twice, and a million of them take about this much: cheaper to send than to shuffle replicas.
     "spark.sql.autoBroadcastJoinThreshold": "64MB",
 }
+
+_GLOB = re.compile(r"[\\*?\[\]{}]")
 
 _FEW = "kind IN ('log_dir', 'internal')"
 
@@ -171,12 +174,17 @@ def _register_rows(own: SparkSession, paths: Sequence[str], now_ms: int) -> None
     The few rows about log dirs as a whole are fetched once: six queries ask for nothing else, and need not search all.
     """
     empty = own.createDataFrame(ROW_SCHEMA.empty_table())
-    rows = own.read.schema(ddl(ROW_SCHEMA)).parquet(*paths) if paths else empty
+    rows = own.read.schema(ddl(ROW_SCHEMA)).parquet(*map(_as_it_stands, paths)) if paths else empty
     few = own.createDataFrame(rows.where(_FEW).toArrow())
     rows.where(f"NOT {_FEW}").unionByName(few).createOrReplaceTempView("rows")
     own.sql(f"SELECT CAST({now_ms} AS BIGINT) AS now_ms").createOrReplaceTempView("clock")
     own.sql(VIEWS["observed"]).createOrReplaceTempView("observed")
     own.createDataFrame(own.sql(HOMES).toArrow()).createOrReplaceTempView("homes")
+
+
+def _as_it_stands(path: str) -> str:
+    """The path of a file for Spark, which would read one that looks like a glob as a glob."""
+    return _GLOB.sub(r"\\\g<0>", path)
 
 
 def _register_local(own: SparkSession, view: str, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> None:
@@ -206,7 +214,7 @@ def _register_desired(own: SparkSession, states: Mapping[str, DesiredState], fol
         else:
             path = os.path.join(scratch, f"replicas-{number}.parquet")
             pq.write_table(state.replicas, path)
-        saved = own.read.schema(ddl(REPLICA_SCHEMA)).parquet(path)
+        saved = own.read.schema(ddl(REPLICA_SCHEMA)).parquet(_as_it_stands(path))
         parts.append(saved.select(sf.lit(cluster).alias("cluster"), *REPLICA_SCHEMA.names))
     replicas = parts.pop()
     for part in parts[1:]:

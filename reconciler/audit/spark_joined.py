@@ -14,6 +14,7 @@ Decides nothing, as the shared text decides nothing; both engines are tested to 
 from __future__ import annotations
 
 from reconciler.audit import joined
+from reconciler.audit.joined import BY_NAME, BY_TOPIC_ID, LOOKED_UP, LOOKUPS, SAME_NAME, SAME_TOPIC_ID
 
 _DESIRED = """
     SELECT s.cluster, s.node, r.topic, r.partition, coalesce(r.topic_id, '') AS wanted_topic_id,
@@ -35,50 +36,16 @@ _LIVE = """
     FROM observed WHERE kind = 'live'
 """
 
-_CARRIED = (
-    "host", "directory_id", "log_dir", "name", "namespace", "bytes", "disk_bytes", "files", "modified_ms", "due_ms",
-    "end_offset", "leader_epoch",
-)  # fmt: skip
-
-_DISK = ", ".join(f"o.{column}" for column in _CARRIED)
-
-_BY_NAME = f"""
-    SELECT {_DISK}, coalesce(o.kind, '') AS kind, coalesce(o.state, '') AS state, coalesce(o.problem, '') AS problem,
-           coalesce(o.disk_topic_id, '') AS disk_topic_id, coalesce(o.due, false) AS due, o.kind IS NOT NULL AS on_disk,
-           coalesce(o.copies, 0) AS copies,
-           coalesce(o.cluster, d.cluster) AS cluster, coalesce(o.node, d.node) AS node,
-           coalesce(o.topic, d.topic) AS topic, coalesce(o.partition, d.partition) AS partition,
-           d.topic IS NOT NULL AS wanted, coalesce(d.wanted_topic_id, '') AS wanted_topic_id,
-           coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id
-    FROM live o FULL OUTER JOIN desired d
-      ON o.topic = d.topic AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster
-"""
-
-_BY_TOPIC_ID = f"""
-    SELECT {_DISK}, o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk,
-           coalesce(c.copies, 0) AS copies, o.cluster, o.node, o.topic, o.partition, d.topic IS NOT NULL AS wanted,
-           coalesce(d.wanted_topic_id, '') AS wanted_topic_id, coalesce(d.moving, false) AS moving,
-           coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id
+_PAIRS = f"""
+    SELECT {BY_NAME}, coalesce(o.copies, 0) AS copies FROM live o FULL OUTER JOIN desired d ON {SAME_NAME}
+    UNION ALL
+    SELECT {BY_TOPIC_ID}, coalesce(c.copies, 0) AS copies
     FROM (SELECT * FROM observed WHERE kind <> 'live') o
     LEFT JOIN (SELECT * FROM desired
-               WHERE wanted_topic_id IN (SELECT disk_topic_id FROM observed WHERE kind <> 'live')) d
-      ON o.disk_topic_id = d.wanted_topic_id AND o.partition = d.partition AND o.node = d.node
-     AND o.cluster = d.cluster AND o.disk_topic_id <> ''
+               WHERE wanted_topic_id IN (SELECT disk_topic_id FROM observed WHERE kind <> 'live')) d ON {SAME_TOPIC_ID}
     LEFT JOIN copies c
       ON o.topic = c.topic AND o.partition = c.partition AND o.node = c.node AND o.cluster = c.cluster
      AND o.kind = 'future'
-"""
-
-_JOINED = """
-    SELECT p.*, s.node IS NOT NULL AS judged, coalesce(s.complete, false) AS complete,
-           n.topic IS NOT NULL AS name_known, coalesce(n.topic_id, '') AS name_topic_id,
-           coalesce(i.topic, '') AS id_topic,
-           p.wanted_directory_id IS NULL OR h.directory_id IS NOT NULL AS home_seen
-    FROM pairs p
-    LEFT JOIN speaks s ON p.cluster = s.cluster AND p.node = s.node
-    LEFT JOIN topics n ON p.topic = n.topic AND p.cluster = n.cluster
-    LEFT JOIN topics i ON p.disk_topic_id = i.topic_id AND p.cluster = i.cluster
-    LEFT JOIN homes h ON p.wanted_directory_id = h.directory_id AND p.node = h.node AND p.cluster = h.cluster
 """
 
 VIEWS: dict[str, str] = {
@@ -86,7 +53,7 @@ VIEWS: dict[str, str] = {
     "desired": _DESIRED,
     "copies": _COPIES,
     "live": _LIVE,
-    "pairs": f"{_BY_NAME} UNION ALL {_BY_TOPIC_ID}",
-    "joined": _JOINED,
+    "pairs": _PAIRS,
+    "joined": f"SELECT p.*, {LOOKED_UP} FROM pairs p {LOOKUPS}",
 }
 """The views to create, in this order; they want the same tables as :data:`reconciler.audit.joined.VIEWS`."""

@@ -132,3 +132,15 @@ def test_an_inventory_that_went_is_one_sentence(spark: Any, tmp_path: Path) -> N
     with pytest.raises(RefusedError, match=r"Spark did not finish the audit.*nowhere") as told:
         spark_engine.audit(spark, [], ["/nowhere.parquet"], [], str(tmp_path), now_ms=NOW_MS)
     assert "\n" not in str(told.value)
+
+
+def test_a_path_is_taken_as_it_stands_whatever_it_looks_like(spark: Any, tmp_path: Path) -> None:
+    rows, _ = random_fleet(7)
+    folder = tmp_path / "node_id=5" / "kind=live"
+    folder.mkdir(parents=True)
+    pq.write_table(rows, folder / "a[2]{b}.parquet")
+    pq.write_table(rows.slice(0, 1), folder / "a2b.parquet")
+    (tmp_path / "duck").mkdir()
+    duck = embedded.audit([rows], [], [], str(tmp_path / "duck"), now_ms=NOW_MS)
+    result = spark_engine.audit(spark, [], [str(folder / "a[2]{b}.parquet")], [], str(tmp_path), now_ms=NOW_MS)
+    assert_same(result, duck)

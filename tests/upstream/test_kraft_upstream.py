@@ -17,7 +17,7 @@ import pytest
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.segment_name import MetadataSnapshotName, metadata_snapshot_name
-from reconciler.errors import MetadataError
+from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kraft.batches import Batch, BrokenBatchError, read_batches
 from reconciler.sources.kraft.files import METADATA_DIR, Snapshot, list_files
 from reconciler.sources.kraft.records import RecordDecoder, read_control_type, read_frame
@@ -147,7 +147,7 @@ def test_197_testHeaderFooter() -> None:
 
 
 def test_201_testMissingDirectory(tmp_path: Path) -> None:
-    with pytest.raises(MetadataError, match="no such file or directory"):
+    with pytest.raises(UsageError, match="no such file or directory"):
         _read(tmp_path / "non" / "existent" / "directory")
 
 

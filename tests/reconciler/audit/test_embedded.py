@@ -156,6 +156,11 @@ def test_a_topic_that_was_recreated_since_the_last_audit_is_told(tmp_path: Path)
     audit([rows], [], [state("I" * 21 + "A")], str(before), now_ms=NOW_MS)
     now = audit([rows], [], [state("J" * 21 + "A")], str(tmp_path), now_ms=NOW_MS, previous=str(before / TOPICS_FILE))
     assert [(f.kind, f.subject) for f in now.fleet] == [("TOPIC_ID_CHANGED", "t")]
+    over_itself = audit(
+        [rows], [], [state("I" * 21 + "A")], str(tmp_path), now_ms=NOW_MS, previous=str(tmp_path / TOPICS_FILE)
+    )
+    assert [(f.kind, f.subject) for f in over_itself.fleet] == [("TOPIC_ID_CHANGED", "t")]
+    audit([rows], [], [state("J" * 21 + "A")], str(tmp_path), now_ms=NOW_MS)
     same = audit(
         [rows], [], [state("J" * 21 + "A")], str(tmp_path), now_ms=NOW_MS, previous=str(tmp_path / TOPICS_FILE)
     )
