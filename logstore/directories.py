@@ -7,6 +7,7 @@ directory that a live broker renamed is seen under its new name. What one direct
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -46,11 +47,11 @@ def look_everywhere(
         OSError: the log dir itself cannot be listed.
     """
     listing = list_log_dir(log_dir, scheme)
-    batches = _look_into(listing.places, glance, jobs)
+    batches = _look_into(log_dir, listing.places, glance, jobs)
     if sum(batch.num_rows for batch in batches) == sum(len(place.names) for place in listing.places):
         return batches, listing.rows
     again = list_log_dir(log_dir, scheme)
-    return [*batches, *_look_into(_new_places(listing, again), glance, 1)], again.rows
+    return [*batches, *_look_into(log_dir, _new_places(listing, again), glance, 1)], again.rows
 
 
 def _new_places(before: Listing, after: Listing) -> list[Place]:
@@ -63,7 +64,17 @@ def _new_places(before: Listing, after: Listing) -> list[Place]:
     return after.places
 
 
-def _look_into(places: Sequence[Place], glance: Glance, jobs: int | None) -> list[pa.RecordBatch]:
+def _enter(log_dir: str, places: Iterable[Place]) -> None:
+    """Go into the log dir, in a process that does nothing else: shorter paths save look-ups of the folders above."""
+    try:
+        os.chdir(log_dir)
+    except OSError:
+        return
+    for place in places:
+        place.path = place.prefix
+
+
+def _look_into(log_dir: str, places: Sequence[Place], glance: Glance, jobs: int | None) -> list[pa.RecordBatch]:
     """Look into all directories of some places; batches in their order."""
     total = sum(len(place.names) for place in places)
     size = max(_UNIT, -(-2 * total // MOST_UNITS))
@@ -85,5 +96,5 @@ def _look_into(places: Sequence[Place], glance: Glance, jobs: int | None) -> lis
         jobs = processors() if total >= PAYS_TO_FORK else 1
     if jobs == 1 or not 1 < len(units) <= MOST_UNITS:
         return [batch for _, batch in looked_at(range(len(units)))]
-    results = spread(serialized, len(units), jobs)
+    results = spread(serialized, len(units), jobs, lambda: _enter(log_dir, places))
     return [pa.ipc.read_record_batch(pa.py_buffer(result), BATCH_SCHEMA) for result in results]

@@ -1,8 +1,8 @@
 """Spreads numbered units of work over forked processes, which hand back bytes.
 
 Forked, because a scan's input (names, offsets) is there already and need not be sent; bytes, because Arrow's own
-format is the cheapest way back. The numbers of the units lie in a pipe from which each worker, this process included,
-takes the next one when it is done, so a slow unit holds nobody up. A worker that dies costs nothing but its share:
+format is the cheapest way back. The numbers of the units lie in a pipe from which each worker takes the next one when
+it is done, so a slow unit holds nobody up. A worker that dies costs nothing but its share:
 this process does again what was not handed back. Where there is no fork, and with one job, this process does it all.
 """
 
@@ -41,13 +41,14 @@ def _can_fork() -> bool:
     return sys.platform == "linux"
 
 
-def spread(worker: Worker, units: int, jobs: int) -> list[bytes]:
+def spread(worker: Worker, units: int, jobs: int, enter: Callable[[], None] = lambda: None) -> list[bytes]:
     """The results of units 0 to ``units - 1``, in that order.
 
     Args:
-        worker: runs in this process and in forked ones; what it raises here comes out here.
+        worker: runs in forked processes, or in this one when there is one job or a fork died; what it raises comes out.
         units: at most :data:`MOST_UNITS`.
-        jobs: processes at work, this one included; at least 1.
+        jobs: processes at work, for which this one waits. With one job, or where there is no fork, it works itself.
+        enter: is called first in each forked process, and may change that process as it likes.
     """
     jobs = min(jobs, units) if _can_fork() else 1
     if jobs <= 1:
@@ -56,8 +57,7 @@ def spread(worker: Worker, units: int, jobs: int) -> list[bytes]:
     children: list[tuple[int, int]] = []
     results: dict[int, bytes] = {}
     try:
-        children.extend(_fork(worker, numbers, children) for _ in range(jobs - 1))
-        results.update(worker(_taken_from(numbers)))
+        children.extend(_fork(worker, enter, numbers, children) for _ in range(jobs))
         for _, pipe in children:
             results.update(_handed_back(pipe))
     finally:
@@ -84,7 +84,9 @@ def _taken_from(numbers: int) -> Iterator[int]:
         yield _NUMBER.unpack(taken)[0]
 
 
-def _fork(worker: Worker, numbers: int, siblings: Iterable[tuple[int, int]]) -> tuple[int, int]:
+def _fork(
+    worker: Worker, enter: Callable[[], None], numbers: int, siblings: Iterable[tuple[int, int]]
+) -> tuple[int, int]:
     """Start one child; gives its process ID and the pipe on which it hands back its results."""
     read, write = os.pipe()
     pid = os.fork()
@@ -96,7 +98,8 @@ def _fork(worker: Worker, numbers: int, siblings: Iterable[tuple[int, int]]) -> 
     try:
         for descriptor in (read, *(pipe for _, pipe in siblings)):
             os.close(descriptor)
-        # The results stay here until all the work is done: a pipe is small, and its reader is at work itself.
+        enter()
+        # The results stay here until all the work is done: a pipe is small, and its reader may wait for a sibling.
         results = list(worker(_taken_from(numbers)))
         with open(write, "wb") as out:
             for number, result in results:

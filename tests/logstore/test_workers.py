@@ -72,3 +72,15 @@ def test_without_fork_this_process_does_it_all(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delattr(os, "fork")
     assert spread(_square, 3, 4) == [b"0", b"1", b"4"]
     assert processors() == 1
+
+
+def test_each_forked_process_enters_first_and_this_one_never_does() -> None:
+    entered: list[int] = []
+
+    def told(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        for number in numbers:
+            yield number, b"%d %d" % (len(entered), os.getpid() == parent)
+
+    parent = os.getpid()
+    assert set(spread(told, 30, 2, lambda: entered.append(1))) == {b"1 0"}
+    assert entered == []
