@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from layout import checkpoint
 from layout.errors import DamagedFileError
@@ -36,6 +35,8 @@ def with_leader_epochs(observations: Sequence[Observation]) -> list[Observation]
 
 def _live_twice(tables: Sequence[pa.Table]) -> frozenset[tuple[str, int]]:
     """The (topic, partition) pairs that are live in more than one directory."""
+    import pyarrow.compute as pc
+
     live = pa.concat_tables(
         table.select(["kind", "topic", "partition"]).filter(
             pc.and_(pc.equal(table["kind"], Kind.LIVE.value), pc.is_valid(table["topic"]))

@@ -55,14 +55,8 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Sche
         OSError: the file cannot be written; what is there then is no inventory.
     """
     rows = 0
-    import pyarrow.parquet as pq
-
     summed = SummedWriter(out)
-    sink = pa.PythonFile(summed, "w")
-    writer: Any = (
-        pq.ParquetWriter(sink, schema, compression="zstd") if form is Form.PARQUET else pa.ipc.new_file(sink, schema)
-    )
-    with writer:
+    with _writer(pa.PythonFile(summed, "w"), form, schema) as writer:
         for table in _gathered(tables, schema):
             writer.write_table(table)
             rows += table.num_rows
@@ -123,6 +117,14 @@ def log_dirs(path: str) -> list[dict[str, Any]]:
         raise _damaged(path, error) from error
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows
+
+
+def _writer(sink: pa.PythonFile, form: Form, schema: pa.Schema) -> Any:
+    if form is Form.ARROW:
+        return pa.ipc.new_file(sink, schema)
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(sink, schema, compression="zstd")
 
 
 def _gathered(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, TypeAlias
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from reconciler.figures import visible
@@ -57,6 +56,8 @@ def write_csv(batches: Iterable[Rows], schema: pa.Schema, out: BinaryIO) -> None
 
 def _printable(rows: Rows) -> Rows:
     """The rows with every text column made visible; columns that print as they are cost one look."""
+    import pyarrow.compute as pc
+
     for index, field in enumerate(rows.schema):
         if field.type != pa.string() or pc.all(pc.utf8_is_printable(rows.column(index)), min_count=0).as_py():
             continue

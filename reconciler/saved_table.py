@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from reconciler.errors import MetadataError
 
@@ -41,6 +40,9 @@ class SavedTable:
 
     def _read(self, columns: list[str]) -> pa.Table:
         try:
+            # Imported here, because every command that knows a desired state imports this module.
+            import pyarrow.parquet as pq
+
             return pq.ParquetFile(self.path, memory_map=True).read(columns)
         except (pa.ArrowException, OSError) as error:
             raise MetadataError(f"{self.path} cannot be read as Parquet: {str(error).splitlines()[0]:.200}") from error

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 
-class _WithoutPandas(MetaPathFinder):
+class _WithoutPandas:
+    """A finder of modules that finds nothing, and refuses one."""
+
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         """Refuse pandas, in the words in which Python says that a module is not installed."""
         if fullname == "pandas":
