@@ -132,13 +132,7 @@ def _on_disk(row: Row, wanted: Row | None, cluster: _Cluster, context: _Context)
         name_known=topic in cluster.id_of,
         name_topic_id=cluster.id_of.get(topic, ""),
         id_topic=cluster.name_of.get(topic_id, ""),
-        home_seen=_home_seen(wanted, broker, context),
     )
-
-
-def _home_seen(wanted: Row | None, broker: Broker, context: _Context) -> bool:
-    home = wanted["directory_id"] if wanted else None
-    return home is None or (broker, home) in context.homes
 
 
 def _absent(wanted: Row, broker: Broker, cluster: _Cluster, context: _Context) -> JoinedRow:
@@ -151,7 +145,7 @@ def _absent(wanted: Row, broker: Broker, cluster: _Cluster, context: _Context) -
         moving=wanted["adding"] or wanted["removing"],
         name_known=True,
         name_topic_id=cluster.id_of.get(wanted["topic"], ""),
-        home_seen=_home_seen(wanted, broker, context),
+        home_seen=wanted["directory_id"] is None or (broker, wanted["directory_id"]) in context.homes,
     )
 
 

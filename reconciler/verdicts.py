@@ -105,7 +105,7 @@ class JoinedRow:
     id_topic: str = ""
     """The topic name that the metadata gives to the ID on the disk."""
     home_seen: bool = True
-    """The log dir that the metadata assigns was scanned, or none is assigned."""
+    """Asked of replicas that are nowhere: the log dir that the metadata assigns was scanned, or none is assigned."""
 
 
 @dataclass(frozen=True, slots=True)

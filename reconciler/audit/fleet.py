@@ -47,9 +47,8 @@ def _several_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
 
 
 def _brokers(row: Row) -> str:
-    if row["brokers"] == 1:
-        return f"broker {row['first_broker']}"
-    return f"{row['brokers']} brokers from {row['first_broker']} to {row['last_broker']}"
+    first, last = row["first_broker"], row["last_broker"]
+    return f"broker {first}" if first == last else f"brokers {first} to {last}"
 
 
 def _directory_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
@@ -117,25 +116,21 @@ def _id_changes(rows: Sequence[Row]) -> Iterable[FleetFinding]:
 
 _EXTENT = """
     count(DISTINCT partition) AS partitions, min(partition) AS first_partition, max(partition) AS last_partition,
-    count(DISTINCT node) AS brokers, min(node) AS first_broker, max(node) AS last_broker
+    min(node) AS first_broker, max(node) AS last_broker
 """
 
 QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "TOPIC_UNDER_SEVERAL_IDS",
         """
-        SELECT /*+ BROADCAST(s) */ o.cluster, o.topic, o.disk_topic_id AS topic_id, count(*) AS replicas,
-               count(DISTINCT o.node) AS brokers, min(o.node) AS first_broker, max(o.node) AS last_broker,
-               max(t.topic) IS NOT NULL AS known
-        FROM observed o
-        JOIN (SELECT cluster, topic
-              FROM (SELECT DISTINCT cluster, topic, disk_topic_id FROM observed
-                    WHERE kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> '') ids
-              GROUP BY cluster, topic HAVING count(*) > 1) s
-          ON o.cluster = s.cluster AND o.topic = s.topic
-        LEFT JOIN topics t ON t.cluster = o.cluster AND t.topic_id = o.disk_topic_id
-        WHERE o.kind IN ('live', 'future') AND o.state = 'ok' AND o.disk_topic_id <> ''
-        GROUP BY o.cluster, o.topic, o.disk_topic_id ORDER BY o.cluster, o.topic, replicas DESC, topic_id
+        SELECT g.*, t.topic IS NOT NULL AS known FROM (
+            SELECT *, count(*) OVER (PARTITION BY cluster, topic) AS ids FROM (
+                SELECT cluster, topic, disk_topic_id AS topic_id, count(*) AS replicas, min(node) AS first_broker,
+                       max(node) AS last_broker
+                FROM observed WHERE kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> ''
+                GROUP BY cluster, topic, disk_topic_id) each) g
+        LEFT JOIN topics t ON t.cluster = g.cluster AND t.topic_id = g.topic_id
+        WHERE ids > 1 ORDER BY g.cluster, g.topic, replicas DESC, g.topic_id
         """,
         _several_ids,
     ),

@@ -51,14 +51,18 @@ _DISK = ", ".join(f"o.{column}" for column in _CARRIED)
 
 _WANTED = """
     d.topic IS NOT NULL AS wanted, coalesce(d.wanted_topic_id, '') AS wanted_topic_id,
-    coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id
+    coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id,
+    coalesce(d.topic, '') AS wanted_topic,
+    CASE WHEN o.disk_topic_id = d.wanted_topic_id THEN NULL ELSE o.disk_topic_id END AS id_to_look_up
 """
 
 BY_NAME = f"""
     {_DISK}, coalesce(o.kind, '') AS kind, coalesce(o.state, '') AS state, coalesce(o.problem, '') AS problem,
     coalesce(o.disk_topic_id, '') AS disk_topic_id, coalesce(o.due, false) AS due, o.kind IS NOT NULL AS on_disk,
     coalesce(o.cluster, d.cluster) AS cluster, coalesce(o.node, d.node) AS node, coalesce(o.topic, d.topic) AS topic,
-    coalesce(o.partition, d.partition) AS partition, {_WANTED}
+    coalesce(o.partition, d.partition) AS partition, {_WANTED},
+    CASE WHEN d.topic IS NULL THEN o.topic END AS name_to_look_up,
+    CASE WHEN o.kind IS NULL THEN d.wanted_directory_id END AS home_to_look_up
 """
 """Columns of a live directory ``o`` and a wanted replica ``d``, either of which may be absent."""
 
@@ -66,7 +70,7 @@ SAME_NAME = "o.topic = d.topic AND o.partition = d.partition AND o.node = d.node
 
 BY_TOPIC_ID = f"""
     {_DISK}, o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk, o.cluster, o.node, o.topic,
-    o.partition, {_WANTED}
+    o.partition, {_WANTED}, o.topic AS name_to_look_up, NULL AS home_to_look_up
 """
 """The same columns of any other directory ``o``, which is there, and a wanted replica ``d``, which may be absent."""
 
@@ -75,18 +79,23 @@ SAME_TOPIC_ID = """
     AND o.disk_topic_id <> ''
 """
 
+# A wanted replica brings its topic's name and ID along, and nearly every row has one; only the others are looked up.
+# Where there is nothing to look up the key is null, which joins with nothing and costs next to nothing.
 LOOKED_UP = """
-    s.node IS NOT NULL AS judged, coalesce(s.complete, false) AS complete, n.topic IS NOT NULL AS name_known,
-    coalesce(n.topic_id, '') AS name_topic_id, coalesce(i.topic, '') AS id_topic,
-    p.wanted_directory_id IS NULL OR h.directory_id IS NOT NULL AS home_seen
+    s.node IS NOT NULL AS judged, coalesce(s.complete, false) AS complete,
+    p.name_to_look_up IS NULL OR n.topic IS NOT NULL AS name_known,
+    CASE WHEN p.name_to_look_up IS NULL THEN p.wanted_topic_id ELSE coalesce(n.topic_id, '') END AS name_topic_id,
+    CASE WHEN p.disk_topic_id = '' THEN '' WHEN p.id_to_look_up IS NULL THEN p.wanted_topic
+         ELSE coalesce(i.topic, '') END AS id_topic,
+    p.home_to_look_up IS NULL OR h.directory_id IS NOT NULL AS home_seen
 """
 """What the small tables say of a pair ``p``; wants :data:`LOOKUPS`."""
 
 LOOKUPS = """
     LEFT JOIN speaks s ON p.cluster = s.cluster AND p.node = s.node
-    LEFT JOIN topics n ON p.topic = n.topic AND p.cluster = n.cluster
-    LEFT JOIN topics i ON p.disk_topic_id = i.topic_id AND p.cluster = i.cluster
-    LEFT JOIN homes h ON p.wanted_directory_id = h.directory_id AND p.node = h.node AND p.cluster = h.cluster
+    LEFT JOIN topics n ON p.name_to_look_up = n.topic AND p.cluster = n.cluster
+    LEFT JOIN topics i ON p.id_to_look_up = i.topic_id AND p.cluster = i.cluster
+    LEFT JOIN homes h ON p.home_to_look_up = h.directory_id AND p.node = h.node AND p.cluster = h.cluster
 """
 
 _PAIRS = f"""

@@ -53,7 +53,7 @@ def test_a_topic_under_several_ids_is_told_without_metadata(tmp_path: Path) -> N
     rows = [row(1), row(2), row(3), live(1, NEW), live(2, NEW), live(3, OLD)]
     (finding,) = fleet(tmp_path, rows)
     assert (finding.kind, finding.cluster_id, finding.subject) == ("TOPIC_UNDER_SEVERAL_IDS", "c1", "t")
-    assert finding.detail == f"{NEW} in 2 replicas on 2 brokers from 1 to 2; {OLD} in 1 replica on broker 3"
+    assert finding.detail == f"{NEW} in 2 replicas on brokers 1 to 2; {OLD} in 1 replica on broker 3"
 
 
 def test_an_id_in_damaged_metadata_is_no_second_id(tmp_path: Path) -> None:
