@@ -27,11 +27,12 @@ _COPIES = """
     FROM seen WHERE kind IN ('live', 'future') GROUP BY node_id, topic, partition HAVING count(*) > 1
 """
 
+# The hint is Spark's: replicas are so small as Parquet that it would send all of them to every task, and has no room.
 _PAIRED = """
     SELECT * FROM (SELECT * FROM seen WHERE kind = 'live') FULL OUTER JOIN wanted
         ON topic = wanted_topic AND partition = wanted_partition AND node_id = wanted_node
     UNION ALL
-    SELECT s.*, w.* FROM wanted w RIGHT JOIN (SELECT * FROM seen WHERE kind <> 'live') s
+    SELECT /*+ MERGE(w) */ s.*, w.* FROM wanted w RIGHT JOIN (SELECT * FROM seen WHERE kind <> 'live') s
         ON topic_id = wanted_id AND partition = wanted_partition AND node_id = wanted_node
 """
 
