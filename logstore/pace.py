@@ -1,7 +1,7 @@
 """Works through pieces one by one while that is fastest, and by many threads while the disk keeps one waiting.
 
-With warm caches one thread is fastest, because threads only pass the interpreter lock around; with cold caches 32
-threads that wait at the same time are three times as fast, because the disk serves many requests at once. So the first
+With warm caches one thread is fastest, because threads only pass the interpreter lock around; with cold caches several
+threads that wait at the same time are much faster, because the disk serves many requests at once. So the first
 piece of each lot is done by one thread, and tells: a thread that waits gives the processor away of its own will, and
 the system counts that. Time on a clock would not tell, because on a busy machine others take the processor away, and
 because a virtual disk uses processor time for its answers. What the pieces are is left to the caller.
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
-THREADS = 32
+THREADS = 8
+"""More wait for the disk at the same time, and fight for the interpreter and the file system's locks: 32 of them took
+twice as long as 8 to add up cold files, and gained a tenth where only topic IDs were read."""
 
 _THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
