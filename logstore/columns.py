@@ -26,7 +26,6 @@ VARYING = (
 )  # fmt: skip
 """The columns in which the rows of one log dir differ; ``namespace`` follows from ``topic``."""
 
-_TEXT = frozenset(name for name in VARYING if ROW_SCHEMA.field(name).type == pa.string())
 _TOPIC = VARYING.index("topic")
 BATCH_SCHEMA = pa.schema([*(ROW_SCHEMA.field(name) for name in VARYING), ROW_SCHEMA.field("namespace")])
 

@@ -1,4 +1,4 @@
-"""The errors of ``logstore``: one root; a disk that failed, damage, and misuse are three families."""
+"""The errors of ``logstore``: one root; damage and misuse are kept apart."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ class LogStoreError(Exception):
 
 class NotALogDirError(LogStoreError):
     """A path that was given as a log dir cannot be looked at as one: absent, a file, or not readable."""
-
-
-class OfflineError(LogStoreError):
-    """The disk answered with an I/O error; nothing that is said about it can be trusted (KAFKA_STORAGE_ERROR, 56)."""
 
 
 class InventoryError(LogStoreError):

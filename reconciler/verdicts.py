@@ -295,8 +295,3 @@ def case_number(row: JoinedRow) -> int:
         if case.when(row):
             return number
     raise ValueError(f"a joined row is on the disk, wanted, or both; this one is neither: {row}")
-
-
-def evidence_columns() -> tuple[str, ...]:
-    """Names of the columns that some evidence template uses, in the order of :class:`JoinedRow`."""
-    return tuple(name for name in JoinedRow.__dataclass_fields__ if any("{" + name + "}" in c.evidence for c in CASES))
