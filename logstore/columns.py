@@ -1,14 +1,15 @@
 """Turns what was seen into Arrow: rows as tuples, then a table with what is true of the whole log dir added.
 
-A row of a scan differs from its neighbours in the columns of :data:`VARYING` only. Those travel as plain tuples, which
-cost least to make, and become Arrow arrays many at a time; host, log dir and identity are added once, at the end.
-What the columns mean is in ``rows``.
+A row of a scan differs from its neighbours in the columns of :data:`VARYING` only. Those travel as plain tuples, or
+column by column where there are many, and become Arrow arrays many at a time; host, log dir and identity are added
+once, at the end. What the columns mean is in ``rows``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from logstore.rows import ROW_SCHEMA
 Value: TypeAlias = str | int | None
 Row: TypeAlias = tuple[Value, ...]
 """The values of :data:`VARYING`, in that order."""
+Columns: TypeAlias = Sequence[Sequence[Value]]
+"""The same for many rows: a column for each of :data:`VARYING`, all of one length."""
 
 VARYING = (
     "name", "kind", "topic", "partition", "topic_id", "metadata_state", "problem", "bytes", "disk_bytes", "files",
@@ -66,7 +69,21 @@ def utf8(text: str) -> str:
 
 def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
     """Turn rows into one Arrow batch of :data:`BATCH_SCHEMA`."""
-    columns = tuple(zip(*rows, strict=True)) or ((),) * len(VARYING)
+    return columns_to_batch(by_column(rows))
+
+
+def by_column(rows: Sequence[Row]) -> Columns:
+    """The same values, column by column."""
+    return tuple(zip(*rows, strict=True)) or ((),) * len(VARYING)
+
+
+def joined(pieces: Sequence[Columns]) -> Columns:
+    """The rows of all the pieces, one after the other."""
+    return [list(chain.from_iterable(column)) for column in zip(*pieces, strict=True)]
+
+
+def columns_to_batch(columns: Columns) -> pa.RecordBatch:
+    """Turn columns into one Arrow batch of :data:`BATCH_SCHEMA`."""
     arrays = [_array(name, column) for name, column in zip(VARYING, columns, strict=True)]
     return pa.RecordBatch.from_arrays([*arrays, _namespaces(columns[_TOPIC])], schema=BATCH_SCHEMA)
 

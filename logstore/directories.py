@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from layout.scheme import Scheme
-from logstore.columns import BATCH_SCHEMA, Row, to_batch
+from logstore.columns import BATCH_SCHEMA, Columns, Row, columns_to_batch, joined
 from logstore.entries import Listing, Place, list_log_dir
 from logstore.pace import Pace
-from logstore.replica_dir import Glance, look
+from logstore.replica_dir import Glance, look_at_many
 from logstore.workers import MOST_UNITS, processors, spread
 
 PAYS_TO_FORK = 8192
@@ -26,7 +26,7 @@ _UNIT = 2048
 """Directories that one process takes at a time."""
 
 _PIECE = 64
-"""Directories that one thread takes at a time."""
+"""Directories that one thread takes at a time, and that are looked at together while they are all usual."""
 
 _FEWEST_WAITS = 8
 """Waits for the disk during one piece from which on threads pay. Warm there are none, cold there are hundreds."""
@@ -81,12 +81,13 @@ def _look_into(log_dir: str, places: Sequence[Place], glance: Glance, jobs: int 
     units = [(place, first) for place in places for first in range(0, len(place.names), size)]
 
     def looked_at(numbers: Iterable[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        with Pace[tuple[Place, list[tuple[str, int]]], list[Row]](lambda piece: look(glance, *piece)) as pace:
+        with Pace[tuple[Place, list[str], list[int]], Columns](lambda piece: look_at_many(glance, *piece)) as pace:
             for number in numbers:
                 place, first = units[number]
-                entries = list(zip(place.names[first : first + size], place.inodes[first : first + size], strict=True))
-                lot = [(place, entries[start : start + _PIECE]) for start in range(0, len(entries), _PIECE)]
-                yield number, to_batch([row for rows in pace.map(lot, _FEWEST_WAITS) for row in rows])
+                names, inodes = place.names[first : first + size], place.inodes[first : first + size]
+                starts = range(0, len(names), _PIECE)
+                lot = [(place, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
+                yield number, columns_to_batch(joined(pace.map(lot, _FEWEST_WAITS)))
 
     def serialized(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         for number, batch in looked_at(numbers):

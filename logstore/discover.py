@@ -38,12 +38,13 @@ def discover(path: str) -> list[str]:
 
 def _children(directory: str) -> list[str] | None:
     """The directories in a directory; None when it is a log dir."""
+    # The signs are asked for by name: a log dir may have to be listed nearly to its end until one of them comes up.
+    if any(os.path.lexists(f"{directory}/{sign}") for sign in _SIGNS):
+        return None
     children: list[str] = []
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                if entry.name in _SIGNS:
-                    return None
                 if entry.is_dir(follow_symlinks=False):
                     children.append(entry.path)
     except (OSError, ValueError):

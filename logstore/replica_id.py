@@ -8,6 +8,7 @@ too large take the long way, through ``small_file`` and ``layout``, and come out
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from layout import partition_metadata
@@ -55,13 +56,45 @@ def read_topic_id(path: str, topic: str | None, partition: int | None, known: di
             os.close(descriptor)
     except OSError:
         return _judge(path, topic, partition)
-    text = known.get(data)
-    if text is None:
-        raw = partition_metadata.fast_topic_id(data)
-        if raw is None:
-            return _judge(path, topic, partition)
-        text = known[data] = str(TopicId(raw))
-    return text, _OK, None, None
+    text = known.get(data) or _learned(data, known)
+    return _judge(path, topic, partition) if text is None else (text, _OK, None, None)
+
+
+def read_usual_topic_ids(folder: str, names: Iterable[str], known: dict[bytes, str]) -> list[str] | None:
+    """Read ``partition.metadata`` of several directories, as long as each is as a broker writes it.
+
+    Args:
+        folder: where they lie, ending in ``/``.
+        names: of the directories.
+        known: as for :func:`read_topic_id`.
+
+    Returns:
+        The topic ID texts; None: not all of the files are as usual, so ask :func:`read_topic_id` of each.
+    """
+    topic_ids: list[str] = []
+    try:
+        for name in names:
+            descriptor = os.open(folder + name + _BELOW, READ_FLAGS)
+            try:
+                data = os.read(descriptor, PIECE)
+            finally:
+                os.close(descriptor)
+            text = known.get(data) or _learned(data, known)
+            if text is None:
+                return None
+            topic_ids.append(text)
+    except OSError:
+        return None
+    return topic_ids
+
+
+def _learned(data: bytes, known: dict[bytes, str]) -> str | None:
+    """Take up a new content, if it is as a broker writes it."""
+    raw = partition_metadata.fast_topic_id(data)
+    if raw is None:
+        return None
+    text = known[data] = str(TopicId(raw))
+    return text
 
 
 def unreadable(obstacle: str) -> IdFound:

@@ -35,6 +35,16 @@ def test_a_table_tells_whose_log_dir_it_is_and_what_lies_in_it(cluster, run: Run
     assert lines[3].split()[:5] == ["live", "orders-0", "AAECAwQFBgcICQoLDA0ODw", "1.0", "kB"]
 
 
+def test_a_scan_loads_none_of_the_large_parts_of_arrow(cluster) -> None:
+    code = (
+        "import sys; from reconciler import cli; cli.do_without_pandas();"
+        "cli.logstore(['scan', *sys.argv[1:], '--format', 'arrow', '-o', '/dev/null'], standalone_mode=False);"
+        "print([part for part in ('compute', 'acero', 'dataset', 'parquet') if f'pyarrow.{part}' in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, *cluster.log_dirs], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
 def test_a_folder_of_disks_is_scanned_whole(cluster, run: Run) -> None:
     document = json.loads(run("scan", cluster.folder / "disks", "--format", "json").stdout)
     assert document["schema_version"] == SCHEMA_VERSION
