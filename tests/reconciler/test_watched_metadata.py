@@ -1,0 +1,176 @@
+"""Metadata that is loaded again when its files change, and kept while they cannot be read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layout.ids import TopicId
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.errors import MetadataError, RefusedError
+from reconciler.sources import load, parquet
+from reconciler.watched_metadata import RETRY_S, WatchedMetadata
+from tools import kraft_writer as kraft
+
+A, B = (TopicId(bytes([number] * 16)) for number in (1, 2))
+
+
+class Watching:
+    """A watched source, with a clock that a test moves and the sentences that were said."""
+
+    def __init__(self, spec: str) -> None:
+        self.said: list[str] = []
+        self.now = 0.0
+        self.metadata = WatchedMetadata([spec], load(spec), self.said.append, clock=lambda: self.now)
+
+    @property
+    def topics(self) -> list[str]:
+        return sorted(topic for state in self.metadata.states for topic in state.topics["topic"].to_pylist())
+
+    def polled(self, seconds: float = 1000.0) -> bool:
+        self.now += seconds
+        return self.metadata.poll()
+
+
+def appended(log_dir: Path, records: list[bytes], offset: int) -> None:
+    with open(log_dir / "__cluster_metadata-0" / "00000000000000000001.log", "ab") as file:
+        file.write(kraft.log_batch(records, offset))
+
+
+@pytest.fixture
+def kraft_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    kraft.write_metadata_dir(folder, snapshot=[kraft.topic("a", A)], log=[[kraft.no_op()]], cluster_id="C")
+    return folder
+
+
+def saved(folder: Path, *topics: str) -> str:
+    folder.mkdir(exist_ok=True)
+    builder = DesiredBuilder()
+    for topic in topics:
+        builder.topic(topic, str(A))
+    parquet.save(builder.build(MetadataIdentity("kraft", "x", "C")), str(folder))
+    return str(folder)
+
+
+def test_nothing_is_loaded_while_nothing_changes(kraft_dir: Path) -> None:
+    watching = Watching(str(kraft_dir))
+    (kraft_dir / "orders-0").mkdir()
+    assert not watching.polled()
+    assert watching.topics == ["a"]
+
+
+def test_a_record_of_a_new_topic_in_the_log_is_seen(kraft_dir: Path) -> None:
+    watching = Watching(f"kraft:{kraft_dir}")
+    appended(kraft_dir, [kraft.topic("b", B)], 3)
+    assert watching.polled()
+    assert watching.topics == ["a", "b"]
+    assert not watching.polled()
+
+
+def test_records_that_say_nothing_of_replicas_load_nothing(kraft_dir: Path, monkeypatch: Any) -> None:
+    watching = Watching(str(kraft_dir))
+    monkeypatch.setattr("reconciler.watched_metadata.load", lambda _: pytest.fail("loaded"))
+    for offset in (3, 4):
+        appended(kraft_dir, [kraft.no_op()], offset)
+        assert not watching.polled()
+    monkeypatch.undo()
+    appended(kraft_dir, [kraft.topic("b", B)], 5)
+    assert watching.polled()
+
+
+def test_a_new_snapshot_a_new_file_and_another_file_are_seen(kraft_dir: Path, tmp_path: Path) -> None:
+    watching = Watching(str(kraft_dir))
+    folder = kraft_dir / "__cluster_metadata-0"
+    snapshot = kraft.snapshot_bytes([kraft.topic("a", A), kraft.topic("c", B)], epoch=9)
+    (folder / "00000000000000000020-0000000009.checkpoint").write_bytes(snapshot)
+    assert watching.polled()
+    assert watching.topics == ["a", "c"]
+    other = Watching(saved(tmp_path / "saved", "a"))
+    saved(tmp_path / "saved", "b")
+    assert other.polled()
+    assert other.topics == ["b"]
+
+
+def test_what_cannot_be_read_is_said_once_and_the_last_state_holds(tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    watching = Watching(saved(folder, "a"))
+    shutil.rmtree(folder)
+    assert [watching.polled(1.0) for _ in range(40)] == [False] * 40
+    assert watching.topics == ["a"]
+    assert len(watching.said) == 1
+    assert "holds on" in watching.said[0]
+    saved(folder, "b")
+    assert watching.polled()
+    assert watching.topics == ["b"]
+    assert watching.said[1:] == ["the metadata can be read again"]
+
+
+def test_what_cannot_be_used_is_refused_like_what_cannot_be_read(kraft_dir: Path) -> None:
+    watching = Watching(str(kraft_dir))
+
+    def refused(_: object) -> None:
+        raise RefusedError("another cluster")
+
+    appended(kraft_dir, [kraft.topic("b", B)], 3)
+    for _ in range(3):
+        watching.now += 2 * RETRY_S
+        assert not watching.metadata.poll(refused)
+    assert watching.topics == ["a"]
+    assert len(watching.said) == 1
+
+
+def test_what_looks_the_same_is_tried_again_after_a_while(kraft_dir: Path, monkeypatch: Any) -> None:
+    watching = Watching(str(kraft_dir))
+
+    def failing(_: str) -> list[DesiredState]:
+        raise MetadataError("Input/output error")
+
+    appended(kraft_dir, [kraft.topic("b", B)], 3)
+    monkeypatch.setattr("reconciler.watched_metadata.load", failing)
+    assert not watching.polled()
+    monkeypatch.undo()
+    assert not watching.polled(1.0)
+    assert watching.polled(RETRY_S)
+
+
+def test_what_took_long_to_load_is_not_loaded_again_soon(kraft_dir: Path, monkeypatch: Any) -> None:
+    watching = Watching(str(kraft_dir))
+
+    def slowly(spec: str) -> list[DesiredState]:
+        watching.now += 2.0
+        return load(spec)
+
+    monkeypatch.setattr("reconciler.watched_metadata.load", slowly)
+    polled = []
+    for number, seconds in enumerate((1.0, 10.0, 31.0)):
+        appended(kraft_dir, [kraft.topic(f"t{number}", TopicId(bytes([9, number] * 8)))], 3 + number)
+        polled.append(watching.polled(seconds))
+    assert polled == [True, False, True]
+
+
+def test_a_request_that_names_its_receiver_is_watched_by_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    partition = (
+        '{"partitionIndex": 0, "controllerEpoch": 1, "leader": 1, "leaderEpoch": 1, "isr": [1], "zkVersion": 1, '
+    )
+    body = (
+        '{"controllerId": 1, "controllerEpoch": 1, "brokerEpoch": 1, "type": 2, "topicStates": [{"topicName": "NAME", '
+        f'"topicId": "{A}", "partitionStates": [{partition}"replicas": [1], "addingReplicas": [], '
+        '"removingReplicas": [], "isNew": false}]}], "liveLeaders": []}'
+    )
+    file.write_text(body.replace("NAME", "a"))
+    watching = Watching(f"request:{file}@1")
+    file.write_text(body.replace("NAME", "longer"))
+    os.utime(file, ns=(1, 1))
+    assert watching.polled()
+    assert watching.topics == ["longer"]
+
+
+def test_without_any_source_nothing_ever_changes() -> None:
+    metadata = WatchedMetadata([], [], lambda _: None)
+    assert not metadata.poll()
