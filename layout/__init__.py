@@ -42,6 +42,9 @@ itself, and its partitions lie flat, as above, or in one of two other ways::
 
     /disk1/logstore/                               ours                                              scheme
     ├── meta.properties                            logstore.scheme=flat|namespaced|by-topic-id       meta_properties
+    ├── .logstore_unclean                          the engine is at work, or a crash cut it short     scheme
+    ├── .logstore_intent                           what a change of many steps is about to do         intent
+    ├── .logstore_repair.<16 hex>.json             what a repair changed; in real ones too    repair_backup
     ├── deleting/<topic ID>_0[.2]/                 staged; .2 is a second copy of the same replica   directory_name
     ├── orders-0/                                  flat, or namespaced in the default namespace
     ├── org/.logstore_tier                         namespaced: marks org as a tier                   scheme
@@ -50,5 +53,6 @@ itself, and its partitions lie flat, as above, or in one of two other ways::
 
 The rest: ``ids`` (topic IDs and directory IDs), ``log_dir_set`` (the log dirs of one broker, held against each other),
 ``broker_start`` (what a real broker would do with what it finds), ``java_text``, ``java_properties`` and ``json_text``
-(the ways of writing that the formats share), ``errors``. Source: FACTS §1, §2; DESIGN §5.
+(the ways of writing that the formats share), ``repair_plan``, ``repair_paths`` and ``checkpoint_salvage`` (what may be
+repaired, and how), ``errors``. Source: FACTS §1, §2; DESIGN §5.
 """

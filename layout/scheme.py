@@ -30,6 +30,18 @@ No tier can be called that itself, because of its ``_``, and a broker passes ove
 STAGING_DIR = "deleting"
 """The staging directory of a log dir that is ours; in a real broker's log dir it would stop the broker (FACTS §1.6)."""
 
+UNCLEAN_FILE = ".logstore_unclean"
+"""An empty file in a log dir that the engine has begun to change, gone again after a clean stop.
+
+While it is there, a crash may have left something half done, so the next one to open the log dir looks into every
+replica; without it one listing is enough. A broker passes over plain files, so it may stand in any log dir."""
+
+INTENT_FILE = ".logstore_intent"
+"""What a change of many steps is about to do, so that a crash at any step can be finished at the next open."""
+
+REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX = ".logstore_repair.", ".json"
+"""Around the first digits of a plan's fingerprint: what a repair changed, so that it can be undone. Kept until then."""
+
 MAX_PATH = 4095
 """Bytes of a path that Linux opens, its closing NUL not counted."""
 

@@ -1,1 +1,28 @@
-"""The engine that reads log dirs: what lies there, told in rows, without changing anything."""
+"""The engine: reads log dirs, and is the only code that changes them.
+
+Looking, which takes no lock and changes nothing::
+
+    scan                  one pass over a log dir: an Observation, whose rows are in `rows`
+      directories entries replica_dir replica_id identity offset_checkpoints duplicates columns pace workers
+    watch                 what changed since the last look: watch_events, watched_log_dir, known_rows
+    discover inventory    log dirs below a folder; rows that another machine wrote (checksum)
+    lock_holder open_files small_file log_dir_view      who holds what; reading without being caught
+
+Changing, always under the log dir's own lock::
+
+    durable               the primitive changes, each with its order explained; nothing else touches a disk
+      directory             where each of them starts: an open directory, so that no link leads elsewhere
+      open_directories replace_files
+    log_dir               one disk: lock, identity, offline after an I/O error; checkpoint_files, lock
+    store                 a broker's log dirs as one: create, find, fence, stage, restore, move, purge
+      open_store opening replica_index creation settings clock layout_changes
+    staging restore       aside and back: staged, staging_root, spare_records
+    purge                 for ever: remove_staged, purge_note, purge_report, purger, throttle
+    moving                between disks: copy_replica
+    namespaces convert rename_topic      changes of many steps: planned_change, journal, steps, tiers
+    repair                from a reviewed plan: repair_look, repair_step, repair_backups, repair_duplicates, repair_undo
+    recovery              what a crash left
+
+``LogStore`` is what a program embeds. ``errors`` has one root, and the Kafka error that each stands for
+(``kafka_error``).
+"""

@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from layout import checkpoint, clean_shutdown, meta_properties
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged
 from layout.errors import InvalidNameError
-from layout.scheme import MARKER_FILE, STAGING_DIR, Scheme, sibling_staging_root
+from layout.scheme import (
+    INTENT_FILE,
+    MARKER_FILE,
+    REPAIR_BACKUP_PREFIX,
+    STAGING_DIR,
+    UNCLEAN_FILE,
+    Scheme,
+    sibling_staging_root,
+)
 from layout.topic import NAMESPACE_SEPARATOR
 from logstore.columns import Row, plain_row
 from logstore.lock_holder import LOCK_FILE
@@ -24,7 +32,10 @@ from logstore.small_file import kind_of_file, refusal
 _REPLACED_BY_RENAME = frozenset({meta_properties.FILE_NAME, "bootstrap.checkpoint", *checkpoint.OFFSET_CHECKPOINTS})
 """Files that are written under their name and ``.tmp``, then renamed (FACTS §2)."""
 
-KNOWN_FILES = _REPLACED_BY_RENAME | {LOCK_FILE, clean_shutdown.FILE_NAME, "_rlmm_committed_offsets", MARKER_FILE}
+KNOWN_FILES = _REPLACED_BY_RENAME | {
+    *(LOCK_FILE, clean_shutdown.FILE_NAME, "_rlmm_committed_offsets"),
+    *(MARKER_FILE, UNCLEAN_FILE, INTENT_FILE),
+}
 """Plain files that belong in a log dir (FACTS §1.1)."""
 
 _LEFTOVERS = frozenset(f"{name}.tmp" for name in _REPLACED_BY_RENAME | {"_rlmm_committed_offsets"})
@@ -196,6 +207,8 @@ def _file_row(place: Place, entry: os.DirEntry[str]) -> Row | None:
     if entry.name in _LEFTOVERS and entry.is_file(follow_symlinks=False):
         problem = "left over from a write that did not finish; a broker ignores it and overwrites it"
         return plain_row(name, Kind.LEFTOVER, problem=problem, inode=entry.inode())
+    if entry.name.startswith(REPAIR_BACKUP_PREFIX) and entry.is_file(follow_symlinks=False):
+        return None  # the way back of a repair
     if entry.name in KNOWN_FILES:
         problem = f"{what} in place of a file that a broker reads"
     else:

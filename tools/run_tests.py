@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from tools.machine import ROOT, shared_folder, why_no_java
 
 NO_SKIPS = "LOGSTORE_NO_SKIPS"
-NEEDS_JVM = ("spark", "zookeeper", "broker")
+NEEDS_JVM = ("spark", "zookeeper", "broker", "java")
 NOTHING_SELECTED = 5
 """pytest's exit code when no test was collected."""
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.ids import TopicId
-from layout.staged_record import StagedRecord, encode, parse
+from layout.staged_record import StagedRecord, check, encode, encode_many, parse, parse_all
 
 RECORD = StagedRecord(
     topic="org:apache:orders",
@@ -147,3 +147,46 @@ def test_any_object_gives_a_record_or_our_own_error(change: dict[str, object]) -
     except DamagedFileError:
         return
     assert parse(encode(record)) == record
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=8), RECORDS, min_size=1, max_size=4))
+def test_replicas_that_are_staged_together_share_a_file(records: dict[str, StagedRecord]) -> None:
+    data = encode_many(records)
+    assert data.isascii()
+    assert parse_all(data) == records
+    for name, record in records.items():
+        assert parse(data, name) == record
+
+
+def test_a_shared_file_answers_only_for_the_directories_that_it_names() -> None:
+    data = encode_many({"UXyU9i5ARn6W00ON2taeWA_3": RECORD})
+    with pytest.raises(DamagedFileError, match="1 records, and none of 'other_0'"):
+        parse(data, "other_0")
+
+
+def test_a_file_that_one_replica_has_for_itself_answers_under_any_name() -> None:
+    assert parse(encode(RECORD), "UXyU9i5ARn6W00ON2taeWA_3") == RECORD
+
+
+@pytest.mark.parametrize("shared", [[], {"a_0": 1}, "text", {"a_0": {**FIELDS, "due_ms": 0}}])
+def test_a_shared_file_that_breaks_a_rule_is_damaged(shared: object) -> None:
+    with pytest.raises(DamagedFileError):
+        parse_all(json.dumps({"schema_version": 1, "records": shared}).encode())
+
+
+@given(RECORDS)
+def test_what_passes_the_check_can_be_read_back(record: StagedRecord) -> None:
+    check(record)
+    assert parse_all(encode_many({"a_0": record})) == {"a_0": record}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"path": "../orders-3"}, {"due_ms": 1}, {"partition": -1}, {"topic": ""}, {"verdict": ""}, {"staged_ms": 1 << 63}],
+)
+def test_a_record_that_its_reader_would_refuse_is_not_written(changes: dict[str, object]) -> None:
+    record = dataclasses.replace(RECORD, **changes)
+    with pytest.raises(DamagedFileError):
+        check(record)
+    with pytest.raises(DamagedFileError):
+        encode(record)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.logstore.engine import formatted
 
 TOPIC_ID = "UXyU9i5ARn6W00ON2taeWA"
 OTHER_ID = "AtgGav8yQjiaJ3rTXE7VCA"
@@ -59,3 +64,26 @@ def log_dir(tmp_path: Path) -> LogDir:
 def new_log_dir() -> type[LogDir]:
     """Makes further log dirs: ``new_log_dir(path)``."""
     return LogDir
+
+
+@pytest.fixture
+def our_log_dir(tmp_path: Path) -> Path:
+    """An empty log dir that is ours, formatted and closed again: flat, node 1."""
+    return formatted(tmp_path / "ours")
+
+
+@pytest.fixture(autouse=True)
+def _logs_that_can_be_handed_on() -> Iterator[None]:
+    """Names that are not UTF-8 stand as escapes in captured logs, which processes hand to each other as UTF-8."""
+    usual = logging.getLogRecordFactory()
+
+    def escaped(*arguments: Any, **options: Any) -> logging.LogRecord:
+        record = usual(*arguments, **options)
+        text = record.getMessage()
+        if not text.isascii():
+            record.msg, record.args = text.encode("utf-8", "backslashreplace").decode("utf-8"), ()
+        return record
+
+    logging.setLogRecordFactory(escaped)
+    yield
+    logging.setLogRecordFactory(usual)

@@ -51,7 +51,7 @@ def test_an_old_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_java_the_suites_of_the_jvm_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert {"spark", "zookeeper", "broker"} <= set(run_tests.left_out())
+    assert {"spark", "zookeeper", "broker", "java"} <= set(run_tests.left_out())
     assert "no Java was found" in run_tests.left_out()["spark"]
 
 
@@ -65,12 +65,12 @@ def test_without_the_shared_folder_its_tests_are_left_out(tmp_path: Path, monkey
 
 def test_the_suites_of_the_jvm_run_apart_and_in_one_process() -> None:
     first, second = run_tests.rounds(["root"], "slow", ["-n", "2"])
-    assert first == ["-m", "not (spark or zookeeper or broker) and not root and (slow)", "-n", "2"]
-    assert second == ["-m", "(spark or zookeeper or broker) and not root and (slow)"]
+    assert first == ["-m", "not (spark or zookeeper or broker or java) and not root and (slow)", "-n", "2"]
+    assert second == ["-m", "(spark or zookeeper or broker or java) and not root and (slow)"]
 
 
 def test_no_second_round_is_started_when_all_of_it_is_left_out() -> None:
-    assert len(run_tests.rounds(["spark", "zookeeper", "broker"], "", [])) == 1
+    assert len(run_tests.rounds(["spark", "zookeeper", "broker", "java"], "", [])) == 1
 
 
 def test_what_is_missing_fails_a_run_that_lets_nothing_be_left_out(

@@ -1,0 +1,86 @@
+"""``moving.json``: what a replica's copy on another disk is, from the moment that it is whole until it is live.
+
+It lies in the copy while that has its ``-future`` name, and says where the replica comes from and where it goes, so
+that whoever finds the copy after a crash knows whether to finish the move or to drop it. Source: KIP516-3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from layout import json_text
+from layout.ids import TopicId
+from layout.staged_record import checkpoint_offsets, stays_below
+
+FILE_NAME: Final = "moving.json"
+SCHEMA_VERSION: Final = 1
+"""Raised whenever a field changes its meaning or goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRecord:
+    """Where a copy comes from and where it goes.
+
+    Attributes:
+        topic: full topic name, namespace included.
+        partition: int32, not negative.
+        topic_id: the zero ID for a replica that has none.
+        source_log_dir: directory ID of the log dir that it leaves, or its absolute path where it has none: a disk may be
+            mounted elsewhere after a crash.
+        source_path: where it lay there, below that log dir.
+        path: where it goes, below the log dir that holds the copy.
+        checkpoints: the offset (int64) that each offset checkpoint held for it, by file name.
+    """
+
+    topic: str
+    partition: int
+    topic_id: TopicId
+    source_log_dir: str
+    source_path: str
+    path: str
+    checkpoints: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+def encode(record: MoveRecord) -> bytes:
+    """Write the record: indented JSON in ASCII, one final line end."""
+    fields = {
+        "schema_version": SCHEMA_VERSION,
+        "name": record.topic,
+        "partition": record.partition,
+        "topic_id": str(record.topic_id),
+        "source_log_dir": record.source_log_dir,
+        "source_path": record.source_path,
+        "path": record.path,
+        "checkpoints": dict(record.checkpoints),
+    }
+    return (json.dumps(fields, indent=2) + "\n").encode("ascii")
+
+
+def parse(data: bytes) -> MoveRecord:
+    """Read the record; unknown fields are ignored.
+
+    Raises:
+        DamagedFileError: no JSON object, a schema version that is not known, or any field that breaks a rule; all
+            reasons at once.
+    """
+    fields = json_text.parse_object(data, FILE_NAME)
+    reader = json_text.FieldReader(fields, FILE_NAME)
+    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
+    record = MoveRecord(
+        topic=reader.text("name"),
+        partition=reader.integer("partition", 32, least=0),
+        topic_id=reader.id("topic_id", TopicId),
+        source_log_dir=reader.text("source_log_dir"),
+        source_path=reader.text("source_path"),
+        path=reader.text("path"),
+        checkpoints=checkpoint_offsets(fields, reader),
+    )
+    for name, path in (("source_path", record.source_path), ("path", record.path)):
+        if not stays_below(path):
+            reader.note(f"{name} is {path!r:.60}, expected a path below the log dir without '.' or '..'")
+    reader.check()
+    return record

@@ -1,0 +1,295 @@
+"""One broker's log dirs as one store: create, stage, restore, move, keep checkpoints; find and fence by topic ID.
+
+Rules for callers. Every method may be called from any thread. Changes happen one after the other; look-ups never wait
+for a disk. A method that raises has changed nothing, unless it says otherwise, or the log dir went offline: then
+opening the store again sorts it out. Nobody else may change the log dirs while the store is open; the lock sees to that
+for brokers and for this engine. Use the store as a context manager, or call :meth:`LogStore.close`.
+Source: DESIGN §2, §5; KIP516-3, -6, -8, -11; FACTS §1.5, §1.7, §4.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from layout.ids import DirectoryId, TopicId
+from layout.topic import TopicPartition
+from logstore.copy_replica import Progress
+from logstore.creation import create_replica, write_topic_id
+from logstore.errors import InconsistentTopicIdError, NameTakenError, OfflineLogDirError
+from logstore.layout_changes import LayoutChanges
+from logstore.moving import move_replica
+from logstore.purge import purge, purge_steps
+from logstore.purge_report import Purged, PurgeReport
+from logstore.purger import Purger
+from logstore.remove_staged import Rules
+from logstore.replica_id import read_topic_id
+from logstore.replica_index import Replica
+from logstore.restore import Restored, restore
+from logstore.rows import MetadataState
+from logstore.settings import DELETE_DELAY, STALE_DELAY
+from logstore.staged import Staged, list_staged
+from logstore.staging import Candidate, Refused, StagingOutcome, stage
+from logstore.throttle import Throttle
+
+logger = logging.getLogger(__name__)
+
+BATCH = 1000
+"""Replicas that are staged behind one barrier."""
+
+
+class LogStore(LayoutChanges):
+    """One broker's log dirs, open to be changed; :meth:`open` makes one."""
+
+    _purger: Purger | None = None
+
+    def create(
+        self, partition: TopicPartition, topic_id: TopicId | None, *, directory_id: DirectoryId | None = None
+    ) -> Replica:
+        """Make an empty replica, on the log dir with the fewest replicas or on the one that is named.
+
+        Args:
+            partition: by the topic's full name; its namespace must have been created.
+            topic_id: None: the replica gets none, as before Kafka 2.8.
+            directory_id: of the log dir it must lie on; a reserved one means any (FACTS §10.3, rows 37 and 38). Where
+                any will do and a disk fails, the next one gets it.
+
+        Raises:
+            NameTakenError: there is such a replica.
+            InvalidNamespaceError, InvalidNameError: the name cannot be used here.
+            UnknownReplicaError: no log dir has that directory ID.
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
+        """
+        with self._changing:
+            taken = self.find(partition)
+            if taken is not None:
+                raise NameTakenError(f"{partition} is live already in {taken.log_dir}")
+            named = None if directory_id is None or directory_id.is_reserved else self.log_dir_of(directory_id)
+            while True:
+                log_dir = named or self._least_loaded()
+                try:
+                    path = create_replica(log_dir, partition, topic_id)
+                    break
+                except OfflineLogDirError:
+                    if named is not None:
+                        raise
+            state = MetadataState.MISSING if topic_id is None else MetadataState.OK
+            return self._entered(Replica(partition, topic_id, log_dir.path, path, state.value, 0))
+
+    def assign_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> Replica:
+        """Write the topic ID of a replica that has none (KIP516-11); one that has it already is left alone.
+
+        Raises:
+            InconsistentTopicIdError: it has another one, or one that cannot be read: that is never guessed over.
+            UnknownReplicaError, OfflineLogDirError, ChangeFailedError: as elsewhere.
+        """
+        with self._changing:
+            replica = self.get(partition)
+            if replica.topic_id == topic_id:
+                return replica
+            if replica.metadata_state != MetadataState.MISSING:
+                held = replica.topic_id or f"a partition.metadata that is {replica.metadata_state}"
+                raise InconsistentTopicIdError(f"{partition} holds {held} in {replica.log_dir}, and not {topic_id}")
+            write_topic_id(self._log_dirs[replica.log_dir], replica.path, partition, topic_id)
+            written = (partition, topic_id, replica.log_dir, replica.path, MetadataState.OK.value, replica.inode)
+            return self._entered(Replica(*written))
+
+    def stage(
+        self, partitions: Iterable[TopicPartition], verdict: str, evidence: str, *, setting: str = STALE_DELAY
+    ) -> StagingOutcome:
+        """Stage live replicas; each keeps its way back until its delay is over and a purge takes it (KIP516-6).
+
+        Args:
+            partitions: by full name; one that is not live, or is offline, is refused, and the others go on.
+            verdict: why, as the comparison calls it.
+            evidence: the sentence that goes with it.
+            setting: the delay that counts: ``delete.stale.topic.delay.ms`` or ``file.delete.delay.ms``.
+
+        Raises:
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses. Lots that were staged before
+                stay staged; the index says which.
+        """
+        return self.stage_each(dict.fromkeys(partitions, (verdict, evidence)), setting=setting)
+
+    def stage_each(
+        self, reasons: Mapping[TopicPartition, tuple[str, str]], *, setting: str = STALE_DELAY
+    ) -> StagingOutcome:
+        """The same for partitions of which each has its own verdict and evidence; raises as :meth:`stage`."""
+        outcome = StagingOutcome()
+        with self._changing:
+            if self._purger is not None:
+                self._purger.wake()  # it looks for the next due time when this has let go of the store
+            for log_dir, candidates in self._by_log_dir(reasons, setting, outcome).items():
+                for start in range(0, len(candidates), BATCH):
+                    lot = candidates[start : start + BATCH]
+                    done = stage(self._log_dirs[log_dir], lot, self.clock.now_ms(), spare=self.spare)
+                    outcome.staged += done.staged
+                    outcome.refused += done.refused
+                    with self._looking:
+                        for staged in done.staged:
+                            if staged.partition is not None:
+                                self._index.drop(staged.partition)
+        return outcome
+
+    def staged(self) -> list[Staged]:
+        """Everything that waits for its purge, and every stray, over all log dirs that are online."""
+        with self._changing:
+            return [found for log_dir in self._online() for found in list_staged(log_dir, self.spare)]
+
+    def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
+        """Bring a staged or stray replica back to life.
+
+        Args:
+            staged: from :meth:`staged`.
+            partition: what it was, for a stray whose name may be cut.
+
+        Raises:
+            NameTakenError: there is a live replica of that partition.
+            DamagedRecordError, ChangeRefusedError: it cannot be told what it was, or it is not what it was.
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
+        """
+        with self._changing:
+            known = partition or staged.partition
+            taken = None if known is None else self.find(known)
+            if taken is not None:
+                raise NameTakenError(f"{known} is live in {taken.log_dir}/{taken.path}: stage that one first")
+            back = restore(self._log_dirs[staged.log_dir], staged, partition=partition, spare=self.spare)
+            return self._restored(back, staged)
+
+    def move(
+        self, partition: TopicPartition, directory_id: DirectoryId, *, progress: Progress | None = None
+    ) -> Replica:
+        """Move a replica to another disk: copied, verified, swapped; the original is staged (KIP516-3).
+
+        Nobody may write to the replica meanwhile, and other changes wait until it is done.
+
+        Args:
+            partition: by full name.
+            directory_id: of the log dir that gets it; the one that has it is no error.
+            progress: told the bytes copied; may wait, to hold the copy to a rate.
+
+        Raises:
+            UnknownReplicaError: no such replica, or no such log dir.
+            ChangeRefusedError, NameTakenError: it does not fit there, or something stands in its way.
+            OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
+        """
+        with self._changing:
+            replica, target = self.get(partition), self.log_dir_of(directory_id)
+            if replica.log_dir == target.path:
+                return replica
+            source, delay = self._log_dirs[replica.log_dir], self.settings.of(partition.topic, DELETE_DELAY)
+            path, _ = move_replica(
+                source, target, replica, self.clock.now_ms(), delay, spare=self.spare, progress=progress
+            )
+            return self._entered(Replica(partition, replica.topic_id, target.path, path, replica.metadata_state, 0))
+
+    def purge(
+        self,
+        *,
+        throttle: Throttle | None = None,
+        cancel: threading.Event | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> PurgeReport:
+        """Delete for ever what is staged and due, on all disks that are online at once; other changes wait.
+
+        What goes wrong on one disk stands in its part of the report.
+
+        Args:
+            throttle: how fast; None: as fast as it goes.
+            cancel: set to stop it in order; the next purge goes on.
+            progress: told how many directories and bytes went since the last call, from several threads.
+        """
+        with self._changing:
+            rules = Rules(self.clock.now_ms(), throttle, cancel or threading.Event(), progress=progress)
+            return purge(self._online(), rules, spare=self.spare)
+
+    def purge_step(self) -> Purged | None:
+        """Delete one due directory, for a simulation that does other things in between; None: nothing is due.
+
+        Raises:
+            OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
+        """
+        with self._changing:
+            for log_dir in self._online():
+                for gone in purge_steps(log_dir, Rules(self.clock.now_ms()), spare=self.spare):
+                    return gone
+        return None
+
+    def start_purger(self) -> None:
+        """From now on a thread purges whatever becomes due, and sleeps in between; :meth:`close` ends it."""
+        if self._purger is None:
+            self._purger = Purger(self._purge_due, self.clock)
+            self._purger.start()
+
+    def close(self) -> None:
+        """Stop the purger, and give all locks back; what was done is on disk already. A second time does nothing."""
+        if self._purger is not None:
+            self._purger.stop()
+            self._purger = None
+        super().close()
+
+    def _purge_due(self, cancel: threading.Event) -> int | None:
+        report = self.purge(cancel=cancel)
+        for part in report.log_dirs:
+            if part.error is not None:
+                logger.error("%s: what is due was not purged: %s", part.log_dir, part.error)
+        return min((part.next_due_ms for part in report.log_dirs if part.next_due_ms is not None), default=None)
+
+    def write_offsets(self, file: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Write offsets of live replicas to a checkpoint of their log dirs, as a broker does now and then (FACTS §2.4).
+
+        Args:
+            file: one of :data:`layout.checkpoint.OFFSET_CHECKPOINTS`.
+            offsets: of partitions that are live here; others are refused.
+
+        Raises:
+            UnknownReplicaError: one of them is not here.
+            ChangeRefusedError: the file is none of them or is damaged, or cannot hold one of the entries.
+            OfflineLogDirError, ChangeFailedError: as elsewhere.
+        """
+        with self._changing:
+            of_log_dir: dict[str, dict[TopicPartition, int]] = {}
+            for partition, offset in offsets.items():
+                of_log_dir.setdefault(self.get(partition).log_dir, {})[partition] = offset
+            for path, entries in of_log_dir.items():
+                log_dir = self._log_dirs[path]
+                with log_dir.changing(f"{file} cannot be written"):
+                    log_dir.checkpoints.update(file, entries)
+                    log_dir.checkpoints.write(log_dir.disk)
+
+    def _by_log_dir(
+        self, reasons: Mapping[TopicPartition, tuple[str, str]], setting: str, outcome: StagingOutcome
+    ) -> dict[str, list[Candidate]]:
+        """Sort what is to be staged by log dir; what is not live, lives twice, or is offline, is refused."""
+        doubled = {replica.partition for replica in self.doubled}
+        found: dict[str, list[Candidate]] = {}
+        for partition, reason in reasons.items():
+            failed = None
+            try:
+                replica = self.find(partition)
+            except OfflineLogDirError as error:
+                replica, failed = None, str(error)
+            path, log_dir = ("", "") if replica is None else (replica.path, replica.log_dir)
+            topic_id = None if replica is None else replica.topic_id
+            delay = self.settings.of(partition.topic, setting)
+            candidate = Candidate(path, partition, topic_id, *reason, delay)
+            if replica is None:
+                outcome.refused.append(Refused(candidate, failed or f"no log dir has a live replica of {partition}"))
+            elif partition in doubled:
+                outcome.refused.append(Refused(candidate, f"{partition} is live in two log dirs: repair that first"))
+            else:
+                found.setdefault(log_dir, []).append(candidate)
+        return found
+
+    def _entered(self, replica: Replica) -> Replica:
+        with self._looking:
+            self._index.put(replica)
+        return replica
+
+    def _restored(self, back: Restored, staged: Staged) -> Replica:
+        """Enter what came back, by what its own file says now: what was damaged is damaged still."""
+        at, path = back.partition, f"{back.log_dir}/{back.path}"
+        found, state, _, _ = read_topic_id(path, at.topic, at.partition, {})
+        topic_id = None if found is None else TopicId.parse(found)
+        return self._entered(Replica(at, topic_id, back.log_dir, back.path, state or "", staged.inode))

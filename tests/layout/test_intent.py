@@ -1,0 +1,116 @@
+"""The file that says what a change of many steps is about to do. KIP37-3, KIP516-12."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layout.errors import DamagedFileError
+from layout.intent import (
+    VERBS,
+    Intent,
+    MakeDirectory,
+    RemoveDirectory,
+    Rename,
+    RenameEntries,
+    Rewrite,
+    Stage,
+    Step,
+    encode,
+    inverse,
+    inverses,
+    parse,
+    to_bytes,
+    to_text,
+)
+
+STEPS: tuple[Step, ...] = (
+    MakeDirectory(0, "org", tier=True),
+    Rename(0, "orders-0", "org/orders-0"),
+    Rewrite(1, "org/orders-0/partition.metadata", "old", "new"),
+    RenameEntries(1, "orders", "org:orders"),
+    RemoveDirectory(1, "51", tier=False),
+    Stage(0, "org/a-0", "org:a", 0, "UXyU9i5ARn6W00ON2taeWA", "NAMESPACE_DELETED", "because", 5, 10),
+)
+INTENT = Intent("0" * 32, "move-topic", "move topic orders", ("s33AdXtkR8Gf_xRO-R_dpA", "/disk2"), STEPS)
+
+
+def fields(**changed: object) -> bytes:
+    """The file with some of its fields changed."""
+    return json.dumps({**json.loads(encode(INTENT)), **changed}).encode()
+
+
+def test_an_intent_survives_a_round_trip() -> None:
+    undone = dataclasses.replace(INTENT, steps=tuple(inverses(STEPS)))
+    assert parse(encode(INTENT)) == INTENT
+    assert parse(encode(undone)) == undone
+    assert {type(step) for step in (*STEPS, *undone.steps)} == set(VERBS.values())
+
+
+def test_the_inverse_of_the_inverse_is_the_step_itself() -> None:
+    assert [inverse(inverse(step)) for step in STEPS] == list(STEPS)
+    assert inverses(inverses(STEPS)) == list(STEPS)
+    assert inverse(STEPS[1]) == Rename(0, "org/orders-0", "orders-0")
+
+
+@given(st.binary(max_size=50))
+def test_bytes_of_any_kind_can_stand_in_a_step(data: bytes) -> None:
+    step = Rewrite(0, "meta.properties", to_text(data), "")
+    read = parse(encode(dataclasses.replace(INTENT, steps=(step,)))).steps[0]
+    assert isinstance(read, Rewrite)
+    assert to_bytes(read.old) == data
+
+
+def test_the_steps_of_one_log_dir_are_told_apart() -> None:
+    assert INTENT.of(1) == STEPS[2:5]
+    assert INTENT.only([0]).steps == (*STEPS[:2], STEPS[5])
+    assert INTENT.only(()).log_dirs == INTENT.log_dirs
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        [],
+        "rename",
+        ["destroy", 0, "a"],
+        [["rename"], 0, "a", "b"],
+        ["rename", 0, "a"],
+        ["rename", 2, "a", "b"],
+        ["rename", -1, "a", "b"],
+        ["rename", True, "a", "b"],
+        ["rename", 0, "a", "../b"],
+        ["rename", 0, "/etc", "b"],
+        ["make-directory", 0, "a//b", True],
+        ["make-directory", 0, "a", 1],
+        ["rewrite", 0, "a/..", "x", "y"],
+        ["stage", 0, "a-0", "a", 0, "no ID", "V", "because", 1, 2],
+    ],
+)
+def test_what_is_no_step_is_refused_whole(step: object) -> None:
+    with pytest.raises(DamagedFileError, match="is no step"):
+        parse(fields(steps=[step]))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"schema_version": 2}, "schema version 1 only"),
+        ({"id": "zz"}, "32 digits"),
+        ({"log_dirs": []}, "log_dirs"),
+        ({"log_dirs": [1]}, "log_dirs"),
+        ({"steps": {}}, "steps"),
+        ({"sentence": ""}, "sentence"),
+    ],
+)
+def test_every_field_is_held_to_its_form(changed: dict[str, object], reason: str) -> None:
+    with pytest.raises(DamagedFileError, match=reason):
+        parse(fields(**changed))
+
+
+def test_bytes_that_are_no_json_are_refused() -> None:
+    with pytest.raises(DamagedFileError):
+        parse(encode(INTENT)[:-20])

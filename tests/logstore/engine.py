@@ -1,0 +1,222 @@
+"""What the tests of the engine share: log dirs that are ours, disks that fail in one way, and pictures of a tree."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from layout import checkpoint
+from layout.ids import DirectoryId, TopicId
+from layout.meta_properties import MetaProperties
+from layout.topic import TopicPartition
+from logstore.clock import ManualClock
+from logstore.durable import Disk
+from logstore.log_dir import LogDir
+from logstore.open_store import StoreOptions
+from logstore.settings import STALE_DELAY, Settings
+from logstore.staging import Candidate
+from logstore.store import LogStore
+
+ORDERS_ID = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
+OTHER_ID = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
+ORDERS = TopicPartition("orders", 0)
+HOUR_MS = 3_600_000
+NOW_MS = 1_700_000_000_000
+SHIPPED = f"version: 0\ntopic_id: {ORDERS_ID}".encode()
+
+
+def identity(number: int = 1, *, node_id: int = 1, scheme: str | None = "flat") -> MetaProperties:
+    """The identity of the broker's log dir of that number."""
+    return MetaProperties(1, "C", node_id, DirectoryId.from_halves(1000 + number, 1), scheme)
+
+
+def formatted(path: Path, number: int = 1, *, scheme: str = "flat", node_id: int = 1) -> Path:
+    """Make a log dir that is ours, and close it."""
+    LogDir.format(str(path), identity(number, node_id=node_id, scheme=scheme)).close()
+    return path
+
+
+def fill(replica: Path, metadata: bytes | None = SHIPPED) -> Path:
+    """Make a partition dir with a segment in it."""
+    replica.mkdir(parents=True)
+    if metadata is not None:
+        (replica / "partition.metadata").write_bytes(metadata)
+    (replica / "00000000000000000000.log").write_bytes(os.urandom(300))
+    (replica / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    return replica
+
+
+def write_offsets(log_dir: Path, entries: dict[tuple[str, int], int], file: str = "") -> None:
+    """Write one offset checkpoint, the recovery points when none is named."""
+    name = file or checkpoint.RECOVERY_POINT_CHECKPOINT
+    (log_dir / name).write_bytes(checkpoint.encode_offsets(entries))
+
+
+def read_offsets(log_dir: Path, file: str = "") -> dict[tuple[str, int], int]:
+    """What one offset checkpoint says."""
+    name = file or checkpoint.RECOVERY_POINT_CHECKPOINT
+    return checkpoint.parse_offsets((log_dir / name).read_bytes(), name)
+
+
+def candidate(
+    path: str = "orders-0",
+    partition: TopicPartition = ORDERS,
+    topic_id: TopicId | None = ORDERS_ID,
+    *,
+    delay_ms: int = 4 * HOUR_MS,
+    inode: int | None = None,
+) -> Candidate:
+    """A replica that is to be staged because the cluster does not want it any more."""
+    return Candidate(path, partition, topic_id, "STALE_ID", "the cluster has it under another ID", delay_ms, inode)
+
+
+def opened(
+    *paths: Path,
+    clock: ManualClock | None = None,
+    disk: Disk | None = None,
+    settings: Settings | None = None,
+    spare: Path | None = None,
+) -> LogStore:
+    """A store over log dirs, scanned by one process."""
+    options = StoreOptions(
+        clock=clock or ManualClock(NOW_MS),
+        settings=settings or Settings(),
+        disk=disk or Disk(),
+        spare_records=None if spare is None else str(spare),
+        jobs=1,
+    )
+    return LogStore.open([str(path) for path in paths], options)
+
+
+def delay(milliseconds: int, scope: str = "") -> Settings:
+    """Settings with one delay for stale replicas."""
+    return Settings({scope: {STALE_DELAY: milliseconds}})
+
+
+class DiskThat(Disk):
+    """Fails certain calls with one error, on demand.
+
+    Attributes:
+        fails: names of the methods that fail; none at first.
+        below: only below this directory; None: everywhere.
+        calls: how often each method was called.
+    """
+
+    def __init__(self, number: int = errno.EIO, fails: Collection[str] = (), below: Path | None = None) -> None:
+        self.number, self.fails, self.below = number, set(fails), below
+        self.after = 0
+        """So many further calls succeed."""
+        self.calls: dict[str, int] = {}
+
+    def _step(self, what: str, descriptor: int) -> None:
+        self.calls[what] = self.calls.get(what, 0) + 1
+        if what not in self.fails:
+            return
+        place = os.readlink(f"/proc/self/fd/{descriptor}")
+        if self.below is not None and not f"{place}/".startswith(f"{self.below}/"):
+            return
+        if self.after:
+            self.after -= 1
+            return
+        raise OSError(self.number, os.strerror(self.number))
+
+    def create(self, parent: int, name: str) -> int:
+        self._step("create", parent)
+        return super().create(parent, name)
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        if data:
+            self._step("write", descriptor)
+        super().write(descriptor, data)
+
+    def sync(self, descriptor: int) -> None:
+        self._step("sync", descriptor)
+        super().sync(descriptor)
+
+    def sync_file_system(self, descriptor: int) -> bool:
+        self._step("sync_file_system", descriptor)
+        return super().sync_file_system(descriptor)
+
+    def mkdir(self, parent: int, name: str) -> None:
+        try:
+            os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            self._step("mkdir", parent)
+        super().mkdir(parent, name)
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        self._step("rename", source)
+        super().rename(source, name, target, new_name)
+
+    def unlink(self, parent: int, name: str) -> None:
+        self._step("unlink", parent)
+        super().unlink(parent, name)
+
+    def rmdir(self, parent: int, name: str) -> None:
+        self._step("rmdir", parent)
+        super().rmdir(parent, name)
+
+
+def full_disk() -> DiskThat:
+    """A disk on which not one byte more fits, and no directory either."""
+    return DiskThat(errno.ENOSPC, {"write", "mkdir"})
+
+
+class SwappingDisk(Disk):
+    """Calls a function once, just before the first rename or removal of a name: the moment between check and use."""
+
+    def __init__(self, name: str, swap: Callable[[], object], *methods: str) -> None:
+        self.name, self.swap, self.methods = name, swap, methods or ("rename", "unlink", "rmdir")
+        self.swapped = False
+
+    def _before(self, method: str, name: str) -> None:
+        if not self.swapped and method in self.methods and name == self.name:
+            self.swapped = True
+            self.swap()
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        self._before("rename", name)
+        super().rename(source, name, target, new_name)
+
+    def unlink(self, parent: int, name: str) -> None:
+        self._before("unlink", name)
+        super().unlink(parent, name)
+
+    def rmdir(self, parent: int, name: str) -> None:
+        self._before("rmdir", name)
+        super().rmdir(parent, name)
+
+
+Picture = dict[str, tuple[object, ...]]
+
+
+def picture(root: Path, *, but: Collection[str] = (".lock", ".logstore_unclean")) -> Picture:
+    """Everything below a directory: kind, mode, time of change and content of each name, the directory itself too."""
+    found: Picture = {".": _look(root)}
+    for path in sorted(root.rglob("*")):
+        if path.name not in but:
+            found[os.fsdecode(os.fsencode(path.relative_to(root)))] = _look(path)
+    return found
+
+
+def contents(root: Path) -> Picture:
+    """The same without the times, which a rename of what lies in a directory changes."""
+    return {name: (*look[:2], *look[3:]) for name, look in picture(root).items()}
+
+
+def _look(path: Path) -> tuple[object, ...]:
+    status = path.lstat()
+    content: object = None
+    if stat.S_ISREG(status.st_mode):
+        content = path.read_bytes() if status.st_size < 1 << 20 else status.st_size
+    elif stat.S_ISLNK(status.st_mode):
+        content = path.readlink()
+    return stat.S_IFMT(status.st_mode), stat.S_IMODE(status.st_mode), status.st_mtime_ns, content
+
+
+def open_descriptors() -> int:
+    """How many descriptors this process has."""
+    return len(os.listdir("/proc/self/fd"))

@@ -1,0 +1,332 @@
+"""The removal of one staged directory: what it takes, what it never touches, in which order, and how it stops."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from layout.directory_name import parse_staged
+from layout.staged_record import FILE_NAME
+from logstore import remove_staged
+from logstore.durable import Disk
+from logstore.errors import UnsafePathError
+from logstore.log_dir import LogDir
+from logstore.open_files import Process
+from logstore.purge_report import Kept, Why
+from logstore.remove_staged import Due, Removal, Rules, StagingRoot, weigh
+from logstore.spare_records import SpareRecords
+from logstore.staged import RecordReader
+from logstore.staging import stage
+from logstore.staging_root import Placement, open_staging_root
+from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, fill, formatted, open_descriptors
+
+DUE_MS = NOW_MS + 1000
+NAME = f"{ORDERS_ID}_0"
+
+
+class Noting(Disk):
+    """Notes what is asked of it."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def truncate(self, descriptor: int, length: int) -> None:
+        self.steps.append(f"truncate {length}")
+        super().truncate(descriptor, length)
+
+    def unlink(self, parent: int, name: str) -> None:
+        self.steps.append(f"unlink {name}")
+        super().unlink(parent, name)
+
+    def rmdir(self, parent: int, name: str) -> None:
+        self.steps.append(f"rmdir {name}")
+        super().rmdir(parent, name)
+
+
+class Case:
+    """One staged directory in a log dir that is ours, and its removal."""
+
+    def __init__(self, log_dir: LogDir, path: Path) -> None:
+        self.log_dir, self.path = log_dir, path
+        self.directory = path / "deleting" / NAME
+        self.holders: dict[int, tuple[Process, ...]] = {}
+
+    def staging(self, rules: Rules | None = None) -> StagingRoot:
+        root = open_staging_root(self.log_dir, Placement.INSIDE)
+        assert root is not None
+        reader = RecordReader(self.log_dir, SpareRecords(None))
+        made = StagingRoot(self.log_dir, Placement.INSIDE, root, rules or Rules(DUE_MS), reader)
+        made.holders = self.holders
+        return made
+
+    def empty(self, rules: Rules | None = None, disk: Disk | None = None) -> Due | Kept | None:
+        staging = self.staging(rules)
+        with staging.root:
+            return Removal(staging, disk or Disk()).empty(parse_staged(NAME))
+
+    def remove(self, rules: Rules | None = None, disk: Disk | None = None) -> Due:
+        staging = self.staging(rules)
+        with staging.root:
+            removal = Removal(staging, disk or Disk())
+            due = removal.empty(parse_staged(NAME))
+            assert isinstance(due, Due)
+            removal.finish(due)
+            return due
+
+    def names(self) -> set[str]:
+        return set(os.listdir(self.directory))
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Iterator[Case]:
+    path = formatted(tmp_path / "disk")
+    fill(path / "orders-0")
+    before = open_descriptors()
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, [candidate(delay_ms=1000)], NOW_MS)
+        yield Case(log_dir, path)
+    assert open_descriptors() == before
+
+
+def test_all_goes_the_record_last_then_the_directory(case: Case) -> None:
+    disk = Noting()
+    due = case.remove(disk=disk)
+    assert not case.directory.exists()
+    assert disk.steps[-2:] == [f"unlink {FILE_NAME}", f"rmdir {NAME}"]
+    assert len(disk.steps) == 5
+    assert (due.files, due.problem, due.cancelled) == (3, None, False)
+
+
+def test_what_is_given_back_is_what_the_disk_had_given_it(case: Case) -> None:
+    (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
+    allocated = sum(512 * each.stat().st_blocks for each in case.directory.iterdir() if each.name != FILE_NAME)
+    staging = case.staging()
+    with staging.root, staging.root.child(NAME) as directory:
+        planned = weigh(directory, {})
+    due = case.remove()
+    assert (due.files, due.bytes) == (planned.files, planned.bytes) == (3, allocated)
+
+
+@pytest.mark.parametrize("now_ms", [DUE_MS - 1, NOW_MS - 1, 0])
+def test_before_its_time_nothing_goes_not_even_when_the_clock_went_backwards(case: Case, now_ms: int) -> None:
+    kept = case.empty(Rules(now_ms))
+    assert isinstance(kept, Kept)
+    assert (kept.why, kept.due_ms) == (Why.NOT_DUE, DUE_MS)
+    assert len(case.names()) == 4
+
+
+def test_before_its_time_it_goes_only_when_that_is_said(case: Case) -> None:
+    case.remove(Rules(NOW_MS, before_due=True))
+    assert not case.directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda record: record.unlink(), Why.NO_RECORD),
+        (lambda record: record.write_bytes(b"{}"), Why.DAMAGED_RECORD),
+        (lambda record: record.write_bytes(record.read_bytes().replace(b'"partition": 0', b'"partition": 1')),
+         Why.DAMAGED_RECORD),
+        (lambda record: (record.unlink(), record.symlink_to("/etc/hostname")), Why.DAMAGED_RECORD),
+    ],
+)  # fmt: skip
+def test_without_a_valid_record_nothing_goes(case: Case, spoil: Callable[[Path], object], why: Why) -> None:
+    spoil(case.directory / FILE_NAME)
+    kept = case.empty(Rules(DUE_MS, before_due=True))
+    assert isinstance(kept, Kept)
+    assert kept.why is why
+    assert (case.directory / "00000000000000000000.log").exists()
+
+
+def test_an_empty_directory_without_a_record_is_what_a_crash_left_and_goes(case: Case) -> None:
+    shutil.rmtree(case.directory)
+    case.directory.mkdir()
+    due = case.remove()
+    assert due.record is None
+    assert not case.directory.exists()
+
+
+def test_only_what_is_meant_is_looked_at(case: Case) -> None:
+    assert case.empty(Rules(DUE_MS, only=lambda staged: staged.partition is None)) is None
+    seen = []
+    case.remove(Rules(DUE_MS, only=lambda staged: bool(seen.append(staged.location)) or True))
+    assert seen == [f"deleting/{NAME}"]
+
+
+def test_links_fifos_and_sockets_go_and_nothing_is_followed(case: Case, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("stays")
+    (case.directory / "to-a-directory").symlink_to(precious)
+    (case.directory / "to-a-file").symlink_to(precious / "file")
+    os.mkfifo(case.directory / "fifo")
+    inner = case.directory / "inner" / "deeper"
+    inner.mkdir(parents=True)
+    (inner / "link").symlink_to(precious)
+    (inner / FILE_NAME).write_text("no record down here")
+    with socket.socket(socket.AF_UNIX) as server:
+        descriptor = os.open(case.directory, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{descriptor}/socket")
+        os.close(descriptor)
+    case.remove()
+    assert not case.directory.exists()
+    assert (precious / "file").read_text() == "stays"
+
+
+def test_a_link_in_the_place_of_the_directory_is_left(case: Case, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    case.directory.rename(moved)
+    case.directory.symlink_to(moved)
+    kept = case.empty()
+    assert isinstance(kept, Kept)
+    assert "symbolic link" in kept.reason
+    assert len(list(moved.iterdir())) == 4
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to mount")
+def test_a_mount_point_inside_stops_it_before_anything_goes(case: Case, tmp_path: Path) -> None:
+    other, inside = tmp_path / "other", case.directory / "mounted"
+    other.mkdir()
+    inside.mkdir()
+    (other / "precious").write_text("stays")
+    if subprocess.run(["mount", "--bind", other, inside], capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        due = case.empty()
+        assert isinstance(due, Due)
+        assert due.problem is not None
+        assert "mounted" in due.problem
+        assert (other / "precious").exists()
+        assert len(case.names()) == 5
+    finally:
+        subprocess.run(["umount", inside], check=True)
+
+
+def test_directories_nested_without_end_are_left_with_their_record(case: Case) -> None:
+    (case.directory / "/".join("d" * 40)).mkdir(parents=True)
+    due = case.empty()
+    assert isinstance(due, Due)
+    assert due.problem is not None
+    assert "nested" in due.problem
+    assert FILE_NAME in case.names()
+    staging = case.staging()
+    with staging.root, staging.root.child(NAME) as directory, pytest.raises(UnsafePathError, match="nested"):
+        weigh(directory, {})
+
+
+def segment(case: Case, length: int = 100_000) -> Path:
+    path = case.directory / "00000000000000000042.log"
+    path.write_bytes(os.urandom(length))
+    return path
+
+
+def test_a_large_segment_is_cut_off_from_its_end_in_steps(case: Case) -> None:
+    weight = segment(case).stat().st_blocks * 512
+    disk, told = Noting(), []
+    due = case.remove(Rules(DUE_MS, step_bytes=40_000, progress=lambda *step: told.append(step)), disk)
+    assert disk.steps[[step.startswith("truncate") for step in disk.steps].index(True) :][:3] == [
+        "truncate 66666",
+        "truncate 33333",
+        "unlink 00000000000000000042.log",
+    ]
+    assert due.bytes >= weight
+    assert sum(number_of_bytes for _, number_of_bytes in told) == due.bytes
+    assert sum(directories for directories, _ in told) == 1
+
+
+def test_a_file_with_another_name_elsewhere_is_unlinked_whole_and_gives_nothing_back(case: Case, tmp_path) -> None:
+    path = segment(case)
+    content, disk = path.read_bytes(), Noting()
+    os.link(path, tmp_path / "backup")
+    due = case.remove(Rules(DUE_MS, step_bytes=50_000), disk)
+    assert (tmp_path / "backup").read_bytes() == content
+    assert not [step for step in disk.steps if step.startswith("truncate")]
+    assert due.bytes < len(content)
+
+
+def test_a_file_that_a_process_holds_is_never_cut_off_and_is_reported(case: Case) -> None:
+    status = segment(case).stat()
+    case.holders[status.st_ino] = (Process(42, "java"),)
+    disk = Noting()
+    due = case.remove(Rules(DUE_MS, step_bytes=50_000), disk)
+    assert not [step for step in disk.steps if step.startswith("truncate")]
+    assert due.held == [(status.st_ino, "00000000000000000042.log", status.st_blocks * 512)]
+
+
+def test_a_directory_that_a_process_holds_can_be_left_alone(case: Case) -> None:
+    case.holders[segment(case).stat().st_ino] = (Process(42, "java"),)
+    kept = case.empty(Rules(DUE_MS, keep_held=True))
+    assert isinstance(kept, Kept)
+    assert (kept.why, kept.reason) == (Why.IN_USE, "held open by process 42 (java)")
+    assert len(case.names()) == 5
+
+
+def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_later(case: Case) -> None:
+    path, cancel = segment(case), threading.Event()
+
+    class Cancelling(Noting):
+        def truncate(self, descriptor: int, length: int) -> None:
+            super().truncate(descriptor, length)
+            cancel.set()
+
+    due = case.empty(Rules(DUE_MS, cancel=cancel, step_bytes=20_000), Cancelling())
+    assert isinstance(due, Due)
+    assert due.cancelled
+    assert path.stat().st_size == 83_333
+    assert FILE_NAME in case.names()
+    case.remove()
+    assert not case.directory.exists()
+
+
+def test_what_cannot_be_removed_is_told_and_its_record_stays(case: Case) -> None:
+    due = case.empty(disk=DiskThat(errno.EPERM, {"unlink"}))
+    assert isinstance(due, Due)
+    assert due.problem == f"deleting/{NAME} is not purged whole: Operation not permitted"
+    assert len(case.names()) == 4
+
+
+def test_a_disk_that_fails_ends_it_all(case: Case) -> None:
+    with pytest.raises(OSError, match="Input/output error"):
+        case.empty(disk=DiskThat(errno.EIO, {"unlink"}))
+
+
+def test_a_directory_that_is_gone_or_was_swapped_meanwhile_is_no_loss(case: Case, tmp_path: Path) -> None:
+    staging = case.staging()
+    with staging.root:
+        removal = Removal(staging, Disk())
+        due = removal.empty(parse_staged(NAME))
+        assert isinstance(due, Due)
+        case.directory.rename(tmp_path / "moved")
+        shutil.copytree(tmp_path / "moved", case.directory)
+        removal.finish(due)
+        assert due.problem is not None
+        assert "another directory" in due.problem
+        assert case.names() == {FILE_NAME}
+        shutil.rmtree(case.directory)
+        assert removal.empty(parse_staged(NAME)) is None
+
+
+def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
+    staging = case.staging()
+    with staging.root:
+        removal = Removal(staging, Disk())
+        due = removal.empty(parse_staged(NAME))
+        assert isinstance(due, Due)
+        (case.directory / "new").write_text("new")
+        removal.finish(due)
+    assert due.problem is not None
+    assert "something new" in due.problem
+    assert (case.directory / "new").read_text() == "new"
+
+
+def test_the_step_is_a_gibibyte_where_nothing_is_said() -> None:
+    assert Rules(0).step_bytes == remove_staged.STEP_BYTES == 1 << 30
