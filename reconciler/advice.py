@@ -1,7 +1,7 @@
 """The words for a finding: what its verdict means, why it matters, how soon, and the next safe command.
 
-Every command that is named here only looks; nothing that is advised changes a disk. The command line and the reports
-show these words; which verdict holds is decided in ``verdicts``. Source: DESIGN §3.
+Every command that is named here only looks, or makes a plan; nothing that is advised changes a disk. The command line
+and the reports show these words; which verdict holds is decided in ``verdicts``. Source: DESIGN §3.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _AUDIT = "logstore audit {log_dir} --metadata {metadata} --verdict "
 _EXPLAIN_WITH_METADATA = "logstore explain {path} --metadata {metadata}"
 _DESCRIBE = "kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic {topic}"
 _REASSIGNMENTS = "kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --list"
+_REPAIR = "logstore repair {log_dir} --metadata {metadata}"
+_REPAIR_ONLY = "logstore repair {log_dir} --only "
 _LOG_DIRS = "kafka-log-dirs.sh --bootstrap-server HOST:PORT --describe --broker-list {broker}"
 
 ADVICE: Mapping[Verdict, Advice] = {
@@ -52,16 +54,16 @@ ADVICE: Mapping[Verdict, Advice] = {
     Verdict.DAMAGED: Advice(
         "A metadata file cannot be read, or does not say what it should.",
         "One such file takes the whole log dir offline, or keeps the broker from starting. Do not delete it: in KRaft "
-        "mode a replica without its topic ID is set aside with all its data.",
+        "mode a replica without its topic ID is set aside with all its data. 'logstore repair' plans what is certain.",
         _EXPLAIN,
-        _AUDIT + "DAMAGED",
+        _REPAIR,
     ),
     Verdict.DUPLICATE: Advice(
         "The same replica is live in more than one directory of a broker.",
-        "The broker does not start while both are there. The copies are ranked, and rank 1 is the one to keep; compare "
-        "them before any of them goes.",
+        "The broker does not start while both are there. The copies are ranked, and rank 1 is the one to keep; "
+        "'logstore repair', given all the broker's log dirs, plans to stage the other where the rank is certain.",
         _EXPLAIN_WITH_METADATA,
-        _AUDIT + "DUPLICATE",
+        "logstore repair {log_dir} OTHER_LOG_DIR --metadata {metadata}",
     ),
     Verdict.FOREIGN: Advice(
         "Something lies in the log dir that is not Kafka's.",
@@ -73,7 +75,8 @@ ADVICE: Mapping[Verdict, Advice] = {
     Verdict.STALE_ID: Advice(
         "The replica belongs to a topic that was deleted; another topic has its name now.",
         "The broker refuses to use it (INCONSISTENT_TOPIC_ID) and the new replica is not created. The data is the old "
-        "topic's: do not write the new topic ID over the old one unless the metadata was lost and made anew.",
+        "topic's: do not write the new topic ID over the old one unless the metadata was lost and made anew; then "
+        "'logstore repair --adopt-topic-id' does it. Never delete the file: KRaft brokers then set the replica aside.",
         _EXPLAIN_WITH_METADATA,
         _DESCRIBE,
     ),
@@ -82,7 +85,7 @@ ADVICE: Mapping[Verdict, Advice] = {
         "A ZooKeeper broker writes the ID by itself; a KRaft broker since 3.7.1 takes the replica for a stray and sets "
         "it aside. Settle this before a migration to KRaft.",
         _EXPLAIN_WITH_METADATA,
-        _DESCRIBE,
+        _REPAIR,
     ),
     Verdict.MISSING: Advice(
         "The metadata wants a replica here, and none was found.",
@@ -136,13 +139,13 @@ ADVICE: Mapping[Verdict, Advice] = {
         "Harmless: the broker drops the entry when it next writes the file. Many of them tell of directories that were "
         "removed by hand.",
         _EXPLAIN,
-        "logstore scan {log_dir}",
+        _REPAIR_ONLY + "drop_checkpoint_entries",
     ),
     Verdict.LEFTOVER: Advice(
         "A file from a write that did not finish.",
         "Harmless: a broker never reads it, and writes over it.",
         _EXPLAIN,
-        _LOOK,
+        _REPAIR_ONLY + "remove_leftover",
     ),
     Verdict.IN_FLIGHT: Advice(
         "A reassignment is moving this replica.",

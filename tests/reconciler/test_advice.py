@@ -74,3 +74,17 @@ def test_the_evidence_tells_the_rank_of_a_copy_and_the_only_replica_in_sync() ->
 def test_what_asks_nobody_to_act_is_calm_or_ok() -> None:
     for verdict in Verdict:
         assert (severity(verdict) in (Severity.CALM, Severity.OK)) == (verdict in BENIGN)
+
+
+@pytest.mark.parametrize(
+    "verdict", [Verdict.DAMAGED, Verdict.NO_ID, Verdict.DUPLICATE, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER]
+)
+def test_what_can_be_repaired_leads_to_a_repair_plan_once_it_is_explained(verdict: Verdict) -> None:
+    command = next_command(verdict, STALE, "/m", explained=True)
+    assert command.startswith("logstore repair /disks/1")
+    assert "--apply" not in command
+
+
+def test_a_stale_topic_id_is_never_answered_with_the_zookeeper_cure() -> None:
+    assert "Never delete" in ADVICE[Verdict.STALE_ID].why
+    assert "--adopt-topic-id" in ADVICE[Verdict.STALE_ID].why

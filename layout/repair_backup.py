@@ -1,0 +1,178 @@
+"""The backup of a repair: what every file held before, and what the repair wrote, in one file of the log dir's root.
+
+It is named after the plan's fingerprint, ``.logstore_repair.<16 digits>.json``; a broker passes over plain files. It is
+durable before the first change, so whatever a crash leaves, it holds the way back. A check sum over its content keeps a
+damaged one from being believed. Making and using it is left to ``logstore``. Source: DESIGN §6; FACTS §1.1.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from layout import json_text
+from layout.checkpoint import OFFSET_CHECKPOINTS
+from layout.partition_metadata import FILE_NAME as METADATA_FILE
+from layout.repair_paths import is_sum, sum_of
+from layout.repair_plan import LEFTOVERS
+from layout.scheme import REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX
+from layout.staged_record import stays_below
+
+SCHEMA_VERSION: Final = 1
+FORMAT: Final = "repair backup"
+_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """One file as it was.
+
+    Attributes:
+        path: below the log dir.
+        before: its bytes; None: it was not there.
+        after: SHA-256 of what the repair wrote, or ``missing``.
+        inode: of the partition dir that holds it; None for a file of the log dir's root.
+    """
+
+    path: str
+    before: bytes | None
+    after: str
+    inode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RepairBackup:
+    """What one repair changed in one log dir.
+
+    Attributes:
+        fingerprint: of the plan.
+        made_ms: in ms since 1970.
+        cluster_id: of the log dir, as are the next two; an undo in another log dir is refused.
+        node_id: see above.
+        directory_id: see above.
+        files: in the order in which they were changed.
+    """
+
+    fingerprint: str
+    made_ms: int
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    files: tuple[KeptFile, ...]
+
+
+def file_name(fingerprint: str) -> str:
+    """The name of the backup of a plan."""
+    return f"{REPAIR_BACKUP_PREFIX}{fingerprint[:_DIGITS]}{REPAIR_BACKUP_SUFFIX}"
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a plain file in the root of a log dir is the backup of a repair."""
+    return name.startswith(REPAIR_BACKUP_PREFIX) and name.endswith(REPAIR_BACKUP_SUFFIX)
+
+
+def encode(backup: RepairBackup) -> bytes:
+    """Write it: indented JSON in ASCII, the old bytes as base64.
+
+    Raises:
+        DamagedFileError: it breaks a rule, so that :func:`parse` would refuse it.
+    """
+    fields: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "fingerprint": backup.fingerprint,
+        "made_ms": backup.made_ms,
+        "cluster_id": backup.cluster_id,
+        "node_id": backup.node_id,
+        "directory_id": backup.directory_id,
+        "files": [
+            {
+                "path": each.path,
+                "before": None if each.before is None else base64.b64encode(each.before).decode("ascii"),
+                "before_sha256": sum_of(each.before),
+                "after_sha256": each.after,
+                "inode": each.inode,
+            }
+            for each in backup.files
+        ],
+    }
+    fields["check_sum"] = _check_sum(fields)
+    written = (json.dumps(fields, indent=2) + "\n").encode("ascii")
+    parse(written)
+    return written
+
+
+def parse(data: bytes) -> RepairBackup:
+    """Read it and hold it to every rule.
+
+    Raises:
+        DamagedFileError: no JSON object, an unknown schema version, another check sum, a path that a repair has no
+            business with, or any field that breaks a rule; all reasons at once.
+    """
+    fields = json_text.parse_object(data, FORMAT)
+    reader = json_text.FieldReader(fields, FORMAT)
+    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
+    if reader.text("check_sum") != _check_sum({key: value for key, value in fields.items() if key != "check_sum"}):
+        reader.note("its check sum does not belong to what it says")
+    listed = fields.get("files")
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        reader.note("files: expected a list of objects")
+        listed = []
+    reasons: list[str] = []
+    files = tuple(_file(each, reasons) for each in listed)
+    for reason in reasons:
+        reader.note(reason)
+    backup = RepairBackup(
+        reader.text("fingerprint"),
+        reader.integer("made_ms", 64, least=0),
+        reader.text("cluster_id") if fields.get("cluster_id") is not None else None,
+        reader.integer("node_id", 32) if fields.get("node_id") is not None else None,
+        reader.text("directory_id") if fields.get("directory_id") is not None else None,
+        files,
+    )
+    reader.check()
+    return backup
+
+
+def merged(old: RepairBackup, new: Sequence[KeptFile]) -> RepairBackup:
+    """A backup with what a second run of the same plan adds; what it holds already is the older truth, and stays."""
+    known = {each.path for each in old.files}
+    added = tuple(each for each in new if each.path not in known)
+    return RepairBackup(
+        old.fingerprint, old.made_ms, old.cluster_id, old.node_id, old.directory_id, (*old.files, *added)
+    )
+
+
+def _check_sum(fields: Mapping[str, object]) -> str:
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _file(fields: Mapping[str, object], reasons: list[str]) -> KeptFile:
+    path, text, after, inode = (fields.get(key) for key in ("path", "before", "after_sha256", "inode"))
+    before = None
+    try:
+        if text is not None:
+            before = base64.b64decode(str(text), validate=True)
+    except (binascii.Error, ValueError):
+        reasons.append(f"{path!r:.60}: its old bytes are no base64")
+    if not isinstance(path, str) or not _is_place(path):
+        reasons.append(f"{path!r:.60} is no file that a repair has business with")
+    if sum_of(before) != fields.get("before_sha256") or not is_sum(str(after)):
+        reasons.append(f"{path!r:.60}: its check sums do not belong to it")
+    if inode is not None and not json_text.is_int(inode, 64):
+        reasons.append(f"{path!r:.60}: inode is {inode!r:.40}")
+        inode = None
+    return KeptFile(str(path), before, str(after), inode)
+
+
+def _is_place(path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    if not folder:
+        return name in OFFSET_CHECKPOINTS or name in LEFTOVERS
+    return stays_below(path) and name == METADATA_FILE

@@ -1,0 +1,342 @@
+"""A repair plan: every change that a repair would make, with its evidence, as a file that somebody reviews first.
+
+A plan carries no bytes that are written as they stand, so a plan that was tampered with cannot put content of its own
+on a disk. An action says what it expects to find, and what will be there, as SHA-256; the engine works the new bytes
+out from the topic ID, or from the old bytes, and does nothing where the sums differ. Paths lead only to places that a
+repair has business with::
+
+    write_partition_metadata   orders-0/partition.metadata           missing or damaged, and the topic ID is certain
+    replace_topic_id           orders-0/partition.metadata           holds another ID, and the operator vouches for it
+    rebuild_checkpoint         recovery-point-offset-checkpoint ...  does not parse: its good lines stay
+    drop_checkpoint_entries    recovery-point-offset-checkpoint ...  names partitions that have no directory here
+    remove_leftover            meta.properties.tmp ...               beside the whole file that it was to become
+    stage_duplicate            orders-0                              another log dir has the better copy
+
+The fingerprint is over everything else in the file. It finds a slip of the pen; it is no signature. Making a plan is
+left to ``reconciler``, carrying it out to ``logstore``. Source: DESIGN §6.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from layout import json_text, meta_properties, partition_metadata
+from layout.checkpoint import OFFSET_CHECKPOINTS
+from layout.errors import DamagedFileError, InvalidIdError
+from layout.ids import TopicId
+from layout.repair_paths import MISSING, is_absolute, is_sum
+from layout.staged_record import stays_below
+
+SCHEMA_VERSION: Final = 1
+"""Raised whenever a field changes its meaning or goes."""
+
+FORMAT: Final = "repair plan"
+"""What messages call the file, whose own name is the user's choice."""
+
+LEFTOVERS: Final = frozenset(f"{name}.tmp" for name in (meta_properties.FILE_NAME, *OFFSET_CHECKPOINTS))
+"""Temporary files that may be removed: what each was to become can be held to its rules."""
+
+
+class RepairKind(StrEnum):
+    """What an action does; the values stand in plans and on the command line."""
+
+    WRITE_PARTITION_METADATA = "write_partition_metadata"
+    REPLACE_TOPIC_ID = "replace_topic_id"
+    REBUILD_CHECKPOINT = "rebuild_checkpoint"
+    DROP_CHECKPOINT_ENTRIES = "drop_checkpoint_entries"
+    REMOVE_LEFTOVER = "remove_leftover"
+    STAGE_DUPLICATE = "stage_duplicate"
+
+
+_ENTRY = re.compile(r"\S+ -?[0-9]{1,10}")
+
+WITH_TOPIC_ID = frozenset({RepairKind.WRITE_PARTITION_METADATA, RepairKind.REPLACE_TOPIC_ID})
+OF_CHECKPOINT = frozenset({RepairKind.REBUILD_CHECKPOINT, RepairKind.DROP_CHECKPOINT_ENTRIES})
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLogDir:
+    """A log dir that a plan needs, and the identity that it must show; None where it had none to show."""
+
+    path: str
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCopy:
+    """The copy of a duplicate that stays, and by what it is recognised."""
+
+    log_dir: str
+    path: str
+    """Of its directory, below the log dir."""
+    inode: int
+    topic_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RepairAction:
+    """One change.
+
+    Attributes:
+        kind: what it does.
+        log_dir: path of one of the plan's log dirs.
+        path: of the file below the log dir; of the partition dir where a duplicate is staged.
+        evidence: why, and what follows from leaving it as it is.
+        expects: SHA-256 of the file's bytes as they are, or ``missing``; of ``partition.metadata`` for a duplicate.
+        writes: SHA-256 of the bytes that will be there, or ``missing``; a duplicate goes as it is.
+        topic: full topic name, of actions on a replica.
+        partition: likewise.
+        topic_id: that will be written; of a duplicate, that its file holds.
+        inode: of the partition dir.
+        drops: checkpoint entries that go because their partition has no directory, as ``topic partition``.
+        lost: lines of a damaged checkpoint that do not parse, as escapes; for the reader alone.
+        keeps: the better copy of a duplicate.
+    """
+
+    kind: RepairKind
+    log_dir: str
+    path: str
+    evidence: str
+    expects: str
+    writes: str
+    topic: str | None = None
+    partition: int | None = None
+    topic_id: str | None = None
+    inode: int | None = None
+    drops: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    keeps: KeptCopy | None = None
+
+    @property
+    def dropped(self) -> frozenset[tuple[str, int]]:
+        """The entries of :attr:`drops` as (topic, partition)."""
+        pairs = (entry.rpartition(" ") for entry in self.drops)
+        return frozenset((topic, int(partition)) for topic, _, partition in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """Something that is wrong and that the plan does not touch, and why."""
+
+    log_dir: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """A plan; :func:`parse` gives only such as obey every rule, and :func:`sealed` gives it its fingerprint.
+
+    Attributes:
+        created_ms: when it was made, in ms since 1970.
+        log_dirs: every log dir that an action needs.
+        metadata: where the desired state came from, as text by field; for the reader and for the fingerprint.
+        actions: in the order in which they are carried out within each log dir.
+        left_alone: what the plan does not touch.
+        fingerprint: SHA-256 over all of the above.
+    """
+
+    created_ms: int
+    log_dirs: tuple[PlannedLogDir, ...]
+    metadata: tuple[Mapping[str, str], ...] = field(hash=False)
+    actions: tuple[RepairAction, ...]
+    left_alone: tuple[LeftAlone, ...] = ()
+    fingerprint: str = ""
+
+
+def sealed(plan: RepairPlan) -> RepairPlan:
+    """The plan with its fingerprint."""
+    return replace(plan, fingerprint=_fingerprint(_fields(plan)))
+
+
+def encode(plan: RepairPlan) -> bytes:
+    """Write a sealed plan: indented JSON in ASCII, one final line end.
+
+    Raises:
+        DamagedFileError: the plan breaks a rule, so that :func:`parse` would refuse it.
+    """
+    fields = {**_fields(plan), "fingerprint": plan.fingerprint}
+    written = (json.dumps(fields, indent=2) + "\n").encode("ascii")
+    parse(written)
+    return written
+
+
+def parse(data: bytes) -> RepairPlan:
+    """Read a plan and hold it to every rule; unknown fields count in the fingerprint, and mean nothing.
+
+    Raises:
+        DamagedFileError: no JSON object, an unknown schema version, another fingerprint, a path that leads elsewhere,
+            or any field that breaks a rule; all reasons at once.
+    """
+    fields = json_text.parse_object(data, FORMAT)
+    reader = json_text.FieldReader(fields, FORMAT)
+    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
+    created_ms = reader.integer("created_ms", 64, least=0)
+    fingerprint = reader.text("fingerprint")
+    reasons: list[str] = []
+    log_dirs = tuple(_log_dir(each, reasons) for each in _objects(fields, "log_dirs", reasons))
+    known = {each.path for each in log_dirs}
+    actions = tuple(_action(each, number, known, reasons) for number, each in _numbered(fields, "actions", reasons))
+    left = tuple(LeftAlone(*_texts(each, "log_dir", "path", "reason")) for each in _objects(fields, "left_alone", []))
+    metadata = tuple({key: str(value) for key, value in each.items()} for each in _objects(fields, "metadata", reasons))
+    reasons += _repeats(log_dirs, actions)
+    expected = _fingerprint({key: value for key, value in fields.items() if key != "fingerprint"})
+    if fingerprint != expected:
+        reasons.append(f"its fingerprint is {fingerprint!r:.20}…, and {expected:.16}… belongs to what it says")
+    for reason in reasons:
+        reader.note(reason)
+    reader.check()
+    return RepairPlan(created_ms, log_dirs, metadata, actions, left, fingerprint)
+
+
+def _fields(plan: RepairPlan) -> dict[str, Any]:
+    """What the JSON holds, without the fingerprint; fields of an action that say nothing are left out."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "created_ms": plan.created_ms,
+        "log_dirs": [asdict(each) for each in plan.log_dirs],
+        "metadata": [dict(each) for each in plan.metadata],
+        "actions": [
+            {key: value for key, value in asdict(each).items() if value is not None and value != ()}
+            for each in plan.actions
+        ],
+        "left_alone": [asdict(each) for each in plan.left_alone],
+    }
+
+
+def _fingerprint(fields: Mapping[str, Any]) -> str:
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _numbered(fields: Mapping[str, object], key: str, reasons: list[str]) -> Sequence[tuple[int, Mapping[str, object]]]:
+    return list(enumerate(_objects(fields, key, reasons), start=1))
+
+
+def _objects(fields: Mapping[str, object], key: str, reasons: list[str]) -> list[Mapping[str, object]]:
+    found = fields.get(key)
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        reasons.append(f"{key}: expected a list of objects")
+        return []
+    return found
+
+
+def _texts(fields: Mapping[str, object], *keys: str) -> list[str]:
+    return [str(fields.get(key, "")) for key in keys]
+
+
+def _log_dir(fields: Mapping[str, object], reasons: list[str]) -> PlannedLogDir:
+    reader = json_text.FieldReader(fields, FORMAT)
+    path = reader.text("path")
+    if not is_absolute(path):
+        reader.note(f"path is {path!r:.60}, expected an absolute one without '.' or '..'")
+    planned = PlannedLogDir(
+        path,
+        reader.text("cluster_id") if fields.get("cluster_id") is not None else None,
+        reader.integer("node_id", 32) if fields.get("node_id") is not None else None,
+        reader.text("directory_id") if fields.get("directory_id") is not None else None,
+    )
+    try:
+        reader.check()
+    except DamagedFileError as error:
+        reasons.append(f"log dir {path!r:.60}: {error.problem}")
+    return planned
+
+
+def _action(fields: Mapping[str, object], number: int, known: set[str], reasons: list[str]) -> RepairAction:
+    """Read one action; whatever is wrong with it is noted under its number."""
+    reader = json_text.FieldReader(fields, FORMAT)
+    found = [] if fields.get("kind") in frozenset(RepairKind) else [f"kind is {fields.get('kind')!r:.40}"]
+    kind = RepairKind.REMOVE_LEFTOVER if found else RepairKind(str(fields["kind"]))
+    on_replica = kind in WITH_TOPIC_ID or kind is RepairKind.STAGE_DUPLICATE
+    action = RepairAction(
+        kind,
+        reader.text("log_dir"),
+        reader.text("path"),
+        reader.text("evidence"),
+        reader.text("expects"),
+        reader.text("writes"),
+        reader.text("topic") if on_replica else None,
+        reader.integer("partition", 32, least=0) if on_replica else None,
+        _topic_id(fields, kind, found),
+        reader.integer("inode", 64, least=0) if on_replica else None,
+        _lines(fields, "drops", found) if kind in OF_CHECKPOINT else (),
+        _lines(fields, "lost", found) if kind is RepairKind.REBUILD_CHECKPOINT else (),
+        _kept(fields, known, found) if kind is RepairKind.STAGE_DUPLICATE else None,
+    )
+    try:
+        reader.check()
+    except DamagedFileError as error:
+        found.append(error.problem)
+    if action.log_dir not in known:
+        found.append(f"its log dir {action.log_dir!r:.60} is none of the plan's")
+    if not _is_place(kind, action.path):
+        found.append(f"{action.path!r:.60} is no place for {kind}")
+    if not all(is_sum(each) for each in (action.expects, action.writes)):
+        found.append(f"expects and writes are SHA-256 or {MISSING!r}")
+    for entry in action.drops:
+        if not _ENTRY.fullmatch(entry):
+            found.append(f"drops {entry!r:.60}, expected a topic and a partition")
+            action = replace(action, drops=())
+    reasons += [f"action {number}: {reason}" for reason in found]
+    return action
+
+
+def _topic_id(fields: Mapping[str, object], kind: RepairKind, found: list[str]) -> str | None:
+    value = fields.get("topic_id")
+    if value is None and kind not in WITH_TOPIC_ID:
+        return None
+    try:
+        if not isinstance(value, str) or TopicId.parse(value).is_zero:
+            found.append(f"topic_id is {value!r:.40}, expected a topic ID")
+            return None
+    except InvalidIdError as error:
+        found.append(f"topic_id: {error}")
+    return str(value)
+
+
+def _lines(fields: Mapping[str, object], key: str, found: list[str]) -> tuple[str, ...]:
+    value = fields.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        found.append(f"{key}: expected a list of texts")
+        return ()
+    return tuple(value)
+
+
+def _kept(fields: Mapping[str, object], known: set[str], found: list[str]) -> KeptCopy | None:
+    value = fields.get("keeps")
+    if not isinstance(value, dict):
+        found.append("keeps: expected an object")
+        return None
+    log_dir, path = _texts(value, "log_dir", "path")
+    inode, topic_id = value.get("inode"), value.get("topic_id")
+    if log_dir not in known or not stays_below(path) or not json_text.is_int(inode, 64):
+        found.append(f"keeps {log_dir!r:.60} {path!r:.60}, which is no replica in one of the plan's log dirs")
+        return None
+    return KeptCopy(log_dir, path, inode, None if topic_id is None else str(topic_id))
+
+
+def _is_place(kind: RepairKind, path: str) -> bool:
+    """Whether an action of this kind has business with this path below a log dir."""
+    folder, _, name = path.rpartition("/")
+    if kind in WITH_TOPIC_ID:
+        return bool(folder) and stays_below(path) and name == partition_metadata.FILE_NAME
+    if kind in OF_CHECKPOINT:
+        return path in OFFSET_CHECKPOINTS
+    return path in LEFTOVERS if kind is RepairKind.REMOVE_LEFTOVER else stays_below(path)
+
+
+def _repeats(log_dirs: Sequence[PlannedLogDir], actions: Sequence[RepairAction]) -> list[str]:
+    """A reason for each log dir, and each place in one, that is named more than once."""
+    places = Counter([(each.path, ".") for each in log_dirs] + [(each.log_dir, each.path) for each in actions])
+    return [f"{log_dir!r} {path!r} is named twice" for (log_dir, path), times in places.items() if times > 1]

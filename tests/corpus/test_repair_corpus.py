@@ -1,0 +1,49 @@
+"""Log dirs that real brokers wrote: hardly anything is to be repaired, and what is lost comes back as it was."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from layout import partition_metadata, repair_plan
+from layout.directory_name import split_live
+from logstore.discover import discover
+from logstore.repair_look import read_files
+from logstore.scan import scan_all
+from reconciler.cli import logstore
+from reconciler.propose_repair import Choice, propose
+from reconciler.repair_view import RepairView
+
+pytestmark = pytest.mark.corpus
+
+WITH_KRAFT = "DeusVaulte__ChatProject"
+
+
+def test_of_all_the_log_dirs_one_leftover_is_all_that_is_surely_broken(corpus: Path) -> None:
+    actions: Counter[str] = Counter()
+    for folder in sorted(corpus.iterdir()):
+        view = RepairView.of(list(scan_all(discover(str(folder)), sizes=False)), {}, frozenset())
+        plan = propose(view, read_files(view.files_wanted(frozenset())), {}, 0, Choice())
+        assert repair_plan.parse(repair_plan.encode(plan)) == plan
+        actions.update(each.kind.value for each in plan.actions)
+    assert actions == {"remove_leftover": 1}
+
+
+def test_after_the_zookeeper_cure_every_file_comes_back_byte_for_byte(corpus: Path, tmp_path: Path) -> None:
+    """What runbooks recommend, ``find -name partition.metadata -delete``, and the way back from it."""
+    shutil.copytree(corpus / WITH_KRAFT, tmp_path / "broker")
+    files = {path: path.read_bytes() for path in (tmp_path / "broker").rglob("*") if path.is_file()}
+    lost = [path for path in files if path.name == partition_metadata.FILE_NAME and split_live(path.parent.name)]
+    for path in lost:
+        path.unlink()
+    run = CliRunner()
+    made = run.invoke(logstore, ["repair", str(tmp_path / "broker"), "-o", str(tmp_path / "plan.json")])
+    assert made.exit_code == 1, made.output
+    applied = run.invoke(logstore, ["repair", "--apply", str(tmp_path / "plan.json")])
+    assert applied.exit_code == 0, applied.output
+    assert len(lost) > 50
+    assert {path: path.read_bytes() for path in files} == files

@@ -1,0 +1,205 @@
+"""``logstore repair`` from end to end: plan, review, apply, undo; and everything that it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from layout import partition_metadata, repair_plan
+from logstore.log_dir import LogDir
+from tests.reconciler.cli.conftest import ORDERS
+
+Run = Callable[..., Result]
+METADATA = partition_metadata.FILE_NAME
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
+
+
+@pytest.fixture
+def damaged(cluster):
+    """Broker 1 lost one ``partition.metadata`` and has an empty one."""
+    (cluster.log_dir(1) / "orders-0" / METADATA).unlink()
+    (cluster.log_dir(1) / "orders-1" / METADATA).write_bytes(b"")
+    return cluster
+
+
+@pytest.fixture
+def plan_file(damaged, run: Run, tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    assert run("repair", damaged.log_dir(1), "--metadata", damaged.metadata, "-o", path).exit_code == 1
+    return path
+
+
+def test_a_plan_is_shown_and_kept_and_nothing_is_changed(damaged, run: Run, tmp_path: Path) -> None:
+    before = snapshot(damaged.log_dir(1))
+    result = run("repair", damaged.log_dir(1), "--metadata", damaged.metadata, "-o", tmp_path / "plan.json")
+    assert (result.exit_code, snapshot(damaged.log_dir(1))) == (1, before)
+    assert "write_partition_metadata" in result.stdout and str(damaged.log_dir(1) / "orders-0") in result.stdout
+    assert "nothing was changed" in result.stderr and "logstore repair --apply" in result.stderr
+    assert not (damaged.log_dir(1) / ".lock").exists()
+    assert len(repair_plan.parse((tmp_path / "plan.json").read_bytes()).actions) == 2
+
+
+def test_apply_repairs_and_undo_takes_it_back(damaged, run: Run, plan_file: Path) -> None:
+    before = snapshot(damaged.log_dir(1))
+    result = run("repair", "--apply", plan_file)
+    assert (result.exit_code, result.stdout.count("done")) == (0, 2), result.output
+    for name in ("orders-0", "orders-1"):
+        assert (damaged.log_dir(1) / name / METADATA).read_bytes() == partition_metadata.encode(ORDERS)
+    assert run("repair", damaged.log_dir(1), "--metadata", damaged.metadata).exit_code == 0
+    again = run("repair", "--apply", plan_file)
+    assert (again.exit_code, again.stdout.count("already")) == (0, 2)
+    (backup,) = damaged.log_dir(1).glob(".logstore_repair.*.json")
+    assert str(backup) in result.stderr
+    undone = run("repair", "--undo", backup)
+    assert (undone.exit_code, snapshot(damaged.log_dir(1))) == (0, before), undone.output
+
+
+def test_json_goes_to_standard_output_and_can_be_applied(damaged, run: Run, tmp_path: Path) -> None:
+    result = run("repair", damaged.log_dir(1), "--metadata", damaged.metadata, "--format", "json")
+    document = json.loads(result.stdout)
+    assert (document["schema_version"], len(document["actions"])) == (1, 2)
+    (tmp_path / "p").write_text(result.stdout)
+    applied = run("repair", "--apply", tmp_path / "p", "--format", "json")
+    outcome = json.loads(applied.stdout)
+    assert [each["status"] for each in outcome["results"]] == ["done", "done"]
+    (backup,) = outcome["backups"]
+    undone = json.loads(run("repair", "--undo", backup, "--format", "json").stdout)
+    assert {each["status"] for each in undone["results"]} == {"done"}
+
+
+def test_a_dash_sends_the_plan_to_standard_output(damaged, run: Run) -> None:
+    result = run("repair", damaged.log_dir(1), "--metadata", damaged.metadata, "-o", "-")
+    assert len(json.loads(result.stdout)["actions"]) == 2
+
+
+def test_what_is_in_order_needs_no_repair(cluster, run: Run) -> None:
+    result = run("repair", cluster.log_dir(1), "--metadata", cluster.metadata)
+    assert (result.exit_code, result.stdout) == (0, "There is nothing that can be repaired.\n")
+
+
+def test_another_topic_id_is_explained_and_replaced_only_on_purpose(cluster, run: Run, tmp_path: Path) -> None:
+    where = (cluster.log_dir(2), "--metadata", cluster.metadata)
+    result = run("repair", *where)
+    assert result.exit_code == 1
+    assert "nothing that can be repaired" in result.stdout
+    assert "deleting partition.metadata is the wrong cure" in result.stdout
+    adopted = run("repair", *where, "--adopt-topic-id", "orders", "-o", tmp_path / "plan.json")
+    assert (adopted.exit_code, "replace_topic_id" in adopted.stdout) == (1, True)
+    assert run("repair", "--apply", tmp_path / "plan.json").exit_code == 0
+    assert (cluster.log_dir(2) / "orders-1" / METADATA).read_bytes() == partition_metadata.encode(ORDERS)
+
+
+def test_a_plan_for_a_running_broker_is_refused_and_nothing_is_changed(damaged, run: Run, plan_file: Path) -> None:
+    before = snapshot(damaged.log_dir(1))
+    with LogDir.open(str(damaged.log_dir(1))):
+        result = run("repair", "--apply", plan_file)
+    assert (result.exit_code, "in use by" in result.stderr) == (3, True)
+    assert snapshot(damaged.log_dir(1)) == before
+
+
+def test_a_plan_that_was_edited_is_refused(damaged, run: Run, plan_file: Path) -> None:
+    plan_file.write_text(plan_file.read_text().replace(str(ORDERS), "UXyU9i5ARn6W00ON2taeWA"))
+    result = run("repair", "--apply", plan_file)
+    assert (result.exit_code, "fingerprint" in result.stderr) == (3, True)
+
+
+def test_a_plan_for_another_log_dir_is_refused(damaged, run: Run, plan_file: Path) -> None:
+    properties = damaged.log_dir(1) / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id=7"))
+    result = run("repair", "--apply", plan_file)
+    assert (result.exit_code, "another log dir lies here" in result.stderr) == (3, True)
+
+
+def test_what_was_skipped_makes_the_run_partly_failed(damaged, run: Run, plan_file: Path) -> None:
+    (damaged.log_dir(1) / "orders-0" / METADATA).write_bytes(b"changed")
+    result = run("repair", "--apply", plan_file)
+    assert (result.exit_code, "skipped" in result.stdout, "done" in result.stdout) == (4, True, True)
+
+
+def test_an_undo_of_what_has_changed_keeps_the_backup(damaged, run: Run, plan_file: Path) -> None:
+    run("repair", "--apply", plan_file)
+    (damaged.log_dir(1) / "orders-0" / METADATA).write_bytes(b"changed")
+    (backup,) = damaged.log_dir(1).glob(".logstore_repair.*.json")
+    result = run("repair", "--undo", backup)
+    assert (result.exit_code, backup.exists()) == (4, True)
+    assert "stays, because" in result.stderr
+
+
+def test_several_backups_are_undone_at_once(damaged, run: Run, tmp_path: Path) -> None:
+    (damaged.log_dir(2) / "orders-0" / METADATA).write_bytes(b"garbage")
+    plan = tmp_path / "plan.json"
+    run("repair", *damaged.log_dirs, "--metadata", damaged.metadata, "-o", plan)
+    # Two brokers in one plan: broker 2 holds its other partition under the old topic ID, so nothing there is certain.
+    assert {each.log_dir for each in repair_plan.parse(plan.read_bytes()).actions} == {str(damaged.log_dir(1))}
+    (damaged.log_dir(2) / "meta.properties.tmp").touch()
+    run("repair", *damaged.log_dirs, "--metadata", damaged.metadata, "-o", plan)
+    assert run("repair", "--apply", plan).exit_code == 0
+    backups = sorted((damaged.folder / "disks").glob("*/.logstore_repair.*.json"))
+    assert len(backups) == 2
+    assert run("repair", "--undo", *backups).exit_code == 0
+    assert not list((damaged.folder / "disks").glob("*/.logstore_repair.*.json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give log dirs"),
+        (("LOG_DIR", "--apply", "p"), "one of them only"),
+        (("--apply", "p", "--undo", "b"), "one of them only"),
+        (("--apply", "p", "--only", "remove_leftover"), "applied as it is"),
+        (("--apply", "absent.json"), "no such file"),
+        (("/absent",), "No such file"),
+    ],
+)
+def test_what_does_not_fit_together_is_a_usage_error(cluster, run: Run, arguments: tuple[str, ...], said: str) -> None:
+    given = [str(cluster.log_dir(1)) if each == "LOG_DIR" else each for each in arguments]
+    result = run("repair", *given)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize("kind", list(repair_plan.RepairKind))
+def test_a_plan_can_be_held_to_one_kind(damaged, run: Run, kind: repair_plan.RepairKind) -> None:
+    result = run("repair", damaged.log_dir(1), "--metadata", damaged.metadata, "--only", kind.value)
+    is_there = kind is repair_plan.RepairKind.WRITE_PARTITION_METADATA
+    assert (result.exit_code, kind in result.stdout) == (int(is_there), is_there)
+
+
+def test_an_inventory_cannot_be_repaired(cluster, run: Run, tmp_path: Path) -> None:
+    inventory = tmp_path / "one.parquet"
+    run("scan", cluster.log_dir(1), "--format", "parquet", "-o", inventory)
+    result = run("repair", inventory)
+    assert (result.exit_code, "needs the log dirs" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"[" * 10000])
+def test_what_is_no_plan_is_refused_in_a_sentence(tmp_path: Path, run: Run, content: bytes) -> None:
+    (tmp_path / "p").write_bytes(content)
+    result = run("repair", "--apply", tmp_path / "p")
+    assert (result.exit_code, "repair plan" in result.stderr) == (3, True)
+    assert "Traceback" not in result.output
+
+
+def test_what_is_no_backup_is_refused_in_a_sentence(cluster, run: Run) -> None:
+    result = run("repair", "--undo", cluster.log_dir(1) / "meta.properties")
+    assert (result.exit_code, "not named" in result.stderr) == (3, True)
+
+
+def test_no_plan_is_written_into_a_log_dir(damaged, run: Run) -> None:
+    target = damaged.log_dir(1) / "plan.json"
+    result = run("repair", damaged.log_dir(1), "--metadata", damaged.metadata, "-o", target)
+    assert (result.exit_code, target.exists()) == (2, False)
+
+
+def test_help_shows_examples_and_names_the_wrong_cure(run: Run) -> None:
+    result = run("repair", "--help")
+    assert "--apply plan.json" in result.stdout
+    assert "Never delete partition.metadata" in result.stdout
+    assert os.linesep in result.stdout
