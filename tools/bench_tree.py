@@ -11,15 +11,19 @@ from pathlib import Path
 from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
+from layout.scheme import STAGING_DIR, Scheme
 
 PARTITIONS = 12
 FILES = 5
 
 
-def build(log_dir: Path, directories: int) -> None:
-    """Make a log dir with that many partition dirs; its parent exists and it does not."""
+def build(log_dir: Path, directories: int, *, ours: bool = False) -> None:
+    """Make a log dir with that many partition dirs, a broker's or one of ours; its parent exists and it does not."""
     log_dir.mkdir()
-    identity = MetaProperties(1, "AtgGav8yQjiaJ3rTXE7VCA", 1, DirectoryId(bytes(range(100, 116))))
+    if ours:
+        (log_dir / STAGING_DIR).mkdir()
+    scheme = Scheme.FLAT.value if ours else None
+    identity = MetaProperties(1, "AtgGav8yQjiaJ3rTXE7VCA", 1, DirectoryId(bytes(range(100, 116))), scheme)
     (log_dir / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "Fri Nov 20 08:49:38 UTC 2026"))
     for number in range(directories):
         topic, partition = divmod(number, PARTITIONS)

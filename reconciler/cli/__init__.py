@@ -9,9 +9,14 @@
     scan_command.py       logstore scan
     audit_command.py      logstore audit; engines.py runs it, audit_table.py shows it
     explain_command.py    logstore explain; explanation.py finds out what there is to say
+    watch_command.py      logstore watch
+    staged_command.py restore_command.py purge_command.py   what is staged; staging_options.py has what they share
+    namespace_command.py convert_command.py     logstore namespace, convert; layout_options.py has what they share
+    repair_command.py     logstore repair; repair_pages.py shows plans and what became of them
 
-Data goes to standard output, prose to standard error. Nothing here decides anything about a replica, and nothing here
-changes a log dir. Loading this package costs as much as click does: a command imports what it needs.
+Data goes to standard output, prose to standard error. Nothing here decides anything about a replica; only ``restore``,
+``purge``, ``namespace``, ``convert`` and ``repair`` change a log dir, through the engine. Loading this package costs as
+much as click does: a command imports what it needs.
 """
 
 from __future__ import annotations
@@ -29,6 +34,13 @@ Examples:
   logstore scan /var/lib/kafka/data
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
   logstore explain /var/lib/kafka/data/orders-0
+  logstore watch /disks/*/kafka --metadata /disks/1/kafka
+  logstore repair /disks/*/kafka --metadata /disks/1/kafka -o plan.json
+  logstore staged /disks/*/kafka
+  logstore restore /disks/*/kafka --topic orders --dry-run
+  logstore purge /disks/*/kafka --dry-run
+  logstore namespace create org:apache /disks/*/logstore
+  logstore convert /disks/*/logstore --to by-topic-id --dry-run
 
 \b
 Exit codes:
@@ -39,7 +51,8 @@ Exit codes:
   4  partly failed: a log dir could not be read, output is incomplete, or the run was interrupted
 
 \b
-Everything here only reads. LOGSTORE_TRACEBACK=1 shows where an error came from.
+All but restore, purge, namespace, convert and repair only read, and a repair is planned first.
+LOGSTORE_TRACEBACK=1 shows where an error came from.
 """
 
 
@@ -55,6 +68,16 @@ Everything here only reads. LOGSTORE_TRACEBACK=1 shows where an error came from.
             "reconciler.cli.explain_command",
             "What one path is, what a broker does with it, and what to do next.",
         ),
+        "repair": ("reconciler.cli.repair_command", "Plan what can be repaired; apply a plan; take it back."),
+        "watch": ("reconciler.cli.watch_command", "Tell each verdict that changes, as a line of NDJSON."),
+        "staged": ("reconciler.cli.staged_command", "What waits for its purge, and how to bring it back."),
+        "restore": ("reconciler.cli.restore_command", "Bring staged replicas back, byte for byte."),
+        "namespace": (
+            "reconciler.cli.namespace_command",
+            "Create, list and delete namespaces; move and rename topics.",
+        ),
+        "convert": ("reconciler.cli.convert_command", "Lay out log dirs by another scheme, and back."),
+        "purge": ("reconciler.cli.purge_command", "Delete for ever what is staged and due."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog=_EPILOG,

@@ -15,7 +15,7 @@ from enum import IntEnum
 
 import click
 
-from logstore.errors import InventoryError, LogStoreError, NotALogDirError
+from logstore.errors import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
 from reconciler.errors import ReconcilerError
 from reconciler.figures import visible
 
@@ -48,7 +48,7 @@ def code_of(error: BaseException) -> Exit:
             return Exit.USAGE
         case FileNotFoundError() if _without_current_directory(error):
             return Exit.USAGE
-        case InventoryError():
+        case InventoryError() | ChangeRefusedError() | DamagedRecordError():
             return Exit.REFUSED
         case _:
             return Exit.PARTLY_FAILED
@@ -94,7 +94,7 @@ def _without_current_directory(error: FileNotFoundError) -> bool:
 def _sentence(error: BaseException) -> str:
     match error:
         case KeyboardInterrupt():
-            return "interrupted; what was written so far is incomplete, and no log dir was changed"
+            return "interrupted; what was written so far is incomplete, and what was not done yet stays as it was"
         case ReconcilerError() | LogStoreError():
             return str(error)
         case FileNotFoundError() if _without_current_directory(error):
