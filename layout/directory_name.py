@@ -41,6 +41,7 @@ REMOTE_LOG_INDEX_CACHE = "remote-log-index-cache"
 _WHITE_SPACE = re.compile(r"\s", re.ASCII)
 _UNIQUE = re.compile(r"[0-9a-f]{32}")
 _STAGED = re.compile(r"([A-Za-z0-9_-]{22})_(0|[1-9][0-9]{0,9})(?:\.([1-9][0-9]{0,8}))?")
+_MOST_COPIES = 999_999_999
 _BY_TOPIC_ID = re.compile(r"([0-9a-f]{2})/(\1[0-9a-f]{30})_(0|[1-9][0-9]{0,9})")
 
 
@@ -213,10 +214,9 @@ def staged_name(topic_id: TopicId, partition: int, copy: int = 1) -> str:
     Raises:
         InvalidNameError: ``partition`` or ``copy`` is out of range.
     """
-    name = f"{topic_id}_{partition}" if copy == 1 else f"{topic_id}_{partition}.{copy}"
-    if parse_staged(name).kind is not DirectoryKind.STAGED:
+    if not (0 <= partition <= MAX_PARTITION and 1 <= copy <= _MOST_COPIES):
         raise InvalidNameError(f"partition {partition}, copy {copy}: one of them is out of range")
-    return name
+    return f"{topic_id}_{partition}" if copy == 1 else f"{topic_id}_{partition}.{copy}"
 
 
 def by_topic_id_name(topic_id: TopicId, partition: int) -> str:

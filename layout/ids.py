@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import ClassVar, Self
 
 from layout.errors import InvalidIdError
@@ -21,7 +22,7 @@ _HEX = re.compile(r"[0-9a-f]{32}", re.ASCII)
 class KafkaId:
     """128 bits with Kafka's text form. Use :class:`TopicId` or :class:`DirectoryId`; the two never compare equal."""
 
-    __slots__ = ("_bytes",)
+    __slots__ = ("_bytes", "_text")
 
     def __init__(self, raw: bytes) -> None:
         """Take 16 bytes, big-endian.
@@ -32,8 +33,10 @@ class KafkaId:
         if len(raw) != 16:
             raise InvalidIdError(f"an ID has 16 bytes, not {len(raw)}")
         self._bytes = bytes(raw)
+        self._text: str | None = None
 
     @classmethod
+    @lru_cache(maxsize=4096)  # the replicas of a topic share its ID, so a few are read again and again
     def parse(cls, text: str) -> Self:
         """Read the text form as Kafka reads it: 22 characters of base64url, or those and ``==``.
 
@@ -90,7 +93,9 @@ class KafkaId:
         return folded - (1 << 32) if folded >= 1 << 31 else folded
 
     def __str__(self) -> str:
-        return base64.urlsafe_b64encode(self._bytes)[:22].decode("ascii")
+        if self._text is None:
+            self._text = base64.urlsafe_b64encode(self._bytes)[:22].decode("ascii")
+        return self._text
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
