@@ -99,7 +99,12 @@ def test_that_is_expected_to_fail(): assert False
 @pytest.mark.parametrize("processes", ["0", "2"])
 @pytest.mark.parametrize(
     ("top", "body", "code"),
-    [("", "pass", 0), ("", "pytest.skip('no such thing')", 1), ("pytest.importorskip('no_such_module')", "pass", 1)],
+    [
+        ("", "pass", 0),
+        ("", "pytest.skip('no such thing')", 1),
+        ("pytest.importorskip('no_such_module')", "pass", 1),
+        ("pytestmark = pytest.mark.root", "pytest.skip('no mounts in this container')", 0),
+    ],
 )
 def test_a_skip_fails_the_run_and_an_expected_failure_does_not(
     tmp_path: Path, processes: str, top: str, body: str, code: int
