@@ -45,6 +45,7 @@ itself, and its partitions lie flat, as above, or in one of two other ways::
     ├── .logstore_unclean                          the engine is at work, or a crash cut it short     scheme
     ├── .logstore_intent                           what a change of many steps is about to do         intent
     ├── .logstore_repair.<16 hex>.json             what a repair changed; in real ones too    repair_backup
+    ├── .logstore_run.<ms>.<16 hex>.ndjson         what a run did, when and why; in real ones too    run_journal
     ├── deleting/<topic ID>_0[.2]/                 staged; .2 is a second copy of the same replica   directory_name
     ├── orders-0/                                  flat, or namespaced in the default namespace
     ├── org/.logstore_tier                         namespaced: marks org as a tier                   scheme

@@ -1,9 +1,10 @@
 """Would a real broker start with this in its log dir, and what would it do with it? By release and by mode.
 
 :func:`start_with_directory` answers for a directory by its name, :func:`start_with_metadata` for a replica by the state
-of its ``partition.metadata``. An answer speaks of that one thing: a broker starts when no answer for anything in its
-log dirs says otherwise. What holds of several directories at once (duplicates, FACTS §1.7) and of ``meta.properties``
-(``log_dir_set``) is left to others, and so is whether the cluster wants a replica: the sentence says what would follow.
+of its ``partition.metadata``, :func:`start_unwanted` for one that the cluster does not want here. An answer speaks of
+that one thing: a broker starts when no answer for anything in its log dirs says otherwise. What holds of several
+directories at once (duplicates, FACTS §1.7) and of ``meta.properties`` (``log_dir_set``) is left to others, and so is
+whether the cluster wants a replica.
 Source: FACTS §1.3, §1.6, §2.1, §6.1, §6.3, which know 2.7 to 4.0; other releases are answered for as their neighbours.
 """
 
@@ -93,6 +94,11 @@ _ZOOKEEPER_UNTIL = KafkaRelease(4, 0)
 _KRAFT_DELETES_STRAYS_SINCE = KafkaRelease(3, 0)
 _KRAFT_RENAMES_STRAYS_SINCE = KafkaRelease(3, 7)
 _NO_ID_IS_STRAY_SINCE = KafkaRelease(3, 7, 1)
+MIGRATION_SINCE = KafkaRelease(3, 4)
+FULL_REQUEST_ASKS_TOPIC_ID_SINCE = KafkaRelease(3, 6, 2)
+"""From here on, and not in 3.6.1, a migrating broker tells strays by name *and* topic ID (FACTS §6.2)."""
+STRAYS_STAY_OUT_SINCE = _NO_ID_IS_STRAY_SINCE
+"""From here on a stray is set aside while it is loaded, before anything can be its duplicate (FACTS §1.6, §6.1)."""
 
 _ADVICE = {
     "lost+found": "every ext file system has it at its top: give the broker a directory below the mount point instead",
@@ -182,6 +188,44 @@ def start_with_metadata(
     if version != 0 and (version < 0 or release < ANY_METADATA_VERSION_SINCE):
         return _unreadable(StartAction.LOG_DIR_OFFLINE, f"it has version {version}, which {release} does not accept")
     return answer
+
+
+def start_unwanted(kind: DirectoryKind, release: KafkaRelease, mode: Mode, *, migrating: bool = False) -> StartAnswer:
+    """What a broker does with a replica whose topic ID it can read, and that the cluster does not want here.
+
+    Not wanted: the metadata have no such partition of that topic ID, or this broker is not among its replicas. Only
+    current and future replicas are asked about; any other is answered for by its kind.
+
+    Args:
+        kind: of the directory.
+        release: of the broker.
+        mode: of the broker.
+        migrating: a ZooKeeper broker with migration to KRaft enabled.
+
+    Raises:
+        InvalidQuestionError: the release does not have the mode, or cannot migrate.
+    """
+    _check_mode(release, mode)
+    if migrating and (mode is Mode.KRAFT or release < MIGRATION_SINCE):
+        raise InvalidQuestionError(
+            f"Kafka {release} in {mode} mode does not migrate; ZooKeeper brokers of {MIGRATION_SINCE} to 3.9 can"
+        )
+    answer = _by_kind(kind, release, mode)
+    if answer.action not in (StartAction.LOADED, StartAction.LOADED_AS_FUTURE):
+        return answer
+    if mode is Mode.KRAFT and release >= _KRAFT_RENAMES_STRAYS_SINCE:
+        what = "it"
+        if release < _NO_ID_IS_STRAY_SINCE and kind is DirectoryKind.FUTURE:
+            what = f"{release} takes it for a stray, but moves the current replica beside it, if there is one: that one"
+        sentence = f"{what} is renamed to a stray when the first metadata arrive, and no release ever deletes it"
+        return StartAnswer(StartAction.MOVED_TO_STRAY, sentence, "FACTS §6.1, §6.3, §6.5")
+    if mode is Mode.KRAFT and release >= _KRAFT_DELETES_STRAYS_SINCE:
+        sentence = "it is staged as -delete when the first metadata arrive, and really deleted 60 s later"
+        return StartAnswer(StartAction.DELETED_AFTER_DELAY, sentence, "FACTS §6.1")
+    if migrating and release >= STRAY_SINCE:
+        sentence = "it is renamed to a stray by the first FULL request of the KRaft controller, with its future replica"
+        return StartAnswer(StartAction.MOVED_TO_STRAY, sentence, "FACTS §6.1, §6.2")
+    return StartAnswer(answer.action, "it stays on disk for ever, and takes space", "FACTS §6.1")
 
 
 def _check_mode(release: KafkaRelease, mode: Mode) -> None:

@@ -42,6 +42,9 @@ INTENT_FILE = ".logstore_intent"
 REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX = ".logstore_repair.", ".json"
 """Around the first digits of a plan's fingerprint: what a repair changed, so that it can be undone. Kept until then."""
 
+RUN_JOURNAL_PREFIX, RUN_JOURNAL_SUFFIX = ".logstore_run.", ".ndjson"
+"""Around the time and the plan of a run that changed the log dir: who did what, when and why. Kept for ever."""
+
 MAX_PATH = 4095
 """Bytes of a path that Linux opens, its closing NUL not counted."""
 

@@ -18,6 +18,7 @@ from layout.scheme import (
     INTENT_FILE,
     MARKER_FILE,
     REPAIR_BACKUP_PREFIX,
+    RUN_JOURNAL_PREFIX,
     STAGING_DIR,
     UNCLEAN_FILE,
     Scheme,
@@ -207,8 +208,9 @@ def _file_row(place: Place, entry: os.DirEntry[str]) -> Row | None:
     if entry.name in _LEFTOVERS and entry.is_file(follow_symlinks=False):
         problem = "left over from a write that did not finish; a broker ignores it and overwrites it"
         return plain_row(name, Kind.LEFTOVER, problem=problem, inode=entry.inode())
-    if entry.name.startswith(REPAIR_BACKUP_PREFIX) and entry.is_file(follow_symlinks=False):
-        return None  # the way back of a repair
+    ours = (REPAIR_BACKUP_PREFIX, RUN_JOURNAL_PREFIX)
+    if entry.name.startswith(ours) and entry.is_file(follow_symlinks=False):
+        return None  # the way back of a repair, or the journal of a run
     if entry.name in KNOWN_FILES:
         problem = f"{what} in place of a file that a broker reads"
     else:

@@ -9,14 +9,16 @@
     scan_command.py       logstore scan
     audit_command.py      logstore audit; engines.py runs it, audit_table.py shows it
     explain_command.py    logstore explain; explanation.py finds out what there is to say
+    preflight_command.py  logstore preflight
     watch_command.py      logstore watch
+    plan_command.py apply_command.py      logstore plan, apply; plan_pages.py shows plans and what became of them
     staged_command.py restore_command.py purge_command.py   what is staged; staging_options.py has what they share
     namespace_command.py convert_command.py     logstore namespace, convert; layout_options.py has what they share
     repair_command.py     logstore repair; repair_pages.py shows plans and what became of them
 
-Data goes to standard output, prose to standard error. Nothing here decides anything about a replica; only ``restore``,
-``purge``, ``namespace``, ``convert`` and ``repair`` change a log dir, through the engine. Loading this package costs as
-much as click does: a command imports what it needs.
+Data goes to standard output, prose to standard error. Nothing here decides anything about a replica; only ``apply``,
+``restore``, ``purge``, ``namespace``, ``convert`` and ``repair`` change a log dir, through the engine. Loading this
+package costs as much as click does: a command imports what it needs.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ Examples:
   logstore scan /var/lib/kafka/data
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
   logstore explain /var/lib/kafka/data/orders-0
+  logstore preflight /disks/*/kafka --kafka 3.9
   logstore watch /disks/*/kafka --metadata /disks/1/kafka
+  logstore plan /disks/*/kafka --metadata /disks/1/kafka -o plan.json
+  logstore apply /root/plan.json
   logstore repair /disks/*/kafka --metadata /disks/1/kafka -o plan.json
   logstore staged /disks/*/kafka
   logstore restore /disks/*/kafka --topic orders --dry-run
@@ -51,7 +56,7 @@ Exit codes:
   4  partly failed: a log dir could not be read, output is incomplete, or the run was interrupted
 
 \b
-All but restore, purge, namespace, convert and repair only read, and a repair is planned first.
+All but apply, restore, purge, namespace, convert and repair only read, and a repair is planned first.
 LOGSTORE_TRACEBACK=1 shows where an error came from.
 """
 
@@ -67,6 +72,12 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
         "explain": (
             "reconciler.cli.explain_command",
             "What one path is, what a broker does with it, and what to do next.",
+        ),
+        "preflight": ("reconciler.cli.preflight_command", "Would a broker start here, and what would it lose?"),
+        "plan": ("reconciler.cli.plan_command", "Turn verdicts into actions, as a file that is reviewed."),
+        "apply": (
+            "reconciler.cli.apply_command",
+            "Carry out a plan that was reviewed; what has changed is skipped.",
         ),
         "repair": ("reconciler.cli.repair_command", "Plan what can be repaired; apply a plan; take it back."),
         "watch": ("reconciler.cli.watch_command", "Tell each verdict that changes, as a line of NDJSON."),

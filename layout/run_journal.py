@@ -1,0 +1,105 @@
+"""The journal of one run, in the root of each log dir that it changed: who did what, when, and on which evidence.
+
+``.logstore_run.<13 digits: ms since 1970>.<16 digits of the plan>.ndjson``, a plain file of a few lines, which a broker
+passes over. The first line is the run, every further one an action with what became of it. It is written before the
+first change, with every action under way, and again at the end; so one whose run has no end was cut short. Nothing
+takes journals away. Writing and reading them is left to ``reconciler``. Source: DESIGN §6; FACTS §1.1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from layout import json_text
+from layout.errors import DamagedFileError
+from layout.scheme import RUN_JOURNAL_PREFIX, RUN_JOURNAL_SUFFIX
+
+SCHEMA_VERSION: Final = 1
+FORMAT: Final = "journal of a run"
+_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RunJournal:
+    """What one run did in one log dir.
+
+    Attributes:
+        plan: fingerprint of the plan that was carried out.
+        host: name of the machine.
+        user: who ran it.
+        started_ms: in ms since 1970.
+        finished_ms: likewise; None: the run was cut short, or is going on.
+        metadata: what the plan was made by, as text by field.
+        lines: the actions, each with its ``status``.
+    """
+
+    plan: str
+    host: str
+    user: str
+    started_ms: int
+    finished_ms: int | None
+    metadata: tuple[Mapping[str, str], ...] = field(hash=False)
+    lines: tuple[Mapping[str, Any], ...] = field(hash=False)
+
+
+def file_name(started_ms: int, plan: str) -> str:
+    """The name of a run's journal; names sort by time."""
+    return f"{RUN_JOURNAL_PREFIX}{started_ms:013d}.{plan[:_DIGITS]}{RUN_JOURNAL_SUFFIX}"
+
+
+def is_journal(name: str) -> bool:
+    """Whether a name is that of a journal that was written to its end."""
+    return name.startswith(RUN_JOURNAL_PREFIX) and name.endswith(RUN_JOURNAL_SUFFIX)
+
+
+def encode(journal: RunJournal) -> bytes:
+    """Write a journal, one JSON object to a line, in ASCII."""
+    head = {
+        "schema_version": SCHEMA_VERSION,
+        "plan": journal.plan,
+        "host": journal.host,
+        "user": journal.user,
+        "started_ms": journal.started_ms,
+        "finished_ms": journal.finished_ms,
+        "metadata": [dict(each) for each in journal.metadata],
+    }
+    return "".join(f"{json.dumps(each)}\n" for each in (head, *journal.lines)).encode("ascii")
+
+
+def parse(data: bytes) -> RunJournal:
+    """Read a journal.
+
+    Raises:
+        DamagedFileError: it is none, or another release's.
+    """
+    first, *rest = data.splitlines() or [b""]
+    fields = json_text.parse_object(first, FORMAT)
+    reader = json_text.FieldReader(fields, FORMAT)
+    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
+    finished = fields.get("finished_ms")
+    metadata = fields.get("metadata")
+    if not isinstance(metadata, list) or not all(isinstance(each, dict) for each in metadata):
+        reader.note("metadata: expected a list of objects")
+        metadata = []
+    journal = RunJournal(
+        reader.text("plan"),
+        reader.text("host"),
+        reader.text("user"),
+        reader.integer("started_ms", 64, least=0),
+        None if finished is None else reader.integer("finished_ms", 64, least=0),
+        tuple({key: str(value) for key, value in each.items()} for each in metadata),
+        tuple(_lines(rest)),
+    )
+    reader.check()
+    return journal
+
+
+def _lines(lines: Sequence[bytes]) -> list[Mapping[str, Any]]:
+    try:
+        return [json_text.parse_object(line, FORMAT) for line in lines]
+    except DamagedFileError as error:
+        raise DamagedFileError(FORMAT, f"a line of it: {error.problem}") from error

@@ -1,0 +1,110 @@
+"""``logstore apply`` from end to end: a plan carried out, repeated, edited, refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from logstore.log_dir import LogDir
+from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS
+
+Run = Callable[..., Result]
+ASKED = ("--max-age", "5000w", "--max-share", "70%")
+
+
+@pytest.fixture
+def plan_file(cluster, run: Run, tmp_path: Path) -> Path:
+    """Broker 1 has a replica too many, broker 2 one of a re-created topic, which is in two lines."""
+    for name in ("orders-7", "orders-8"):
+        (cluster.log_dir(1) / name).mkdir()
+        (cluster.log_dir(1) / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {ORDERS}")
+    path = tmp_path / "plan.json"
+    result = run("plan", *cluster.log_dirs, "--metadata", cluster.metadata, *ASKED, "-o", path)
+    assert result.exit_code == 1, result.output
+    return path
+
+
+def test_it_says_what_was_done_what_comes_next_and_how_to_take_it_back(cluster, run: Run, plan_file: Path) -> None:
+    result = run("apply", plan_file)
+    assert (result.exit_code, result.stdout.count("\ndone ")) == (0, 3), result.output
+    assert f"staged as ../broker-2.deleting/{OLD_ORDERS}_1" in result.stdout
+    for word in ("3 actions: 3 done", "frees no space yet", "logstore purge", "logstore restore", "journal: "):
+        assert word in result.stderr
+    audited = json.loads(run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json").stdout)
+    assert {finding["verdict"] for finding in audited["findings"]} == {"MISSING", "STAGED"}
+
+
+def test_applying_again_changes_nothing_and_is_no_failure(run: Run, plan_file: Path) -> None:
+    run("apply", plan_file)
+    result = run("apply", plan_file)
+    assert (result.exit_code, "3 actions: 3 already" in result.stderr) == (0, True)
+    assert "journal" not in result.stderr
+
+
+def test_lines_that_were_taken_out_in_an_editor_are_left_alone(cluster, run: Run, plan_file: Path) -> None:
+    lines = plan_file.read_text().splitlines(keepends=True)
+    plan_file.write_text("".join(line for line in lines if '"name": "orders-1"' not in line))
+    result = run("apply", plan_file)
+    assert (result.exit_code, "2 actions: 2 done" in result.stderr) == (0, True), result.output
+    assert (cluster.log_dir(2) / "orders-1").exists()
+
+
+def test_what_was_skipped_makes_the_run_partly_failed(cluster, run: Run, plan_file: Path) -> None:
+    (cluster.log_dir(1) / "orders-7" / "new").write_bytes(b"data")
+    result = run("apply", plan_file, "--format", "json")
+    assert (result.exit_code, "a new plan" in result.stderr) == (4, True)
+    document = json.loads(result.stdout)
+    by_name = {each["name"]: each for each in document["results"]}
+    assert (document["schema_version"], by_name["orders-7"]["status"]) == (1, "skipped")
+    assert "its data has changed" in by_name["orders-7"]["detail"]
+    assert run("apply", plan_file, "--changed-data").exit_code == 0
+
+
+def test_ndjson_has_a_line_for_each_action(run: Run, plan_file: Path, tmp_path: Path) -> None:
+    run("apply", plan_file, "--format", "ndjson", "-o", tmp_path / "out")
+    assert [json.loads(line)["status"] for line in (tmp_path / "out").read_text().splitlines()] == ["done"] * 3
+
+
+def test_a_running_broker_is_a_refusal(cluster, run: Run, plan_file: Path) -> None:
+    with LogDir.open(str(cluster.log_dir(2))):
+        result = run("apply", plan_file)
+    assert (result.exit_code, "in use by" in result.stderr) == (3, True)
+    assert (cluster.log_dir(1) / "orders-7").exists()
+
+
+def test_a_plan_edited_into_nonsense_is_refused_in_a_sentence(run: Run, plan_file: Path) -> None:
+    plan_file.write_text(plan_file.read_text().replace('"name": "orders-1"', '"name": "../../../etc"'))
+    result = run("apply", plan_file)
+    assert (result.exit_code, "it was changed" in result.stderr, "Traceback" in result.output) == (3, True, False)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"[" * 10000, b"null"])
+def test_what_is_no_plan_is_refused_in_a_sentence(tmp_path: Path, run: Run, content: bytes) -> None:
+    (tmp_path / "p").write_bytes(content)
+    result = run("apply", tmp_path / "p")
+    assert (result.exit_code, "make a new plan" in result.stderr, "Traceback" in result.output) == (3, True, False)
+
+
+def test_a_plan_for_disks_that_are_not_here_is_refused(cluster, run: Run, plan_file: Path) -> None:
+    cluster.log_dir(2).rename(cluster.folder / "elsewhere")
+    result = run("apply", plan_file)
+    assert (result.exit_code, "is not the log dir that it was made for" in result.stderr) == (3, True)
+    assert (cluster.log_dir(1) / "orders-7").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(("absent.json",), "no such file"), ((".", "--max-age", "x"), "--max-age"), ((".",), ".")]
+)
+def test_what_cannot_be_read_is_a_usage_error(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    result = run("apply", *arguments)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
+def test_the_output_does_not_go_over_the_plan_or_into_a_log_dir(cluster, run: Run, plan_file: Path) -> None:
+    assert run("apply", plan_file, "-o", plan_file).exit_code == 2
+    assert run("apply", plan_file, "-o", cluster.log_dir(1) / "out").exit_code == 2
+    assert (cluster.log_dir(1) / "orders-7").exists()
