@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layout.broker_start import KafkaRelease, Mode, StartAction, start_with_directory, start_with_metadata
+from layout.broker_start import (
+    KafkaRelease,
+    Mode,
+    StartAction,
+    start_unwanted,
+    start_with_directory,
+    start_with_metadata,
+)
 from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect, InvalidQuestionError
 
@@ -252,3 +259,41 @@ def test_every_answer_is_a_sentence_with_its_source(kind: DirectoryKind, state: 
         assert len(answer.sentence) > 20
         assert not answer.sentence.endswith(".")
         assert answer.source.startswith("FACTS §")
+
+
+@pytest.mark.parametrize(
+    ("release", "mode", "migrating", "action"),
+    [
+        # FACTS §6.1, line by line
+        *(("2.7", ZK, False, "LOADED"), ("3.9", ZK, False, "LOADED"), ("2.8", KRAFT, False, "LOADED")),
+        *(("3.0", KRAFT, False, "DELETED_AFTER_DELAY"), ("3.6.2", KRAFT, False, "DELETED_AFTER_DELAY")),
+        *(("3.7", KRAFT, False, "MOVED_TO_STRAY"), ("4.0", KRAFT, False, "MOVED_TO_STRAY")),
+        *(("3.6.0", ZK, True, "LOADED"), ("3.6.1", ZK, True, "MOVED_TO_STRAY"), ("3.9", ZK, True, "MOVED_TO_STRAY")),
+    ],
+)
+def test_what_becomes_of_an_unwanted_replica_hangs_on_release_and_mode(
+    release: str, mode: Mode, migrating: bool, action: str
+) -> None:
+    answer = start_unwanted(DirectoryKind.LIVE, KafkaRelease.parse(release), mode, migrating=migrating)
+    assert (answer.action, answer.source[:8]) == (StartAction[action], "FACTS §6")
+
+
+def test_3_7_0_moves_the_current_replica_when_the_future_one_is_unwanted() -> None:
+    # FACTS §6.5, own observation (i)
+    sentences = [
+        start_unwanted(DirectoryKind.FUTURE, KafkaRelease.parse(release), KRAFT).sentence for release in ("3.7", "3.8")
+    ]
+    assert ["current replica" in sentence for sentence in sentences] == [True, False]
+
+
+@pytest.mark.parametrize("kind", [DirectoryKind.DELETE, DirectoryKind.STRAY, DirectoryKind.INTERNAL])
+def test_what_lies_aside_is_not_asked_whether_it_is_wanted(kind: DirectoryKind) -> None:
+    for text, mode in EVERY_BROKER:
+        release = KafkaRelease.parse(text)
+        assert start_unwanted(kind, release, mode) == start_with_metadata(kind, "ok", release, mode)
+
+
+@pytest.mark.parametrize(("release", "mode"), [("3.9", KRAFT), ("3.3", ZK), ("4.0", ZK)])
+def test_only_zookeeper_brokers_of_3_4_to_3_9_migrate(release: str, mode: Mode) -> None:
+    with pytest.raises(InvalidQuestionError, match="mode"):
+        start_unwanted(DirectoryKind.LIVE, KafkaRelease.parse(release), mode, migrating=True)

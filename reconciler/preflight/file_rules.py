@@ -1,0 +1,110 @@
+"""Rules about files: in the partition dirs that a broker loads, and in its metadata log.
+
+In a partition dir an I/O error takes the log dir offline and any other error ends the startup; the metadata log is not
+loaded with the others, and whatever fails on it ends the startup. Source: FACTS §1.6, §1.9, §2.3, §2.5, §2.8, §7.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from layout.broker_start import KafkaRelease, StartAction
+from layout.directory_name import DirectoryKind
+from layout.errors import BrokerEffect
+from layout.partition_metadata import FILE_NAME as PARTITION_METADATA
+from layout.quorum_state import FILE_NAME as QUORUM_STATE
+from logstore.partition_files import METADATA_LOG, DirectorySeen
+from logstore.rows import MetadataState
+from reconciler.figures import count, listed
+from reconciler.preflight.finding import Effect, Finding, Place
+from reconciler.preflight.log_dir_rules import OF_EFFECT
+from reconciler.preflight.question import BrokerAsked
+from reconciler.preflight.seen import SeenBroker, SeenLogDir
+
+QUORUM_LAYOUT_1_SINCE = KafkaRelease(3, 8)
+"""Earlier releases know layout 0 of ``quorum-state`` alone (FACTS §2.8)."""
+
+METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""The topic ID of the metadata log itself (FACTS §2.1)."""
+
+_NO_REPLICA = (DirectoryKind.INTERNAL, DirectoryKind.FOREIGN)
+_NOT_FOLLOWED = "a symbolic link, which a broker follows and this does not"
+
+
+def file_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
+    """All that is found about files."""
+    for log_dir in broker.loaded:
+        for seen in log_dir.directories:
+            loaded = seen.kind not in _NO_REPLICA and not seen.is_link and seen.obstacle is None
+            if loaded and asked.by_name(seen.name).action is not StartAction.STARTUP_ABORTS:
+                yield from partition_files(log_dir, seen)
+    own = broker.distinct.get(broker.metadata_log_dir or "")
+    if asked.reads_metadata_log and own is not None and own.metadata_log is not None:
+        yield from metadata_log(own, own.metadata_log, asked)
+
+
+def partition_files(log_dir: SeenLogDir, seen: DirectorySeen) -> Iterator[Finding]:
+    """Files of a partition dir that a broker fails on, or changes (FACTS §1.9, §2.5)."""
+    for name, problem in seen.odd_names:
+        yield Finding(Effect.STARTUP_ABORTS, "odd_file_name", f"{name}: {problem}", _below(log_dir, seen, name))
+    for name in seen.unreadable:
+        sentence = f"{name}: this process may not read it, and a broker that may not either takes the log dir offline"
+        yield Finding(Effect.LOG_DIR_OFFLINE, "unreadable_file", sentence, _below(log_dir, seen, name))
+    for name in seen.links:
+        yield Finding(Effect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
+    for damage in seen.damage:
+        sentence = f"{damage.file}: {damage.problem}; {damage.effect}"
+        yield Finding(OF_EFFECT[damage.effect], "leader_epochs", sentence, _below(log_dir, seen, damage.file))
+    if seen.leftovers:
+        told = listed([f"{count(number)} {suffix.value}" for suffix, number in sorted(seen.leftovers.items())])
+        sentence = f"left over from changes that did not finish, completed or deleted at the start: {told}"
+        yield Finding(Effect.NOTE, "leftovers", sentence, Place(log_dir.path, seen.shown))
+
+
+def metadata_log(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -> Iterator[Finding]:
+    """KRaft's own log, on which nothing may fail (FACTS §1.5, §1.9)."""
+    if seen.is_link or seen.obstacle is not None:
+        effect = Effect.UNKNOWN if seen.is_link else Effect.STARTUP_ABORTS
+        sentence = _NOT_FOLLOWED if seen.is_link else str(seen.obstacle)
+        yield Finding(effect, "metadata_log_damaged", sentence, Place(log_dir.path, METADATA_LOG))
+        return
+    for name in seen.links:
+        yield Finding(Effect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
+    for rule, sentence, file in (*_damage(seen), *_contents(seen, asked)):
+        yield Finding(Effect.STARTUP_ABORTS, rule, sentence, _below(log_dir, seen, file))
+
+
+def _damage(seen: DirectorySeen) -> Iterator[tuple[str, str, str]]:
+    """Files of the metadata log that cannot be used: rule, sentence, file (FACTS §1.9, §2.5, §2.8, §7.2)."""
+    rule = "metadata_log_damaged"
+    for name, problem in seen.odd_names:
+        yield rule, f"{name}: {problem}", name
+    for name in seen.unreadable:
+        yield rule, f"{name}: this process may not read it", name
+    for damage in seen.damage:
+        yield rule, f"{damage.file}: {damage.problem}", damage.file
+    found = seen.metadata
+    if found.effect is not BrokerEffect.NONE or found.state not in (MetadataState.OK, MetadataState.MISSING):
+        yield rule, f"{PARTITION_METADATA}: {found.problem}", PARTITION_METADATA
+
+
+def _contents(seen: DirectorySeen, asked: BrokerAsked) -> Iterator[tuple[str, str, str]]:
+    """What is sound in itself and does not fit: rule, sentence, file (FACTS §2.1, §2.8, §7.2)."""
+    if seen.quorum_layout == 1 and asked.release < QUORUM_LAYOUT_1_SINCE:
+        sentence = (
+            f"quorum-state has data_version 1, which {asked.release} does not know: the cluster is at kraft.version 1, "
+            f"and {QUORUM_LAYOUT_1_SINCE} is the first release that reads it"
+        )
+        yield "quorum_state_too_new", sentence, QUORUM_STATE
+    found = seen.metadata
+    if found.effect is BrokerEffect.NONE and found.topic_id not in (None, METADATA_TOPIC_ID):
+        sentence = f"it holds topic ID {found.topic_id}, and that of the metadata log is {METADATA_TOPIC_ID}"
+        yield "metadata_log_topic_id", sentence, PARTITION_METADATA
+    first, last = seen.first_offset or 0, seen.last_snapshot
+    if first > 0 and (last is None or last < first):
+        sentence = f"the log begins at offset {first}, and no complete snapshot reaches so far"
+        yield "metadata_log_snapshot", sentence, ""
+
+
+def _below(log_dir: SeenLogDir, seen: DirectorySeen, file: str) -> Place:
+    return Place(log_dir.path, f"{seen.shown}/{file}".rstrip("/"))

@@ -1,0 +1,126 @@
+"""All rules together: would this broker start here, and what would be lost?
+
+``preflight`` is a function of what was seen, of which broker is asked about, and of what the metadata say; it reads no
+disk and no clock. The answer's exit code is the command line's business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from layout.directory_name import DirectoryKind
+from logstore.rows import Kind
+from reconciler.desired import Completeness, DesiredState
+from reconciler.figures import count
+from reconciler.preflight.file_rules import file_findings
+from reconciler.preflight.finding import Effect, Finding, Place
+from reconciler.preflight.log_dir_rules import consequences, log_dir_findings
+from reconciler.preflight.question import BrokerAsked
+from reconciler.preflight.replica_rules import EFFECT_OF, replica_findings
+from reconciler.preflight.seen import SeenBroker
+from reconciler.preflight.wants import ask
+
+_TOLD: Mapping[Effect, tuple[str, str]] = {
+    Effect.LOG_DIR_OFFLINE: ("log dir", "would go offline"),
+    Effect.DELETED: ("replica", "would be deleted"),
+    Effect.RENAMED_TO_STRAY: ("replica", "would be renamed to -stray"),
+    Effect.REPLACED: ("replica", "would be replaced by a future one"),
+    Effect.CREATED_EMPTY: ("log dir or replica", "would be created empty"),
+    Effect.NOT_SERVED: ("replica", "would not be served"),
+    Effect.UNKNOWN: ("thing", "cannot be told from here"),
+}
+_CURRENT = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """The answer."""
+
+    asked: BrokerAsked
+    findings: Sequence[Finding]
+    """The gravest first."""
+    with_metadata: bool
+    """Some metadata spoke for this broker, so that strays are known."""
+
+    @property
+    def starts(self) -> bool:
+        """Whether the broker would start, as far as can be told."""
+        return all(each.effect is not Effect.STARTUP_ABORTS for each in self.findings)
+
+    @property
+    def is_clean(self) -> bool:
+        """It would start, and nothing would be lost, renamed, deleted or left unused."""
+        return all(each.effect is Effect.NOTE for each in self.findings)
+
+    @property
+    def totals(self) -> dict[Effect, int]:
+        """How much each effect hits: log dirs that go offline, replicas, reasons not to start."""
+        totals = Counter[Effect]()
+        for each in self.findings:
+            if each.effect is not Effect.LOG_DIR_OFFLINE:
+                by_replica = each.effect in _TOLD and each.effect is not Effect.UNKNOWN
+                totals[each.effect] += max(each.replicas, 1) if by_replica else 1
+        offline = {each.place.log_dir for each in self.findings if each.effect is Effect.LOG_DIR_OFFLINE}
+        totals[Effect.LOG_DIR_OFFLINE] = len(offline)
+        return {effect: totals[effect] for effect in Effect if totals[effect]}
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        totals = self.totals
+        told = [_told(effect, totals[effect]) for effect in _TOLD if effect in totals]
+        if self.starts:
+            first = f"{self.asked} would start here"
+        else:
+            reasons = count(totals[Effect.STARTUP_ABORTS], "reason")
+            first = f"{self.asked} would not start here, for {reasons}"
+            told = [f"once it does: {told[0]}", *told[1:]] if told else []
+        if not self.with_metadata:
+            told.append("without metadata it is not known which replicas the cluster wants here")
+        return "; ".join([first, *told])
+
+
+def preflight(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str, DesiredState], now_ms: int = 0) -> Preflight:
+    """Ask every rule.
+
+    Args:
+        broker: what was seen on its log dirs.
+        asked: release and mode.
+        states: desired state by cluster ID, as :func:`reconciler.scope.by_cluster` gives it.
+        now_ms: ms since 1970, for the comparison; no rule hangs on it.
+    """
+    rows = list(broker.rows())
+    wants = ask(states, rows, now_ms)
+    findings = [
+        *log_dir_findings(broker, asked),
+        *replica_findings(broker, asked, wants),
+        *file_findings(broker, asked),
+        *_empty_metadata(broker, asked, states),
+    ]
+    findings += consequences(broker, asked, findings)
+    speaks = any(want.is_judged for want in wants.of.values()) or bool(wants.nowhere)
+    replicas = any(row["kind"] in _CURRENT for row in rows)
+    return Preflight(asked, sorted(findings, key=lambda each: each.order), speaks or not replicas)
+
+
+def _empty_metadata(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str, DesiredState]) -> Iterator[Finding]:
+    """Metadata that know no topic judge nobody in an audit; a KRaft broker would believe them (FACTS §6.1, §6.3)."""
+    for cluster, state in states.items():
+        replicas = sum(row["kind"] in _CURRENT and (row["cluster_id"] or "") == cluster for row in broker.rows())
+        full = state.identity.completeness is Completeness.FULL
+        if not asked.is_kraft or not full or state.topics.num_rows or not replicas:
+            continue
+        effect = EFFECT_OF.get(asked.when_unwanted(DirectoryKind.LIVE).action, Effect.NOTE)
+        sentence = (
+            f"{state.identity.location} knows no topic at all: a broker that were given such metadata would take all "
+            f"{count(replicas, 'replica')} for strays"
+        )
+        yield Finding(effect, "empty_metadata", sentence, Place(), replicas=replicas)
+
+
+def _told(effect: Effect, number: int) -> str:
+    noun, what = _TOLD[effect]
+    many = "log dirs or replicas" if noun == "log dir or replica" else f"{noun}s"
+    return f"{count(number, noun, many)} {what}"

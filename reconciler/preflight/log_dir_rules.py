@@ -1,0 +1,183 @@
+"""Rules about log dirs: paths, locks, ``meta.properties``, checkpoints, and where the metadata log lies.
+
+Each function is one rule, or a few that ask the same thing; it takes what was seen and which broker is asked about, and
+yields findings. Source: FACTS §1.5, §1.6, §2.2, §2.6, §2.7; 10.6 rows 144-164.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+
+from layout.directory_name import DirectoryKind
+from layout.errors import BrokerEffect
+from layout.log_dir_set import FailedLogDir, LogDirSet, startup_problems
+from layout.scheme import Scheme
+from logstore.partition_files import METADATA_LOG
+from logstore.rows import Kind
+from reconciler.figures import count, listed
+from reconciler.preflight.finding import Effect, Finding, Place
+from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
+from reconciler.preflight.seen import SeenBroker, SeenLogDir
+
+OF_EFFECT = {
+    BrokerEffect.NONE: Effect.NOTE,
+    BrokerEffect.LOG_DIR_OFFLINE: Effect.LOG_DIR_OFFLINE,
+    BrokerEffect.STARTUP_ABORTS: Effect.STARTUP_ABORTS,
+}
+_CURRENT = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
+
+
+def log_dir_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
+    """All that is found about log dirs, each on its own and all together."""
+    yield from same_directory(broker)
+    yield from identities(broker, asked)
+    if asked.reads_metadata_log:
+        yield from metadata_log_place(broker, asked)
+    for each in broker.distinct.values():
+        yield from usable(each, asked)
+        yield from lock(each)
+        if each.is_loaded:
+            yield from checkpoints(each)
+            yield from scheme(each)
+            yield from what_is_left(each)
+
+
+def same_directory(broker: SeenBroker) -> Iterator[Finding]:
+    """Two configured entries that are one directory end the startup (FACTS §1.5)."""
+    first: dict[str, SeenLogDir] = {}
+    for each in broker.log_dirs:
+        other = first.setdefault(each.canonical, each)
+        if other is not each:
+            yield Finding(
+                Effect.STARTUP_ABORTS,
+                "same_directory",
+                f"it is the same directory as {other.path}, which is configured too",
+                Place(each.path, "."),
+            )
+
+
+def usable(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
+    """A path that is no directory, or cannot be read, is an offline log dir; an absent one is made anew (FACTS §1.5).
+
+    In KRaft mode an absent log dir is also one that was not formatted, which ends the startup: see :func:`identities`.
+    """
+    place = Place(seen.path, ".")
+    if seen.obstacle is not None:
+        yield Finding(Effect.LOG_DIR_OFFLINE, "unusable_log_dir", f"the path {seen.obstacle}", place)
+    elif isinstance(seen.identity, FailedLogDir):
+        place = Place(seen.path, "meta.properties")
+        yield Finding(Effect.LOG_DIR_OFFLINE, "damaged_identity", seen.identity.problem, place)
+    elif not asked.is_kraft and seen.identity is None and not any(row["kind"] in _CURRENT for row in seen.rows):
+        what = (
+            "the directory has neither meta.properties nor replicas" if seen.is_there else "there is no such directory"
+        )
+        sentence = f"{what}, so it is taken for a new disk: make sure that the file system is mounted"
+        yield Finding(Effect.CREATED_EMPTY, "absent_log_dir", sentence, place)
+
+
+def lock(seen: SeenLogDir) -> Iterator[Finding]:
+    """A log dir that another process has locked ends the startup (FACTS §1.5, §2.7)."""
+    if seen.lock_held_by is not None:
+        yield Finding(
+            Effect.STARTUP_ABORTS,
+            "lock_held",
+            f"the log dir is in use by {seen.lock_held_by}, and a second broker does not start on it",
+            Place(seen.path, ".lock"),
+        )
+
+
+def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
+    """What all ``meta.properties`` must agree on (FACTS §1.5, §2.2); ``layout.log_dir_set`` says what that is."""
+    found = {path: each.identity for path, each in broker.distinct.items()}
+    for path, each in broker.distinct.items():
+        if each.obstacle is not None:
+            found[path] = FailedLogDir(each.obstacle)
+        identity = each.identity
+        if asked.release < DIRECTORY_IDS_SINCE and identity is not None and not isinstance(identity, FailedLogDir):
+            found[path] = dataclasses.replace(identity, directory_id=None)
+    log_dirs = LogDirSet(found, broker.metadata_log_dir if asked.is_kraft else None)
+    for problem in startup_problems(log_dirs, asked.requirement):
+        of = next((path for path in found if problem.startswith((f"{path}:", f"{path}/"))), None)
+        if of in log_dirs.empty:
+            what = "" if broker.distinct[of].is_there else ", and there is no such directory: is its disk mounted?"
+            yield Finding(
+                Effect.STARTUP_ABORTS, "not_formatted", f"{problem}{what}", Place(broker.distinct[of].path, ".")
+            )
+        else:
+            place = Place() if of is None else Place(broker.distinct[of].path, "meta.properties")
+            yield Finding(Effect.STARTUP_ABORTS, "identity", problem, place)
+
+
+def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
+    """KRaft's own log lies in the metadata log dir, and in no other (FACTS §1.5, §7.1)."""
+    holders = [path for path, each in broker.distinct.items() if each.metadata_log is not None]
+    for path in holders:
+        each = broker.distinct[path]
+        readable = each.identity is not None and not each.failed
+        if asked.is_kraft and path != broker.metadata_log_dir and readable:
+            sentence = (
+                f"{METADATA_LOG} lies here, and the metadata log dir is {broker.metadata_log_dir}: the first of "
+                "log.dirs, unless metadata.log.dir says otherwise"
+            )
+            yield Finding(Effect.STARTUP_ABORTS, "metadata_log_elsewhere", sentence, Place(each.path, METADATA_LOG))
+    own = broker.distinct.get(broker.metadata_log_dir or "")
+    if own is not None and own.metadata_log is None and own.is_there and not own.failed:
+        sentence = (
+            f"there is no {METADATA_LOG}: the broker fetches the metadata anew, and a sole controller would begin with "
+            "an empty cluster"
+        )
+        yield Finding(Effect.NOTE, "no_metadata_log", sentence, Place(own.path, METADATA_LOG))
+
+
+def checkpoints(seen: SeenLogDir) -> Iterator[Finding]:
+    """A damaged offset checkpoint takes the log dir offline, ends the startup, or is ignored (FACTS §1.6, §2.3)."""
+    for damage in seen.checkpoints:
+        ignored = "; a broker warns and goes on as if it were empty" if damage.effect is BrokerEffect.NONE else ""
+        sentence = f"{damage.file}: {damage.problem}{ignored}"
+        yield Finding(OF_EFFECT[damage.effect], "damaged_checkpoint", sentence, Place(seen.path, damage.file))
+
+
+def scheme(seen: SeenLogDir) -> Iterator[Finding]:
+    """In a log dir that is ours, a broker sees no replica that does not lie at its top (DESIGN §5, FACTS §1.6)."""
+    if seen.scheme in (None, Scheme.FLAT.value):
+        return
+    below = sum(row["kind"] in _CURRENT and "/" in row["name"] for row in seen.rows)
+    sentence = f"the log dir is laid out {seen.scheme}, which no broker can read"
+    if below:
+        sentence += f"; it would not see {count(below, 'replica')} in it"
+    effect = Effect.NOT_SERVED if below else Effect.NOTE
+    yield Finding(effect, "scheme_not_flat", sentence, Place(seen.path, "."), replicas=below)
+
+
+def what_is_left(seen: SeenLogDir) -> Iterator[Finding]:
+    """Two things that cost time or tell of loss, and end nothing: no clean stop, and replicas without a segment."""
+    current = [each for each in seen.directories if each.kind is DirectoryKind.LIVE and not each.is_link]
+    if current and not seen.stopped_cleanly:
+        sentence = (
+            f"the last stop was not a clean one, so the start takes longer: {count(len(current), 'replica')} may have "
+            "to be recovered from the recovery point on"
+        )
+        yield Finding(Effect.NOTE, "unclean_stop", sentence, Place(seen.path, "."))
+    bare = [each.shown for each in current if each.segments == 0 and each.obstacle is None]
+    if bare:
+        sentence = f"{count(len(bare), 'replica')} without a segment, loaded as empty: {listed(bare)}"
+        yield Finding(Effect.NOTE, "no_segment", sentence, Place(seen.path, "."), replicas=len(bare))
+
+
+def consequences(broker: SeenBroker, asked: BrokerAsked, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """What follows from log dirs that go offline for the broker as a whole (FACTS §1.5)."""
+    offline = {each.place.log_dir for each in findings if each.effect is Effect.LOG_DIR_OFFLINE}
+    own = broker.distinct.get(broker.metadata_log_dir or "")
+    for_replicas = {each.path for each in broker.distinct.values() if each.for_replicas}
+    if not for_replicas - offline:
+        sentence = "no log dir would be left online, and a broker without one halts"
+        yield Finding(Effect.STARTUP_ABORTS, "no_log_dir_online", sentence)
+    elif asked.reads_metadata_log and own is not None and own.path in offline and not (asked.is_kraft and own.failed):
+        sentence = "the metadata log dir would go offline, and the broker halts with it"
+        yield Finding(Effect.STARTUP_ABORTS, "metadata_log_dir_offline", sentence, Place(own.path, "."))
+    elif asked.migrating and offline:
+        sentence = (
+            f"a broker that migrates halts when any log dir goes offline, here {listed(sorted(map(str, offline)))}"
+        )
+        yield Finding(Effect.STARTUP_ABORTS, "migration_needs_all_log_dirs", sentence)

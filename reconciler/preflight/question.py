@@ -1,0 +1,78 @@
+"""Which broker is asked about: its release, and where it takes its metadata from.
+
+Migration is ZooKeeper mode with ``zookeeper.metadata.migration.enable``: until the controller's first FULL request such
+a broker starts like any of ZooKeeper's, but its ``meta.properties`` may be of either version. Source: FACTS §1.5, §6.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from layout.broker_start import KafkaRelease, Mode, StartAnswer, start_unwanted, start_with_directory
+from layout.directory_name import DirectoryKind
+from layout.log_dir_set import Requirement
+
+DIRECTORY_IDS_SINCE = KafkaRelease(3, 7)
+"""Earlier releases do not look at ``directory.id`` (FACTS §2.2)."""
+
+
+class BrokerMode(StrEnum):
+    """What ``--mode`` takes."""
+
+    KRAFT = "kraft"
+    ZOOKEEPER = "zookeeper"
+    MIGRATION = "migration"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAsked:
+    """A broker of one release in one mode."""
+
+    release: KafkaRelease
+    mode: Mode
+    migrating: bool = False
+
+    @classmethod
+    def of(cls, release: KafkaRelease, mode: BrokerMode) -> Self:
+        """Put together what was asked for.
+
+        Raises:
+            InvalidQuestionError: the release does not have the mode.
+        """
+        of_start = Mode.KRAFT if mode is BrokerMode.KRAFT else Mode.ZOOKEEPER
+        asked = cls(release, of_start, mode is BrokerMode.MIGRATION)
+        asked.by_name("a-0")
+        if asked.migrating:
+            asked.when_unwanted(DirectoryKind.LIVE)
+        return asked
+
+    @property
+    def is_kraft(self) -> bool:
+        """It takes its metadata from KRaft alone."""
+        return self.mode is Mode.KRAFT
+
+    @property
+    def reads_metadata_log(self) -> bool:
+        """It has a metadata log of its own: in KRaft mode, and while it migrates."""
+        return self.is_kraft or self.migrating
+
+    @property
+    def requirement(self) -> Requirement:
+        """What it asks of the ``meta.properties`` of all its log dirs (FACTS §1.5, §2.2)."""
+        if self.is_kraft:
+            return Requirement.KRAFT
+        return Requirement.NONE if self.migrating else Requirement.VERSION_0
+
+    def by_name(self, name: str) -> StartAnswer:
+        """What it does with a directory of this name."""
+        return start_with_directory(name, self.release, self.mode)
+
+    def when_unwanted(self, kind: DirectoryKind) -> StartAnswer:
+        """What it does with a replica that the cluster does not want here."""
+        return start_unwanted(kind, self.release, self.mode, migrating=self.migrating)
+
+    def __str__(self) -> str:
+        mode = "ZooKeeper mode, migrating to KRaft" if self.migrating else f"{self.mode} mode"
+        return f"a broker of release {self.release} in {mode}"

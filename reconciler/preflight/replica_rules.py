@@ -1,0 +1,307 @@
+"""Rules about the directories of a log dir: by name, by ``partition.metadata``, and by whether the cluster wants them.
+
+The order is a broker's (FACTS §1.6): the name may end the startup; then the file is read, which may too; then a replica
+is set aside, kept or deleted; and what is left as current or future must be there once. ``layout.broker_start`` answers
+each question. Source: FACTS §1.3, §1.6-1.8, §2.1, §4.2, §6; 10.2, 10.3 rows 43-44, 60-67.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from layout.broker_start import (
+    FULL_REQUEST_ASKS_TOPIC_ID_SINCE,
+    STRAY_SINCE,
+    STRAYS_STAY_OUT_SINCE,
+    KafkaRelease,
+    StartAction,
+    StartAnswer,
+    start_with_metadata,
+)
+from layout.directory_name import DirectoryKind, parse
+from layout.errors import BrokerEffect
+from layout.scheme import STAGING_DIR, Scheme
+from logstore.columns import utf8
+from logstore.partition_files import DirectorySeen
+from logstore.rows import MetadataState
+from reconciler.compare import Row
+from reconciler.figures import count
+from reconciler.preflight.finding import Effect, Finding, Place
+from reconciler.preflight.question import BrokerAsked
+from reconciler.preflight.seen import SeenBroker, SeenLogDir
+from reconciler.preflight.wants import Want, Wants
+
+EFFECT_OF = {
+    StartAction.STARTUP_ABORTS: Effect.STARTUP_ABORTS,
+    StartAction.LOG_DIR_OFFLINE: Effect.LOG_DIR_OFFLINE,
+    StartAction.DELETED_AFTER_DELAY: Effect.DELETED,
+    StartAction.MOVED_TO_STRAY: Effect.RENAMED_TO_STRAY,
+}
+"""What an answer of ``layout.broker_start`` does to the disk; every other one does nothing."""
+
+_FIRST_WITH_FUTURES_RECOVERED = KafkaRelease(3, 7)
+_FUTURE_BESIDE_LIVE_SINCE = KafkaRelease(3, 7, 1)
+_STRAYS_DELETED_SINCE, _STRAYS_DELETED_UNTIL = KafkaRelease(3, 0), KafkaRelease(3, 7)
+
+
+@dataclass(slots=True)
+class _Loading:
+    """What a broker has loaded so far, and what the rules after that need of it."""
+
+    asked: BrokerAsked
+    wants: Wants
+    search_fails: bool = False
+    """A replica without topic ID makes the whole search for strays fail (FACTS §6.1, §6.2)."""
+    current: dict[tuple[str, int], list[Place]] = field(default_factory=lambda: defaultdict(list))
+    future: dict[tuple[str, int], list[Place]] = field(default_factory=lambda: defaultdict(list))
+
+
+@dataclass(frozen=True, slots=True)
+class _Replica:
+    """One directory that a broker loads, and what is known of it."""
+
+    seen: DirectorySeen
+    place: Place
+    want: Want
+
+    @property
+    def is_missing_id(self) -> bool:
+        return self.seen.metadata.state is MetadataState.MISSING
+
+
+def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: Wants) -> Iterator[Finding]:
+    """All that is found about directories, log dir by log dir, and then about several of one replica."""
+    loading = _Loading(asked, wants)
+    replicas: list[_Replica] = []
+    for log_dir in broker.loaded:
+        rows = {row["name"]: row for row in log_dir.rows}
+        for seen in log_dir.directories:
+            place = _place(log_dir, seen, rows.get(seen.shown))
+            named = _by_name(log_dir, seen, place, asked)
+            if named is not None:
+                yield named
+            elif seen.kind not in (DirectoryKind.INTERNAL, DirectoryKind.FOREIGN):
+                replicas.append(_Replica(seen, place, wants.about(log_dir.path, seen.shown)))
+    loading.search_fails = _search_fails(replicas, asked)
+    for replica in replicas:
+        yield from _loaded(replica, loading)
+    yield from _duplicates(loading)
+    yield from _promoted(replicas, loading)
+    yield from _search_note(replicas, loading)
+    yield from _nowhere(wants)
+
+
+def _place(log_dir: SeenLogDir, seen: DirectorySeen, row: Row | None) -> Place:
+    name = parse(seen.name)
+    topic_id = seen.metadata.topic_id or (None if row is None else row["topic_id"])
+    topic = name.topic if name.topic is None else utf8(name.topic)
+    return Place(log_dir.path, seen.shown, topic, name.partition, topic_id)
+
+
+def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: Place, asked: BrokerAsked) -> Finding | None:
+    """What the name of a directory does (FACTS §1.3, §1.6); a link may lead to anything."""
+    answer = asked.by_name(seen.name)
+    stops = answer.action is StartAction.STARTUP_ABORTS
+    if seen.is_link:
+        then = answer.sentence if stops else "and it is loaded like any other"
+        sentence = f"a symbolic link, which a broker follows and this does not; if it leads to a directory, {then}"
+        return Finding(Effect.UNKNOWN, "link", sentence, place, answer.source)
+    if not stops:
+        return None
+    rule, sentence = "foreign_name", answer.sentence
+    if seen.name == STAGING_DIR:
+        rule = "staging_inside"
+    elif seen.kind is not DirectoryKind.FOREIGN:
+        rule = "unknown_to_release"
+    elif log_dir.scheme not in (None, Scheme.FLAT.value):
+        sentence = f"{sentence}; the log dir is laid out {log_dir.scheme}: convert it to flat first"
+    return Finding(Effect.STARTUP_ABORTS, rule, sentence, place, answer.source)
+
+
+def _search_fails(replicas: list[_Replica], asked: BrokerAsked) -> bool:
+    """Whether a replica without topic ID keeps the broker from handling any stray (FACTS §6.1, §6.2)."""
+    if asked.is_kraft and not _STRAYS_DELETED_SINCE <= asked.release < _STRAYS_DELETED_UNTIL:
+        return False
+    if not asked.is_kraft and not (asked.migrating and asked.release >= FULL_REQUEST_ASKS_TOPIC_ID_SINCE):
+        return False
+    current = (DirectoryKind.LIVE, DirectoryKind.FUTURE)
+    return any(replica.is_missing_id for replica in replicas if replica.seen.kind in current)
+
+
+def _loaded(replica: _Replica, loading: _Loading) -> Iterator[Finding]:
+    """One directory through a broker's steps; what is loaded in the end as current or future is remembered."""
+    seen, asked, want = replica.seen, loading.asked, replica.want
+    state, effect = seen.metadata.state, seen.metadata.effect
+    if seen.obstacle is not None:
+        sentence = f"{seen.obstacle}, which takes the log dir offline"
+        yield Finding(Effect.LOG_DIR_OFFLINE, "unreadable_directory", sentence, replica.place)
+        return
+    answer = start_with_metadata(
+        seen.kind,
+        state.value,
+        asked.release,
+        asked.mode,
+        # Only what does not parse, or parses for us alone, needs the effect; other states say more than theirs.
+        effect=effect if state in (MetadataState.OK, MetadataState.MALFORMED) else BrokerEffect.NONE,
+        version=seen.metadata.version,
+    )
+    match answer.action:
+        case StartAction.STARTUP_ABORTS | StartAction.LOG_DIR_OFFLINE:
+            rule = "no_topic_id" if replica.is_missing_id else "partition_metadata"
+            detail = "" if seen.metadata.problem is None else f" ({seen.metadata.problem})"
+            yield _finding(replica, rule, answer, detail)
+        case StartAction.MOVED_TO_STRAY:
+            yield _finding(replica, "no_topic_id", answer)
+        case StartAction.DELETED_AFTER_DELAY:
+            yield _finding(replica, "marked_delete", answer, _still_wanted(want))
+        case StartAction.KEPT_AS_STRAY:
+            yield _finding(replica, "stray", answer, _still_wanted(want))
+        case _:
+            yield from _held_against_metadata(replica, loading)
+
+
+def _held_against_metadata(replica: _Replica, loading: _Loading) -> Iterator[Finding]:
+    """The test for strays, for a replica whose name and file are in order (FACTS §6.1-6.3)."""
+    seen, asked, want, place = replica.seen, loading.asked, replica.want, replica.place
+    refused = not asked.is_kraft and want.is_stale and want.by_name
+    goes = None
+    if place.topic_id is not None and _is_stray(want, asked):
+        answer = asked.when_unwanted(seen.kind)
+        why = _why_unwanted(want, place)
+        spared = f"{why}; only because a replica without topic ID makes the search for strays fail, it stays"
+        if answer.action not in EFFECT_OF:
+            spared = f"{why}: {answer.sentence}"
+        elif not loading.search_fails:
+            goes = _finding(replica, "unwanted", answer, before=f"{why}: ")
+            yield goes
+        if goes is None and not refused:
+            yield Finding(Effect.NOTE, "unwanted", spared, place, answer.source, replicas=1)
+    if refused and goes is None:
+        sentence = (
+            f"the disk holds topic ID {place.topic_id}, the metadata want {want.topic_id or 'another'}: the broker "
+            "answers INCONSISTENT_TOPIC_ID (103) and does not use the replica"
+        )
+        yield Finding(Effect.NOT_SERVED, "inconsistent_topic_id", sentence, place, replicas=1)
+    if goes is None or not _sets_strays_aside_first(asked):
+        _remember(replica, loading)
+
+
+def _is_stray(want: Want, asked: BrokerAsked) -> bool:
+    """By which columns a broker tells a stray: topic ID, or the name as well, or the name alone (FACTS §6.1-6.3)."""
+    if not (want.is_judged and want.is_complete):
+        return False
+    if not asked.migrating:
+        return want.is_unwanted
+    if STRAY_SINCE <= asked.release < FULL_REQUEST_ASKS_TOPIC_ID_SINCE:
+        return not want.by_name
+    return not (want.by_topic_id and want.is_same_topic)
+
+
+def _why_unwanted(want: Want, place: Place) -> str:
+    if want.is_stale:
+        return f"topic {place.topic} was re-created under another ID than {place.topic_id}"
+    if want.is_same_topic:
+        return f"topic {place.topic} exists under this ID, and this broker is not among the replicas"
+    return f"the metadata do not want topic ID {place.topic_id} here"
+
+
+def _still_wanted(want: Want) -> str:
+    return "; the metadata want it here" if want.by_topic_id else ""
+
+
+def _finding(replica: _Replica, rule: str, answer: StartAnswer, after: str = "", before: str = "") -> Finding:
+    wanted = replica.want.by_topic_id or (replica.is_missing_id and replica.want.by_name)
+    only = replica.want.only_in_sync and wanted
+    harm = "; it is the metadata's only in-sync replica" if only else ""
+    effect = EFFECT_OF.get(answer.action, Effect.NOTE)
+    sentence = f"{before}{answer.sentence}{after}{harm}"
+    return Finding(effect, rule, sentence, replica.place, answer.source, replicas=1, only_in_sync=only)
+
+
+def _remember(replica: _Replica, loading: _Loading) -> None:
+    place = replica.place
+    if place.topic is not None and place.partition is not None:
+        table = loading.future if replica.seen.kind is DirectoryKind.FUTURE else loading.current
+        table[place.topic, place.partition].append(place)
+
+
+def _duplicates(loading: _Loading) -> Iterator[Finding]:
+    """Two current, or two future replicas of one partition end the startup; the topic ID plays no part (FACTS §1.7)."""
+    for what, table in (("current", loading.current), ("future", loading.future)):
+        for (topic, partition), places in table.items():
+            for place in places if len(places) > 1 else ():
+                others = ", ".join(f"{other.log_dir}/{other.name}" for other in places if other is not place)
+                sentence = f"{topic}-{partition} is there as {what} replica more than once: also {others}"
+                if len({other.topic_id for other in places}) > 1 and _sets_strays_aside_first(loading.asked):
+                    sentence += "; only if the metadata want one of the topic IDs alone, the other is set aside first"
+                yield Finding(Effect.STARTUP_ABORTS, "duplicate", sentence, place, replicas=1)
+
+
+def _sets_strays_aside_first(asked: BrokerAsked) -> bool:
+    """Whether a stray is out of the way before duplicates are looked for (FACTS §1.6, §6.1)."""
+    return asked.is_kraft and asked.release >= STRAYS_STAY_OUT_SINCE
+
+
+def _promoted(replicas: list[_Replica], loading: _Loading) -> Iterator[Finding]:
+    """A future replica in the log dir that the controller assigned takes the current one's place (FACTS §6.3, §6.5)."""
+    asked = loading.asked
+    for replica in replicas:
+        place = replica.place
+        known = place.topic is not None and place.partition is not None
+        if not known or place not in loading.future.get((str(place.topic), place.partition or 0), ()):
+            continue
+        beside = loading.current.get((str(place.topic), place.partition or 0))
+        promoted = asked.is_kraft and asked.release >= _FIRST_WITH_FUTURES_RECOVERED and replica.want.assigned_here
+        if not promoted:
+            sentence = "a copy on its way between two log dirs; it stays, and the move goes on when it is asked for"
+            yield Finding(Effect.NOTE, "future", sentence, place, replicas=1)
+        elif not beside:
+            sentence = "the controller has assigned the replica to this log dir: it becomes the current one"
+            yield Finding(Effect.NOTE, "future_promoted", sentence, place, replicas=1)
+        elif asked.release < _FUTURE_BESIDE_LIVE_SINCE:
+            sentence = (
+                f"{asked.release} promotes it, fails on the current replica beside it, and takes the disk offline"
+            )
+            yield Finding(Effect.LOG_DIR_OFFLINE, "future_promoted", sentence, place, replicas=1)
+        else:
+            sentence = (
+                "the controller has assigned the replica to this log dir: it becomes the current one, and "
+                f"{beside[0].log_dir}/{beside[0].name} is deleted after 60 s"
+            )
+            yield Finding(Effect.REPLACED, "future_promoted", sentence, place, replicas=1)
+
+
+def _search_note(replicas: list[_Replica], loading: _Loading) -> Iterator[Finding]:
+    """What it means when replicas without topic ID stop the search for strays (FACTS §6.1, §6.2)."""
+    if not loading.search_fails:
+        return
+    bare = [replica for replica in replicas if replica.is_missing_id]
+    if loading.asked.is_kraft:
+        sentence = f"{count(len(bare), 'replica')} without topic ID: the search for strays fails, and none is handled"
+        yield Finding(Effect.NOTE, "stray_search_fails", sentence, bare[0].place, replicas=len(bare))
+    else:
+        sentence = f"{count(len(bare), 'replica')} without topic ID: the controller's FULL request fails as a whole"
+        yield Finding(Effect.NOT_SERVED, "full_request_fails", sentence, bare[0].place, replicas=len(bare))
+
+
+def _nowhere(wants: Wants) -> Iterator[Finding]:
+    """Replicas that are wanted here and lie on none of the log dirs: a broker makes them anew (FACTS §4.2, §4.3)."""
+    others = 0
+    for judged in wants.nowhere:
+        wanted = judged.wanted
+        if wanted is not None and wanted["in_sync"] and wanted["isr_size"] == 1:
+            sentence = (
+                f"{wanted['topic']}-{wanted['partition']} is wanted here and lies on none of the log dirs; it is the "
+                "metadata's only in-sync replica, and would be made anew without its records"
+            )
+            place = Place(None, None, wanted["topic"], wanted["partition"], wanted["topic_id"])
+            yield Finding(Effect.CREATED_EMPTY, "missing", sentence, place, replicas=1, only_in_sync=True)
+        else:
+            others += 1
+    if others:
+        sentence = (
+            f"{count(others, 'replica')} wanted here on none of the log dirs: made anew, and fetched from elsewhere"
+        )
+        yield Finding(Effect.NOTE, "missing", sentence, replicas=others)

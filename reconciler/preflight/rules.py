@@ -1,0 +1,111 @@
+"""The table of rules: where each is known from, and the next safe command for what it finds.
+
+Every command here only looks, or shows what would be done; none changes a disk. A finding carries the name of its rule;
+what the rule asks is in the function that makes the finding.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.figures import quoted
+from reconciler.preflight.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a broker's start."""
+
+    source: str
+    """Where it is known from."""
+    next: str = ""
+    """A command with ``{path}``, ``{log_dir}``, ``{log_dirs}``, ``{topic}`` or ``{metadata}`` in it; empty: none."""
+
+
+_EXPLAIN = "logstore explain {path}"
+_EXPLAIN_WITH_METADATA = "logstore explain {path} --metadata {metadata}"
+_LOOK = "ls -la {path}"
+_REPAIR = "logstore repair {log_dirs} --metadata {metadata}"
+_MOUNT = "findmnt --target {log_dir}"
+_IDENTITIES = "grep -H = {identities}"
+_DESCRIBE = "kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic {topic}"
+
+RULES: Mapping[str, Rule] = {
+    # All log dirs together
+    "no_log_dir_online": Rule("FACTS §1.5"),
+    "metadata_log_dir_offline": Rule("FACTS §1.5"),
+    "migration_needs_all_log_dirs": Rule("FACTS §1.5"),
+    "same_directory": Rule("FACTS §1.5", "realpath {log_dir}"),
+    "identity": Rule("FACTS §1.5, §2.2", _IDENTITIES),
+    "not_formatted": Rule("FACTS §1.5, §2.2", _MOUNT),
+    "metadata_log_elsewhere": Rule("FACTS §1.5", "logstore preflight {log_dirs} --metadata-log-dir {log_dir}"),
+    # One log dir
+    "absent_log_dir": Rule("FACTS §1.5", _MOUNT),
+    "unusable_log_dir": Rule("FACTS §1.5", "ls -lad {log_dir}"),
+    "damaged_identity": Rule("FACTS §1.5, §2.2", _EXPLAIN),
+    "lock_held": Rule("FACTS §1.5, §2.7", "fuser -v {path}"),
+    "damaged_checkpoint": Rule("FACTS §1.6, §2.3, §2.4", "logstore repair {log_dir} --only rebuild_checkpoint"),
+    "scheme_not_flat": Rule("DESIGN §5, FACTS §1.6", "logstore convert {log_dir} --to flat --dry-run"),
+    "unclean_stop": Rule("FACTS §1.6, §2.6"),
+    "no_segment": Rule("FACTS §1.6", "logstore scan {log_dir}"),
+    # Directories by name
+    "foreign_name": Rule("FACTS §1.3, §1.6", _LOOK),
+    "staging_inside": Rule("FACTS §1.6, DESIGN §5", "logstore staged {log_dir}"),
+    "unknown_to_release": Rule("FACTS §1.3, §1.6", _EXPLAIN),
+    "link": Rule("FACTS §1.1", "readlink -f {path}"),
+    "unreadable_directory": Rule("FACTS §1.9", "ls -lad {path}"),
+    "marked_delete": Rule("FACTS §1.6, §1.8", _EXPLAIN_WITH_METADATA),
+    "stray": Rule("FACTS §1.6", _EXPLAIN_WITH_METADATA),
+    "duplicate": Rule("FACTS §1.7", _REPAIR),
+    # Replicas by topic ID and by what the cluster wants
+    "partition_metadata": Rule("FACTS §1.6, §2.1", _REPAIR),
+    "no_topic_id": Rule("FACTS §6.1, §6.3", _REPAIR),
+    "stray_search_fails": Rule("FACTS §6.1", _REPAIR),
+    "full_request_fails": Rule("FACTS §6.2", _REPAIR),
+    "unwanted": Rule("FACTS §6.1, §6.2, §6.3", _EXPLAIN_WITH_METADATA),
+    "inconsistent_topic_id": Rule("FACTS §4.2", _EXPLAIN_WITH_METADATA),
+    "future": Rule("FACTS §1.6, §6.3", _EXPLAIN_WITH_METADATA),
+    "future_promoted": Rule("FACTS §1.8, §6.3, §6.5", _EXPLAIN_WITH_METADATA),
+    "missing": Rule("FACTS §4.2, §4.3", _DESCRIBE),
+    "empty_metadata": Rule("FACTS §6.3", "logstore audit {log_dirs} --metadata SOURCE"),
+    # Files in partition dirs
+    "odd_file_name": Rule("FACTS §1.9", _LOOK),
+    "unreadable_file": Rule("FACTS §1.9", _LOOK),
+    "linked_file": Rule("FACTS §1.9", "readlink -f {path}"),
+    "leader_epochs": Rule("FACTS §2.3, §2.5", _EXPLAIN),
+    "leftovers": Rule("FACTS §1.9"),
+    # The metadata log
+    "no_metadata_log": Rule("FACTS §7.1"),
+    "metadata_log_damaged": Rule("FACTS §1.9, §2.1, §2.5, §2.8", _EXPLAIN),
+    "metadata_log_topic_id": Rule("FACTS §2.1", _EXPLAIN),
+    "metadata_log_snapshot": Rule("FACTS §7.2", _LOOK),
+    "quorum_state_too_new": Rule("FACTS §2.8", "cat {path}"),
+}
+"""By name; complete: a test makes each of them speak."""
+
+
+def source_of(finding: Finding) -> str:
+    """Where a finding is known from."""
+    return finding.source or RULES[finding.rule].source
+
+
+def next_command(finding: Finding, log_dirs: Sequence[str], metadata: str | None) -> str:
+    """The next safe command for a finding, with its own paths; what it lacks stays in capitals.
+
+    Args:
+        finding: what was found.
+        log_dirs: all log dirs of the broker, as they were given.
+        metadata: the source by which it was judged, as ``--metadata`` takes it.
+    """
+    place = finding.place
+    path = None if place.log_dir is None else posixpath.normpath(f"{place.log_dir}/{place.name or '.'}")
+    return RULES[finding.rule].next.format(
+        path="PATH" if path is None else quoted(path),
+        log_dir="LOG_DIR" if place.log_dir is None else quoted(place.log_dir),
+        log_dirs=" ".join(map(quoted, log_dirs)),
+        identities=" ".join(quoted(f"{log_dir}/meta.properties") for log_dir in log_dirs),
+        topic="TOPIC" if place.topic is None else quoted(place.topic),
+        metadata="SOURCE" if metadata is None else quoted(metadata),
+    )

@@ -1,0 +1,62 @@
+"""All rules together: the order of findings, the totals, and the answer in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reconciler.preflight.finding import Effect
+from reconciler.preflight.seen import look
+from tests.reconciler.preflight.disks import HEX, ask, asked, effects, identity, kraft_log_dir, log_dir, wanted
+from tests.reconciler.preflight.scenarios import empty_metadata
+
+
+def test_a_clean_broker_is_told_in_a_sentence(tmp_path: Path) -> None:
+    answer = ask(kraft_log_dir(tmp_path / "1", ["orders-0"]), states=wanted(0))
+    assert (answer.starts, answer.is_clean, answer.totals) == (True, True, {})
+    assert answer.sentence == "a broker of release 3.9.0 in KRaft mode would start here"
+
+
+def test_what_would_happen_is_counted_by_replicas(tmp_path: Path) -> None:
+    path = kraft_log_dir(tmp_path / "1", ["orders-0", "orders-5", "orders-6", "orders-7", f"orders-8.{HEX}-delete"])
+    answer = ask(path, states=wanted(0))
+    assert answer.sentence == (
+        "a broker of release 3.9.0 in KRaft mode would start here; 1 replica would be deleted; "
+        "3 replicas would be renamed to -stray"
+    )
+    assert (answer.starts, answer.is_clean) == (True, False)
+
+
+def test_what_stops_it_comes_first_and_the_rest_waits(tmp_path: Path) -> None:
+    path = kraft_log_dir(tmp_path / "1", {"orders-0": None})
+    (path / "lost+found").mkdir()
+    answer = ask(path, states=wanted(0))
+    assert [effect for _, effect in effects(answer)] == [Effect.STARTUP_ABORTS, Effect.RENAMED_TO_STRAY]
+    assert "would not start here, for 1 reason; once it does: 1 replica would be renamed" in answer.sentence
+
+
+def test_log_dirs_that_go_offline_are_counted_once_each(tmp_path: Path) -> None:
+    second = log_dir(tmp_path / "2", ["orders-0", "orders-1"], identity(number=2))
+    for name in ("orders-0", "orders-1"):
+        (second / name / "partition.metadata").write_bytes(b"x")
+    answer = ask([kraft_log_dir(tmp_path / "1"), second])
+    assert answer.totals == {Effect.LOG_DIR_OFFLINE: 1}
+    assert "1 log dir would go offline" in answer.sentence
+
+
+def test_without_metadata_it_says_what_it_cannot_know(tmp_path: Path) -> None:
+    path = kraft_log_dir(tmp_path / "1", ["orders-0"])
+    assert "without metadata" in ask(path).sentence
+    assert "without metadata" not in ask(path, states=wanted(0)).sentence
+    assert "without metadata" not in ask(kraft_log_dir(tmp_path / "2")).sentence
+
+
+def test_metadata_that_know_no_topic_would_cost_every_replica(tmp_path: Path) -> None:
+    path = kraft_log_dir(tmp_path / "1", ["orders-0", "orders-1"])
+    answer = ask(path, states=empty_metadata())
+    assert answer.totals == {Effect.RENAMED_TO_STRAY: 2}
+    assert ask(path, "3.5", states=empty_metadata()).totals == {Effect.DELETED: 2}
+    assert ask(path, "3.9", "migration", empty_metadata()).is_clean
+
+
+def test_the_answer_speaks_of_the_broker_that_was_asked_about(tmp_path: Path) -> None:
+    assert ask(look([str(kraft_log_dir(tmp_path / "1"))]), "4.0").asked == asked("4.0")

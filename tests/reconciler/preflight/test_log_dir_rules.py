@@ -1,0 +1,189 @@
+"""Rules about log dirs, by release and mode: FACTS §1.5, §1.6, §2.2, and rows 146-164 of 10.6."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layout import checkpoint
+from reconciler.preflight.finding import Effect
+from reconciler.preflight.seen import look
+from tests.reconciler.preflight.disks import (
+    METADATA_LOG,
+    ask,
+    effects,
+    identity,
+    kraft_log_dir,
+    log_dir,
+    metadata_log,
+    of_rule,
+    replica,
+    write_identity,
+)
+
+STOPS, OFFLINE = Effect.STARTUP_ABORTS, Effect.LOG_DIR_OFFLINE
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> list[Path]:
+    """A KRaft broker with two log dirs, in order."""
+    return [kraft_log_dir(tmp_path / "1"), log_dir(tmp_path / "2", (), identity(number=2))]
+
+
+def test_two_log_dirs_in_order_give_no_finding(pair: list[Path]) -> None:
+    answer = ask(pair)
+    assert (effects(answer, notes=True), answer.starts, answer.is_clean) == ([], True, True)
+
+
+def test_a_zookeeper_broker_refuses_version_1_and_a_migrating_one_takes_it(pair: list[Path]) -> None:
+    # 10.6 row 147
+    assert effects(ask(pair, mode="zookeeper")) == [("identity", STOPS)] * 2
+    assert effects(ask(pair, mode="migration")) == []
+
+
+@pytest.mark.parametrize("changed", [{"node_id": 9}, {"cluster_id": "another"}])
+def test_log_dirs_of_two_brokers_or_two_clusters_do_not_start(pair: list[Path], changed: dict[str, object]) -> None:
+    # 10.6 rows 159, 164
+    write_identity(pair[1], identity(number=2, **changed))
+    (found,) = of_rule(ask(pair), "identity")
+    assert (found.effect, found.place.log_dir) == (STOPS, str(pair[1]))
+
+
+def test_a_directory_id_twice_stops_a_broker_since_3_7(pair: list[Path]) -> None:
+    # FACTS §2.2: 3.6 ignores directory.id.
+    write_identity(pair[1], identity(number=1))
+    assert effects(ask(pair, "3.7.1")) == [("identity", STOPS)]
+    assert effects(ask(pair, "3.6.2")) == []
+
+
+def test_an_unformatted_log_dir_stops_kraft_and_is_written_to_by_zookeeper(tmp_path: Path) -> None:
+    # 10.6 row 160; FACTS §1.5
+    first, second = kraft_log_dir(tmp_path / "1"), tmp_path / "2"
+    replica(tmp_path / "2" if second.mkdir() else second / "orders-0")
+    assert effects(ask([first, second])) == [("not_formatted", STOPS)]
+    write_identity(first, identity(0))
+    assert effects(ask([first, second], mode="zookeeper")) == []
+
+
+def test_an_empty_directory_without_identity_may_be_a_disk_that_is_not_mounted(tmp_path: Path) -> None:
+    # FACTS §1.5: a ZooKeeper broker makes the directory and the file.
+    first = log_dir(tmp_path / "1", (), identity(0))
+    (tmp_path / "empty").mkdir()
+    answer = ask([first, tmp_path / "empty", tmp_path / "absent"], mode="zookeeper")
+    assert effects(answer) == [("absent_log_dir", Effect.CREATED_EMPTY)] * 2
+    assert answer.starts and not answer.is_clean
+
+
+def test_the_data_log_dir_may_be_offline_and_the_metadata_log_dir_may_not(tmp_path: Path) -> None:
+    # 10.6 rows 161, 162
+    good, broken = kraft_log_dir(tmp_path / "good"), tmp_path / "file"
+    broken.write_bytes(b"")
+    assert effects(ask([good, broken])) == [("unusable_log_dir", OFFLINE)]
+    assert ask([good, broken]).starts
+    answer = ask([broken, log_dir(tmp_path / "2", (), identity(number=2))])
+    assert not answer.starts
+    assert any("metadata log dir" in each.problem for each in of_rule(answer, "identity"))
+
+
+def test_without_a_log_dir_online_the_broker_halts(tmp_path: Path) -> None:
+    # FACTS §1.5
+    path = log_dir(tmp_path / "1", (), identity(0))
+    (path / checkpoint.CLEANER_CHECKPOINT).write_bytes(b"x")
+    assert effects(ask(path, mode="zookeeper")) == [("no_log_dir_online", STOPS), ("damaged_checkpoint", OFFLINE)]
+
+
+def test_a_log_dir_that_fails_is_not_loaded_so_nothing_in_it_counts(pair: list[Path]) -> None:
+    (pair[1] / "lost+found").mkdir()
+    (pair[1] / "meta.properties").write_bytes(b"version=9")
+    assert effects(ask(pair)) == [("damaged_identity", OFFLINE)]
+
+
+def test_an_unexpected_metadata_log_stops_kraft_alone(pair: list[Path]) -> None:
+    # 10.6 row 163
+    metadata_log(pair[1])
+    assert effects(ask(pair)) == [("metadata_log_elsewhere", STOPS)]
+    assert effects(ask(pair, mode="migration")) == []
+
+
+def test_the_metadata_log_dir_may_lie_apart(tmp_path: Path) -> None:
+    data = log_dir(tmp_path / "data", ["orders-0"])
+    apart = metadata_log(log_dir(tmp_path / "metadata", (), identity(number=2))).parent
+    (apart / "lost+found").mkdir()
+    answer = ask(look([str(data)], str(apart)))
+    # Only log.dirs are scanned for partitions.
+    assert effects(answer, notes=True) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "effect"),
+    [
+        # FACTS §1.6, §2.3: I/O errors take the disk offline; numbers are forgiven in two of the files.
+        *((file, b"0\n1\nx\n", OFFLINE) for file in checkpoint.OFFSET_CHECKPOINTS),
+        (checkpoint.RECOVERY_POINT_CHECKPOINT, b"0\n1\norders 0 x\n", Effect.NOTE),
+        (checkpoint.LOG_START_CHECKPOINT, b"0\n-1\n", Effect.NOTE),
+        (checkpoint.HIGH_WATERMARK_CHECKPOINT, b"0\n1\norders 0 x\n", STOPS),
+        (checkpoint.CLEANER_CHECKPOINT, b"0\n-1\n", STOPS),
+    ],
+)
+def test_a_damaged_checkpoint_is_as_grave_as_its_kind(pair: list[Path], file: str, data: bytes, effect: Effect) -> None:
+    (pair[1] / file).write_bytes(data)
+    (found,) = of_rule(ask(pair), "damaged_checkpoint")
+    assert (found.effect, found.place.name) == (effect, file)
+
+
+def test_empty_and_sound_checkpoints_and_our_own_files_are_nothing(pair: list[Path]) -> None:
+    for name in checkpoint.OFFSET_CHECKPOINTS:
+        (pair[0] / name).write_bytes(b"")
+        (pair[1] / name).write_bytes(b"0\n1\norders 0 5\n")
+    for name in (
+        ".logstore_unclean",
+        ".logstore_intent",
+        ".logstore_repair.0123456789abcdef.json",
+        "notes.txt",
+        ".lock",
+    ):
+        (pair[1] / name).write_bytes(b"")
+    (pair[1] / "recovery-point-offset-checkpoint.tmp").write_bytes(b"x")
+    assert effects(ask(pair), notes=True) == []
+
+
+def test_a_log_dir_of_ours_that_is_flat_is_a_brokers_log_dir(tmp_path: Path) -> None:
+    path = log_dir(tmp_path / "1", ["orders-0"], identity(scheme="flat"))
+    metadata_log(path)
+    assert effects(ask(path), notes=True) == []
+
+
+@pytest.mark.parametrize(
+    ("scheme", "below", "rules"),
+    [
+        ("namespaced", "org/orders-0", ["foreign_name", "scheme_not_flat"]),
+        # A tier whose name looks like a partition's is taken for one.
+        ("namespaced", "org-1/orders-0", ["scheme_not_flat"]),
+        ("by-topic-id", "00/000102030405060708090a0b0c0d0e0f_0", ["foreign_name", "scheme_not_flat"]),
+    ],
+)
+def test_other_schemes_hide_replicas_from_a_broker(tmp_path: Path, scheme: str, below: str, rules: list[str]) -> None:
+    path = log_dir(tmp_path / "1", (), identity(0, scheme=scheme))
+    (path / below).parent.mkdir()
+    (path / below).parent.joinpath(".logstore_tier").write_bytes(b"")
+    replica(path / below)
+    answer = ask(path, mode="zookeeper")
+    assert [rule for rule, _ in effects(answer)] == rules
+    assert of_rule(answer, "scheme_not_flat")[0].replicas == 1
+
+
+def test_an_unclean_stop_is_only_a_note_and_only_where_replicas_lie(tmp_path: Path) -> None:
+    path = kraft_log_dir(tmp_path / "1")
+    (path / ".kafka_cleanshutdown").unlink()
+    assert ask(path).is_clean and not of_rule(ask(path), "unclean_stop")
+    replica(path / "orders-0")
+    answer = ask(path)
+    assert answer.is_clean and of_rule(answer, "unclean_stop")
+
+
+def test_a_missing_metadata_log_is_a_note_in_kraft_alone(tmp_path: Path) -> None:
+    path = log_dir(tmp_path / "1")
+    (found,) = of_rule(ask(path), "no_metadata_log")
+    assert (found.effect, found.place.name) == (Effect.NOTE, METADATA_LOG)
+    assert not of_rule(ask(path, mode="zookeeper"), "no_metadata_log")
