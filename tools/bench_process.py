@@ -1,14 +1,17 @@
 """Whole processes, measured from outside: what every benchmark here counts.
 
-Owns the measuring of one process, and how a target is told.
+Owns the measuring of one process, the building of a yardstick in C, and how a target is told.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,17 @@ def run(name: str, command: Sequence[str]) -> Run:
     if os.waitstatus_to_exitcode(status) != 0:
         raise SystemExit(f"{name} ended with {os.waitstatus_to_exitcode(status)}: {' '.join(command)}")
     return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+def compiled(source: Path, folder: str) -> str | None:
+    """A C program, built in a folder; None where there is no compiler, which is said."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        print("no C compiler was found: the C program is left out")
+        return None
+    program = os.path.join(folder, source.stem)
+    subprocess.run([compiler, "-O2", "-o", program, str(source)], check=True)
+    return program
 
 
 def say(met: bool, text: str) -> bool:

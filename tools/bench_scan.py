@@ -10,7 +10,6 @@ import argparse
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import bench_tree
-from tools.bench_process import Run, say
+from tools.bench_process import Run, compiled, say
 from tools.bench_process import run as run_process
 
 YARDSTICK = Path(__file__).with_name("scan.c")
@@ -92,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             log_dir = Path(folder, f"log-dir-{directories}")
             print(f"building {directories:,} partition dirs of {bench_tree.FILES} files in {log_dir}", flush=True)
             bench_tree.build(log_dir, directories)
-            peers = _peers(str(log_dir), out, _compiled(folder))
+            peers = _peers(str(log_dir), out, compiled(YARDSTICK, folder))
             met &= _report("warm", _measure(peers, options.runs, cold=False), WARM, directories)
             if options.cold:
                 some = {name: peers[name] for name in (OURS, OURS_TWICE, OUR_IDS, FIND, FIND_IDS, C) if name in peers}
@@ -144,17 +143,6 @@ def _peers(log_dir: str, out: str, yardstick: str | None) -> dict[str, list[str]
         peers[C] = shell(f'\'{yardstick}\' --sizes "$1" > "$2"')
         peers[C_IDS] = shell(f'\'{yardstick}\' "$1" > "$2"')
     return peers
-
-
-def _compiled(folder: str) -> str | None:
-    """The C program, built in a folder; None where there is no compiler."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        print("no C compiler was found: the C program is left out")
-        return None
-    program = os.path.join(folder, "scan")
-    subprocess.run([compiler, "-O2", "-o", program, str(YARDSTICK)], check=True)
-    return program
 
 
 def _measure(peers: dict[str, list[str]], runs: int, *, cold: bool) -> dict[str, list[Run]]:

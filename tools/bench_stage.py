@@ -18,7 +18,7 @@ from pathlib import Path
 
 from layout import staged_record
 from tools import bench_tree
-from tools.bench_process import run, say
+from tools.bench_process import compiled, run, say
 
 YARDSTICK = Path(__file__).with_name("stage.c")
 LOGSTORE = str(Path(sys.executable).with_name("logstore"))
@@ -87,7 +87,7 @@ def _staging(folder: str, replicas: int, runs: int) -> bool:
     log_dir = Path(folder, "log-dir")
     print(f"building {replicas:,} replicas of {bench_tree.FILES} files in {log_dir}", flush=True)
     bench_tree.build(log_dir, replicas, ours=True)
-    yardstick = _compiled(folder)
+    yardstick = compiled(YARDSTICK, folder)
     contenders: dict[str, Callable[[], float]] = {
         "durable": lambda: _python(_STAGE, str(log_dir), "durable"),
         "without syncs": lambda: _python(_STAGE, str(log_dir), "no-sync"),
@@ -135,17 +135,6 @@ def _opening(folder: str, directories: int, runs: int) -> bool:
         print(f"{name:24}{taken:8.3f} s")
     ratio = median["open a store"] / median["scan --no-sizes"]
     return say(ratio <= MOST_OPENING, f"open / scan: {ratio:.2f}, target {MOST_OPENING}")
-
-
-def _compiled(folder: str) -> str | None:
-    """The C program, built in a folder; None where there is no compiler."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        print("no C compiler was found: the C program is left out")
-        return None
-    program = os.path.join(folder, "stage")
-    subprocess.run([compiler, "-O2", "-o", program, str(YARDSTICK)], check=True)
-    return program
 
 
 def _python(script: str, *arguments: str) -> float:
