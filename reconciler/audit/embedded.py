@@ -8,10 +8,10 @@ findings as a Parquet file and hands back totals.
 
 from __future__ import annotations
 
-import glob
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -20,13 +20,14 @@ import pyarrow as pa
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.findings import FINDINGS
 from reconciler.audit.joined import VIEWS
-from reconciler.audit.render import OK_CASES, case_number, evidence, verdict
+from reconciler.audit.render import case_number, evidence, is_finding, verdict
 from reconciler.audit.result import AuditResult
-from reconciler.audit.summary import BROKERS, HOMES, conclude
+from reconciler.audit.small_tables import keep_log_dirs, keep_metadata, parquet_files, quoted, rows_of
+from reconciler.audit.summary import DISKS, conclude
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState
 from reconciler.errors import UsageError
 from reconciler.saved_table import SavedTable
-from reconciler.scope import Broker, by_cluster, registered, speaking
+from reconciler.scope import by_cluster
 
 FINDINGS_FILE = "findings.parquet"
 TOPICS_FILE = "topics.parquet"
@@ -39,7 +40,7 @@ class DuckDialect:
         """A column of the relation."""
         return duckdb.ColumnExpression(name)
 
-    def literal(self, value: str | int) -> Any:
+    def literal(self, value: str | int | bool) -> Any:
         """A constant."""
         return duckdb.ConstantExpression(value)
 
@@ -88,24 +89,17 @@ def audit(
     with tempfile.TemporaryDirectory(prefix="logstore-audit-") as spill, duckdb.connect() as connection:
         _configure(connection, spill, memory_limit, threads)
         _register_rows(connection, tables, inventories, now_ms)
-
-        def query(sql: str) -> list[dict[str, Any]]:
-            return _rows(connection, sql)
-
-        brokers = [Broker(row["cluster"], row["node"]) for row in query(BROKERS)]
+        brokers = keep_log_dirs(connection)
         by_id = by_cluster(states, {broker.cluster for broker in brokers})
-        _number_clusters(connection, by_id)
-        _register_small(
-            connection, "speaks (cluster clusters, node INTEGER, complete BOOLEAN)", speaking(by_id, brokers)
-        )
+        connection.execute(f"CREATE TABLE disks AS {DISKS}")
+        keep_metadata(connection, by_id, brokers)
+        observed = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']})"
+        connection.execute(f"CREATE OR REPLACE VIEW observed AS {observed}")
         _register_desired(connection, by_id)
-        _register_small(
-            connection, "registered (cluster clusters, node INTEGER, directory_id VARCHAR)", registered(by_id)
-        )
         findings_path = _judge(connection, folder, all_rows)
         _leave_topics(connection, folder, previous)
         return conclude(
-            query,
+            partial(rows_of, connection),
             by_id,
             engine="embedded",
             now_ms=now_ms,
@@ -120,18 +114,12 @@ def _configure(
     connection.execute("SET temp_directory = ?", [spill])
     # The order of rows means nothing here, and keeping it costs memory.
     connection.execute("SET preserve_insertion_order = false")
-    # Some twenty queries read the same files: their footers are parsed once.
+    # Several queries read the same files: their footers are parsed once.
     connection.execute("SET parquet_metadata_cache = true")
     if memory_limit is not None:
         connection.execute("SET memory_limit = ?", [memory_limit])
     if threads is not None:
         connection.execute("SET threads = ?", [threads])
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
-    cursor = connection.execute(sql)
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
 
 
 def _register_rows(
@@ -143,28 +131,10 @@ def _register_rows(
         connection.register("scanned", pa.concat_tables(tables or [ROW_SCHEMA.empty_table()]))
         parts.append(f"SELECT {columns} FROM scanned")
     if inventories:
-        parts.append(f"SELECT {columns} FROM {_files(*inventories)}")
-    connection.execute(f"CREATE VIEW rows AS {' UNION ALL '.join(parts)}")
-    connection.execute(f"CREATE TABLE clock AS SELECT CAST({now_ms} AS BIGINT) AS now_ms")
+        parts.append(f"SELECT {columns} FROM {parquet_files(*inventories)}")
+    rows = " UNION ALL ".join(parts)
+    connection.execute(f"CREATE VIEW rows AS SELECT *, CAST({now_ms} AS BIGINT) AS now_ms FROM ({rows})")
     connection.execute(f"CREATE VIEW observed AS {VIEWS['observed']}")
-
-
-def _number_clusters(connection: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredState]) -> None:
-    """Make the cluster an enumeration, which is one byte in every key of a join instead of a text."""
-    seen = {row["cluster"] for row in _rows(connection, "SELECT DISTINCT cluster FROM observed")}
-    names = ", ".join(_quoted(cluster) for cluster in sorted({"", *seen, *states}))
-    connection.execute(f"CREATE TYPE clusters AS ENUM ({names})")
-    observed = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']})"
-    connection.execute(f"CREATE OR REPLACE VIEW observed AS {observed}")
-    connection.execute(f"CREATE TABLE homes AS {HOMES}")
-
-
-def _register_small(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    connection.execute(f"CREATE TABLE {table}")
-    if rows:
-        places = ", ".join(["(?, ?, ?)"] * len(rows))
-        values = [value for row in rows for value in row]
-        connection.execute(f"INSERT INTO {table.split(maxsplit=1)[0]} VALUES {places}", values)
 
 
 def _register_desired(connection: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredState]) -> None:
@@ -173,11 +143,11 @@ def _register_desired(connection: duckdb.DuckDBPyConnection, states: Mapping[str
         for number, (cluster, state) in enumerate(states.items()):
             table = getattr(state, view)
             if isinstance(table, SavedTable):
-                source = _files(table.path)
+                source = parquet_files(table.path)
             else:
                 source = f"{view}_{number}"
                 connection.register(source, table)
-            parts.append(f"SELECT CAST({_quoted(cluster)} AS clusters) AS cluster, * FROM {source}")
+            parts.append(f"SELECT CAST({quoted(cluster)} AS clusters) AS cluster, * FROM {source}")
         if not parts:
             connection.register(f"no_{view}", schema.empty_table())
             parts.append(f"SELECT CAST('' AS clusters) AS cluster, * FROM no_{view}")
@@ -188,35 +158,25 @@ def _judge(connection: duckdb.DuckDBPyConnection, folder: str, all_rows: bool) -
     for name in ("desired", "copies", "pairs", "joined"):
         connection.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
     dialect = DuckDialect()
-    listed = "kind <> 'log_dir' OR state <> 'ok'" if all_rows else f"case_no NOT IN ({', '.join(map(str, OK_CASES))})"
+    listed = "kind <> 'log_dir' OR state <> 'ok'" if all_rows else is_finding(dialect)
     # DuckDB guesses that few rows are live, and would hold the disks' wide rows in memory to join the narrow desired
     # ones with them. As the views are written, it holds the desired ones, or what is truly small: half the memory.
     connection.execute("SET disabled_optimizers = 'build_side_probe_side'")
     connection.execute(
         f"CREATE TEMP TABLE found AS SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence "
-        f"FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined) WHERE {listed}"
+        f"FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined WHERE {listed})"
     )
     connection.execute("RESET disabled_optimizers")
     path = os.path.join(folder, FINDINGS_FILE)
     if os.path.isdir(path):
         raise UsageError(f"{path} is a folder, as an audit by Spark leaves it: give another folder for this report")
-    connection.execute(f"COPY ({FINDINGS}) TO {_quoted(path)} (FORMAT parquet)")
+    connection.execute(f"COPY ({FINDINGS}) TO {quoted(path)} (FORMAT parquet)")
     return path
 
 
 def _leave_topics(connection: duckdb.DuckDBPyConnection, folder: str, previous: str | None) -> None:
     if previous is not None:
         # Read before the new topics are written: it may be the same file.
-        connection.execute(f"CREATE TABLE previous AS SELECT * FROM {_files(previous)}")
+        connection.execute(f"CREATE TABLE previous AS SELECT * FROM {parquet_files(previous)}")
     path = os.path.join(folder, TOPICS_FILE)
-    connection.execute(f"COPY (SELECT cluster, topic, topic_id FROM topics) TO {_quoted(path)} (FORMAT parquet)")
-
-
-def _files(*paths: str) -> str:
-    """Parquet files as a table of SQL, each path as it stands, though it look like a glob or like ``node_id=5/x``."""
-    listed = ", ".join(_quoted(glob.escape(path)) for path in paths)
-    return f"read_parquet([{listed}], hive_partitioning = false)"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    connection.execute(f"COPY (SELECT cluster, topic, topic_id FROM topics) TO {quoted(path)} (FORMAT parquet)")

@@ -1,9 +1,9 @@
 """Fleet findings: what only several rows together tell, with and without metadata.
 
-Each is one small SQL query over ``observed``, ``topics``, ``speaks``, ``homes``, ``registered`` (the log dirs that the
-brokers registered: ``cluster, node, directory_id``) and ``found`` (the listed findings with all their columns), in the
-words that DuckDB and Spark share, and a function that turns its few rows into sentences. A query answers at most
-:data:`LIMIT` rows; what it leaves out is said, never dropped in silence.
+Each is one SQL query and a function that turns its few rows into sentences. Most ask only the tables of
+:mod:`reconciler.audit.small_tables`, ``topics`` and ``found`` (the listed findings with all their columns). Those that
+search ``observed``, which is every replica of the fleet, are marked, and written in the words that DuckDB and Spark
+share. A query answers at most :data:`LIMIT` rows; what it leaves out is said, never dropped in silence.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class FleetQuery:
     """Rows in the order in which they are told; ``cluster`` is always a column."""
     tell: Callable[[Sequence[Row]], Iterable[FleetFinding]]
     needs_metadata: bool = False
+    searches: bool = False
+    """Whether it reads the rows of all replicas."""
 
 
 def _finding(kind: str, row: Row, subject: str, detail: str) -> FleetFinding:
@@ -133,12 +135,13 @@ QUERIES: tuple[FleetQuery, ...] = (
         WHERE ids > 1 ORDER BY g.cluster, g.topic, replicas DESC, g.topic_id
         """,
         _several_ids,
+        searches=True,
     ),
     FleetQuery(
         "DUPLICATE_DIRECTORY_ID",
         """
         SELECT min(cluster) AS cluster, directory_id, count(*) AS times, min(log_dir) AS one, max(log_dir) AS other
-        FROM observed WHERE kind = 'log_dir' AND directory_id IS NOT NULL
+        FROM log_dirs WHERE kind = 'log_dir' AND directory_id IS NOT NULL
         GROUP BY directory_id HAVING count(*) > 1 ORDER BY directory_id
         """,
         _directory_ids,
@@ -149,7 +152,7 @@ QUERIES: tuple[FleetQuery, ...] = (
         SELECT cluster, node, count(DISTINCT host) AS hosts,
                count(DISTINCT CASE WHEN kind = 'internal' AND topic = '__cluster_metadata' THEN log_dir END) AS logs,
                min(log_dir) AS one, max(log_dir) AS other
-        FROM observed WHERE node >= 0 AND kind IN ('log_dir', 'internal') GROUP BY cluster, node
+        FROM log_dirs WHERE node >= 0 GROUP BY cluster, node
         HAVING count(DISTINCT host) > 1
             OR count(DISTINCT CASE WHEN kind = 'internal' AND topic = '__cluster_metadata' THEN log_dir END) > 1
         ORDER BY cluster, node
@@ -160,7 +163,7 @@ QUERIES: tuple[FleetQuery, ...] = (
         "NODE_IN_SEVERAL_CLUSTERS",
         """
         SELECT host, node, min(cluster) AS cluster, max(cluster) AS other, count(DISTINCT cluster) AS clusters
-        FROM observed WHERE kind = 'log_dir' AND node >= 0 AND cluster <> ''
+        FROM log_dirs WHERE kind = 'log_dir' AND node >= 0 AND cluster <> ''
         GROUP BY host, node HAVING count(DISTINCT cluster) > 1 ORDER BY host, node
         """,
         _several_clusters,
@@ -168,10 +171,10 @@ QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "LOG_DIR_NOT_REGISTERED",
         """
-        SELECT o.cluster, o.node, o.log_dir, o.directory_id FROM observed o
+        SELECT o.cluster, o.node, o.log_dir, o.directory_id FROM log_dirs o
         JOIN (SELECT DISTINCT cluster, node FROM registered) b ON b.cluster = o.cluster AND b.node = o.node
         LEFT JOIN registered r ON r.cluster = o.cluster AND r.node = o.node AND r.directory_id = o.directory_id
-        LEFT JOIN (SELECT DISTINCT host, log_dir FROM observed
+        LEFT JOIN (SELECT DISTINCT host, log_dir FROM log_dirs
                    WHERE kind = 'internal' AND topic = '__cluster_metadata') m
           ON m.host = o.host AND m.log_dir = o.log_dir
         WHERE o.kind = 'log_dir' AND o.directory_id IS NOT NULL AND r.node IS NULL AND m.log_dir IS NULL
@@ -205,6 +208,7 @@ QUERIES: tuple[FleetQuery, ...] = (
         GROUP BY cluster, topic, verdict, disk_topic_id ORDER BY cluster, topic, verdict, disk_topic_id
         """,
         _sole_copies,
+        searches=True,
     ),
     FleetQuery(
         "ONLY_IN_SYNC_COPY",

@@ -2,14 +2,14 @@
 
 Written in the words that DuckDB and Spark SQL share; Spark puts the same parts together in another order
 (:mod:`reconciler.audit.spark_joined`). It decides nothing: it only puts the two sides next to each other, in the
-columns of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The engines register six tables
+columns of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The engines register five tables
 first:
 
-- ``rows``: rows of a scan (``logstore.rows.ROW_SCHEMA``), from trees and inventories together;
+- ``rows``: rows of a scan (``logstore.rows.ROW_SCHEMA``), from trees and inventories together, each with the time of
+  the audit as ``now_ms``;
 - ``replicas`` and ``topics``: the desired state (``reconciler.desired``), each with a ``cluster`` column in front;
 - ``speaks``: ``(cluster, node, complete)``, the scanned brokers that some metadata speaks for;
-- ``homes``: ``(cluster, node, directory_id)``, the log dirs that were scanned and can be trusted;
-- ``clock``: one row, ``(now_ms)``.
+- ``homes``: ``(cluster, node, directory_id)``, the log dirs that were scanned and can be trusted.
 
 Live directories meet the metadata by name, because a name on a broker is what Kafka itself allows once. All other
 directories meet it by topic ID: Kafka cuts long names when it marks a directory, so theirs prove nothing.
@@ -25,13 +25,13 @@ _OBSERVED = """
            coalesce(topic_id, '') AS disk_topic_id, coalesce(metadata_state, '') AS state,
            coalesce(problem, '') AS problem, bytes, disk_bytes, files, modified_ms, due_ms, end_offset, leader_epoch,
            segments, clean_shutdown, coalesce(due_ms <= now_ms, false) AS due
-    FROM rows CROSS JOIN clock
+    FROM rows
 """
 
 _DESIRED = """
     SELECT r.cluster, r.node_id AS node, r.topic, r.partition, coalesce(r.topic_id, '') AS wanted_topic_id,
            r.adding OR r.removing AS moving, r.in_sync AND r.isr_size = 1 AS only_in_sync,
-           r.directory_id AS wanted_directory_id
+           r.directory_id AS wanted_directory_id, s.complete
     FROM replicas r JOIN speaks s ON r.cluster = s.cluster AND r.node_id = s.node
 """
 
@@ -42,34 +42,36 @@ _COPIES = """
     GROUP BY cluster, node, topic, partition HAVING count(*) > 1
 """
 
-_CARRIED = (
+CARRIED = (
     "host", "directory_id", "log_dir", "name", "namespace", "bytes", "disk_bytes", "files", "modified_ms", "due_ms",
     "end_offset", "leader_epoch",
 )  # fmt: skip
+"""Columns of a directory that a finding shows and no case asks for."""
 
-_DISK = ", ".join(f"o.{column}" for column in _CARRIED)
+_CARRIED = ", ".join(f"o.{column}" for column in CARRIED)
 
 _WANTED = """
     d.topic IS NOT NULL AS wanted, coalesce(d.wanted_topic_id, '') AS wanted_topic_id,
     coalesce(d.moving, false) AS moving, coalesce(d.only_in_sync, false) AS only_in_sync, d.wanted_directory_id,
-    coalesce(d.topic, '') AS wanted_topic,
+    coalesce(d.topic, '') AS wanted_topic, d.complete AS wanted_completely,
+    CASE WHEN d.topic IS NULL THEN o.node END AS node_to_look_up,
     CASE WHEN o.disk_topic_id = d.wanted_topic_id THEN NULL ELSE o.disk_topic_id END AS id_to_look_up
 """
 
 BY_NAME = f"""
-    {_DISK}, coalesce(o.kind, '') AS kind, coalesce(o.state, '') AS state, coalesce(o.problem, '') AS problem,
+    coalesce(o.kind, '') AS kind, coalesce(o.state, '') AS state, coalesce(o.problem, '') AS problem,
     coalesce(o.disk_topic_id, '') AS disk_topic_id, coalesce(o.due, false) AS due, o.kind IS NOT NULL AS on_disk,
     coalesce(o.cluster, d.cluster) AS cluster, coalesce(o.node, d.node) AS node, coalesce(o.topic, d.topic) AS topic,
     coalesce(o.partition, d.partition) AS partition, {_WANTED},
     CASE WHEN d.topic IS NULL THEN o.topic END AS name_to_look_up,
     CASE WHEN o.kind IS NULL THEN d.wanted_directory_id END AS home_to_look_up
 """
-"""Columns of a live directory ``o`` and a wanted replica ``d``, either of which may be absent."""
+"""Columns of a live directory ``o`` and a wanted replica ``d``, either of which may be absent; without CARRIED."""
 
 SAME_NAME = "o.topic = d.topic AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster"
 
 BY_TOPIC_ID = f"""
-    {_DISK}, o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk, o.cluster, o.node, o.topic,
+    o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk, o.cluster, o.node, o.topic,
     o.partition, {_WANTED}, o.topic AS name_to_look_up, NULL AS home_to_look_up
 """
 """The same columns of any other directory ``o``, which is there, and a wanted replica ``d``, which may be absent."""
@@ -79,10 +81,12 @@ SAME_TOPIC_ID = """
     AND o.disk_topic_id <> ''
 """
 
-# A wanted replica brings its topic's name and ID along, and nearly every row has one; only the others are looked up.
+# A wanted replica brings its topic's name and ID along, and that metadata speaks for its broker. Nearly every row has
+# one; only the others are looked up.
 # Where there is nothing to look up the key is null, which joins with nothing and costs next to nothing.
 LOOKED_UP = """
-    s.node IS NOT NULL AS judged, coalesce(s.complete, false) AS complete,
+    p.node_to_look_up IS NULL OR s.node IS NOT NULL AS judged,
+    coalesce(p.wanted_completely, s.complete, false) AS complete,
     p.name_to_look_up IS NULL OR n.topic IS NOT NULL AS name_known,
     CASE WHEN p.name_to_look_up IS NULL THEN p.wanted_topic_id ELSE coalesce(n.topic_id, '') END AS name_topic_id,
     CASE WHEN p.disk_topic_id = '' THEN '' WHEN p.id_to_look_up IS NULL THEN p.wanted_topic
@@ -92,16 +96,17 @@ LOOKED_UP = """
 """What the small tables say of a pair ``p``; wants :data:`LOOKUPS`."""
 
 LOOKUPS = """
-    LEFT JOIN speaks s ON p.cluster = s.cluster AND p.node = s.node
+    LEFT JOIN speaks s ON p.node_to_look_up = s.node AND p.cluster = s.cluster
     LEFT JOIN topics n ON p.name_to_look_up = n.topic AND p.cluster = n.cluster
     LEFT JOIN topics i ON p.id_to_look_up = i.topic_id AND p.cluster = i.cluster
     LEFT JOIN homes h ON p.home_to_look_up = h.directory_id AND p.node = h.node AND p.cluster = h.cluster
 """
 
 _PAIRS = f"""
-    SELECT {BY_NAME} FROM (SELECT * FROM observed WHERE kind = 'live') o FULL OUTER JOIN desired d ON {SAME_NAME}
+    SELECT {_CARRIED}, {BY_NAME}
+    FROM (SELECT * FROM observed WHERE kind = 'live') o FULL OUTER JOIN desired d ON {SAME_NAME}
     UNION ALL
-    SELECT {BY_TOPIC_ID}
+    SELECT {_CARRIED}, {BY_TOPIC_ID}
     FROM desired d RIGHT JOIN (SELECT * FROM observed WHERE kind <> 'live') o ON {SAME_TOPIC_ID}
 """
 

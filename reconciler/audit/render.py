@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from reconciler.verdicts import CASES, Verdict
 
-OK_CASES: tuple[int, ...] = tuple(number for number, case in enumerate(CASES) if case.verdict is Verdict.OK)
-"""Case numbers that mean OK: these rows are counted, not listed."""
+_LAST_OK = max(number for number, case in enumerate(CASES) if case.verdict is Verdict.OK)
 
 
 class Dialect(Protocol):
@@ -22,7 +21,7 @@ class Dialect(Protocol):
     def column(self, name: str) -> Any:
         """The value of a column."""
 
-    def literal(self, value: str | int) -> Any:
+    def literal(self, value: str | int | bool) -> Any:
         """A constant."""
 
     def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
@@ -33,13 +32,17 @@ class Dialect(Protocol):
 
 
 class _Columns:
-    """Gives conditions the attributes of a joined row, each as the engine's column."""
+    """Gives conditions the attributes of a joined row, each as the engine's column; some may be known beforehand.
 
-    def __init__(self, dialect: Dialect) -> None:
+    What is known is a constant, and an engine's optimizer drops the cases that it rules out.
+    """
+
+    def __init__(self, dialect: Dialect, **known: str | bool) -> None:
         self._dialect = dialect
+        self._known = known
 
     def __getattr__(self, name: str) -> Any:
-        return self._dialect.column(name)
+        return self._dialect.literal(self._known[name]) if name in self._known else self._dialect.column(name)
 
 
 def case_number(dialect: Dialect) -> Any:
@@ -47,6 +50,23 @@ def case_number(dialect: Dialect) -> Any:
     row = _Columns(dialect)
     branches = [(case.when(row), dialect.literal(number)) for number, case in enumerate(CASES)]
     return dialect.choose(branches, dialect.literal(-1))
+
+
+def is_finding(dialect: Dialect) -> Any:
+    """Whether the first case that holds means anything but OK: other rows are counted, not listed.
+
+    This is asked of every row, so the cases that can apply to live directories, nearly all of the rows, stand apart,
+    and what comes after the last case that means OK is left out.
+    """
+    kind = dialect.column("kind")
+    live = _is_finding(dialect, _Columns(dialect, kind="live", on_disk=True))
+    missing = _is_finding(dialect, _Columns(dialect, kind="", on_disk=False))
+    return dialect.choose([(kind == "live", live), (kind == "", missing)], _is_finding(dialect, _Columns(dialect)))
+
+
+def _is_finding(dialect: Dialect, row: _Columns) -> Any:
+    branches = [(case.when(row), dialect.literal(case.verdict is not Verdict.OK)) for case in CASES[: _LAST_OK + 1]]
+    return dialect.choose(branches, dialect.literal(True))
 
 
 def verdict(dialect: Dialect) -> Any:

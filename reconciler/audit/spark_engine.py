@@ -1,10 +1,14 @@
 """The audit of a fleet: Spark joins, on as many machines as it has.
 
-Trees are listed by the executors (:mod:`reconciler.audit.spark_log_dirs`), once, into a scratch folder; inventories and
+Trees are listed by the executors (:mod:`reconciler.audit.spark_listing`), once, into a scratch folder; inventories and
 saved desired states are read where they lie. The join is that of :mod:`reconciler.audit.spark_joined`, the rest the
 SQL that the embedded engine runs as well. The join runs once: it leaves the findings as Parquet, and totals and fleet
-findings come from there. The driver sees totals, the rows that a report shows, and the rows of log dirs and internal
-directories; never a table of replicas, unless a metadata source that is no saved table had to be decoded into one.
+findings come from there.
+
+Spark takes about as long to plan a query as to run it on a million rows, so it is asked only what it takes many
+machines to answer. The driver has a DuckDB for the rest: it reads the rows of log dirs and internal directories, and
+adds up what was found; it never holds a table of replicas, unless a metadata source that is no saved table had to be
+decoded into one.
 
 The output folder must be one that the driver and all executors see under the same path; the scratch folder lies in it.
 Every audit has a Spark session of its own, so that two of them do not meet in their views.
@@ -12,13 +16,14 @@ Every audit has a Spark session of its own, so that two of them do not meet in t
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -28,16 +33,17 @@ from pyspark.sql import functions as sf
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS
-from reconciler.audit.render import OK_CASES, case_number, evidence, verdict
+from reconciler.audit.render import case_number, evidence, is_finding, verdict
 from reconciler.audit.result import AuditResult
+from reconciler.audit.small_tables import keep_log_dirs, keep_metadata, parquet_files, parquet_folder, rows_of
 from reconciler.audit.spark_joined import VIEWS
-from reconciler.audit.spark_log_dirs import GROUPS_PER_CORE, KafkaLogDirs
+from reconciler.audit.spark_listing import listed
 from reconciler.audit.spark_types import ddl
-from reconciler.audit.summary import BROKERS, HOMES, conclude
+from reconciler.audit.summary import DISKS, conclude
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState
 from reconciler.errors import RefusedError
 from reconciler.saved_table import SavedTable
-from reconciler.scope import Broker, by_cluster, registered, speaking
+from reconciler.scope import by_cluster
 
 FINDINGS_FILE = "findings.parquet"
 TOPICS_FILE = "topics.parquet"
@@ -49,8 +55,6 @@ _SETTINGS = {
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
 
-_FEW = "kind IN ('log_dir', 'internal')"
-
 _FOUND = """
     SELECT verdict, coalesce(cluster_id, '') AS cluster, coalesce(broker, -1) AS node, host, log_dir, directory_id,
            name, coalesce(kind, '') AS kind, log_dir IS NOT NULL AS on_disk, coalesce(topic, '') AS topic,
@@ -59,24 +63,16 @@ _FOUND = """
 """
 
 _CLUSTER = pa.field("cluster", pa.string())
-_SPEAKS = pa.schema([_CLUSTER, pa.field("node", pa.int32()), pa.field("complete", pa.bool_())])
-_HOMES = pa.schema([_CLUSTER, pa.field("node", pa.int32()), pa.field("directory_id", pa.string())])
 
 
 class SparkDialect:
-    """Spark's columns, as the case table needs them; some columns may be known beforehand.
-
-    A column that is known is a constant, and Spark's optimizer drops the cases that it rules out.
-    """
-
-    def __init__(self, **known: str | bool) -> None:
-        self._known = known
+    """Spark's columns, as the case table needs them."""
 
     def column(self, name: str) -> Column:
         """A column of the relation."""
-        return sf.lit(self._known[name]) if name in self._known else sf.col(name)
+        return sf.col(name)
 
-    def literal(self, value: str | int) -> Column:
+    def literal(self, value: str | int | bool) -> Column:
         """A constant."""
         return sf.lit(value)
 
@@ -108,7 +104,7 @@ def audit(
     """Compare rows with the desired state and leave the findings in a folder.
 
     Args:
-        spark: a running session; but for the data source, which it knows afterwards, it is left as it was.
+        spark: a running session; it is left as it was.
         trees: log dirs, or folders of them, that the driver and all executors see.
         inventories: paths of Parquet files in ROW_SCHEMA; :func:`logstore.inventory.check` has accepted them.
         states: what the metadata sources said; none means that only fleet findings can be made.
@@ -124,89 +120,78 @@ def audit(
     own = spark.newSession()
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
-    path = os.path.join(os.path.abspath(folder), FINDINGS_FILE)
+    folder = os.path.abspath(folder)
     try:
-        with tempfile.TemporaryDirectory(prefix="logstore-audit-", dir=os.path.abspath(folder)) as scratch:
-            paths = [*inventories, *([_listed(spark, trees, sizes, scratch)] if trees else [])]
-            _register_rows(own, paths, now_ms)
-
-            def query(sql: str) -> list[dict[str, Any]]:
-                return [row.asDict() for row in own.sql(sql).collect()]
-
-            brokers = [Broker(row["cluster"], row["node"]) for row in query(BROKERS)]
-            by_id = by_cluster(states, {broker.cluster for broker in brokers})
-            _register_local(own, "speaks", speaking(by_id, brokers), _SPEAKS)
-            _register_local(own, "registered", registered(by_id), _HOMES)
-            if previous is not None:
-                _register_copy(own, "previous", pq.read_table(previous), scratch)
-            _register_desired(own, by_id, folder, scratch)
-            _judge(own, path, all_rows)
+        with tempfile.TemporaryDirectory(prefix="logstore-audit-", dir=folder) as scratch, duckdb.connect() as small:
+            paths = [*inventories, *(listed(own, trees, sizes, scratch) if trees else [])]
+            _register_rows(own, small, paths, now_ms)
+            by_id = _register_small(own, small, states)
+            _register_topics(own, small, by_id, os.path.join(folder, TOPICS_FILE), previous)
+            _register_replicas(own, by_id, scratch)
+            findings_path = _judge(own, small, folder, all_rows)
             return conclude(
-                query,
+                partial(rows_of, small),
                 by_id,
                 engine="spark",
                 now_ms=now_ms,
-                findings_path=path,
+                findings_path=findings_path,
                 with_previous=previous is not None,
+                search=lambda sql: [row.asDict() for row in own.sql(sql).collect()],
             )
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, duckdb.Error) as error:
         first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise RefusedError(f"Spark did not finish the audit, and {folder} is incomplete: {first_line:.500}") from error
 
 
-def _listed(spark: SparkSession, trees: Sequence[str], sizes: bool, scratch: str) -> str:
-    """List trees, here and now and only once, into a folder of Parquet files; gives its path.
-
-    In the session that was given and not in the audit's own: Spark lets a data source be used only where it was
-    registered first, and refuses to register it a second time elsewhere.
-    """
-    spark.dataSource.register(KafkaLogDirs)
-    path = os.path.join(scratch, "rows.parquet")
-    groups = spark.sparkContext.defaultParallelism * GROUPS_PER_CORE
-    options = {"paths": json.dumps(list(trees)), "sizes": str(sizes).lower(), "groups": str(groups)}
-    spark.read.format(KafkaLogDirs.name()).options(**options).load().write.parquet(path)
-    return path
-
-
-def _register_rows(own: SparkSession, paths: Sequence[str], now_ms: int) -> None:
-    """Make the views of what was observed, from Parquet files and folders in ROW_SCHEMA.
-
-    The few rows about log dirs as a whole are fetched once: six queries ask for nothing else, and need not search all.
-    """
-    empty = own.createDataFrame(ROW_SCHEMA.empty_table())
-    rows = own.read.schema(ddl(ROW_SCHEMA)).parquet(*map(_as_it_stands, paths)) if paths else empty
-    few = own.createDataFrame(rows.where(_FEW).toArrow())
-    rows.where(f"NOT {_FEW}").unionByName(few).createOrReplaceTempView("rows")
-    own.sql(f"SELECT CAST({now_ms} AS BIGINT) AS now_ms").createOrReplaceTempView("clock")
+def _register_rows(own: SparkSession, small: duckdb.DuckDBPyConnection, paths: Sequence[str], now_ms: int) -> None:
+    """Make the view of what was observed in both engines, from Parquet files in ROW_SCHEMA."""
+    if paths:
+        rows, source = own.read.schema(ddl(ROW_SCHEMA)).parquet(*map(_as_it_stands, paths)), parquet_files(*paths)
+    else:
+        rows, source = own.createDataFrame(ROW_SCHEMA.empty_table()), "nothing"
+        small.register("nothing", ROW_SCHEMA.empty_table())
+    rows.withColumn("now_ms", sf.lit(now_ms).cast("bigint")).createOrReplaceTempView("rows")
     own.sql(VIEWS["observed"]).createOrReplaceTempView("observed")
-    own.createDataFrame(own.sql(HOMES).toArrow()).createOrReplaceTempView("homes")
+    small.execute(f"CREATE VIEW rows AS SELECT *, CAST({now_ms} AS BIGINT) AS now_ms FROM {source}")
+    small.execute(f"CREATE VIEW observed AS {VIEWS['observed']}")
 
 
-def _as_it_stands(path: str) -> str:
-    """The path of a file for Spark, which would read one that looks like a glob as a glob."""
-    return _GLOB.sub(r"\\\g<0>", path)
+def _register_small(
+    own: SparkSession, small: duckdb.DuckDBPyConnection, states: Sequence[DesiredState]
+) -> dict[str, DesiredState]:
+    """Make the small tables, and give Spark those that the join wants; gives the desired states by cluster."""
+    brokers = keep_log_dirs(small)
+    by_id = by_cluster(states, {broker.cluster for broker in brokers})
+    small.register("counted", own.sql(DISKS).toArrow())
+    small.execute("CREATE TABLE disks AS FROM counted")
+    keep_metadata(small, by_id, brokers)
+    for name in ("speaks", "homes"):
+        rows = small.sql(f"SELECT * REPLACE (CAST(cluster AS VARCHAR) AS cluster) FROM {name}")
+        # As Arrow they are a local relation, whose size Spark knows; as tuples it would not.
+        own.createDataFrame(rows.to_arrow_table()).createOrReplaceTempView(name)
+    return by_id
 
 
-def _register_local(own: SparkSession, view: str, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> None:
-    """Make a view of a few rows. As Arrow they are a local relation, whose size Spark knows; as tuples it would not."""
-    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    own.createDataFrame(pa.Table.from_arrays(arrays, schema=schema)).createOrReplaceTempView(view)
-
-
-def _register_copy(own: SparkSession, view: str, table: pa.Table, scratch: str) -> None:
-    """Make a view of a table in the driver's memory by way of a file, which executors read without the driver."""
-    path = os.path.join(scratch, f"{view}.parquet")
-    pq.write_table(table, path)
-    own.read.parquet(path).createOrReplaceTempView(view)
-
-
-def _register_desired(own: SparkSession, states: Mapping[str, DesiredState], folder: str, scratch: str) -> None:
+def _register_topics(
+    own: SparkSession,
+    small: duckdb.DuckDBPyConnection,
+    states: Mapping[str, DesiredState],
+    path: str,
+    previous: str | None,
+) -> None:
+    """Leave the topics in their file, from which both engines read them, and the next audit as well."""
+    if previous is not None:
+        # Read before the new topics are written: it may be the same file.
+        small.execute(f"CREATE TABLE previous AS FROM {parquet_files(previous)}")
     topics = [_with_cluster(cluster, state.topics) for cluster, state in states.items()]
     schema = pa.schema([_CLUSTER, *TOPIC_SCHEMA])
-    path = os.path.join(os.path.abspath(folder), TOPICS_FILE)
     pq.write_table(pa.concat_tables([schema.empty_table(), *topics]).drop_columns("partitions"), path)
-    own.read.parquet(path).createOrReplaceTempView("topics")
+    own.read.parquet(_as_it_stands(path)).createOrReplaceTempView("topics")
+    small.execute(f"CREATE VIEW topics AS FROM {parquet_files(path)}")
+
+
+def _register_replicas(own: SparkSession, states: Mapping[str, DesiredState], scratch: str) -> None:
+    """Make the view of what is wanted. What is in memory becomes a file, which executors read without the driver."""
     parts = [own.createDataFrame(pa.schema([_CLUSTER, *REPLICA_SCHEMA]).empty_table())]
     for number, (cluster, state) in enumerate(states.items()):
         if isinstance(state.replicas, SavedTable):
@@ -222,28 +207,31 @@ def _register_desired(own: SparkSession, states: Mapping[str, DesiredState], fol
     replicas.createOrReplaceTempView("replicas")
 
 
+def _as_it_stands(path: str) -> str:
+    """The path of a file for Spark, which would read one that looks like a glob as a glob."""
+    return _GLOB.sub(r"\\\g<0>", path)
+
+
 def _with_cluster(cluster: str, table: pa.Table) -> pa.Table:
     return table.add_column(0, _CLUSTER, pa.repeat(pa.scalar(cluster, pa.string()), table.num_rows))
 
 
-def _judge(own: SparkSession, path: str, all_rows: bool) -> None:
-    """Join, judge, and leave the findings; then make the view ``found`` of what was left."""
+def _judge(own: SparkSession, small: duckdb.DuckDBPyConnection, folder: str, all_rows: bool) -> str:
+    """Join, judge, and leave the findings, whose path it gives; then make ``found`` of them in both engines."""
     for name, text in VIEWS.items():
         own.sql(text).createOrReplaceTempView(name)
     dialect = SparkDialect()
-    judged = own.table("joined").withColumn("case_no", _case_number())
-    listed = "kind <> 'log_dir' OR state <> 'ok'" if all_rows else f"case_no NOT IN ({', '.join(map(str, OK_CASES))})"
-    found = judged.where(listed).withColumns({"verdict": verdict(dialect), "evidence": evidence(dialect)})
-    found.createOrReplaceTempView("found")
+    listed = sf.expr("kind <> 'log_dir' OR state <> 'ok'") if all_rows else is_finding(dialect)
+    # The ranks of copies want this partitioning anyway. Here it keeps the code of the filter apart from the rest of the
+    # table's: together they are one method, and one so long that the JVM would interpret it for every row.
+    judged = own.table("joined").where(listed).repartition("cluster", "node", "topic", "partition")
+    told = {"verdict": verdict(dialect), "evidence": evidence(dialect)}
+    found = judged.withColumn("case_no", case_number(dialect)).withColumns(told)
+    found.select("*", "disk.*").createOrReplaceTempView("found")
+    path = os.path.join(folder, FINDINGS_FILE)
     own.sql(FINDINGS).write.mode("overwrite").parquet(path)
-    own.read.schema(ddl(FINDING_SCHEMA)).parquet(path).createOrReplaceTempView("findings")
+    own.read.schema(ddl(FINDING_SCHEMA)).parquet(_as_it_stands(path)).createOrReplaceTempView("findings")
     own.sql(_FOUND).createOrReplaceTempView("found")
-
-
-def _case_number() -> Column:
-    """The case table, with the cases that can apply to live directories, nearly all of the rows, apart."""
-    kind = sf.col("kind")
-    live = case_number(SparkDialect(kind="live", on_disk=True))
-    missing = case_number(SparkDialect(kind="", on_disk=False))
-    expression: Column = sf.when(kind == "live", live).when(kind == "", missing).otherwise(case_number(SparkDialect()))
-    return expression
+    small.execute(f"CREATE VIEW findings AS FROM {parquet_folder(path)}")
+    small.execute(f"CREATE VIEW found AS {_FOUND}")
+    return path

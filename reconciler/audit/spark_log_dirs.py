@@ -99,7 +99,7 @@ class LogDirsReader(DataSourceReader):
         gc.freeze()
         schema = ROW_SCHEMA.remove_metadata()
         for broker in partition.brokers:
-            for table in _scanned(broker, self.sizes):
+            for table in scanned(broker, self.sizes):
                 rows = table.combine_chunks().replace_schema_metadata(None)
                 yield from rows.cast(schema).to_batches(max_chunksize=_BATCH_ROWS)
 
@@ -122,7 +122,7 @@ def grouped(brokers: Sequence[tuple[str, ...]], groups: int) -> list[LogDirs]:
     return [LogDirs(tuple(group)) for group in chosen]
 
 
-def _scanned(broker: Sequence[str], sizes: bool) -> Iterator[pa.Table]:
+def scanned(broker: Sequence[str], sizes: bool) -> Iterator[pa.Table]:
     """The rows of one broker's log dirs; when they fail together, each is tried alone."""
     try:
         tables = [observation.rows for observation in scan_all(broker, sizes=sizes, jobs=1)]

@@ -1,7 +1,8 @@
 """From an engine's tables to an :class:`AuditResult`: the part of an audit that both engines share.
 
-An engine brings ``observed``, ``found`` and the tables of :mod:`reconciler.audit.joined`, and a function that runs a
-query and gives its rows. Only totals, one line per broker and the bounded fleet findings come back through it.
+An engine brings ``observed``, ``found``, ``topics``, the tables of :mod:`reconciler.audit.small_tables`, and a function
+that runs a query and gives its rows; where the replicas of a fleet are too many for that, another that searches them.
+Only totals, one line per broker and the bounded fleet findings come back through either.
 """
 
 from __future__ import annotations
@@ -25,33 +26,22 @@ _TOTALS = """
     FROM found GROUP BY verdict
 """
 
-_DISKS = """
-    SELECT cluster, node, count(*) AS rows_observed, coalesce(sum(bytes), 0) AS bytes,
-           count(CASE WHEN kind NOT IN ('foreign', 'checkpoint_entry', 'leftover') THEN 1 END) AS replicas
+DISKS = """
+    SELECT cluster, node, count(*) AS rows_observed, CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes,
+           count(CASE WHEN kind NOT IN ('foreign', 'checkpoint_entry', 'leftover') THEN 1 END) AS replicas,
+           count(CASE WHEN kind = 'live' THEN 1 END) AS live,
+           count(CASE WHEN kind = 'live' AND state = 'missing' THEN 1 END) AS without_metadata,
+           count(CASE WHEN kind = 'live' AND segments = 0 THEN 1 END) AS without_segment
     FROM observed WHERE kind <> 'log_dir' GROUP BY cluster, node
 """
+"""The table ``disks``: what lies on the disks of each broker. Everything that is only counted is counted here, once."""
 
 _LOG_DIRS = """
     SELECT cluster, node, host, log_dir, directory_id, state, problem, clean_shutdown
-    FROM observed WHERE kind = 'log_dir' ORDER BY cluster, node, host, log_dir
-"""
-
-_LIVE = """
-    SELECT count(*) AS live, count(CASE WHEN state = 'missing' THEN 1 END) AS without_metadata,
-           count(CASE WHEN segments = 0 THEN 1 END) AS without_segment
-    FROM observed WHERE kind = 'live'
+    FROM log_dirs WHERE kind = 'log_dir' ORDER BY cluster, node, host, log_dir
 """
 
 _USUAL_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
-
-BROKERS = "SELECT DISTINCT cluster, node FROM observed WHERE kind = 'log_dir'"
-"""The brokers that were scanned, one row each."""
-
-HOMES = """
-    SELECT DISTINCT cluster, node, directory_id FROM observed
-    WHERE kind = 'log_dir' AND state = 'ok' AND directory_id IS NOT NULL
-"""
-"""The table ``homes``."""
 
 
 def conclude(
@@ -62,6 +52,7 @@ def conclude(
     now_ms: int,
     findings_path: str,
     with_previous: bool = False,
+    search: Query | None = None,
 ) -> AuditResult:
     """Ask an engine for totals, brokers and fleet findings.
 
@@ -72,15 +63,16 @@ def conclude(
         now_ms: when the audit was made, ms since 1970.
         findings_path: where the engine left the findings.
         with_previous: a table ``previous`` holds the topics of an earlier audit.
+        search: runs the queries that search all replicas, where ``query`` knows only the small tables.
     """
-    disks = query(_DISKS)
+    disks = query("SELECT * FROM disks")
     totals, size = _totals(query(_TOTALS), disks)
     queries = [q for q in QUERIES if states or not q.needs_metadata]
     if with_previous:
         queries.append(ID_CHANGES)
     log_dirs = query(_LOG_DIRS)
     brokers = _brokers(disks, log_dirs)
-    fleet = [finding for q in queries for finding in _fleet(query, q)]
+    fleet = [finding for q in queries for finding in _fleet((search or query) if q.searches else query, q)]
     return AuditResult(
         engine=engine,
         audited_ms=now_ms,
@@ -90,7 +82,7 @@ def conclude(
         bytes=size,
         fleet=(*fleet, *_other_clusters(states, log_dirs)),
         findings_path=findings_path,
-        notes=(*_notes(states, brokers), *_disk_notes(query(_LIVE)[0], log_dirs)),
+        notes=(*_notes(states, brokers), *_disk_notes(disks, log_dirs)),
     )
 
 
@@ -166,12 +158,15 @@ def _notes(states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary])
     return tuple(notes)
 
 
-def _disk_notes(live: Mapping[str, Any], log_dirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _disk_notes(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What is odd about the disks and asks nobody to act."""
-    if live["without_metadata"]:
-        yield f"{live['without_metadata']} of {live['live']} live replicas have no partition.metadata"
-    if live["without_segment"]:
-        yield f"{live['without_segment']} of {live['live']} live replicas hold no segment"
+    live, without_metadata, without_segment = (
+        sum(row[name] for row in disks) for name in ("live", "without_metadata", "without_segment")
+    )
+    if without_metadata:
+        yield f"{without_metadata} of {live} live replicas have no partition.metadata"
+    if without_segment:
+        yield f"{without_segment} of {live} live replicas hold no segment"
     unclean = sum(row["clean_shutdown"] is False for row in log_dirs)
     if unclean:
         yield (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,13 @@ def spark() -> Iterator[SparkSession]:
     running = session("local[2]", memory="1g")
     yield running
     running.stop()
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_frozen() -> Iterator[None]:
+    """What a task freezes in its worker would never be freed in the process of the tests: modules complain at exit."""
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ from reconciler.verdicts import JoinedRow
 
 def connect() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    for name, schema in (("rows", ROW_SCHEMA), ("r", REPLICA_SCHEMA), ("t", TOPIC_SCHEMA)):
+    for name, schema in (("scanned", ROW_SCHEMA), ("r", REPLICA_SCHEMA), ("t", TOPIC_SCHEMA)):
         connection.register(name, schema.empty_table())
+    connection.execute("CREATE VIEW rows AS SELECT *, CAST(0 AS BIGINT) AS now_ms FROM scanned")
     connection.execute("CREATE VIEW replicas AS SELECT '' AS cluster, * FROM r")
     connection.execute("CREATE VIEW topics AS SELECT '' AS cluster, * FROM t")
     connection.execute("CREATE TABLE speaks (cluster VARCHAR, node INTEGER, complete BOOLEAN)")
     connection.execute("CREATE TABLE homes (cluster VARCHAR, node INTEGER, directory_id VARCHAR)")
-    connection.execute("CREATE TABLE clock AS SELECT CAST(0 AS BIGINT) AS now_ms")
     for name, sql in VIEWS.items():
         connection.execute(f"CREATE VIEW {name} AS {sql}")
     return connection
@@ -38,7 +38,7 @@ def test_no_column_of_the_joined_row_is_null_on_either_side_alone() -> None:
     connection = connect()
     live = dict.fromkeys(ROW_SCHEMA.names) | {"kind": "live", "name": "t-0", "topic": "t", "partition": 0}
     other = dict.fromkeys(ROW_SCHEMA.names) | {"kind": "foreign", "name": "lost+found"}
-    connection.register("rows", pa.Table.from_pylist([live, other], schema=ROW_SCHEMA))
+    connection.register("scanned", pa.Table.from_pylist([live, other], schema=ROW_SCHEMA))
     wanted = dict.fromkeys(REPLICA_SCHEMA.names) | {
         "topic": "u", "partition": 1, "node_id": 1, "isr_size": 1, "in_sync": True, "adding": False, "removing": False,
     }  # fmt: skip

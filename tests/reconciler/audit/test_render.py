@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.rows import Kind, MetadataState
-from reconciler.audit.render import OK_CASES, case_number, evidence, verdict
+from reconciler.audit.render import case_number, evidence, is_finding, verdict
 from reconciler.compare import evidence as evidence_in_python
 from reconciler.verdicts import CASES, JoinedRow, Verdict
 from reconciler.verdicts import case_number as case_number_in_python
@@ -46,7 +46,7 @@ class Toy:
     def column(self, name: str) -> Any:
         return Deferred(lambda env: env[name])
 
-    def literal(self, value: str | int) -> Any:
+    def literal(self, value: str | int | bool) -> Any:
         return Deferred(lambda _: value)
 
     def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
@@ -96,9 +96,14 @@ def test_a_row_that_no_case_holds_for_is_minus_one() -> None:
     assert case_number(Toy()).run(asdict(JoinedRow())) == -1
 
 
-def test_ok_cases_are_exactly_the_cases_that_say_ok() -> None:
-    assert [CASES[number].verdict for number in OK_CASES] == [Verdict.OK] * len(OK_CASES)
-    assert len(OK_CASES) == sum(case.verdict is Verdict.OK for case in CASES) > 0
+@given(joined_rows)
+def test_a_row_is_a_finding_unless_its_case_says_ok(row: JoinedRow) -> None:
+    expected = CASES[case_number_in_python(row)].verdict is not Verdict.OK
+    assert is_finding(Toy()).run(asdict(row)) == expected
+
+
+def test_a_replica_that_is_wanted_and_nowhere_is_a_finding() -> None:
+    assert is_finding(Toy()).run(asdict(JoinedRow(topic="t", wanted=True, judged=True)))
 
 
 def test_the_toy_engine_notices_a_condition_that_is_no_expression() -> None:

@@ -1,0 +1,85 @@
+"""The small tables of an audit, from a few rows that an engine would have registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.audit.small_tables import (
+    keep_log_dirs,
+    keep_metadata,
+    parquet_files,
+    parquet_folder,
+    quoted,
+    rows_of,
+)
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.scope import Broker
+
+OBSERVED = """
+    SELECT * FROM (VALUES ('c1', 1, 'log_dir', 'ok', 'd1'), ('c1', 1, 'live', 'ok', 'd1'),
+                          ('c1', 1, 'log_dir', 'absent', NULL), ('c1', 2, 'internal', 'ok', 'd2'),
+                          ('c2', 3, 'log_dir', 'ok', 'd3')) rows (cluster, node, kind, state, directory_id)
+"""
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as opened:
+        opened.execute(f"CREATE VIEW observed AS {OBSERVED}")
+        opened.execute("CREATE TABLE disks AS SELECT 'c9' AS cluster")
+        yield opened
+
+
+def state(*directory_ids: str) -> DesiredState:
+    builder = DesiredBuilder()
+    builder.partition("t", None, 0, [1, 7])
+    builder.broker(1, 1, False, directory_ids)
+    return builder.build(MetadataIdentity("kraft", "/m", "c1"))
+
+
+def values(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
+    return connection.execute(f"FROM {table} ORDER BY ALL").fetchall()
+
+
+def test_only_rows_about_log_dirs_are_kept_and_only_log_dirs_make_a_broker(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    assert set(keep_log_dirs(connection)) == {Broker("c1", 1), Broker("c2", 3)}
+    assert {row["kind"] for row in rows_of(connection, "FROM log_dirs")} == {"log_dir", "internal"}
+
+
+def test_metadata_speaks_for_scanned_brokers_and_homes_are_log_dirs_that_can_be_trusted(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    keep_metadata(connection, {"c1": state("d1", "d5")}, keep_log_dirs(connection))
+    assert values(connection, "speaks") == [("c1", 1, True)]
+    assert values(connection, "homes") == [("c1", 1, "d1"), ("c2", 3, "d3")]
+    assert values(connection, "registered") == [("c1", 1, "d1"), ("c1", 1, "d5")]
+
+
+def test_every_cluster_has_a_number_wherever_it_was_seen(connection: duckdb.DuckDBPyConnection) -> None:
+    keep_metadata(connection, {"c'5": state()}, keep_log_dirs(connection))
+    (names,) = connection.execute("SELECT enum_range(NULL::clusters)").fetchall()[0]
+    assert names == ["", "c'5", "c1", "c2", "c9"]
+
+
+def test_a_text_with_a_quote_stays_that_text(connection: duckdb.DuckDBPyConnection) -> None:
+    assert rows_of(connection, f"SELECT {quoted(chr(39))} AS it") == [{"it": "'"}]
+
+
+def test_files_are_read_as_their_paths_stand_and_folders_without_what_lies_deeper(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    folder = tmp_path / "node=1" / "[a]"
+    (folder / "deeper.parquet").mkdir(parents=True)
+    for number, path in enumerate((folder / "*.parquet", folder / "x.parquet")):
+        pq.write_table(pa.table({"number": [number]}), path)
+    assert rows_of(connection, f"FROM {parquet_files(str(folder / '*.parquet'))}") == [{"number": 0}]
+    assert values(connection, parquet_folder(str(folder))) == [(0,), (1,)]
