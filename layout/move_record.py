@@ -28,8 +28,8 @@ class MoveRecord:
         topic: full topic name, namespace included.
         partition: int32, not negative.
         topic_id: the zero ID for a replica that has none.
-        source_log_dir: directory ID of the log dir that it leaves, or its absolute path where it has none: a disk may be
-            mounted elsewhere after a crash.
+        source_log_dir: directory ID of the log dir that it leaves, because a disk may be mounted elsewhere after a
+            crash; its absolute path where it has none.
         source_path: where it lay there, below that log dir.
         path: where it goes, below the log dir that holds the copy.
         checkpoints: the offset (int64) that each offset checkpoint held for it, by file name.

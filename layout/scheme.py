@@ -19,7 +19,7 @@ from enum import StrEnum
 from layout.directory_name import MAX_DIRECTORY_NAME, by_topic_id_name, live_name
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
-from layout.topic import NAMESPACE_SEPARATOR, Namespace, TopicPartition, check_full_topic_name
+from layout.topic import METADATA_TOPIC, NAMESPACE_SEPARATOR, Namespace, TopicPartition, check_full_topic_name
 
 MARKER_FILE = ".logstore_tier"
 """An empty file in every tier directory, so that a tier called ``a-1`` is never taken for a partition.
@@ -68,10 +68,12 @@ def partition_path(scheme: Scheme, partition: TopicPartition, topic_id: TopicId 
         topic_id: of the topic; the by-topic-id scheme has nothing else to go by.
 
     Raises:
-        InvalidNameError: the name breaks the rules for topics, or the scheme cannot hold it: a namespace under flat, no
-            ID under by-topic-id, a directory name of more than 255 bytes.
+        InvalidNameError: the name breaks the rules for topics, is that of the metadata log, or the scheme cannot hold
+            it: a namespace under flat, no ID under by-topic-id, a directory name of more than 255 bytes.
     """
     check_full_topic_name(partition.topic)
+    if partition.local_topic == METADATA_TOPIC:
+        raise InvalidNameError(f"{partition} would be KRaft's own metadata log, which no scan takes for a replica")
     if scheme is Scheme.BY_TOPIC_ID:
         if topic_id is None or topic_id.is_zero:
             raise InvalidNameError(f"{partition} has no topic ID, and the scheme {scheme} has no other name for it")

@@ -9,6 +9,7 @@ Source: FACTS §1.4; KIP37-1.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -117,6 +118,12 @@ Namespace.DEFAULT = Namespace()
 def namespace_of(topic: str) -> str:
     """The namespace part of a full topic name, unchecked; empty in the default namespace."""
     return topic.rpartition(NAMESPACE_SEPARATOR)[0]
+
+
+def named(partitions: Sequence[TopicPartition]) -> str:
+    """Some partitions in the words of a message: the first, and how many more."""
+    first = str(partitions[0]) if partitions else "nothing"
+    return first if len(partitions) < 2 else f"{first} and {len(partitions) - 1} more"
 
 
 def check_topic_name(name: str) -> None:

@@ -272,10 +272,16 @@ def _remove(log_dir: LogDir) -> None:
 
 @contextmanager
 def _nothing_left_half_done(change: _Change) -> Iterator[None]:
-    """Whatever interrupts a change, a signal or a bug: nothing is built upon what it left."""
+    """Whatever interrupts a change, a signal or a bug: nothing is built upon what it left.
+
+    Where what was refused could not be undone either, the disk is failing, and that is what is said.
+    """
     try:
         yield
-    except LogStoreError:
+    except LogStoreError as error:
+        for log_dir in change.members:
+            if log_dir is not None and log_dir.offline is not None:
+                raise OfflineLogDirError(log_dir.offline) from error
         raise
     except BaseException as error:
         change.all_offline(f"{change.intent.sentence}: this was interrupted ({type(error).__name__})")

@@ -27,6 +27,7 @@ from layout.ids import TopicId
 from layout.move_record import MoveRecord
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
+from logstore.candidate import Candidate
 from logstore.copy_replica import Progress, copy_replica
 from logstore.creation import open_home
 from logstore.directory import Directory
@@ -39,7 +40,7 @@ from logstore.restore import restore
 from logstore.small_file import read_small_file
 from logstore.spare_records import SpareRecords
 from logstore.staged import Staged
-from logstore.staging import Candidate, stage
+from logstore.staging import stage
 
 logger = logging.getLogger(__name__)
 

@@ -252,6 +252,7 @@ class _Run:
         self.log_dir.disk.sync(staging.root.descriptor)
         for due, had_record_inside in zip(emptied, inside, strict=True):
             if due.problem is not None:
+                self.log_dir.leave_unclean = True  # where only the empty directory is left, the next open removes it
                 self._is_partly_gone(staging, due)
                 report.failures.append(due.problem)
                 continue

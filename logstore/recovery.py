@@ -24,24 +24,30 @@ from layout.directory_name import DirectoryKind, parse
 from layout.errors import LayoutError
 from layout.scheme import INTENT_FILE
 from layout.topic import TopicPartition
+from logstore import purge_note
 from logstore.directory import Directory
 from logstore.durable import TEMPORARY, remove_file, remove_tree
 from logstore.entries import Place, list_log_dir
-from logstore.errors import DamagedRecordError, LogStoreError, UnreadableFileError
+from logstore.errors import LogStoreError, UnreadableFileError
 from logstore.log_dir import LogDir
 from logstore.moving import drop_record
 from logstore.restore import finish
-from logstore.small_file import read_small_file
-from logstore.spare_records import RECORD_LIMIT, SpareRecords
-from logstore.staged import home_of, list_staged
+from logstore.spare_records import SpareRecords
+from logstore.staged import home_of, list_staged, record_of_live
 from logstore.staging import SHARED_RECORDS
-from logstore.staging_root import Placement, open_staging_root
+from logstore.staging_root import Placement, open_staging_root, placements
 
 logger = logging.getLogger(__name__)
 
 _OUR_TEMPORARIES = frozenset(
     f"{name}{TEMPORARY}"
-    for name in (meta_properties.FILE_NAME, INTENT_FILE, staged_record.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
+    for name in (
+        meta_properties.FILE_NAME,
+        INTENT_FILE,
+        staged_record.FILE_NAME,
+        purge_note.FILE_NAME,
+        *checkpoint.OFFSET_CHECKPOINTS,
+    )
 )
 
 _METADATA_DRAFT = partition_metadata.FILE_NAME + TEMPORARY
@@ -102,7 +108,7 @@ def _keep_live(log_dir: LogDir) -> Iterator[str]:
                     yield f"{place.prefix}{name} was moved here, and is live"
                 if not directory.holds(staged_record.FILE_NAME):
                     continue
-                record = _record_in(log_dir, directory, f"{place.prefix}{name}")
+                record = record_of_live(log_dir, directory, f"{place.prefix}{name}")
                 offsets = {} if record is None else record.checkpoints
                 partition = TopicPartition("", 0)
                 if record is not None:
@@ -111,19 +117,6 @@ def _keep_live(log_dir: LogDir) -> Iterator[str]:
                 yield f"{place.prefix}{name} was about to be staged or restored, and is live"
         except LogStoreError as error:
             logger.warning("%s", error)  # a link or a mount point: nothing of ours was ever put there
-
-
-def _record_in(log_dir: LogDir, directory: Directory, path: str) -> staged_record.StagedRecord | None:
-    """The record in a live replica; None: its bytes did not reach the disk, so nothing was done after it either.
-
-    One that speaks of another replica is not believed: offsets of others are not its to give.
-    """
-    try:
-        data = read_small_file(staged_record.FILE_NAME, RECORD_LIMIT, directory.descriptor)
-        records = {} if data is None else staged_record.parse_all(data)
-        return next((record for record in records.values() if home_of(log_dir, record) == path), None)
-    except (DamagedRecordError, UnreadableFileError, LayoutError):
-        return None
 
 
 def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
@@ -141,22 +134,28 @@ def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
 
 def _drop_empty_staged(log_dir: LogDir, spare: SpareRecords) -> Iterator[str]:
     """Remove staged directories that hold nothing any more, and have no record anywhere: the last step of a purge."""
-    placement = Placement.INSIDE if log_dir.is_ours else Placement.SIBLING
-    try:
-        root = open_staging_root(log_dir, placement)
-    except (LogStoreError, LayoutError):
-        return
-    if root is None:
-        return
-    with root:
-        if root.holds(SHARED_RECORDS):
-            remove_file(log_dir.disk, root, SHARED_RECORDS)
-            yield f"{SHARED_RECORDS} in {root.path} was never finished, and is removed"
-        for name, is_directory in root.entries():
-            if is_directory and _is_empty(root, name) and not _has_spare_record(log_dir, spare, name):
-                log_dir.disk.rmdir(root.descriptor, name)
-                log_dir.disk.sync(root.descriptor)
-                yield f"{name} was purged, and its empty directory is removed"
+    for placement in placements(log_dir):
+        try:
+            root = open_staging_root(log_dir, placement)
+        except (LogStoreError, LayoutError):
+            continue
+        if root is not None:
+            with root:
+                yield from _drop_empty_in(log_dir, placement, root, spare)
+
+
+def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, spare: SpareRecords) -> Iterator[str]:
+    """The same in one staging root; a broker never leaves a replica without any file."""
+    if root.holds(SHARED_RECORDS):
+        remove_file(log_dir.disk, root, SHARED_RECORDS)
+        yield f"{SHARED_RECORDS} in {root.path} was never finished, and is removed"
+    for name, is_directory in root.entries():
+        if placement is Placement.IN_PLACE and parse(name).kind is not DirectoryKind.STRAY:
+            continue
+        if is_directory and _is_empty(root, name) and not _has_spare_record(log_dir, spare, name):
+            log_dir.disk.rmdir(root.descriptor, name)
+            log_dir.disk.sync(root.descriptor)
+            yield f"{name} was purged, and its empty directory is removed"
 
 
 def _is_empty(root: Directory, name: str) -> bool:

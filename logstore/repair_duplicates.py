@@ -13,6 +13,7 @@ from layout.errors import LayoutError
 from layout.repair_paths import sum_of
 from layout.repair_plan import KeptCopy, RepairAction
 from layout.topic import TopicPartition
+from logstore.candidate import Candidate
 from logstore.errors import UnreadableFileError
 from logstore.log_dir import LogDir
 from logstore.repair_step import ChangedSinceError, check_home, replica_of
@@ -20,7 +21,7 @@ from logstore.replica_id import METADATA_LIMIT
 from logstore.settings import STALE_DELAY, Settings
 from logstore.small_file import read_small_file
 from logstore.staged import Staged, list_staged
-from logstore.staging import Candidate, stage
+from logstore.staging import stage
 
 VERDICT = "DUPLICATE"
 """As the comparison calls it; stands in the record of what is staged."""

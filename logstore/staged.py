@@ -181,6 +181,19 @@ def read_record(
     return RecordReader(log_dir, spare).read(directory, name)
 
 
+def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> StagedRecord | None:
+    """The record in a live replica; None: its bytes did not reach the disk, so nothing was done after it either.
+
+    One that speaks of another replica is not believed: offsets of others are not its to give.
+    """
+    try:
+        data = read_small_file(staged_record.FILE_NAME, RECORD_LIMIT, directory.descriptor)
+        records = {} if data is None else staged_record.parse_all(data)
+        return next((record for record in records.values() if home_of(log_dir, record) == path), None)
+    except (DamagedRecordError, UnreadableFileError, LayoutError):
+        return None
+
+
 class RecordReader:
     """Reads the records of many staged directories; a file that several of them share is read once."""
 

@@ -16,25 +16,23 @@ from __future__ import annotations
 
 import errno
 import logging
-import stat
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from layout import partition_metadata, staged_record
+from layout import staged_record
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.staged_record import StagedRecord
-from layout.topic import TopicPartition
+from layout.topic import TopicPartition, named
+from logstore.candidate import Candidate, Refused, StagingOutcome, change_since
 from logstore.directory import Directory
 from logstore.durable import TEMPORARY, barrier, link_anew, remove_file, sync_all, write_new_file
-from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError, UnsafePathError
+from logstore.errors import ChangeRefusedError, LogStoreError, UnsafePathError
 from logstore.log_dir import DISK_FAILURES, LogDir
-from logstore.replica_id import METADATA_LIMIT
-from logstore.small_file import read_small_file
 from logstore.spare_records import RECORD_LIMIT, SpareRecords
-from logstore.staged import Staged, home_of
+from logstore.staged import Staged, home_of, record_of_live
 from logstore.staging_root import (
     Placement,
     choose_placement,
@@ -59,45 +57,6 @@ _TOGETHER = 64
 
 SHARED_RECORDS = staged_record.FILE_NAME + TEMPORARY
 """That file's name in the staging root, until all its links are made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A live replica that is to be staged, and what is known of it: it is looked at again before anything happens.
-
-    Attributes:
-        path: of the partition dir below its log dir.
-        partition: by the topic's full name.
-        topic_id: that its ``partition.metadata`` holds; None: it holds none that can be read.
-        verdict: why it is staged, as the comparison calls it.
-        evidence: the sentence that goes with the verdict.
-        delay_ms: how long a purge has to leave it alone.
-        inode: of the partition dir when it was seen; None: not known.
-    """
-
-    path: str
-    partition: TopicPartition
-    topic_id: TopicId | None
-    verdict: str
-    evidence: str
-    delay_ms: int
-    inode: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A candidate that was left where it is, and why; one sentence."""
-
-    candidate: Candidate
-    reason: str
-
-
-@dataclass(slots=True)
-class StagingOutcome:
-    """What became of the candidates of one call."""
-
-    staged: list[Staged] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
 
 
 def stage(
@@ -131,7 +90,7 @@ def stage(
     if placement is not None and placement not in placements(log_dir):
         usual = " or ".join(placements(log_dir))
         raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {usual}")
-    with log_dir.changing(f"{_named(wanted)} cannot be staged"), ExitStack() as opened:
+    with log_dir.changing(f"{named([each.partition for each in wanted])} cannot be staged"), ExitStack() as opened:
         batch = _Batch(log_dir, placement or choose_placement(log_dir), spare or SpareRecords(None), now_ms, opened)
         try:
             batch.write_records(wanted)
@@ -214,8 +173,8 @@ class _Batch:
             try:
                 parent = self._parent(candidate.path)
                 directory = opened.enter_context(parent.child(candidate.path.rpartition("/")[2]))
-                change = _change_since(candidate, directory)
-                record = self._record(candidate)
+                change = change_since(candidate, directory)
+                record = self._record(candidate, directory)
                 home_of(self.log_dir, record)  # what could not come back must not go
                 staged_record.check(record)
                 step = _Step(candidate, record, parent, directory.key[1], self._free_name(record))
@@ -335,7 +294,10 @@ class _Batch:
             self.parents[folder] = self.opened.enter_context(self.log_dir.root.below(folder))
         return self.parents[folder]
 
-    def _record(self, candidate: Candidate) -> StagedRecord:
+    def _record(self, candidate: Candidate, directory: Directory) -> StagedRecord:
+        # A restore that a crash cut short leaves a live replica whose offsets are in its former record alone.
+        former = record_of_live(self.log_dir, directory, candidate.path)
+        kept = {} if former is None else former.checkpoints
         return StagedRecord(
             topic=candidate.partition.topic,
             partition=candidate.partition.partition,
@@ -345,7 +307,7 @@ class _Batch:
             evidence=candidate.evidence[:_LONGEST_EVIDENCE],
             staged_ms=self.now_ms,
             due_ms=self.now_ms + candidate.delay_ms,
-            checkpoints=self.log_dir.checkpoints.offsets(candidate.partition),
+            checkpoints={**kept, **self.log_dir.checkpoints.offsets(candidate.partition)},
         )
 
     def _free_name(self, record: StagedRecord) -> str:
@@ -366,28 +328,6 @@ class _Batch:
             partition=step.candidate.partition,
             inode=step.inode,
         )
-
-
-def _change_since(candidate: Candidate, directory: Directory) -> str | None:
-    """What is different from what the candidate was said to be, as a clause; None: nothing."""
-    if candidate.inode is not None and candidate.inode != directory.key[1]:
-        return f"its inode is {directory.key[1]} and was {candidate.inode}, so it is another directory"
-    try:
-        data = read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory.descriptor)
-        found = None if data is None else partition_metadata.parse(data).topic_id
-    except (UnreadableFileError, LayoutError):
-        found = None
-    record = directory.status(staged_record.FILE_NAME)
-    if record is not None and stat.S_ISDIR(record.st_mode):
-        return f"a directory called {staged_record.FILE_NAME} takes the place of its record"
-    if found != candidate.topic_id:
-        return f"its topic ID is {found or 'not readable'}, and {candidate.topic_id or 'none'} was expected"
-    return None
-
-
-def _named(candidates: Sequence[Candidate]) -> str:
-    first = str(candidates[0].partition) if candidates else "nothing"
-    return first if len(candidates) < 2 else f"{first} and {len(candidates) - 1} more"
 
 
 def _time_text(milliseconds: int) -> str:

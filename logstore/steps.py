@@ -35,6 +35,7 @@ from layout.intent import (
 )
 from layout.scheme import MARKER_FILE
 from layout.topic import TopicPartition
+from logstore.candidate import Candidate
 from logstore.durable import TEMPORARY, barrier, move, remove_file, write_new_file
 from logstore.errors import ChangeRefusedError
 from logstore.identity import META_PROPERTIES_LIMIT, read_identity
@@ -44,7 +45,7 @@ from logstore.restore import restore
 from logstore.small_file import read_small_file
 from logstore.spare_records import SpareRecords
 from logstore.staged import list_staged
-from logstore.staging import Candidate, stage
+from logstore.staging import stage
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,16 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
+from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
+from logstore.candidate import Candidate, Refused, StagingOutcome
 from logstore.copy_replica import Progress
-from logstore.creation import create_replica, write_topic_id
-from logstore.errors import InconsistentTopicIdError, NameTakenError, OfflineLogDirError
+from logstore.create_many import create_replica, create_replicas, spread
+from logstore.creation import write_topic_id
+from logstore.errors import InconsistentTopicIdError, LogStoreError, NameTakenError, OfflineLogDirError
 from logstore.layout_changes import LayoutChanges
+from logstore.log_dir import LogDir
 from logstore.moving import move_replica
 from logstore.purge import purge, purge_steps
 from logstore.purge_report import Purged, PurgeReport
@@ -30,7 +34,7 @@ from logstore.restore import Restored, restore
 from logstore.rows import MetadataState
 from logstore.settings import DELETE_DELAY, STALE_DELAY
 from logstore.staged import Staged, list_staged
-from logstore.staging import Candidate, Refused, StagingOutcome, stage
+from logstore.staging import stage
 from logstore.throttle import Throttle
 
 logger = logging.getLogger(__name__)
@@ -66,16 +70,51 @@ class LogStore(LayoutChanges):
             if taken is not None:
                 raise NameTakenError(f"{partition} is live already in {taken.log_dir}")
             named = None if directory_id is None or directory_id.is_reserved else self.log_dir_of(directory_id)
-            while True:
-                log_dir = named or self._least_loaded()
-                try:
-                    path = create_replica(log_dir, partition, topic_id)
-                    break
-                except OfflineLogDirError:
-                    if named is not None:
-                        raise
+            if named is None:
+                made = self.create_many({partition: topic_id})[partition]
+                if isinstance(made, Replica):
+                    return made
+                raise made
+            path = create_replica(named, partition, topic_id)
             state = MetadataState.MISSING if topic_id is None else MetadataState.OK
-            return self._entered(Replica(partition, topic_id, log_dir.path, path, state.value, 0))
+            return self._entered(Replica(partition, topic_id, named.path, path, state.value, 0))
+
+    def create_many(
+        self, wanted: Mapping[TopicPartition, TopicId | None]
+    ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
+        """Make many empty replicas, spread over the log dirs as :meth:`create` does, behind one barrier for many.
+
+        Args:
+            wanted: by full name; None: it gets no topic ID.
+
+        Returns:
+            For each: the replica, or why it was not made, as :meth:`create` would have raised it.
+        """
+        found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
+        with self._changing:
+            left = dict(wanted)
+            for partition in wanted:
+                try:
+                    taken = self.find(partition)
+                except OfflineLogDirError as error:
+                    found[partition] = error
+                else:
+                    if taken is not None:
+                        found[partition] = NameTakenError(f"{partition} is live already in {taken.log_dir}")
+                if partition in found:
+                    del left[partition]
+            while left:
+                try:
+                    self._least_loaded()
+                except OfflineLogDirError as error:
+                    return found | dict.fromkeys(left, error)
+                counts = {log_dir.path: self._index.counts.get(log_dir.path, 0) for log_dir in self._online()}
+                for path, lot in spread(counts, left, BATCH):
+                    done = self._create_lot(self._log_dirs[path], lot)
+                    found |= done
+                    # What a disk that failed now should have got is left, and goes to the next one.
+                    left = {partition: topic_id for partition, topic_id in left.items() if partition not in done}
+        return found
 
     def assign_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> Replica:
         """Write the topic ID of a replica that has none (KIP516-11); one that has it already is left alone.
@@ -257,6 +296,23 @@ class LogStore(LayoutChanges):
                 with log_dir.changing(f"{file} cannot be written"):
                     log_dir.checkpoints.update(file, entries)
                     log_dir.checkpoints.write(log_dir.disk)
+
+    def _create_lot(
+        self, log_dir: LogDir, lot: Mapping[TopicPartition, TopicId | None]
+    ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
+        """What became of one lot; what is left out may be made on another disk."""
+        found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
+        try:
+            made = create_replicas(log_dir, lot)
+        except LogStoreError as error:
+            return found | dict.fromkeys(lot, error)
+        for partition, path in made.items():
+            state = MetadataState.MISSING if lot[partition] is None else MetadataState.OK
+            if isinstance(path, str):
+                found[partition] = self._entered(Replica(partition, lot[partition], log_dir.path, path, state.value, 0))
+            else:
+                found[partition] = path
+        return found
 
     def _by_log_dir(
         self, reasons: Mapping[TopicPartition, tuple[str, str]], setting: str, outcome: StagingOutcome

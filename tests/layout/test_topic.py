@@ -20,6 +20,7 @@ from layout.topic import (
     check_topic_name,
     has_collision,
     has_collision_chars,
+    named,
     namespace_of,
     unify_collision_chars,
     utf16_length,
@@ -151,3 +152,8 @@ def test_names_collide_when_they_differ_in_dots_and_underscores_only(one: str, o
     assert has_collision(one, other) is has_collision(other, one) is same
     assert has_collision(one, unify_collision_chars(one))
     assert has_collision_chars(one) is any(character in "._" for character in one)
+
+
+@pytest.mark.parametrize(("number", "said"), [(0, "nothing"), (1, "orders-0"), (3, "orders-0 and 2 more")])
+def test_some_partitions_are_named_by_the_first_and_how_many_more(number: int, said: str) -> None:
+    assert named([TopicPartition("orders", partition) for partition in range(number)]) == said

@@ -13,7 +13,8 @@ from layout.ids import TopicId
 from layout.partition_metadata import Form
 from layout.scheme import MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore.creation import create_replica, write_topic_id
+from logstore.create_many import create_replica
+from logstore.creation import write_topic_id
 from logstore.durable import Disk
 from logstore.errors import (
     ChangeFailedError,

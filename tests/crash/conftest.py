@@ -1,0 +1,84 @@
+"""What the tests of crashes share: a place in memory, the drivers with their count, and the sum at the end of a run."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.crash.histories import Driver, History, Tried, crash_after_failures, crash_everywhere, fail_everywhere
+
+_MEMORY = "/dev/shm"
+_CRASHES, _FAILURES = "states after a crash", "failures"
+_COUNTED = (_CRASHES, _FAILURES, "kills", "power cuts on ext4")
+
+
+@pytest.fixture
+def scratch() -> Iterator[str]:
+    """An empty directory, in memory where there is such a place."""
+    folder = tempfile.mkdtemp(prefix="logstore-crash-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Thousands of restarts log thousands of warnings, and none of them tells anything of the one that is wrong."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def crash(scratch: str, record_property: Callable[[str, object], None]) -> Driver:
+    """``crash(history)``: crash it everywhere, and count the states in the sum at the end."""
+
+    def run(history: History, **options: Any) -> Tried:
+        tried = crash_everywhere(history, scratch, **options)
+        record_property(_CRASHES, tried.cases)
+        return tried
+
+    return run
+
+
+@pytest.fixture
+def crash_after_failure(scratch: str, record_property: Callable[[str, object], None]) -> Driver:
+    """``crash_after_failure(history)``: let each step fail, then crash; counted with the other states."""
+
+    def run(history: History, **options: Any) -> Tried:
+        tried = crash_after_failures(history, scratch, **options)
+        record_property(_CRASHES, tried.cases)
+        return tried
+
+    return run
+
+
+@pytest.fixture
+def fail(scratch: str, record_property: Callable[[str, object], None]) -> Driver:
+    """``fail(history)``: let each of its steps fail, and count the failures in the sum at the end."""
+
+    def run(history: History, **options: Any) -> Tried:
+        tried = fail_everywhere(history, scratch, **options)
+        record_property(_FAILURES, tried.cases)
+        return tried
+
+    return run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many cases were tried, in all histories together."""
+    sums: Counter[str] = Counter()
+    histories: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        for name, number in getattr(report, "user_properties", ()):
+            if name in _COUNTED:
+                sums[name] += number
+                histories[name] += 1
+    for name, number in sums.items():
+        terminalreporter.write_line(f"tried {number:,} {name} in {histories[name]} histories")

@@ -1,0 +1,65 @@
+"""Conversions between schemes, crashed and failed at every step on two disks: wholly converted or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from layout.scheme import Scheme
+from logstore.store import LogStore
+from tests.crash.engine_histories import (
+    BY_ID,
+    HOUR_MS,
+    NAMESPACED,
+    NOW_MS,
+    OURS,
+    TWO,
+    Broker,
+    Kind,
+    history,
+    orders,
+    wholly_or_not_at_all,
+)
+from tests.crash.histories import Done, Driver, History
+
+BOUND = 24
+"""On combinations at one moment: these histories are the longest, and each step in them is idempotent."""
+
+
+def convert(kind: Kind, scheme: Scheme) -> History:
+    """One replica on each disk and one that is staged, which must come back under the new scheme too."""
+
+    def act(store: LogStore, done: Done) -> None:
+        store.convert(scheme)
+        done("converted")
+
+    broker = Broker(kind).live(orders(0)).live(orders(1), log_dir=TWO).staged(orders(2), NOW_MS + HOUR_MS)
+    return history(f"to {scheme}", broker, act)
+
+
+HISTORIES = [
+    wholly_or_not_at_all(told)
+    for told in (
+        convert(OURS, Scheme.NAMESPACED),
+        convert(OURS, Scheme.BY_TOPIC_ID),
+        convert(BY_ID, Scheme.FLAT),
+        convert(NAMESPACED, Scheme.BY_TOPIC_ID),
+    )
+]
+EACH = pytest.mark.parametrize("told", HISTORIES, ids=lambda told: told.name)
+
+
+@EACH
+def test_whenever_it_crashes_all_disks_are_converted_or_none(told: History, crash: Driver) -> None:
+    assert crash(told, bound=BOUND).cases >= 20
+
+
+@EACH
+def test_whichever_step_fails_all_disks_are_converted_or_none(told: History, fail: Driver) -> None:
+    assert fail(told).steps >= 20
+
+
+@EACH
+def test_when_a_failure_is_followed_by_a_crash_all_disks_are_converted_or_none(
+    told: History, crash_after_failure: Driver
+) -> None:
+    assert crash_after_failure(told, bound=BOUND).cases >= 20

@@ -1,0 +1,102 @@
+"""Namespaces and names, crashed and failed at every step on two disks: wholly changed or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from layout.topic import TopicPartition
+from logstore.errors import InvalidNamespaceError
+from logstore.store import LogStore
+from tests.crash.engine_histories import (
+    BY_ID,
+    CLICKS_ID,
+    HOUR_MS,
+    NAMESPACED,
+    NOW_MS,
+    OURS,
+    TWO,
+    Broker,
+    Kind,
+    history,
+    orders,
+    wholly_or_not_at_all,
+)
+from tests.crash.histories import Done, Driver, History
+
+BOUND = 24
+"""On combinations at one moment: these histories are the longest, and each step in them is idempotent."""
+
+
+def clicks(number: int) -> TopicPartition:
+    return TopicPartition("org:apache:clicks", number)
+
+
+def both(kind: Kind) -> Broker:
+    """A topic with one partition on each disk, and one of another namespace."""
+    broker = Broker(kind)
+    if kind is NAMESPACED:
+        broker.tier("org", "org/apache", "org/empty")
+    broker.live(orders(0)).live(orders(1), log_dir=TWO)
+    return broker if kind is OURS else broker.live(clicks(0), CLICKS_ID)
+
+
+def create() -> History:
+    def act(store: LogStore, done: Done) -> None:
+        store.create_namespace("com:example:shop")
+        done("created")
+
+    return history("create namespace", both(NAMESPACED), act)
+
+
+def move() -> History:
+    def act(store: LogStore, done: Done) -> None:
+        store.move_topic("orders", "org:apache")
+        done("moved")
+
+    return history("move topic", both(NAMESPACED), act)
+
+
+def rename(kind: Kind) -> History:
+    def act(store: LogStore, done: Done) -> None:
+        store.rename_topic("orders", "purchases")
+        done("renamed")
+
+    return history("rename topic", both(kind), act)
+
+
+def delete() -> History:
+    """With all that is in it: two replicas on two disks, and tiers without any."""
+
+    def act(store: LogStore, done: Done) -> None:
+        store.delete_namespace("org", recursive=True)
+        done("deleted")
+
+    def again(store: LogStore) -> None:
+        try:
+            store.create_namespace("org:apache")
+        except InvalidNamespaceError:
+            assert "org:apache" in store.list_namespaces()
+
+    broker = both(NAMESPACED).live(clicks(1), CLICKS_ID, TWO).staged(clicks(2), NOW_MS + HOUR_MS, CLICKS_ID)
+    return history("delete namespace", broker, act, prepare=again)
+
+
+HISTORIES = [wholly_or_not_at_all(told) for told in (create(), move(), rename(OURS), rename(BY_ID), delete())]
+EACH = pytest.mark.parametrize("told", HISTORIES, ids=lambda told: told.name)
+
+
+@EACH
+def test_whenever_it_crashes_it_is_done_wholly_or_not_at_all(told: History, crash: Driver) -> None:
+    assert crash(told, bound=BOUND).cases >= 40
+
+
+@EACH
+def test_whichever_step_fails_it_is_done_wholly_or_not_at_all(told: History, fail: Driver) -> None:
+    assert fail(told).steps >= 30
+
+
+@EACH
+def test_when_a_failure_is_followed_by_a_crash_it_is_done_wholly_or_not_at_all(
+    told: History, crash_after_failure: Driver
+) -> None:
+    assert crash_after_failure(told, bound=BOUND).cases >= 40
