@@ -30,12 +30,12 @@ SHOWN_REASONS = 20
 
 
 class InvalidRequestError(MetadataError):
-    """A JSON document that is not a control request; ``reasons`` holds every reason, each with its path."""
+    """What was given as a control request is none; ``reasons`` holds every reason, each with its place."""
 
-    def __init__(self, location: str, reasons: Sequence[str]) -> None:
-        """Join the first reasons into one message, and say how many more there are."""
+    def __init__(self, location: str, reasons: Sequence[str], what: str = "LeaderAndIsr request") -> None:
+        """Join the first reasons into one message, and say how many more there are; ``what`` it should have been."""
         more = f"; and {len(reasons) - SHOWN_REASONS} more" if len(reasons) > SHOWN_REASONS else ""
-        super().__init__(f"{location} is not a LeaderAndIsr request: {'; '.join(reasons[:SHOWN_REASONS])}{more}")
+        super().__init__(f"{location} is not a {what}: {'; '.join(reasons[:SHOWN_REASONS])}{more}")
         self.location = location
         self.reasons = tuple(reasons)
 

@@ -1,13 +1,15 @@
 """Control requests as types: what a controller tells a broker. A value that exists is known good.
 
-Owns LeaderAndIsr, in the words of Kafka's schema; where the bytes or the JSON come from belongs to the sources, and
-what a broker does with a request to its handler. Source: FACTS §5.1, §5.2; KIP516-4.
+Owns LeaderAndIsr and StopReplica, in the words of Kafka's schemas. What makes them good is ``requests_check``; JSON is
+``requests_json`` and the sources, bytes are ``wire``, what a broker does with them is ``broker``, and what it answers
+``responses``. Source: FACTS §5.1 to §5.3; KIP516-4, KIP516-7.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeAlias
 
 from layout.ids import TopicId
 
@@ -89,3 +91,38 @@ class LeaderAndIsrRequest:
         """The brokers that every partition has among its replicas: one of them may be the receiver."""
         replicas = [frozenset(state.replicas) for topic in self.topics for state in topic.partitions]
         return frozenset.intersection(*replicas) if replicas else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class StopPartition:
+    """One partition that a broker is to stop serving."""
+
+    partition: int
+    leader_epoch: int = -1
+    """-1: not given; -2: the topic is being deleted."""
+    delete: bool = False
+    """Delete the replica too."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopTopic:
+    """The partitions of one topic; ``topic_id`` is None where the request has none: only KIP-516's own form has one."""
+
+    topic: str
+    topic_id: TopicId | None
+    partitions: tuple[StopPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaRequest:
+    """One request, to one broker that it does not name. Topics are distinct, and so are the partitions of each."""
+
+    controller_id: int
+    controller_epoch: int
+    topics: tuple[StopTopic, ...]
+    broker_epoch: int = -1
+    """-1: not given."""
+    is_kraft_controller: bool = False
+
+
+ControlRequest: TypeAlias = LeaderAndIsrRequest | StopReplicaRequest

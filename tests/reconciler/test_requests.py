@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.requests import (
+    LeaderAndIsrRequest,
+    PartitionState,
+    RequestType,
+    StopPartition,
+    StopReplicaRequest,
+    StopTopic,
+    TopicState,
+)
 
 
 def partition(index: int, *replicas: int) -> PartitionState:
@@ -62,3 +70,10 @@ def test_a_request_without_partitions_or_a_shared_broker_has_no_receivers() -> N
     assert request().receivers() == frozenset()
     assert request(TopicState("a", None, (partition(0, 1), partition(1, 2)))).receivers() == frozenset()
     assert request(TopicState("a", None, (partition(0, 1), partition(1)))).receivers() == frozenset()
+
+
+# KIP516-7
+def test_a_stop_replica_request_deletes_nothing_and_names_no_epoch_unless_told() -> None:
+    plain = StopReplicaRequest(1, 1, (StopTopic("a", None, (StopPartition(0),)),))
+    assert (plain.broker_epoch, plain.is_kraft_controller) == (-1, False)
+    assert plain.topics[0].partitions[0] == StopPartition(0, leader_epoch=-1, delete=False)

@@ -1,0 +1,117 @@
+"""The changes that control requests make to a store, and the error number of each that fails.
+
+Nothing is decided here. Each change is safe by itself (``logstore``), so a request that was handled in part, because a
+disk failed or the machine did, is finished by sending it again. Source: KIP516-5 to -7, KIP516-11; FACTS §4.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from layout.directory_name import parse, parse_staged
+from layout.errors import LayoutError
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
+from logstore.kafka_error import KafkaError
+from logstore.replica_index import Entry
+from logstore.staged import Staged
+from logstore.staging_root import Placement
+from logstore.store import LogStore
+from reconciler.broker.judging import Key
+
+logger = logging.getLogger(__name__)
+
+
+def stage(
+    store: LogStore, reasons: Mapping[Key, tuple[str, str]], entries: Mapping[Key, Entry], setting: str
+) -> set[Key]:
+    """Stage live replicas, one barrier for many of them; a disk that fails holds up no other.
+
+    Args:
+        store: that has them.
+        reasons: verdict and evidence of each.
+        entries: where each lies.
+        setting: the delay that counts.
+
+    Returns:
+        Those that are staged; why the others are not is in the log.
+    """
+    by_log_dir: dict[str, dict[TopicPartition, tuple[str, str]]] = {}
+    for key, reason in reasons.items():
+        by_log_dir.setdefault(entries[key].log_dir, {})[TopicPartition(*key)] = reason
+    for log_dir, wanted in by_log_dir.items():
+        try:
+            for refused in store.stage_each(wanted, setting=setting).refused:
+                logger.warning("%s: %s is not staged: %s", log_dir, refused.candidate.partition, refused.reason)
+        except LogStoreError as error:
+            logger.error("%s: %d replicas should be staged, and not all of them are: %s", log_dir, len(wanted), error)
+    left = store.entries() if reasons else {}
+    return {key for key in reasons if key not in left}
+
+
+def candidates(store: LogStore, wanted: Iterable[tuple[TopicPartition, TopicId]]) -> dict[TopicPartition, list[Staged]]:
+    """What lies staged or stray under each wanted ID and partition; what was staged last comes first.
+
+    A disk that cannot be listed has nothing to bring back; it is offline by then.
+    """
+    looked_for: dict[tuple[TopicId, int | None], TopicPartition] = {}
+    looked_for |= {(topic_id, at.partition): at for at, topic_id in wanted}
+    found: dict[TopicPartition, list[Staged]] = {}
+    try:
+        listed = store.staged() if looked_for else []
+    except LogStoreError as error:
+        logger.error("what is staged cannot be listed, so nothing is brought back: %s", error)
+        return {}
+    for staged in listed:
+        at = None if staged.topic_id is None else looked_for.get((staged.topic_id, _partition(staged)))
+        if at is not None and staged.partition in (None, at):
+            found.setdefault(at, []).append(staged)
+    for several in found.values():
+        several.sort(key=lambda staged: -1 if staged.record is None else staged.record.staged_ms, reverse=True)
+    return found
+
+
+def _partition(staged: Staged) -> int | None:
+    """The partition of a staged directory; its name tells it even where it was cut."""
+    read = parse if staged.placement is Placement.IN_PLACE else parse_staged
+    return read(staged.name).partition
+
+
+def bring_back(store: LogStore, at: TopicPartition, found: Iterable[Staged]) -> KafkaError | None:
+    """Bring the first that can come back to life; None: none can, so an empty replica may be made; why is in the log.
+
+    Where a disk fails or has no room, the answer is that: the data is still there, and the next request may get at it.
+    """
+    for staged in found:
+        try:
+            store.restore(staged, at)
+        except (LogStoreError, LayoutError) as error:
+            logger.warning("%s: %s is not brought back: %s", staged.log_dir, staged.location, error)
+            if isinstance(error, OfflineLogDirError | ChangeFailedError):
+                return error.kafka_error
+        else:
+            return KafkaError.NONE
+    return None
+
+
+def create(store: LogStore, wanted: Mapping[TopicPartition, TopicId | None]) -> dict[TopicPartition, KafkaError]:
+    """Make empty replicas; gives the answer for each."""
+    answers = {}
+    for at, made in (store.create_many(wanted) if wanted else {}).items():
+        answers[at] = KafkaError.NONE
+        if isinstance(made, LogStoreError | LayoutError):
+            logger.error("%s is not created: %s", at, made)
+            answers[at] = made.kafka_error if isinstance(made, LogStoreError) else KafkaError.INVALID_TOPIC_EXCEPTION
+    return answers
+
+
+def write_topic_id(store: LogStore, at: TopicPartition, topic_id: TopicId) -> KafkaError:
+    """Give a replica that has no topic ID the one that the controller says it has (KIP516-11)."""
+    try:
+        store.assign_topic_id(at, topic_id)
+    except LogStoreError as error:
+        logger.error("%s is not given topic ID %s: %s", at, topic_id, error)
+        return error.kafka_error
+    return KafkaError.NONE

@@ -1,0 +1,197 @@
+"""A LeaderAndIsr request held against what is live on this broker, replica by replica, by the one case table.
+
+Pure: a function of the request and of the store's entries. Rows of one topic differ in little, so each distinct row is
+put to the table once. A reassignment that a request tells of does not make its replica IN_FLIGHT here, as it does for
+an audit: it is this request that makes the replica, and a later one that drops it. Source: DESIGN §3, §4; KIP516-5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from layout.ids import TopicId
+from logstore.replica_index import Entry
+from logstore.rows import Kind
+from reconciler.compare import evidence
+from reconciler.requests import LeaderAndIsrRequest, RequestType, TopicState
+from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number
+
+Key: TypeAlias = tuple[str, int]
+"""Topic, by full name, and partition."""
+
+
+class Judged(NamedTuple):
+    """What the table says of one replica."""
+
+    verdict: Verdict
+    row: JoinedRow
+    template: str
+
+    @property
+    def evidence(self) -> str:
+        """The sentence that goes with the verdict."""
+        return evidence(self.template, self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What is live on this broker.
+
+    Attributes:
+        entries: as the store holds them.
+        doubled: those that are live in two log dirs.
+        offline: log dirs that are offline; what lies there is not judged.
+        topic_of: topic ID → the topic that some replica here has under it.
+    """
+
+    entries: Mapping[Key, Entry]
+    doubled: Collection[Key]
+    offline: Collection[str]
+    topic_of: Callable[[TopicId], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the table says of everything that a request is about.
+
+    Attributes:
+        named: for each partition of the request, in its order: the verdict; None where it is neither here nor wanted;
+            and what is on an offline disk, which is not judged.
+        others: replicas that the request does not name, as far as it speaks of them.
+    """
+
+    named: Sequence[Judged | Offline | None]
+    others: Sequence[tuple[Key, Judged]]
+
+
+class Offline(NamedTuple):
+    """A replica that lies on a disk that is offline."""
+
+    log_dir: str
+
+
+class _Table:
+    """The case table for one request."""
+
+    def __init__(self, request: LeaderAndIsrRequest) -> None:
+        self.complete = request.type is RequestType.FULL
+        self.ids = {topic.topic: _text(topic) for topic in request.topics}
+        self.names = {topic_id: topic for topic, topic_id in self.ids.items() if topic_id}
+
+    def live(self, topic: str, entry: Entry, copies: int, wanted: bool) -> Judged:
+        """What it says of a replica that is here."""
+        topic_id, wanted_id = entry.topic_id or "", self.ids.get(topic, "")
+        return _judge(
+            JoinedRow(
+                on_disk=True,
+                kind=Kind.LIVE.value,
+                state=entry.state,
+                topic=topic,
+                disk_topic_id=topic_id,
+                problem=f"its partition.metadata is {entry.state}",
+                copies=copies,
+                judged=True,
+                complete=self.complete,
+                wanted=wanted,
+                wanted_topic_id=wanted_id if wanted else "",
+                name_known=topic in self.ids,
+                name_topic_id=wanted_id,
+                id_topic=self.names.get(topic_id, ""),
+            )
+        )
+
+    def absent(self, topic: str) -> Judged:
+        """What it says of a replica that is wanted here, and is not."""
+        wanted_id = self.ids[topic]
+        return _judge(
+            JoinedRow(
+                topic=topic,
+                judged=True,
+                complete=self.complete,
+                wanted=True,
+                wanted_topic_id=wanted_id,
+                name_known=True,
+                name_topic_id=wanted_id,
+            )
+        )
+
+
+def judge(request: LeaderAndIsrRequest, node_id: int, present: Present) -> Judgement:
+    """Hold a request against what is live here.
+
+    A FULL request speaks of every replica of the broker; the others of those that they name, by topic or by topic ID.
+
+    Args:
+        request: a good one.
+        node_id: this broker's.
+        present: what is live.
+    """
+    table = _Table(request)
+    named: list[Judged | Offline | None] = []
+    left = dict(present.entries)
+    for topic in request.topics:
+        named += _judge_topic(table, topic, node_id, present, left)
+    if request.type is RequestType.FULL:
+        others = [(key, entry) for key, entry in left.items() if entry.log_dir not in present.offline]
+    else:
+        others = _renamed(request, present, left)
+    known: dict[tuple[str, str | None, str, bool], Judged] = {}
+    judged = []
+    for key, entry in others:
+        row = (key[0], entry.topic_id, entry.state, key in present.doubled)
+        found = known.get(row)
+        if found is None:
+            found = known[row] = table.live(key[0], entry, 1 + row[3], wanted=False)
+        judged.append((key, found))
+    return Judgement(named, judged)
+
+
+def _judge_topic(
+    table: _Table, topic: TopicState, node_id: int, present: Present, left: dict[Key, Entry]
+) -> list[Judged | Offline | None]:
+    """Each partition of one topic; what is here is taken out of what is left."""
+    name, offline, doubled = topic.topic, present.offline, present.doubled
+    known: dict[tuple[str | None, str, bool, bool], Judged] = {}
+    absent: Judged | None = None
+    found: list[Judged | Offline | None] = []
+    for state in topic.partitions:
+        key = (name, state.partition)
+        entry = left.pop(key, None)
+        wanted = node_id in state.replicas or node_id in state.adding or node_id in state.removing
+        if entry is None:
+            if wanted and absent is None:
+                absent = table.absent(name)
+            found.append(absent if wanted else None)
+        elif entry.log_dir in offline:
+            found.append(Offline(entry.log_dir))
+        else:
+            row = (entry.topic_id, entry.state, wanted, key in doubled)
+            judged = known.get(row)
+            if judged is None:
+                judged = known[row] = table.live(name, entry, 1 + row[3], wanted)
+            found.append(judged)
+    return found
+
+
+def _renamed(request: LeaderAndIsrRequest, present: Present, left: Mapping[Key, Entry]) -> list[tuple[Key, Entry]]:
+    """What lies here under an ID of the request, by another name."""
+    found = []
+    for topic in request.topics:
+        former = None if topic.topic_id is None else present.topic_of(topic.topic_id)
+        if former is not None and former != topic.topic:
+            for state in topic.partitions:
+                entry = left.get((former, state.partition))
+                if entry is not None and entry.log_dir not in present.offline:
+                    found.append(((former, state.partition), entry))
+    return found
+
+
+def _judge(row: JoinedRow) -> Judged:
+    case = CASES[case_number(row)]
+    return Judged(case.verdict, row, case.evidence)
+
+
+def _text(topic: TopicState) -> str:
+    return "" if topic.topic_id is None else str(topic.topic_id)

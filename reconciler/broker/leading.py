@@ -1,0 +1,182 @@
+"""LeaderAndIsr: what is stale is staged, then each partition is seen to, and what is missing is made (DESIGN §4).
+
+Staging comes first and in one go: a replica whose topic was re-created must be out of the way before its successor can
+be made. Each partition is then answered in Kafka's order (FACTS §4.2), and new replicas are made at the end.
+Source: KIP516-4, -5, -6, -11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from logstore.settings import STALE_DELAY
+from logstore.staged import Staged
+from logstore.store import LogStore
+from reconciler.broker import changing
+from reconciler.broker.judging import Judged, Judgement, Key, Offline, Present, judge
+from reconciler.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
+from reconciler.verdicts import Verdict
+
+Epochs: TypeAlias = dict[str, dict[int, int]]
+"""Topic → partition → the last leader epoch that the broker was told, for what it hosts."""
+
+STAGED_BY = {
+    RequestType.FULL: frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC}),
+    RequestType.INCREMENTAL: frozenset({Verdict.STALE_ID}),
+    RequestType.UNSPECIFIED: frozenset[Verdict](),
+}
+"""The verdicts whose replicas a request of that type stages (KIP516-5)."""
+
+LEFT_ALONE = {
+    Verdict.DAMAGED: KafkaError.KAFKA_STORAGE_ERROR,
+    Verdict.DUPLICATE: KafkaError.KAFKA_STORAGE_ERROR,
+    Verdict.RENAMED: KafkaError.INCONSISTENT_TOPIC_ID,
+    Verdict.STALE_ID: KafkaError.INCONSISTENT_TOPIC_ID,
+}
+"""The answer where a replica stands in the way and stays; somebody has to look at it."""
+
+_UNKNOWN_EPOCH = -1
+
+
+def lead(store: LogStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> LeaderAndIsrResponse:
+    """Handle a good request whose epochs are not stale.
+
+    Args:
+        store: of the broker.
+        request: what the controller says.
+        node_id: of the broker.
+        epochs: what it hosts; kept up.
+    """
+    return _Handling(store, request, node_id, epochs).answer()
+
+
+class _New(NamedTuple):
+    """A partition whose replica is to be made, and where its answer stands."""
+
+    place: int
+    at: TopicPartition
+    topic_id: TopicId | None
+    state: PartitionState
+
+
+class _Handling:
+    """One LeaderAndIsr request on its way."""
+
+    def __init__(self, store: LogStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> None:
+        self.store, self.request, self.node_id, self.epochs = store, request, node_id, epochs
+        self.staged: set[Key] = set()
+        self.in_the_way: set[Key] = set()
+        self.answers: list[int] = []
+        self.new: list[_New] = []
+
+    def answer(self) -> LeaderAndIsrResponse:
+        """Judge, stage, and see to each partition."""
+        entries = self.store.entries()
+        doubled = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
+        judged = judge(self.request, self.node_id, Present(entries, doubled, self.store.offline, self.store.topic_of))
+        self.staged = changing.stage(self.store, self._find_stale(judged), entries, STALE_DELAY)
+        for topic, partition in self.staged:
+            self.epochs.get(topic, {}).pop(partition, None)
+        verdicts = iter(judged.named)
+        for each in self.request.topics:
+            known = self.epochs.setdefault(each.topic, {})
+            for state in each.partitions:
+                self.answers.append(self._partition(each, state, next(verdicts), known))
+        self._make()
+        for name in [name for name, known in self.epochs.items() if not known]:
+            del self.epochs[name]
+        return LeaderAndIsrResponse(KafkaError.NONE, tuple(self._answers_by_topic()))
+
+    def _find_stale(self, judged: Judgement) -> dict[Key, tuple[str, str]]:
+        """What this request stages, each with its verdict and evidence; notes what has another name here."""
+        stale, told = dict[Key, tuple[str, str]](), dict[Judged, tuple[str, str]]()
+        of_type = STAGED_BY[self.request.type]
+        for key, each in (*self._named(judged), *judged.others):
+            if each.verdict in of_type:
+                if each not in told:
+                    told[each] = (each.verdict.value, each.evidence)
+                stale[key] = told[each]
+            elif each.verdict is Verdict.RENAMED:
+                self.in_the_way.add((each.row.id_topic, key[1]))
+        return stale
+
+    def _named(self, judged: Judgement) -> Iterator[tuple[Key, Judged]]:
+        """The replicas that the request names and the table judged, as far as something is to be seen to."""
+        verdicts = iter(judged.named)
+        for topic in self.request.topics:
+            for state in topic.partitions:
+                found = next(verdicts)
+                if isinstance(found, Judged) and found.verdict is not Verdict.OK:
+                    yield (topic.topic, state.partition), found
+
+    def _partition(
+        self, topic: TopicState, state: PartitionState, judged: Judged | Offline | None, known: dict[int, int]
+    ) -> int:
+        """The answer for one partition, in the order of FACTS §4.2, 5; what has to be made is put off."""
+        if isinstance(judged, Offline):
+            return KafkaError.KAFKA_STORAGE_ERROR
+        key = (topic.topic, state.partition)
+        verdict = None if judged is None or key in self.staged else judged.verdict
+        gone = verdict is None or verdict is Verdict.MISSING
+        if verdict in LEFT_ALONE:
+            failed = verdict is Verdict.STALE_ID and self.request.type is not RequestType.UNSPECIFIED
+            return KafkaError.KAFKA_STORAGE_ERROR if failed else LEFT_ALONE[verdict]
+        if gone and key in self.in_the_way:
+            return KafkaError.INCONSISTENT_TOPIC_ID
+        hosted = self.node_id in state.replicas
+        current = known.get(state.partition, _UNKNOWN_EPOCH)
+        if state.leader_epoch < current:
+            return KafkaError.STALE_CONTROLLER_EPOCH
+        news = self.request.is_kraft_controller or verdict is Verdict.NO_ID or (gone and hosted)
+        if state.leader_epoch == current and not news:
+            # A follower that is told no topic ID goes on without one, as after a downgrade of the controller.
+            forgets = topic.topic_id is None and state.leader != self.node_id and not gone
+            has_id = isinstance(judged, Judged) and judged.row.disk_topic_id != ""
+            return KafkaError.NONE if forgets and has_id else KafkaError.STALE_CONTROLLER_EPOCH
+        if not hosted:
+            return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+        if gone:
+            self.new.append(_New(len(self.answers), TopicPartition(*key), topic.topic_id, state))
+            return KafkaError.NONE
+        if verdict is Verdict.NO_ID and topic.topic_id is not None:
+            error = changing.write_topic_id(self.store, TopicPartition(*key), topic.topic_id)
+            if error is not KafkaError.NONE:
+                return error
+        known[state.partition] = state.leader_epoch
+        return KafkaError.NONE
+
+    def _make(self) -> None:
+        """Bring back or create what is wanted here and is not there."""
+        back = dict[TopicPartition, list[Staged]]()
+        if self.request.type is not RequestType.UNSPECIFIED:
+            back = changing.candidates(
+                self.store, ((each.at, each.topic_id) for each in self.new if each.topic_id is not None)
+            )
+        empty = dict[TopicPartition, TopicId | None]()
+        for each in self.new:
+            if self.store.offline and not each.state.is_new:
+                # It may lie on the disk that cannot be read: a second copy would be in the way when that comes back.
+                self.answers[each.place] = KafkaError.KAFKA_STORAGE_ERROR
+                continue
+            answer = changing.bring_back(self.store, each.at, back.get(each.at, []))
+            if answer is None:
+                empty[each.at] = each.topic_id
+            else:
+                self.answers[each.place] = answer
+        created = changing.create(self.store, empty)
+        for each in self.new:
+            if each.at in created:
+                self.answers[each.place] = created[each.at]
+            if self.answers[each.place] == KafkaError.NONE:
+                self.epochs[each.at.topic][each.at.partition] = each.state.leader_epoch
+
+    def _answers_by_topic(self) -> Iterator[TopicErrors]:
+        answers = iter(self.answers)
+        for topic in self.request.topics:
+            errors = tuple(PartitionError(state.partition, next(answers)) for state in topic.partitions)
+            yield TopicErrors(topic.topic, topic.topic_id, errors)

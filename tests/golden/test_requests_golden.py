@@ -1,0 +1,106 @@
+"""Golden vectors of control requests: JSON and bytes that upstream's own classes made of each other (FACTS §5).
+
+Every vector of the kinds below is used; the last test counts them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from reconciler.requests import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.requests_json import encode_json, parse_response, parse_stop_replica
+from reconciler.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse
+from reconciler.sources import request_json
+from reconciler.wire.messages import (
+    decode_leader_and_isr,
+    decode_response,
+    decode_stop_replica,
+    encode,
+    is_flexible,
+)
+
+Vector = dict[str, Any]
+
+KINDS = {
+    "LeaderAndIsrRequest": 6,
+    "LeaderAndIsrResponse": 6,
+    "StopReplicaRequest": 4,
+    "StopReplicaResponse": 4,
+}
+RESPONSES: dict[str, type[LeaderAndIsrResponse] | type[StopReplicaResponse]] = {
+    "LeaderAndIsrResponse": LeaderAndIsrResponse,
+    "StopReplicaResponse": StopReplicaResponse,
+}
+DEFAULTS = {
+    "type": 0,
+    "brokerEpoch": -1,
+    "isKRaftController": False,
+    "deletePartitions": False,
+    "leaderEpoch": -1,
+    "isNew": False,
+    "addingReplicas": [],
+    "removingReplicas": [],
+    "leaderRecoveryState": 0,
+}
+"""What upstream leaves out of its JSON where it has this value."""
+
+
+def without_defaults(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        left = {name: without_defaults(value) for name, value in tree.items()}
+        return {name: value for name, value in left.items() if name not in DEFAULTS or value != DEFAULTS[name]}
+    return [without_defaults(each) for each in tree] if isinstance(tree, list) else tree
+
+
+def read(vector: Vector) -> LeaderAndIsrRequest | StopReplicaRequest | ControlResponse:
+    """The message that the bytes of a vector are."""
+    kind, data, version = vector["kind"], bytes.fromhex(vector["output"]), vector["input"]["version"]
+    if kind == "LeaderAndIsrRequest":
+        return decode_leader_and_isr(data, version)
+    if kind == "StopReplicaRequest":
+        return decode_stop_replica(data, version)
+    return decode_response(RESPONSES[kind], data, version)
+
+
+@pytest.mark.shared(kinds=tuple(KINDS))
+def test_the_bytes_are_read_and_written_again(vector: Vector) -> None:
+    # KIP516-4
+    assert encode(read(vector), vector["input"]["version"]).hex() == vector["output"]
+
+
+@pytest.mark.shared(kinds=tuple(KINDS))
+def test_the_bytes_come_out_as_upstream_s_json(vector: Vector) -> None:
+    written = json.loads(encode_json(read(vector), vector["input"]["version"]))
+    assert without_defaults(written) == without_defaults(json.loads(vector["input"]["json"]))
+
+
+@pytest.mark.shared(kinds=tuple(KINDS))
+def test_upstream_s_json_reads_as_the_same_message(vector: Vector) -> None:
+    data, kind = vector["input"]["json"].encode(), vector["kind"]
+    if kind == "LeaderAndIsrRequest":
+        assert request_json.parse(data, "vector") == read(vector)
+    elif kind == "StopReplicaRequest":
+        assert parse_stop_replica(data, "vector") == read(vector)
+    else:
+        assert parse_response(RESPONSES[kind], data, "vector") == read(vector)
+
+
+@pytest.mark.shared(kinds=("headerVersion",))
+def test_the_header_is_flexible_when_the_body_is(vector: Vector) -> None:
+    name, _, version = vector["input"].rpartition(" v")
+    kinds = {"LeaderAndIsr": LeaderAndIsrRequest, "StopReplica": StopReplicaRequest}
+    if name not in kinds:
+        assert name == "UpdateMetadata", f"{name} is not a request that is known here"
+        return
+    flexible = is_flexible(kinds[name], int(version))
+    assert vector["output"] == {"request": 1 + flexible, "response": int(flexible)}
+
+
+@pytest.mark.shared
+def test_every_vector_of_these_kinds_is_used(golden_vectors: list[Vector]) -> None:
+    counted = Counter(vector["kind"] for vector in golden_vectors)
+    assert {kind: counted[kind] for kind in KINDS} == KINDS

@@ -1,0 +1,167 @@
+"""The broker itself: whose it is, which requests it refuses before anything else, and requests that are malformed."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from layout.ids import TopicId
+from reconciler.broker import Broker
+from reconciler.errors import InvalidRequestError, UsageError
+from reconciler.requests import ControlRequest, PartitionState, RequestType, TopicState
+from reconciler.requests_check import MAX_PARTITIONS
+from tests.logstore.engine import contents
+from tests.reconciler.control_requests import (
+    FULL,
+    INCREMENTAL,
+    ORDERS,
+    A,
+    B,
+    Sim,
+    answer,
+    leader_and_isr,
+    state,
+    stop_replica,
+    topic,
+)
+
+TYPES = pytest.mark.parametrize("kind", list(RequestType))
+
+
+def test_a_broker_has_the_number_of_its_log_dirs(sim: Sim) -> None:
+    broker = sim.start()
+    assert broker.node_id == 1
+    assert Broker(broker.store, 1).node_id == 1
+    with pytest.raises(UsageError, match="belong to broker 1, and not to broker 2"):
+        Broker(broker.store, 2)
+
+
+@TYPES
+def test_a_stale_controller_changes_nothing(sim: Sim, kind: RequestType) -> None:
+    # KIP516-4; FACTS §4.2, 3
+    sim.put("orders-0", A)
+    broker = sim.start()
+    answer(broker, leader_and_isr(INCREMENTAL, controller_epoch=5))
+    before = contents(sim.paths[0])
+    old = leader_and_isr(kind, topic("orders", B, 0, 1), controller_epoch=4)
+    assert answer(broker, old) == {"": 11, "orders-0": 11, "orders-1": 11}
+    assert contents(sim.paths[0]) == before and broker.controller_epoch == 5
+    assert answer(broker, leader_and_isr(kind, controller_epoch=5)) == {}
+    assert answer(broker, leader_and_isr(kind, controller_epoch=6)) == {}
+    assert broker.controller_epoch == 6
+
+
+@TYPES
+@pytest.mark.parametrize(("own", "told", "stale"), [(7, 6, True), (7, 7, False), (7, 8, False), (7, -1, False)])
+def test_a_request_for_an_earlier_life_of_the_broker_changes_nothing(
+    sim: Sim, kind: RequestType, own: int, told: int, stale: bool
+) -> None:
+    # FACTS §4.2, 2
+    broker = sim.start()
+    broker.broker_epoch = own
+    found = answer(broker, leader_and_isr(kind, topic("orders", A, 0), broker_epoch=told))
+    assert found == ({"": 77, "orders-0": 77} if stale else {"orders-0": 0})
+    assert (sim.live() == {}) is stale
+
+
+def test_the_broker_epoch_comes_before_that_of_the_controller(sim: Sim) -> None:
+    broker = sim.start()
+    broker.broker_epoch, broker.controller_epoch = 7, 5
+    assert answer(broker, leader_and_isr(FULL, broker_epoch=6, controller_epoch=4)) == {"": 77}
+    assert broker.controller_epoch == 5
+
+
+def test_a_refused_request_raises_no_epoch(sim: Sim) -> None:
+    broker = sim.start()
+    broker.broker_epoch = 7
+    answer(broker, leader_and_isr(FULL, broker_epoch=6, controller_epoch=99))
+    assert broker.controller_epoch == 0
+
+
+BAD: dict[str, tuple[ControlRequest, list[str]]] = {
+    "a duplicate partition": (
+        leader_and_isr(FULL, topic("orders", B, 0, 1, 0)),
+        ["partition 0 of topic 'orders' is there 2 times"],
+    ),
+    "a negative partition": (
+        leader_and_isr(FULL, topic("orders", B, -1)),
+        ["partition -1 of topic 'orders': 0 to 2147483647 is expected"],
+    ),
+    "a broker that cannot be": (
+        leader_and_isr(FULL, topic("orders", B, state(0, replicas=(1, -5)))),
+        ["orders-0: replicas are no distinct broker ids: 1, -5", "orders-0: isr are no distinct broker ids: 1, -5"],
+    ),
+    "all of them, and more": (
+        leader_and_isr(
+            FULL,
+            topic("orders", B, 0, 0, -1, state(3, replicas=(2, 2))),
+            topic("no/name", A, 0),
+            topic("other", B, 0),
+            topic("other", B, 1),
+            TopicState("zero", TopicId.ZERO, ()),
+            topic("__cluster_metadata", None, 0),
+        ),
+        [
+            "'no/name' is no topic name: it has a character other than a-z A-Z 0-9 . _ -",
+            "topic 'zero': the zero ID stands for none, and None is expected",
+            "__cluster_metadata is the controllers' own log, and no request gives or takes a replica of it",
+            "topic 'other' is there 2 times",
+            f"topic ID {B} is expected of one topic, and found of 'orders' and 'other'",
+            f"topic ID {B} is expected of one topic, and found of 'orders' and 'other'",
+            "partition 0 of topic 'orders' is there 2 times",
+            "partition -1 of topic 'orders': 0 to 2147483647 is expected",
+            "orders-3: replicas are no distinct broker ids: 2, 2",
+            "orders-3: isr are no distinct broker ids: 2, 2",
+        ],
+    ),
+    "a stop of nothing that could be": (
+        stop_replica("orders", 1, 1, -7, epoch=-3),
+        [
+            "partition 1 of topic 'orders' is there 2 times",
+            "partition -7 of topic 'orders': 0 to 2147483647 is expected",
+            "orders-1: leader epoch -3 is none: -2 or more is expected",
+            "orders-1: leader epoch -3 is none: -2 or more is expected",
+            "orders--7: leader epoch -3 is none: -2 or more is expected",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_malformed_request_is_refused_whole_with_every_reason(sim: Sim, what: str) -> None:
+    # DESIGN §4
+    sim.put("orders-0", A)
+    broker = sim.start()
+    before = contents(sim.paths[0])
+    request, reasons = BAD[what]
+    request = replace(request, controller_epoch=8)
+    with pytest.raises(InvalidRequestError) as caught:
+        broker.handle(request)
+    assert list(caught.value.reasons) == reasons
+    assert contents(sim.paths[0]) == before and sim.live() == {"orders-0": A}
+    assert broker.controller_epoch == 0 and broker.leader_epoch(ORDERS) is None
+
+
+def test_ten_million_partitions_are_too_many_and_are_not_looked_at(sim: Sim) -> None:
+    broker = sim.start()
+    one = PartitionState(0, 1, 1, 0, (1,), 0, (1,))
+    request = leader_and_isr(FULL, TopicState("orders", A, (one,) * 10_000_000))
+    with pytest.raises(InvalidRequestError, match=f"names 10000001 topics and partitions, and {MAX_PARTITIONS} are"):
+        broker.handle(request)
+    assert sim.live() == {}
+
+
+def test_requests_from_many_threads_are_handled_one_after_the_other(sim: Sim) -> None:
+    broker = sim.start()
+    requests = [
+        leader_and_isr(INCREMENTAL, topic("orders", (A, B)[number % 2], state(0, number))) for number in range(8)
+    ]
+    threads = [threading.Thread(target=broker.handle, args=(each,)) for each in requests]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert list(sim.live()) == ["orders-0"]
+    assert len(broker.store.staged()) <= 1

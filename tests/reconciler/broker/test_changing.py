@@ -1,0 +1,140 @@
+"""The changes that requests make: what is chosen to come back, and which number each failure gives."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+
+import pytest
+
+from layout import partition_metadata
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from logstore.settings import STALE_DELAY
+from logstore.store import LogStore
+from reconciler.broker import changing
+from tests.logstore.conftest import LogDir
+from tests.logstore.engine import DiskThat, opened
+from tests.reconciler.control_requests import FULL, ORDERS, A, B, C, Sim, answer, leader_and_isr, state, topic
+
+PAYMENTS = TopicPartition("payments", 3)
+UNIQUE = "0123456789abcdef0123456789abcdef"
+
+
+def started(sim: Sim, disk: DiskThat | None = None) -> LogStore:
+    return sim.start(disk).store
+
+
+def test_replicas_of_all_disks_are_staged_each_with_its_own_reason(sim: Sim) -> None:
+    sim.put("orders-0", A, disk=0)
+    sim.put("payments-3", B, disk=1)
+    store = started(sim)
+    reasons = {("orders", 0): ("STALE_ID", "one"), ("payments", 3): ("UNKNOWN_TOPIC", "other")}
+    assert changing.stage(store, reasons, store.entries(), STALE_DELAY) == set(reasons)
+    told = {str(each.partition): each.record.evidence for each in store.staged() if each.record is not None}
+    assert told == {"orders-0": "one", "payments-3": "other"}
+
+
+def test_what_changed_behind_our_back_is_not_staged(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
+    path = sim.put("orders-0", A)
+    store = started(sim)
+    (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(B))
+    assert changing.stage(store, {("orders", 0): ("STALE_ID", "x")}, store.entries(), STALE_DELAY) == set()
+    assert "orders-0 is not staged" in caplog.text and path.exists()
+
+
+def test_a_broker_s_own_stray_is_brought_back_by_its_id(tmp_path: Path) -> None:
+    log_dir = LogDir(tmp_path / "data").identity()
+    log_dir.replica(f"orders-0.{UNIQUE}-stray", str(A), **{"00000000000000000000__log": 5})
+    log_dir.replica(f"orders-1.{UNIQUE}-stray", None)
+    with opened(log_dir.path) as store:
+        found = changing.candidates(store, [(ORDERS, A), (TopicPartition("orders", 1), A), (PAYMENTS, A)])
+        assert list(found) == [ORDERS]
+        assert changing.bring_back(store, ORDERS, found[ORDERS]) is KafkaError.NONE
+        assert store.get(ORDERS).topic_id == A
+    assert (log_dir.path / "orders-0" / "00000000000000000000.log").stat().st_size == 5
+
+
+def test_a_stray_whose_name_was_cut_is_known_by_its_id_and_partition(tmp_path: Path) -> None:
+    log_dir = LogDir(tmp_path / "data").identity()
+    topic = "x" * 240
+    cut = topic[: 255 - len(f"-7.{UNIQUE}-stray")]
+    log_dir.replica(f"{cut}-7.{UNIQUE}-stray", str(A))
+    whole = TopicPartition(topic, 7)
+    with opened(log_dir.path) as store:
+        found = changing.candidates(store, [(whole, A)])
+        assert changing.bring_back(store, whole, found[whole]) is KafkaError.NONE
+        assert store.get(whole).topic_id == A
+
+
+def test_what_cannot_come_back_lets_the_next_one_try(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
+    sim.put("orders-0", A)
+    store = started(sim)
+    store.stage([ORDERS], "TEST", "x")
+    store.create(ORDERS, A)
+    store.stage([ORDERS], "TEST", "x")
+    found = changing.candidates(store, [(ORDERS, A)])[ORDERS]
+    assert len(found) == 2
+    shutil.rmtree(
+        sim.paths[0] / found[0].location if found[0].log_dir == str(sim.paths[0]) else sim.paths[1] / found[0].location
+    )
+    assert changing.bring_back(store, ORDERS, found) is KafkaError.NONE
+    assert "is not brought back" in caplog.text
+    assert changing.bring_back(store, PAYMENTS, []) is None
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_what_a_disk_keeps_back_now_is_answered_and_not_replaced(sim: Sim, number: int) -> None:
+    sim.put("orders-0", A, data=b"precious")
+    disk = DiskThat(number)
+    broker = sim.start(disk)
+    answer(broker, leader_and_isr(FULL))
+    disk.fails.add("rename")
+    request = leader_and_isr(FULL, topic("orders", A, state(0, new=True)))
+    assert answer(broker, request) == {"orders-0": 56}
+    assert not [path for root in sim.paths for path in root.glob("orders-*")]
+    disk.fails.clear()
+    broker = sim.start(disk)
+    assert answer(broker, request) == {"orders-0": 0}
+    assert sim.data_of("orders-0") == b"precious"
+
+
+def test_nothing_is_looked_for_where_nothing_is_wanted(sim: Sim) -> None:
+    store = started(sim)
+    for log_dir in store.log_dirs:
+        log_dir.go_offline("it failed")
+    assert changing.candidates(store, []) == {}
+    assert changing.create(store, {}) == {}
+
+
+def test_a_disk_that_cannot_be_listed_brings_nothing_back(sim: Sim, monkeypatch: pytest.MonkeyPatch) -> None:
+    sim.put("orders-0", A)
+    store = started(sim)
+    store.stage([ORDERS], "TEST", "x")
+
+    def failing(*_: object) -> None:
+        raise OSError(errno.EIO, "no")
+
+    monkeypatch.setattr("logstore.staged.look_for_staged", failing)
+    assert changing.candidates(store, [(ORDERS, A)]) == {}
+    assert store.offline
+
+
+def test_each_replica_that_is_made_is_answered_for_itself(sim: Sim) -> None:
+    sim.put("orders-0", A)
+    store = started(sim)
+    wanted = {ORDERS: A, PAYMENTS: B, TopicPartition("..", 0): C, TopicPartition("x" * 249, 2147483647): C}
+    told = changing.create(store, wanted)
+    assert told[ORDERS] == KafkaError.UNKNOWN_SERVER_ERROR
+    assert told[PAYMENTS] == KafkaError.NONE
+    assert store.get(PAYMENTS).topic_id == B
+
+
+def test_an_id_is_written_once_and_never_over_another(sim: Sim) -> None:
+    sim.put("orders-0", None)
+    store = started(sim)
+    assert changing.write_topic_id(store, ORDERS, A) is KafkaError.NONE
+    assert changing.write_topic_id(store, ORDERS, A) is KafkaError.NONE
+    assert changing.write_topic_id(store, ORDERS, B) is KafkaError.INCONSISTENT_TOPIC_ID
+    assert changing.write_topic_id(store, PAYMENTS, B) is KafkaError.UNKNOWN_TOPIC_OR_PARTITION
