@@ -6,8 +6,8 @@ decides, and ``compare`` walks it in Python. ``audit`` does the same comparison 
 machine or in Spark on many, ``advice`` says what each verdict means for the one who has to act, and ``cli`` is the
 command ``logstore``.
 
-What changes a disk does it through ``logstore``: ``broker`` handles LeaderAndIsr and StopReplica requests for a simulator
-that embeds it (``requests``, ``responses``, ``wire``); ``make_plan`` and ``apply`` are for an operator who reviews first
-(``policy`` holds the gates); ``propose_repair`` plans what ``logstore.repair`` carries out. ``preflight`` says what a
-real broker would do at its next start, and ``verdict_stream`` tells each verdict that changes.
+What changes a disk does it through ``logstore``: ``broker`` handles LeaderAndIsr and StopReplica requests for a
+simulator that embeds it (``requests``, ``responses``, ``wire``); ``make_plan`` and ``apply`` are for an operator who
+reviews first (``policy`` holds the gates); ``propose_repair`` plans what ``logstore.repair`` carries out. ``preflight``
+says what a real broker would do at its next start, and ``verdict_stream`` tells each verdict that changes.
 """
