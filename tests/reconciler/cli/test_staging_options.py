@@ -62,11 +62,11 @@ def test_where_nothing_stands_in_the_way_all_is_clean() -> None:
         assert Opened(stack).code(0) is Exit.CLEAN
 
 
-def test_what_a_crash_left_is_sorted_out_and_the_mark_stays_for_whoever_opens_the_whole_broker(cluster) -> None:
+def test_what_a_crash_left_is_sorted_out_and_the_mark_goes_when_nothing_is_left_to_do(cluster) -> None:
     path = Path(cluster.log_dirs[0])
     (path / UNCLEAN_FILE).touch()
     (path / "recovery-point-offset-checkpoint.tmp").write_text("half")
     with ExitStack() as stack:
         Opened(stack).open([str(path)], SpareRecords(None))
     assert not (path / "recovery-point-offset-checkpoint.tmp").exists()
-    assert (path / UNCLEAN_FILE).exists()
+    assert not (path / UNCLEAN_FILE).exists()
