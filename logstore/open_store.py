@@ -26,6 +26,7 @@ from logstore.rows import MetadataState
 from logstore.scan import scan_all
 from logstore.settings import Settings
 from logstore.spare_records import SpareRecords
+from logstore.staging_root import Placement
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class StoreOptions:
         disk: the primitive changes.
         spare_records: folder on another disk for records that find no room; None: there is none.
         jobs: processes that scan; None: as many as pay.
+        placement: where replicas are staged in log dirs that allow it; None: chosen for each by looking.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -45,6 +47,7 @@ class StoreOptions:
     disk: Disk = field(default_factory=Disk)
     spare_records: str | None = None
     jobs: int | None = None
+    placement: Placement | None = None
 
 
 class OpenStore:
@@ -54,7 +57,7 @@ class OpenStore:
         """Put together by :meth:`open`."""
         self.clock, self.settings = options.clock, options.settings
         self.spare = SpareRecords(options.spare_records, options.disk)
-        self._jobs = options.jobs
+        self._jobs, self._placement = options.jobs, options.placement
         self._log_dirs = {log_dir.path: log_dir for log_dir in log_dirs}
         self._failed_to_open = dict(offline)
         self._index = ReplicaIndex()

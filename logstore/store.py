@@ -35,6 +35,7 @@ from logstore.rows import MetadataState
 from logstore.settings import DELETE_DELAY, STALE_DELAY
 from logstore.staged import Staged, list_staged
 from logstore.staging import stage
+from logstore.staging_root import placements
 from logstore.throttle import Throttle
 
 logger = logging.getLogger(__name__)
@@ -159,10 +160,12 @@ class LogStore(LayoutChanges):
         with self._changing:
             if self._purger is not None:
                 self._purger.wake()  # it looks for the next due time when this has let go of the store
-            for log_dir, candidates in self._by_log_dir(reasons, setting, outcome).items():
+            for path, candidates in self._by_log_dir(reasons, setting, outcome).items():
+                log_dir = self._log_dirs[path]
+                placement = self._placement if self._placement in placements(log_dir) else None
                 for start in range(0, len(candidates), BATCH):
                     lot = candidates[start : start + BATCH]
-                    done = stage(self._log_dirs[log_dir], lot, self.clock.now_ms(), spare=self.spare)
+                    done = stage(log_dir, lot, self.clock.now_ms(), placement=placement, spare=self.spare)
                     outcome.staged += done.staged
                     outcome.refused += done.refused
                     with self._looking:

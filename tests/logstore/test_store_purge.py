@@ -7,8 +7,10 @@ from pathlib import Path
 
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
+from logstore.open_store import StoreOptions
+from logstore.staging_root import Placement
 from logstore.store import LogStore
-from tests.logstore.engine import HOUR_MS, NOW_MS, ORDERS_ID, formatted, opened
+from tests.logstore.engine import HOUR_MS, NOW_MS, ORDERS_ID, fill, formatted, opened
 
 
 def stocked(tmp_path: Path, clock: ManualClock) -> LogStore:
@@ -75,3 +77,14 @@ def test_a_thread_purges_when_something_becomes_due_and_not_before(tmp_path: Pat
         while store.staged():
             assert purged.acquire(timeout=60)
     assert "purger" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_where_staged_replicas_go_can_be_set_for_a_whole_store(tmp_path: Path, new_log_dir: type) -> None:
+    theirs = new_log_dir(tmp_path / "theirs").identity(directory_id="AAAAAAAAA-gAAAAAAAAAAg")
+    fill(theirs.path / "orders-0")
+    ours = formatted(tmp_path / "ours", 1)
+    fill(ours / "clicks-0", f"version: 0\ntopic_id: {ORDERS_ID}".encode())
+    options = StoreOptions(clock=ManualClock(NOW_MS), jobs=1, placement=Placement.IN_PLACE)
+    with LogStore.open([str(theirs), str(ours)], options) as store:
+        staged = store.stage([TopicPartition("orders", 0), TopicPartition("clicks", 0)], "STALE_ID", "x").staged
+    assert [each.placement for each in staged] == [Placement.IN_PLACE, Placement.INSIDE]
