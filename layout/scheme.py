@@ -45,6 +45,9 @@ REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX = ".logstore_repair.", ".json"
 RUN_JOURNAL_PREFIX, RUN_JOURNAL_SUFFIX = ".logstore_run.", ".ndjson"
 """Around the time and the plan of a run that changed the log dir: who did what, when and why. Kept for ever."""
 
+PURGE_NOTE_FILE = ".logstore_purging"
+"""Which staged directories a purge may have begun to empty, from its first removal to its orderly end."""
+
 MAX_PATH = 4095
 """Bytes of a path that Linux opens, its closing NUL not counted."""
 

@@ -27,6 +27,9 @@ FILE_NAME: Final = "staged.json"
 SCHEMA_VERSION: Final = 1
 """Raised whenever a field changes its meaning or goes."""
 
+MOST_BYTES: Final = 1 << 20
+"""Of a file of records that are read: topic and evidence are short, and 64 replicas may share one file."""
+
 _OFFSET_CHECKPOINTS = frozenset(OFFSET_CHECKPOINTS)
 
 

@@ -17,6 +17,7 @@ from layout.errors import InvalidNameError
 from layout.scheme import (
     INTENT_FILE,
     MARKER_FILE,
+    PURGE_NOTE_FILE,
     REPAIR_BACKUP_PREFIX,
     RUN_JOURNAL_PREFIX,
     STAGING_DIR,
@@ -35,7 +36,7 @@ _REPLACED_BY_RENAME = frozenset({meta_properties.FILE_NAME, "bootstrap.checkpoin
 
 KNOWN_FILES = _REPLACED_BY_RENAME | {
     *(LOCK_FILE, clean_shutdown.FILE_NAME, "_rlmm_committed_offsets"),
-    *(MARKER_FILE, UNCLEAN_FILE, INTENT_FILE),
+    *(MARKER_FILE, UNCLEAN_FILE, INTENT_FILE, PURGE_NOTE_FILE),
 }
 """Plain files that belong in a log dir (FACTS §1.1)."""
 

@@ -14,12 +14,11 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Final, TypeVar
 
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_staged
-from layout.errors import LayoutError
 from logstore import purge_note
 from logstore.directory import Directory
 from logstore.errors import LogStoreError, UnsafePathError
@@ -30,7 +29,7 @@ from logstore.purge_report import HeldFile, Kept, LogDirPurge, Purged, PurgeRepo
 from logstore.remove_staged import Due, Removal, Rules, StagingRoot, weigh
 from logstore.spare_records import SpareRecords
 from logstore.staged import RecordReader
-from logstore.staging_root import Placement, open_staging_root, placements
+from logstore.staging_root import Placement, staging_roots
 
 logger = logging.getLogger(__name__)
 
@@ -306,14 +305,9 @@ def _staging_roots(
     That order is about the one in which the directories were made, so the disk works on one place after the other.
     """
     reader = RecordReader(log_dir, spare)
-    for placement in placements(log_dir):
-        try:
-            root = open_staging_root(log_dir, placement)
-        except (LogStoreError, LayoutError):
-            continue  # a link, a mount point, or a path without a name: nothing of ours can lie there
-        if root is not None:
-            with root:
-                yield StagingRoot(log_dir, placement, root, rules, reader), _names(root, placement)
+    with closing(staging_roots(log_dir)) as roots:
+        for placement, root in roots:
+            yield StagingRoot(log_dir, placement, root, rules, reader), _names(root, placement)
 
 
 def _names(root: Directory, placement: Placement) -> list[DirectoryName]:

@@ -18,6 +18,7 @@ from typing import Final
 
 from layout import json_text
 from layout.errors import LayoutError
+from layout.scheme import PURGE_NOTE_FILE
 from logstore.durable import remove_file, replace_file
 from logstore.errors import UnreadableFileError
 from logstore.log_dir import LogDir
@@ -27,7 +28,6 @@ from logstore.staged import Staged
 
 logger = logging.getLogger(__name__)
 
-FILE_NAME: Final = ".logstore_purging"
 ALL_MS: Final = (1 << 63) - 1
 """A due time that nothing lies behind: for a purge that was told to take what is not due."""
 
@@ -58,10 +58,10 @@ class PurgeNote:
 def read(log_dir: LogDirView) -> PurgeNote:
     """The note in a log dir. One that cannot be read says that anything may be partly gone."""
     try:
-        data = read_small_file(FILE_NAME, _LIMIT, log_dir.root.descriptor)
+        data = read_small_file(PURGE_NOTE_FILE, _LIMIT, log_dir.root.descriptor)
         if data is None:
             return PurgeNote()
-        fields = json_text.parse_object(data, FILE_NAME)
+        fields = json_text.parse_object(data, PURGE_NOTE_FILE)
     except (UnreadableFileError, LayoutError):
         return PurgeNote(ALL_MS)
     due_by_ms, directories = fields.get("due_by_ms"), fields.get("directories")
@@ -101,7 +101,7 @@ def end(log_dir: LogDir, left: PurgeNote) -> None:
         OSError: as the system gives it; then more is noted than need be.
     """
     if left.due_by_ms is None and not left.directories:
-        remove_file(log_dir.disk, log_dir.root, FILE_NAME)
+        remove_file(log_dir.disk, log_dir.root, PURGE_NOTE_FILE)
     else:
         _write(log_dir, left)
 
@@ -112,4 +112,4 @@ def _write(log_dir: LogDir, note: PurgeNote) -> None:
         "due_by_ms": note.due_by_ms,
         "directories": dict(note.directories),
     }
-    replace_file(log_dir.disk, log_dir.root, FILE_NAME, (json.dumps(fields) + "\n").encode("ascii"))
+    replace_file(log_dir.disk, log_dir.root, PURGE_NOTE_FILE, (json.dumps(fields) + "\n").encode("ascii"))

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 
 from layout import checkpoint, meta_properties, partition_metadata, staged_record
 from layout.directory_name import DirectoryKind, parse
-from layout.errors import LayoutError
-from layout.scheme import INTENT_FILE
+from layout.scheme import INTENT_FILE, PURGE_NOTE_FILE
 from layout.topic import TopicPartition
-from logstore import purge_note
 from logstore.directory import Directory
 from logstore.durable import TEMPORARY, remove_file, remove_tree
 from logstore.entries import Place, list_log_dir
@@ -35,7 +34,7 @@ from logstore.restore import finish
 from logstore.spare_records import SpareRecords
 from logstore.staged import home_of, list_staged, record_of_live
 from logstore.staging import SHARED_RECORDS
-from logstore.staging_root import Placement, open_staging_root, placements
+from logstore.staging_root import Placement, staging_roots
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +44,7 @@ _OUR_TEMPORARIES = frozenset(
         meta_properties.FILE_NAME,
         INTENT_FILE,
         staged_record.FILE_NAME,
-        purge_note.FILE_NAME,
+        PURGE_NOTE_FILE,
         *checkpoint.OFFSET_CHECKPOINTS,
     )
 )
@@ -134,14 +133,9 @@ def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
 
 def _drop_empty_staged(log_dir: LogDir, spare: SpareRecords) -> Iterator[str]:
     """Remove staged directories that hold nothing any more, and have no record anywhere: the last step of a purge."""
-    for placement in placements(log_dir):
-        try:
-            root = open_staging_root(log_dir, placement)
-        except (LogStoreError, LayoutError):
-            continue
-        if root is not None:
-            with root:
-                yield from _drop_empty_in(log_dir, placement, root, spare)
+    with closing(staging_roots(log_dir)) as roots:
+        for placement, root in roots:
+            yield from _drop_empty_in(log_dir, placement, root, spare)
 
 
 def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, spare: SpareRecords) -> Iterator[str]:

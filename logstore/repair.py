@@ -16,8 +16,8 @@ DESIGN §6.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from layout.repair_plan import OF_CHECKPOINT, PlannedLogDir, RepairAction, RepairKind, RepairPlan
@@ -158,36 +158,34 @@ class _Work:
 
     def on_duplicate(self, action: RepairAction, log_dirs: Mapping[str, LogDir], settings: Settings) -> None:
         """Step 5, for one copy."""
-        try:
+        with self._noting(action):
             self.log_dir.check_online()
             staged, before = stage_duplicate(self.log_dir, action, log_dirs, self.now_ms, settings)
+            status = Status.ALREADY if before else Status.DONE
+            self._note(action, status, f"staged as {staged.location}, from where logstore restore brings it back")
+
+    def _looked_at(self, action: RepairAction, held: frozenset[tuple[str, int]] | None) -> FileStep | None:
+        step = None
+        with self._noting(action):
+            self.log_dir.check_online()
+            if held is None and action.drops:
+                raise ChangedSinceError("not everything in the log dir can be listed, so no entry is surely stale")
+            step = looked_at(self.log_dir, action, held or frozenset())
+            if step is None:
+                self._note(action, Status.ALREADY)
+        return step
+
+    @contextmanager
+    def _noting(self, action: RepairAction) -> Iterator[None]:
+        """Note what keeps an action from being done: the disk failed, or it is no longer what the plan expects."""
+        try:
+            yield
         except (ChangeFailedError, OfflineLogDirError) as error:
             self._note(action, Status.FAILED, str(error))
         except LogStoreError as error:
             self._note(action, Status.SKIPPED, str(error))
         except OSError as error:
             self._note(action, Status.FAILED, str(self.log_dir.failed(f"{action.path} cannot be looked at", error)))
-        else:
-            status = Status.ALREADY if before else Status.DONE
-            self._note(action, status, f"staged as {staged.location}, from where logstore restore brings it back")
-
-    def _looked_at(self, action: RepairAction, held: frozenset[tuple[str, int]] | None) -> FileStep | None:
-        try:
-            self.log_dir.check_online()
-            if held is None and action.drops:
-                raise ChangedSinceError("not everything in the log dir can be listed, so no entry is surely stale")
-            step = looked_at(self.log_dir, action, held or frozenset())
-        except OfflineLogDirError as error:
-            self._note(action, Status.FAILED, str(error))
-        except LogStoreError as error:
-            self._note(action, Status.SKIPPED, str(error))
-        except OSError as error:
-            self._note(action, Status.FAILED, str(self.log_dir.failed(f"{action.path} cannot be looked at", error)))
-        else:
-            if step is None:
-                self._note(action, Status.ALREADY)
-            return step
-        return None
 
     def _note(self, action: RepairAction, status: Status, detail: str = "") -> None:
         self.results[action.path] = Repaired(action, status, detail)

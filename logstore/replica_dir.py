@@ -32,9 +32,6 @@ from logstore.replica_id import (
 from logstore.rows import MetadataState
 from logstore.small_file import read_small_file, refusal
 
-RECORD_LIMIT = 1 << 20
-"""Bytes of ``staged.json`` that are read."""
-
 Weight: TypeAlias = tuple[int | None, int | None, int | None, int | None, int | None, int | None]
 """Bytes, bytes on disk, files, leftovers, segments, newest mtime in ms: the columns of that name."""
 
@@ -198,7 +195,7 @@ def _staged_record(path: str, read: DirectoryName) -> tuple[StagedRecord | None,
     """The record of a staged replica; or why there is none, so that nothing says what this was and when it is due."""
     file = staged_record.FILE_NAME
     try:
-        data = read_small_file(f"{path}/{file}", RECORD_LIMIT)
+        data = read_small_file(f"{path}/{file}", staged_record.MOST_BYTES)
         if data is None:
             return None, f"there is no {file}: nothing says what this was or when it is due, so no purge takes it"
         record = staged_record.parse(data, read.text)

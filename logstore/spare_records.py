@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 
-from layout.staged_record import FILE_NAME
+from layout.staged_record import FILE_NAME, MOST_BYTES
 from logstore.directory import Directory
 from logstore.durable import Disk, make_directory, remove_file, replace_file
 from logstore.errors import LogStoreError
@@ -18,9 +18,6 @@ from logstore.log_dir_view import LogDirView
 from logstore.small_file import read_small_file
 
 logger = logging.getLogger(__name__)
-
-RECORD_LIMIT = 1 << 20
-"""Bytes of a file of records that are read; none is written that has more."""
 
 
 class SpareRecords:
@@ -55,7 +52,7 @@ class SpareRecords:
         """
         if self.folder is None:
             return None
-        return read_small_file(f"{self.folder}/{_key(log_dir)}/{staged}/{FILE_NAME}", RECORD_LIMIT)
+        return read_small_file(f"{self.folder}/{_key(log_dir)}/{staged}/{FILE_NAME}", MOST_BYTES)
 
     def remove(self, log_dir: LogDirView, staged: str) -> None:
         """Forget a record, because its directory has one inside now, or is gone. One that is not there is no error.

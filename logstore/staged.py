@@ -10,6 +10,7 @@ anything.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 from layout import partition_metadata, staged_record
@@ -32,8 +33,8 @@ from logstore.log_dir import LogDir
 from logstore.log_dir_view import LogDirView
 from logstore.replica_id import METADATA_LIMIT
 from logstore.small_file import read_small_file
-from logstore.spare_records import RECORD_LIMIT, SpareRecords
-from logstore.staging_root import Placement, name_below_log_dir, open_staging_root, placements
+from logstore.spare_records import SpareRecords
+from logstore.staging_root import Placement, name_below_log_dir, staging_roots
 
 _REMEMBERED = 256
 """Shared files of records that are kept in memory; each holds those of 64 replicas."""
@@ -99,14 +100,8 @@ def look_for_staged(log_dir: LogDirView, spare: SpareRecords | None = None) -> l
 
 def _everything(log_dir: LogDirView, spare: SpareRecords) -> Iterator[Staged]:
     reader = RecordReader(log_dir, spare)
-    for placement in placements(log_dir):
-        try:
-            root = open_staging_root(log_dir, placement)
-        except (LogStoreError, LayoutError):
-            continue  # a link, a mount point, or a path without a name: nothing of ours can lie there
-        if root is None:
-            continue
-        with root:
+    with closing(staging_roots(log_dir)) as roots:
+        for placement, root in roots:
             for name, is_directory in root.entries():
                 read = parse(name) if placement is Placement.IN_PLACE else parse_staged(name)
                 if is_directory and read.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY):
@@ -187,7 +182,7 @@ def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> Stag
     One that speaks of another replica is not believed: offsets of others are not its to give.
     """
     try:
-        data = read_small_file(staged_record.FILE_NAME, RECORD_LIMIT, directory.descriptor)
+        data = read_small_file(staged_record.FILE_NAME, staged_record.MOST_BYTES, directory.descriptor)
         records = {} if data is None else staged_record.parse_all(data)
         return next((record for record in records.values() if home_of(log_dir, record) == path), None)
     except (DamagedRecordError, UnreadableFileError, LayoutError):
@@ -232,7 +227,7 @@ class RecordReader:
             return staged_record.choose(self._shared[key], name.text)
         data = None
         if status is not None:
-            data = read_small_file(staged_record.FILE_NAME, RECORD_LIMIT, directory.descriptor)
+            data = read_small_file(staged_record.FILE_NAME, staged_record.MOST_BYTES, directory.descriptor)
         if data is None:
             data = self._spare.read(self._log_dir, name.text)
         if data is None:

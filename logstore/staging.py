@@ -31,7 +31,7 @@ from logstore.directory import Directory
 from logstore.durable import TEMPORARY, barrier, link_anew, remove_file, sync_all, write_new_file
 from logstore.errors import ChangeRefusedError, LogStoreError, UnsafePathError
 from logstore.log_dir import DISK_FAILURES, LogDir
-from logstore.spare_records import RECORD_LIMIT, SpareRecords
+from logstore.spare_records import SpareRecords
 from logstore.staged import Staged, home_of, record_of_live
 from logstore.staging_root import (
     Placement,
@@ -194,7 +194,7 @@ class _Batch:
         """Put one file with all their records into all of them; False: that cannot be done here, and nothing was."""
         disk, root = self.log_dir.disk, self.root
         data = staged_record.encode_many({step.name: step.record for step, _ in lot})
-        if len(data) > RECORD_LIMIT:
+        if len(data) > staged_record.MOST_BYTES:
             return False
         try:
             write_new_file(disk, root, SHARED_RECORDS, data, durable=False)

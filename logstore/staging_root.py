@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Generator
 from enum import StrEnum
 
 from layout.directory_name import staged_name, stray_name
-from layout.errors import InvalidNameError
+from layout.errors import InvalidNameError, LayoutError
 from layout.ids import TopicId
 from layout.scheme import STAGING_DIR, sibling_staging_root
 from layout.topic import TopicPartition
 from logstore.directory import Directory, mount_of
 from logstore.durable import make_directory
-from logstore.errors import UnsafePathError
+from logstore.errors import LogStoreError, UnsafePathError
 from logstore.log_dir import LogDir
 from logstore.log_dir_view import LogDirView
 
@@ -103,6 +103,24 @@ def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool =
         found.close()
         raise UnsafePathError(f"{path} lies on another file system than {log_dir.path}: nothing can be renamed into it")
     return found
+
+
+def staging_roots(log_dir: LogDirView) -> Generator[tuple[Placement, Directory], None, None]:
+    """Every directory of a log dir in which something may be staged, each open while it is looked at.
+
+    Close it, so that no directory stays open where its caller raises.
+
+    Raises:
+        OSError: one of them cannot be opened.
+    """
+    for placement in placements(log_dir):
+        try:
+            root = open_staging_root(log_dir, placement)
+        except (LogStoreError, LayoutError):
+            continue  # a link, a mount point, or a path without a name: nothing of ours can lie there
+        if root is not None:
+            with root:
+                yield placement, root
 
 
 def free_name(

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 
 import orjson
 
-from layout.errors import InvalidIdError
 from layout.ids import TopicId
 from reconciler.errors import InvalidRequestError
 from reconciler.requests import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
@@ -105,7 +104,7 @@ def _stopped(document: Fields, flag: bool) -> Iterator[tuple[str, TopicId | None
             yield each.text("topicName"), None, StopPartition(each.integer("partitionIndex", least=0), delete=flag)
     elif document.has("topics", "partitions"):
         for topic in document.objects("topics", "partitions"):
-            name, topic_id = topic.text("name", "topic"), _topic_id(topic)
+            name, topic_id = topic.text("name", "topic"), topic.topic_id()
             numbers = "partitionIndexes" if topic.has("partitionIndexes") else "partition_ids"
             # They are numbers under the rules of broker ids: distinct, and not negative.
             for number in topic.broker_ids(numbers):
@@ -141,28 +140,15 @@ def _errors(document: Fields) -> Iterator[_Errors]:
     """Each partition's answer with its topic, from whichever list the version has."""
     if document.has("topics"):
         for topic in document.objects("topics"):
-            topic_id = _topic_id(topic)
+            topic_id = topic.topic_id()
             for error in topic.objects("partitionErrors"):
                 yield "", topic_id, _error(error)
         return
     for error in document.objects("partitionErrors", "partitions"):
         name = error.text("topicName", "topic") if error.has("topicName", "topic") else ""
-        yield name, _topic_id(error), _error(error)
+        yield name, error.topic_id(), _error(error)
 
 
 def _error(fields: Fields) -> PartitionError:
     number = fields.integer("partitionIndex", "partition", least=0)
     return PartitionError(number, fields.integer("errorCode", "error_code", bound=_INT16))
-
-
-def _topic_id(fields: Fields) -> TopicId | None:
-    found = fields.raw("topicId", "topic_id")
-    if found is None:
-        return None
-    try:
-        topic_id = TopicId.parse(found) if isinstance(found, str) else None
-    except InvalidIdError:
-        topic_id = None
-    if topic_id is None:
-        fields.wrong("topicId", "a topic ID of 22 characters of base64url", found)
-    return None if topic_id is None or topic_id.is_zero else topic_id

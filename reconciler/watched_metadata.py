@@ -21,7 +21,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.metadata_tail import quiet_until
 from reconciler.sources import load, zookeeper_snapshot
 from reconciler.sources.kraft.files import METADATA_DIR, find_metadata_dir, list_files
-from reconciler.sources.locate import _candidates, _split
+from reconciler.sources.locate import candidates, split_spec
 
 SHARE = 0.05
 """Of the time, at most this part goes into loading."""
@@ -138,10 +138,10 @@ def _files_of(spec: str) -> Iterator[str]:
     Raises:
         ReconcilerError: the spec means nothing any more.
     """
-    sources, path = _split(spec)
+    sources, path = split_spec(spec)
     if os.path.isdir(path) and not os.path.lexists(os.path.join(path, meta_properties.FILE_NAME)):
         yield path
-    for source, found in _candidates(sources, path):
+    for source, found in candidates(sources, path):
         if source.scheme == "kraft" and os.path.isdir(found):
             folder = find_metadata_dir(found)
             yield folder

@@ -12,6 +12,9 @@ from typing import Any
 
 import orjson
 
+from layout.errors import InvalidIdError
+from layout.ids import TopicId
+
 INT32 = 2**31
 INT64 = 2**63
 
@@ -70,6 +73,19 @@ class Fields:
             self.missing(names[0])
             return 0
         return default
+
+    def topic_id(self) -> TopicId | None:
+        """The topic ID; None: there is none, or the zero ID, which says the same."""
+        found = self.raw("topicId", "topic_id")
+        if found is None:
+            return None
+        try:
+            topic_id = TopicId.parse(found) if isinstance(found, str) else None
+        except InvalidIdError:
+            topic_id = None
+        if topic_id is None:
+            self.wrong("topicId", "a topic ID of 22 characters of base64url", found)
+        return None if topic_id is None or topic_id.is_zero else topic_id
 
     def boolean(self, *names: str, default: bool) -> bool:
         """True or false."""

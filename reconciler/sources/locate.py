@@ -52,10 +52,10 @@ def load(spec: str) -> list[DesiredState]:
         UsageError: no such scheme, no such path, nothing recognisable there, or two sources that contradict each other.
         MetadataError: what was recognised cannot be read.
     """
-    sources, path = _split(spec)
+    sources, path = split_spec(spec)
     if not path:
         raise UsageError("a metadata source without a path: name a file or a folder")
-    found = _candidates(sources, path)
+    found = candidates(sources, path)
     if len(found) == 1:
         ((source, only),) = found
         return source.load([only], path)
@@ -138,7 +138,7 @@ SOURCES = (
 """In the order in which a path is looked at."""
 
 
-def _split(spec: str) -> tuple[Sequence[Source], str]:
+def split_spec(spec: str) -> tuple[Sequence[Source], str]:
     """The sources that may answer, and the path."""
     match = _SCHEME.fullmatch(spec)
     if match is None or os.path.lexists(spec):
@@ -150,7 +150,7 @@ def _split(spec: str) -> tuple[Sequence[Source], str]:
     return chosen, match[2]
 
 
-def _candidates(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]:
+def candidates(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]:
     """The sources at a path: itself, else what a glob matches, else the children of a folder, else deeper down."""
     if len(sources) == 1 and not os.path.isdir(path) and not glob.has_magic(path):
         return [(sources[0], path)]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from layout.errors import InvalidIdError, InvalidNameError
+from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import check_full_topic_name
 from reconciler.desired import DesiredState
@@ -155,7 +155,7 @@ def _topics(fields: Fields) -> tuple[TopicState, ...]:
     else:
         for topic in fields.objects("topicStates", "topic_states"):
             name = _topic_name(topic)
-            topic_id = _topic_id(topic)
+            topic_id = topic.topic_id()
             if ids.setdefault(name, topic_id) != topic_id:
                 topic.wrong("topicId", f"the ID that {name} has before, {ids[name]}", topic.raw("topicId", "topic_id"))
             for state in topic.objects("partitionStates", "partition_states"):
@@ -178,20 +178,6 @@ def _topic_name(fields: Fields) -> str:
     except InvalidNameError as error:
         fields.reasons.append(f"{fields.place('topicName')}: {error}")
     return name
-
-
-def _topic_id(topic: Fields) -> TopicId | None:
-    found = topic.raw("topicId", "topic_id")
-    if found is None:
-        return None
-    try:
-        topic_id = TopicId.parse(found) if isinstance(found, str) else None
-    except InvalidIdError:
-        topic_id = None
-    if topic_id is None:
-        topic.wrong("topicId", "a topic ID of 22 characters of base64url", found)
-        return None
-    return None if topic_id.is_zero else topic_id
 
 
 def _add_partition(partitions: dict[int, PartitionState], fields: Fields, topic: str) -> None:

@@ -23,9 +23,8 @@ from layout import checkpoint, meta_properties, move_record, partition_metadata,
 from layout.directory_name import DirectoryKind, parse, parse_staged
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
-from layout.scheme import INTENT_FILE, MARKER_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme, partition_path
+from layout.scheme import INTENT_FILE, MARKER_FILE, PURGE_NOTE_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
-from logstore import purge_note
 from logstore.candidate import StagingOutcome
 from logstore.clock import ManualClock
 from logstore.durable import TEMPORARY, Disk
@@ -468,7 +467,7 @@ def history(
 def _comes_and_goes(path: str) -> bool:
     """Marks, and directories that are made for those that will lie in them."""
     return (
-        base(path) in (UNCLEAN_FILE, purge_note.FILE_NAME, STAGING_DIR)
+        base(path) in (UNCLEAN_FILE, PURGE_NOTE_FILE, STAGING_DIR)
         or path.endswith(f".{STAGING_DIR}")
         or len(base(path)) == 2
     )
@@ -496,7 +495,7 @@ def _assert_only_litter(root: str, tree: Tree, before: Tree) -> None:
     drafts = [path for path in tree if parse(base(path)).kind is DirectoryKind.DELETE]
     rest = without(tree, drafts)
     assert_each_lies_once(before, without(rest, litter(rest)))
-    names = (staged_record.FILE_NAME, partition_metadata.FILE_NAME, purge_note.FILE_NAME)
+    names = (staged_record.FILE_NAME, partition_metadata.FILE_NAME, PURGE_NOTE_FILE)
     files = (*names, *checkpoint.OFFSET_CHECKPOINTS)
     for path in litter(rest):
         of_live = base(path) == staged_record.FILE_NAME and not _is_staged(path.rpartition("/")[0])

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from logstore import purge_note
+from layout.scheme import PURGE_NOTE_FILE
 from logstore.errors import ChangeFailedError, OfflineLogDirError
 from logstore.purge import purge
 from logstore.remove_staged import Rules
@@ -73,7 +73,7 @@ def purging(kind: Kind, count: int, *, noted: bool = False) -> History:
                 assert records(after)[path] == records(before)[path]
                 assert below(after, path).items() <= below(before, path).items()
                 if noted and below(after, path) != below(before, path):
-                    assert f"{ONE}/{purge_note.FILE_NAME}" in after, "half of it could be restored"
+                    assert f"{ONE}/{PURGE_NOTE_FILE}" in after, "half of it could be restored"
 
     return history(f"purge {count}", broker, purge_due, whole_or_with_its_record, due=due, many_ends=True)
 

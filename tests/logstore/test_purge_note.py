@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from layout.scheme import PURGE_NOTE_FILE
 from logstore import purge_note
 from logstore.errors import ChangeRefusedError
 from logstore.log_dir import LogDir
 from logstore.purge import purge
-from logstore.purge_note import ALL_MS, FILE_NAME, PurgeNote, begin, end, read
+from logstore.purge_note import ALL_MS, PurgeNote, begin, end, read
 from logstore.remove_staged import Rules
 from logstore.restore import planned_restore, restore
 from logstore.staged import list_staged
@@ -36,7 +37,7 @@ def test_an_orderly_purge_leaves_no_note(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 3) as log_dir:
         only(log_dir, Rules(NOW_MS + 1000))
         assert read(log_dir) == PurgeNote()
-        assert not (tmp_path / "disk" / FILE_NAME).exists()
+        assert not (tmp_path / "disk" / PURGE_NOTE_FILE).exists()
         assert len([restore(log_dir, each) for each in list_staged(log_dir)]) == 2
 
 
@@ -99,7 +100,7 @@ def test_a_later_one_of_the_same_name_is_not_meant(tmp_path: Path) -> None:
 )
 def test_a_note_that_cannot_be_read_vouches_for_nothing(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
     path = formatted(tmp_path / "disk")
-    spoil(path / FILE_NAME)
+    spoil(path / PURGE_NOTE_FILE)
     with LogDir.open(str(path)) as log_dir:
         assert read(log_dir).due_by_ms == ALL_MS
 

@@ -14,7 +14,8 @@ from layout import staged_record
 from layout.ids import TopicId
 from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
-from logstore import staged as staged_module
+from logstore import staging_root
+from logstore.directory import Directory
 from logstore.errors import DamagedRecordError, OfflineLogDirError
 from logstore.log_dir import LogDir
 from logstore.log_dir_view import ReadOnlyLogDir
@@ -274,7 +275,7 @@ def test_a_disk_that_fails_while_it_is_listed_goes_offline(our_log_dir: Path, mo
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with LogDir.open(str(our_log_dir)) as log_dir:
-        monkeypatch.setattr(staged_module, "open_staging_root", fails)
+        monkeypatch.setattr(staging_root, "open_staging_root", fails)
         with pytest.raises(OfflineLogDirError, match="what is staged cannot be listed"):
             list_staged(log_dir)
         monkeypatch.undo()
@@ -288,13 +289,13 @@ def test_a_directory_that_vanishes_while_it_is_listed_is_no_error(
     put(our_log_dir)
     put(our_log_dir, name=f"{ORDERS_ID}_0.2")
     subprocess.run(["rm", "-r", str(our_log_dir / "deleting" / f"{ORDERS_ID}_0.2")], check=True)
-    real = staged_module.Directory.entries
+    real = Directory.entries
 
     def with_a_ghost(self: Any) -> Any:
         yield from real(self)
         yield f"{ORDERS_ID}_0.3", True
 
-    monkeypatch.setattr(staged_module.Directory, "entries", with_a_ghost)
+    monkeypatch.setattr(Directory, "entries", with_a_ghost)
     assert len(listed(our_log_dir)) == 1
 
 
