@@ -23,9 +23,10 @@ from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.scope import Broker
 
 OBSERVED = """
-    SELECT * FROM (VALUES ('c1', 1, 'log_dir', 'ok', 'd1'), ('c1', 1, 'live', 'ok', 'd1'),
-                          ('c1', 1, 'log_dir', 'absent', NULL), ('c1', 2, 'internal', 'ok', 'd2'),
-                          ('c2', 3, 'log_dir', 'ok', 'd3')) rows (cluster, node, kind, state, directory_id)
+    SELECT *, 'h' AS host, '/' || directory_id AS log_dir, '' AS topic, '' AS problem, true AS clean_shutdown
+    FROM (VALUES ('c1', 1, 'log_dir', 'ok', 'd1'), ('c1', 1, 'live', 'ok', 'd1'), ('c1', 1, 'log_dir', 'absent', NULL),
+                 ('c1', 2, 'internal', 'ok', 'd2'), ('c2', 3, 'log_dir', 'ok', 'd3'))
+         rows (cluster, node, kind, state, directory_id)
 """
 
 
