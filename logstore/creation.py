@@ -6,25 +6,56 @@ KIP516-11, KIP37-3; FACTS §2.1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.scheme import MARKER_FILE, Scheme, namespace_path
-from layout.topic import Namespace, TopicPartition
+from layout.topic import Namespace, TopicPartition, named
 from logstore.directory import Directory
-from logstore.durable import make_directory, replace_file
+from logstore.durable import TEMPORARY, barrier, make_directory, remove_file, replace_file, write_new_file
 from logstore.errors import InvalidNamespaceError
 from logstore.log_dir import LogDir
 
 
-def write_topic_id(log_dir: LogDir, path: str, partition: TopicPartition, topic_id: TopicId) -> None:
-    """Give a replica without a topic ID the one that the controller says it has (KIP516-11); durable.
+def write_topic_ids(log_dir: LogDir, wanted: Mapping[str, tuple[TopicPartition, TopicId]]) -> None:
+    """Give replicas without a topic ID those that the controller says they have (KIP516-11), durably.
+
+    The bytes of every file are durable before the first gets its name, and all the names are before this returns: for
+    many of them behind two barriers.
+
+    Args:
+        log_dir: that holds them.
+        wanted: path below the log dir → the partition, and its topic ID. Each of these directories is open meanwhile.
 
     Raises:
-        OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
+        OfflineLogDirError: the disk failed; some may have got theirs.
+        ChangeFailedError: the system refuses; none has got one.
     """
-    with log_dir.changing(f"{partition} cannot be given a topic ID"), log_dir.root.below(path) as directory:
-        data = metadata_bytes(log_dir, partition, topic_id)
-        replace_file(log_dir.disk, directory, partition_metadata.FILE_NAME, data)
+    disk, name = log_dir.disk, partition_metadata.FILE_NAME
+    temporary = name + TEMPORARY
+    who = named([partition for partition, _ in wanted.values()])
+    with log_dir.changing(f"{who} cannot be given a topic ID"), ExitStack() as opened:
+        directories = [opened.enter_context(log_dir.root.below(path)) for path in wanted]
+        if len(wanted) == 1:
+            for directory, (partition, topic_id) in zip(directories, wanted.values(), strict=True):
+                replace_file(disk, directory, name, metadata_bytes(log_dir, partition, topic_id))
+            return
+        try:
+            for directory, (partition, topic_id) in zip(directories, wanted.values(), strict=True):
+                data = metadata_bytes(log_dir, partition, topic_id)
+                write_new_file(disk, directory, temporary, data, durable=False)
+            barrier(disk, log_dir.root, directories)
+        except OSError:
+            for directory in directories:
+                with suppress(OSError):
+                    remove_file(disk, directory, temporary, durable=False)
+            raise
+        # From here on only a disk that fails gets in the way: a rename within a directory needs no room.
+        for directory in directories:
+            disk.rename(directory.descriptor, temporary, directory.descriptor, name)
+        barrier(disk, log_dir.root, directories)
 
 
 def metadata_bytes(log_dir: LogDir, partition: TopicPartition, topic_id: TopicId) -> bytes:

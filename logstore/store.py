@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
@@ -19,7 +20,7 @@ from layout.topic import TopicPartition
 from logstore.candidate import Candidate, Refused, StagingOutcome
 from logstore.copy_replica import Progress
 from logstore.create_many import create_replica, create_replicas, spread
-from logstore.creation import write_topic_id
+from logstore.creation import write_topic_ids
 from logstore.errors import InconsistentTopicIdError, LogStoreError, NameTakenError, OfflineLogDirError
 from logstore.layout_changes import LayoutChanges
 from logstore.log_dir import LogDir
@@ -42,6 +43,9 @@ logger = logging.getLogger(__name__)
 
 BATCH = 1000
 """Replicas that are staged behind one barrier."""
+
+OPEN_AT_ONCE = 250
+"""Partition dirs that are open at the same time while their topic IDs are written."""
 
 
 class LogStore(LayoutChanges):
@@ -124,16 +128,55 @@ class LogStore(LayoutChanges):
             InconsistentTopicIdError: it has another one, or one that cannot be read: that is never guessed over.
             UnknownReplicaError, OfflineLogDirError, ChangeFailedError: as elsewhere.
         """
+        if isinstance(found := self.assign_topic_ids({partition: topic_id})[partition], Replica):
+            return found
+        raise found
+
+    def assign_topic_ids(
+        self, wanted: Mapping[TopicPartition, TopicId]
+    ) -> dict[TopicPartition, Replica | LogStoreError]:
+        """Write the topic IDs of many replicas that have none, behind two barriers for every lot of them.
+
+        For each: the replica as it is now, or why it got none, as :meth:`assign_topic_id` would have raised it.
+        """
+        found: dict[TopicPartition, Replica | LogStoreError] = {}
+        by_log_dir: dict[str, list[Replica]] = {}
         with self._changing:
-            replica = self.get(partition)
-            if replica.topic_id == topic_id:
-                return replica
-            if replica.metadata_state != MetadataState.MISSING:
-                held = replica.topic_id or f"a partition.metadata that is {replica.metadata_state}"
-                raise InconsistentTopicIdError(f"{partition} holds {held} in {replica.log_dir}, and not {topic_id}")
-            write_topic_id(self._log_dirs[replica.log_dir], replica.path, partition, topic_id)
-            written = (partition, topic_id, replica.log_dir, replica.path, MetadataState.OK.value, replica.inode)
-            return self._entered(Replica(*written))
+            for partition, topic_id in wanted.items():
+                try:
+                    found[partition] = replica = self._without_id(partition, topic_id)
+                except LogStoreError as error:
+                    found[partition] = error
+                else:
+                    if replica.topic_id is None:
+                        by_log_dir.setdefault(replica.log_dir, []).append(replica)
+            for path, replicas in by_log_dir.items():
+                for start in range(0, len(replicas), OPEN_AT_ONCE):
+                    lot = replicas[start : start + OPEN_AT_ONCE]
+                    found |= self._assign_lot(self._log_dirs[path], {each: wanted[each.partition] for each in lot})
+        return found
+
+    def _assign_lot(
+        self, log_dir: LogDir, wanted: Mapping[Replica, TopicId]
+    ) -> dict[TopicPartition, Replica | LogStoreError]:
+        try:
+            write_topic_ids(log_dir, {each.path: (each.partition, topic_id) for each, topic_id in wanted.items()})
+        except LogStoreError as error:
+            if len(wanted) > 1 and log_dir.offline is None:  # one may be in the way of the others
+                alone = [self._assign_lot(log_dir, {replica: topic_id}) for replica, topic_id in wanted.items()]
+                return {partition: outcome for each in alone for partition, outcome in each.items()}
+            return dict.fromkeys((replica.partition for replica in wanted), error)
+        state = MetadataState.OK.value
+        written = (replace(replica, topic_id=topic_id, metadata_state=state) for replica, topic_id in wanted.items())
+        return {replica.partition: self._entered(replica) for replica in written}
+
+    def _without_id(self, partition: TopicPartition, topic_id: TopicId) -> Replica:
+        """A live replica that has no topic ID, or this one; raises as :meth:`assign_topic_id`."""
+        replica = self.get(partition)
+        if replica.topic_id != topic_id and replica.metadata_state != MetadataState.MISSING:
+            held = replica.topic_id or f"a partition.metadata that is {replica.metadata_state}"
+            raise InconsistentTopicIdError(f"{partition} holds {held} in {replica.log_dir}, and not {topic_id}")
+        return replica
 
     def stage(
         self, partitions: Iterable[TopicPartition], verdict: str, evidence: str, *, setting: str = STALE_DELAY

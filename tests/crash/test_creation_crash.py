@@ -6,6 +6,7 @@ import pytest
 
 from layout import partition_metadata
 from layout.topic import TopicPartition
+from logstore.replica_index import Replica
 from logstore.store import LogStore
 from tests.crash.engine_histories import (
     BY_ID,
@@ -81,6 +82,33 @@ def assign(kind: Kind) -> History:
     return history("assign", Broker(kind).live(orders(0), None), act, none_or_that, started=with_it)
 
 
+def assign_many(kind: Kind) -> History:
+    """Several replicas from before topic IDs get theirs behind the same barriers (KIP516-11)."""
+    numbers = range(3)
+    paths = [f"{kind.path(orders(number), None)}/{partition_metadata.FILE_NAME}" for number in numbers]
+
+    def act(store: LogStore, done: Done) -> None:
+        found = store.assign_topic_ids({orders(number): ORDERS_ID for number in numbers})
+        for outcome in found.values():
+            if not isinstance(outcome, Replica):
+                raise outcome
+        done("assigned")
+
+    def none_or_that(before: Tree, after: Tree, done: tuple[str, ...]) -> None:
+        for path in paths:
+            data = after.get(path)
+            assert data is None or partition_metadata.parse(data).topic_id == ORDERS_ID
+            assert data is not None or "assigned" not in done
+
+    def with_them(before: Tree, after: Tree) -> Tree:
+        return {**before, **{path: after[path] for path in paths if path in after}}
+
+    broker = Broker(kind)
+    for number in numbers:
+        broker.live(orders(number), None)
+    return history("assign many", broker, act, none_or_that, started=with_them, many_ends=True)
+
+
 def offsets(kind: Kind) -> History:
     """What a broker does with its checkpoints every minute; the same offsets for one replica, others for the next."""
     clicks = in_kind(kind, CLICKS)
@@ -100,6 +128,7 @@ def offsets(kind: Kind) -> History:
 HISTORIES = [
     *(create(kind) for kind in (OURS, NAMESPACED, BY_ID, SIBLING)),
     *(assign(kind) for kind in (OURS, SIBLING)),
+    *(assign_many(kind) for kind in (OURS, SIBLING)),
     *(offsets(kind) for kind in (OURS, SIBLING)),
 ]
 EACH = pytest.mark.parametrize("told", HISTORIES, ids=lambda told: told.name)

@@ -14,7 +14,7 @@ from layout.partition_metadata import Form
 from layout.scheme import MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore.create_many import create_replica
-from logstore.creation import write_topic_id
+from logstore.creation import write_topic_ids
 from logstore.durable import Disk
 from logstore.errors import (
     ChangeFailedError,
@@ -228,10 +228,44 @@ def test_a_replica_without_an_id_gets_one_in_the_form_of_its_log_dir(
     path = our_log_dir if path_kind == "ours" else log_dir.path
     (path / "orders-0").mkdir()
     with LogDir.open(str(path)) as opened:
-        write_topic_id(opened, "orders-0", ORDERS, OTHER_ID)
+        write_topic_ids(opened, {"orders-0": (ORDERS, OTHER_ID)})
     data = (path / "orders-0" / "partition.metadata").read_bytes()
     assert partition_metadata.parse(data).topic_id == OTHER_ID
     assert (data == f"version: 0\ntopic_id: {OTHER_ID}".encode()) == (path_kind == "broker")
+
+
+MANY = {f"orders-{number}": (TopicPartition("orders", number), OTHER_ID) for number in range(9)}
+
+
+def test_many_replicas_get_their_ids_behind_two_barriers(our_log_dir: Path) -> None:
+    # KIP516-11
+    for name in MANY:
+        (our_log_dir / name).mkdir()
+    disk = DiskThat()
+    with LogDir.open(str(our_log_dir), disk=disk) as opened:
+        with opened.changing("the mark"):
+            disk.calls.clear()
+        write_topic_ids(opened, MANY)
+        assert disk.calls["sync_file_system"] == 2
+        assert "sync" not in disk.calls
+    for name, (partition, topic_id) in MANY.items():
+        assert os.listdir(our_log_dir / name) == ["partition.metadata"]
+        found = partition_metadata.parse((our_log_dir / name / "partition.metadata").read_bytes())
+        assert (found.topic, found.partition, found.topic_id) == ("orders", partition.partition, topic_id)
+
+
+@pytest.mark.parametrize("method", ["create", "write", "sync_file_system"])
+def test_when_there_is_no_room_for_one_of_many_none_gets_its_id(our_log_dir: Path, method: str) -> None:
+    for name in MANY:
+        (our_log_dir / name).mkdir()
+    disk = DiskThat(errno.ENOSPC)
+    with LogDir.open(str(our_log_dir), disk=disk) as opened:
+        with opened.changing("the mark"):
+            disk.fails = {method}
+            disk.after = 0 if method == "sync_file_system" else 5
+        with pytest.raises(ChangeFailedError, match="orders-0 and 8 more cannot be given"):
+            write_topic_ids(opened, MANY)
+    assert not any(os.listdir(our_log_dir / name) for name in MANY)
 
 
 @pytest.mark.parametrize("method", ["create", "write", "sync", "rename"])
@@ -242,7 +276,7 @@ def test_an_id_that_cannot_be_written_leaves_the_replica_without_one(our_log_dir
         with opened.changing("the mark"):
             disk.fails = {method}
         with pytest.raises(ChangeFailedError, match="cannot be given a topic ID"):
-            write_topic_id(opened, "orders-0", ORDERS, OTHER_ID)
+            write_topic_ids(opened, {"orders-0": (ORDERS, OTHER_ID)})
     assert os.listdir(our_log_dir / "orders-0") == []
 
 
@@ -250,7 +284,7 @@ def test_a_replica_that_is_a_link_by_now_gets_no_id(our_log_dir: Path, tmp_path:
     (tmp_path / "elsewhere").mkdir()
     (our_log_dir / "orders-0").symlink_to(tmp_path / "elsewhere")
     with LogDir.open(str(our_log_dir)) as opened, pytest.raises(UnsafePathError):
-        write_topic_id(opened, "orders-0", ORDERS, OTHER_ID)
+        write_topic_ids(opened, {"orders-0": (ORDERS, OTHER_ID)})
     assert os.listdir(tmp_path / "elsewhere") == []
 
 

@@ -26,10 +26,12 @@ from logstore.errors import (
     NameTakenError,
     OfflineLogDirError,
     UnknownReplicaError,
+    UnsafePathError,
 )
 from logstore.kafka_error import KafkaError
 from logstore.purge import purge
 from logstore.remove_staged import Rules
+from logstore.replica_index import Replica
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
 from logstore.store import LogStore
 from tests.logstore.engine import (
@@ -180,6 +182,29 @@ def test_a_replica_without_an_id_gets_one_once(paths: list[Path]) -> None:
         )
     with opened(*paths) as store:
         assert store.get(ORDERS).topic_id == ORDERS_ID
+
+
+def test_one_of_many_that_can_get_no_id_holds_up_no_other(paths: list[Path], tmp_path: Path) -> None:
+    # KIP516-11
+    many = [TopicPartition("orders", number) for number in range(7)]
+    with opened(*paths) as store:
+        store.create_many(dict.fromkeys(many[:6]))
+        store.create(many[6], OTHER_ID)
+        linked = store.get(many[2])
+        place = os.path.join(linked.log_dir, linked.path)
+        os.rename(place, tmp_path / "away")
+        os.symlink(tmp_path / "away", place)
+        found = store.assign_topic_ids({**dict.fromkeys(many, ORDERS_ID), TopicPartition("clicks", 0): OTHER_ID})
+        errors = {at: type(made) for at, made in found.items() if not isinstance(made, Replica)}
+        assert errors == {
+            many[2]: UnsafePathError,
+            many[6]: InconsistentTopicIdError,
+            TopicPartition("clicks", 0): UnknownReplicaError,
+        }
+        assert {at: store.get(at).topic_id for at in many if at not in errors} == {
+            at: ORDERS_ID for at in many if at not in errors
+        }
+        assert os.listdir(tmp_path / "away") == []
 
 
 def test_an_id_that_is_there_is_never_replaced(paths: list[Path]) -> None:
