@@ -39,7 +39,8 @@ class StoreOptions:
         disk: the primitive changes.
         spare_records: folder on another disk for records that find no room; None: there is none.
         jobs: processes that scan; None: as many as pay.
-        placement: where replicas are staged in log dirs that allow it; None: chosen for each by looking.
+        placement: where replicas are staged, in every log dir that allows it or by the path of each; a log dir that it
+            leaves out, or that does not allow it, gets the place that is chosen by looking.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -47,7 +48,7 @@ class StoreOptions:
     disk: Disk = field(default_factory=Disk)
     spare_records: str | None = None
     jobs: int | None = None
-    placement: Placement | None = None
+    placement: Placement | Mapping[str, Placement] | None = None
 
 
 class OpenStore:
@@ -207,6 +208,12 @@ class OpenStore:
         with self._changing:
             for log_dir in self._log_dirs.values():
                 log_dir.close()
+
+    def abandon(self) -> None:
+        """Give all locks back without a word to the disks, as a crash would; for tests and simulators."""
+        with self._changing:
+            for log_dir in self._log_dirs.values():
+                log_dir.abandon()
 
     def _close_unclean(self) -> None:
         for log_dir in self._log_dirs.values():

@@ -71,6 +71,18 @@ def staging_path(log_dir: LogDirView, placement: Placement) -> str:
     return sibling_staging_root(log_dir.path) if placement is Placement.SIBLING else log_dir.path
 
 
+def placement_of(path: str, staging: str) -> Placement | None:
+    """Which place of the log dir at ``path`` the directory at ``staging`` is; None: it is none of them."""
+    if staging == path:
+        return Placement.IN_PLACE
+    if staging == f"{path}/{STAGING_DIR}":
+        return Placement.INSIDE
+    try:
+        return Placement.SIBLING if staging == sibling_staging_root(path) else None
+    except InvalidNameError:
+        return None
+
+
 def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool = False) -> Directory | None:
     """Open the directory that staged replicas go to; None: there is none, and it is not to be made.
 

@@ -205,7 +205,9 @@ class LogStore(LayoutChanges):
                 self._purger.wake()  # it looks for the next due time when this has let go of the store
             for path, candidates in self._by_log_dir(reasons, setting, outcome).items():
                 log_dir = self._log_dirs[path]
-                placement = self._placement if self._placement in placements(log_dir) else None
+                asked = self._placement
+                asked = asked.get(log_dir.path) if isinstance(asked, Mapping) else asked
+                placement = asked if asked in placements(log_dir) else None
                 for start in range(0, len(candidates), BATCH):
                     lot = candidates[start : start + BATCH]
                     done = stage(log_dir, lot, self.clock.now_ms(), placement=placement, spare=self.spare)

@@ -30,6 +30,7 @@ from logstore.open_store import StoreOptions
 from logstore.repair_step import Status
 from logstore.rows import MetadataState
 from logstore.settings import STALE_DELAY, Settings
+from logstore.staging_root import placement_of
 from logstore.store import BATCH, LogStore
 from logstore.stray_record import give_record
 from reconciler.errors import RefusedError
@@ -157,6 +158,11 @@ def _opened(log_dirs: Sequence[PlannedLogDir], plan: Plan, how: How) -> LogStore
         settings=Settings({"": {STALE_DELAY: plan.delay_ms}}),
         disk=how.disk,
         spare_records=how.spare_records,
+        placement={
+            log_dir.path: placement
+            for log_dir in log_dirs
+            if (placement := placement_of(log_dir.path, log_dir.staging)) is not None
+        },
     )
     return LogStore.open([log_dir.path for log_dir in log_dirs], options)
 

@@ -19,12 +19,14 @@ from reconciler.cli.exits import Exit, say
 from reconciler.cli.options import metadata_option, output_options
 from reconciler.cli.output import Format, check_output, destination, is_standard
 from reconciler.cli.staging_options import in_use
-from reconciler.errors import UsageError
+from reconciler.errors import RefusedError, UsageError
 from reconciler.figures import count, listed, quoted, size
 from reconciler.policy import ALLOWABLE, Gate, Policy
 from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
+    from logstore.log_dir_view import LogDirView
+    from logstore.staging_root import Placement
     from reconciler.cli.inputs import Inputs
     from reconciler.plan import Plan
     from reconciler.plan_choice import Choice
@@ -64,6 +66,11 @@ _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kMGT]?)i?B?", re.ASCII)
     help="Stage only what N plans in a row of runs saw unwanted; until then it is noted in the journal.",
 )  # fmt: skip
 @click.option("--delay", default="7d", show_default=True, metavar="TIME", help="How long what is staged can come back.")
+@click.option(
+    "--staging", type=click.Choice(["sibling", "in-place"]), metavar="PLACE",
+    help="Where a broker's replicas are staged: sibling, in LOG_DIR.deleting, or in-place, as -stray. "
+    "[default: sibling, where that can be]",
+)  # fmt: skip
 @click.option("--max-age", default="1d", show_default=True, metavar="TIME", help="The greatest age of the metadata.")
 @click.option("--max-share", default="30%", show_default=True, metavar="SHARE", help="Of a broker's replicas.")
 @click.option("--max-count", type=click.IntRange(0), default=1000, show_default=True, help="Of a broker's replicas.")
@@ -83,6 +90,7 @@ def command(
     strays: bool,
     sightings: int,
     delay: str,
+    staging: str | None,
     max_age: str,
     max_share: str,
     max_count: int,
@@ -114,7 +122,7 @@ def command(
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a plan needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
-    plan = _planned(inputs, specs, choice)
+    plan = _planned(inputs, specs, choice, staging)
     _show(plan, Format(form), output)
     _say_next(plan, choice, output)
     return Exit.FINDINGS if plan.actions else Exit.CLEAN
@@ -170,19 +178,19 @@ def _duration(option: str, text: str) -> int:
         raise UsageError(f"{option}: {error}") from error
 
 
-def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice) -> Plan:
+def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str | None) -> Plan:
     from reconciler.make_plan import Maker, make_plan
     from reconciler.run_history import read_history
 
     now_ms = time.time_ns() // 1_000_000
-    view = _view(inputs, specs, choice, now_ms)
+    view = _view(inputs, specs, choice, staging, now_ms)
     history = read_history(view.log_dirs)
     for sentence in history.unreadable:
         say(sentence)
     return make_plan(view, choice, Maker(now_ms, os.uname().nodename, who()), history.memory())
 
 
-def _view(inputs: Inputs, specs: Sequence[str], choice: Choice, now_ms: int) -> PlanView:
+def _view(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str | None, now_ms: int) -> PlanView:
     from logstore.scan import scan_all
     from reconciler.cli.metadata_choice import choose
     from reconciler.cli.progress import followed
@@ -191,15 +199,19 @@ def _view(inputs: Inputs, specs: Sequence[str], choice: Choice, now_ms: int) -> 
     states = choose(specs, inputs, now_ms)
     seen = list(followed(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
     any_cluster = Gate.CLUSTER in choice.policy.allowed
-    return PlanView.of(seen, _aside([each.log_dir for each in seen]), states, now_ms, any_cluster=any_cluster)
+    return PlanView.of(seen, _aside([each.log_dir for each in seen], staging), states, now_ms, any_cluster=any_cluster)
 
 
-def _aside(log_dirs: Sequence[str]) -> Aside:
-    """Where replicas of the log dirs would be staged, and which strays have a record already."""
+def _aside(log_dirs: Sequence[str], asked: str | None) -> Aside:
+    """Where replicas of the log dirs would be staged, and which strays have a record already.
+
+    Raises:
+        RefusedError: they cannot be staged in the place that is asked for.
+    """
     from logstore.errors import LogStoreError
     from logstore.log_dir_view import ReadOnlyLogDir
     from logstore.staged import look_for_staged
-    from logstore.staging_root import Placement, choose_placement, staging_path
+    from logstore.staging_root import Placement, staging_path
     from reconciler.plan_view import Aside
 
     staging: dict[str, str] = {}
@@ -207,7 +219,7 @@ def _aside(log_dirs: Sequence[str]) -> Aside:
     for path in log_dirs:
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
-                staging[path] = staging_path(log_dir, choose_placement(log_dir))
+                staging[path] = staging_path(log_dir, _placement(log_dir, asked))
                 recorded |= {
                     (path, staged.name)
                     for staged in look_for_staged(log_dir)
@@ -216,6 +228,20 @@ def _aside(log_dirs: Sequence[str]) -> Aside:
         except (LogStoreError, OSError):
             continue  # the scan has a row that says what is wrong with it
     return Aside(staging, frozenset(recorded))
+
+
+def _placement(log_dir: LogDirView, asked: str | None) -> Placement:
+    from logstore.staging_root import Placement, choose_placement, placements, staging_path
+
+    chosen = choose_placement(log_dir)
+    if asked is None or asked == chosen or asked not in placements(log_dir):
+        return chosen  # a log dir that is ours has one place
+    if asked == Placement.IN_PLACE:
+        return Placement.IN_PLACE
+    raise RefusedError(
+        f"{log_dir.path}: nothing can be staged in {staging_path(log_dir, Placement.SIBLING)}: it is another file "
+        "system, no directory, or not ours to make. Leave out --staging, and replicas are staged in place"
+    )
 
 
 def _show(plan: Plan, form: Format, output: str | None) -> None:

@@ -21,6 +21,7 @@ from logstore.staging_root import (
     free_name,
     name_below_log_dir,
     open_staging_root,
+    placement_of,
     placements,
     staging_path,
 )
@@ -226,3 +227,20 @@ def test_no_descriptor_is_left_behind(broker: LogDir, ours: LogDir) -> None:
         found.close()
     assert isinstance(ours.disk, Disk)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("staging", "placement"),
+    [
+        ("/d/kafka/deleting", Placement.INSIDE),
+        ("/d/kafka.deleting", Placement.SIBLING),
+        ("/d/kafka", Placement.IN_PLACE),
+        ("/elsewhere", None),
+    ],
+)
+def test_a_place_is_known_again_by_its_path(staging: str, placement: Placement | None) -> None:
+    assert placement_of("/d/kafka", staging) is placement
+
+
+def test_the_root_of_the_file_system_has_no_sibling() -> None:
+    assert placement_of("/", "/x") is None

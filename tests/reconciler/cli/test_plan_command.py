@@ -133,6 +133,27 @@ def test_an_inventory_cannot_be_planned_for(cluster, run: Run, tmp_path: Path) -
     assert (result.exit_code, "needs the log dirs" in result.stderr) == (2, True)
 
 
+def test_replicas_are_staged_in_the_place_that_was_asked_for(
+    cluster, plan: Callable[..., Result], run: Run, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "plan.json")
+    assert plan(*OLD_METADATA, *HALF, "--staging", "in-place", "-o", out).exit_code == 1
+    planned = json.loads(Path(out).read_bytes())["log_dirs"]
+    assert [each["staging"] for each in planned] == [each["path"] for each in planned]
+    applied = run("apply", out)
+    assert applied.exit_code == 0, applied.stderr
+    staged = json.loads(run("staged", *cluster.log_dirs, "--format", "json").stdout)["rows"]
+    assert [each["location"].endswith("-stray") for each in staged] == [True]
+    assert not any(Path(f"{path}.deleting").exists() for path in cluster.log_dirs)
+
+
+def test_a_place_that_cannot_be_had_is_a_refusal(cluster, plan: Callable[..., Result]) -> None:
+    Path(f"{cluster.log_dirs[1]}.deleting").write_text("in the way")
+    result = plan(*OLD_METADATA, *HALF, "--staging", "sibling")
+    assert result.exit_code == 3
+    assert "Leave out --staging" in result.stderr
+
+
 def test_no_plan_is_written_into_a_log_dir(cluster, plan: Callable[..., Result]) -> None:
     result = plan("-o", cluster.log_dir(1) / "plan.json")
     assert (result.exit_code, (cluster.log_dir(1) / "plan.json").exists()) == (2, False)
