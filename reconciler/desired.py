@@ -69,9 +69,9 @@ class MetadataIdentity:
     """Where a desired state comes from, how complete and how old it is."""
 
     source: str
-    """``kraft``, ``zookeeper-snapshot``, ``request`` or ``parquet``."""
+    """``kraft``, ``zookeeper-snapshot``, ``zookeeper``, ``kafka``, ``describe``, ``request`` or ``parquet``."""
     location: str
-    """The path as it was given."""
+    """The path or address as it was given."""
     cluster_id: str | None = None
     """None: the source does not say, so nothing holds this state and a log dir apart."""
     completeness: Completeness = Completeness.FULL
@@ -82,11 +82,11 @@ class MetadataIdentity:
     epoch: int | None = None
     """KRaft: leader epoch of the last batch. ZooKeeper and requests: controller epoch."""
     timestamp_ms: int | None = None
-    """Time of the newest record that is contained, ms since 1970."""
+    """Time of the newest record that is contained, or of the reading of a live source, ms since 1970."""
     tail_uncommitted: bool = False
     """True when the end of it may still be taken back (FACTS §7.1)."""
     digest: str = ""
-    """SHA-256 over the bytes that were read, hex; the same bytes give the same digest."""
+    """SHA-256, hex, over the bytes that were read, or over the content of a live source; the same gives the same."""
     problems: tuple[str, ...] = ()
     """What was wrong on the way, one sentence each: a torn tail, unknown record types, an unreadable older snapshot."""
 

@@ -3,7 +3,7 @@
 Files are compared by inode, size and time, which costs next to nothing; of a KRaft log that only grew, the new end is
 looked through first (``metadata_tail``). What took long to load is not loaded again soon. Which paths a spec means is
 found out when it is loaded, so a source that is added to a folder is seen when one that is in it changes, or with the
-folder's own time.
+folder's own time. A live source has no files: it is asked again every so often, and new when it says something else.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ SHARE = 0.05
 
 RETRY_S = 30.0
 """What could not be read is tried again after so long, also when it looks the same."""
+
+LIVE_S = 30.0
+"""A live cluster or ZooKeeper is asked again after so long."""
 
 _RECEIVER = re.compile(r"@[0-9]{1,9}$")
 
@@ -67,6 +70,8 @@ class WatchedMetadata:
         self._specs, self._say, self._clock = specs, say, clock
         self._trouble: str | None = None
         self._free_from = self._retry_at = 0.0
+        self._is_live = any(not split_spec(spec)[0][0].is_path for spec in specs)
+        self._ask_at = self._clock() + LIVE_S
         self._files = self._listed()
         self._stamps = _stamps(self._files)
 
@@ -80,8 +85,10 @@ class WatchedMetadata:
             self._files = self._listed()
         now = _stamps(self._files)
         is_retry = self._trouble is not None and self._clock() >= self._retry_at
-        if not is_retry and (now == self._stamps or self._is_quiet(now) or self._clock() < self._free_from):
+        is_due = self._trouble is None and self._is_live and self._clock() >= max(self._ask_at, self._free_from)
+        if not (is_retry or is_due or self._is_changed(now)):
             return False
+        is_same = is_due and now == self._stamps
         self._stamps = now
         began = self._clock()
         try:
@@ -92,12 +99,14 @@ class WatchedMetadata:
             return False
         finally:
             self._free_from = self._clock() + (self._clock() - began) / SHARE
+            self._ask_at = self._clock() + LIVE_S
         self._files = self._listed()
         self._stamps = {path: now.get(path, stamp) for path, stamp in _stamps(self._files).items()}
+        is_news = not is_same or _digests(states) != _digests(self.states)
         if self._trouble is not None:
             self._say("the metadata can be read again")
         self._trouble, self.states = None, states
-        return True
+        return is_news
 
     def refuse(self, error: Exception) -> None:
         """What was loaded cannot be used, so what was known before holds; this is said once."""
@@ -112,6 +121,9 @@ class WatchedMetadata:
             return [path for spec in self._specs for path in _files_of(spec)]
         except (ReconcilerError, OSError):
             return getattr(self, "_files", [])
+
+    def _is_changed(self, now: dict[str, _Stamp | None]) -> bool:
+        return now != self._stamps and not self._is_quiet(now) and self._clock() >= self._free_from
 
     def _is_quiet(self, now: dict[str, _Stamp | None]) -> bool:
         """Whether logs only grew, by what says nothing of replicas; then that is known from now on."""
@@ -139,6 +151,8 @@ def _files_of(spec: str) -> Iterator[str]:
         ReconcilerError: the spec means nothing any more.
     """
     sources, path = split_spec(spec)
+    if not sources[0].is_path:
+        return
     if os.path.isdir(path) and not os.path.lexists(os.path.join(path, meta_properties.FILE_NAME)):
         yield path
     for source, found in candidates(sources, path):
@@ -150,6 +164,10 @@ def _files_of(spec: str) -> Iterator[str]:
             yield from (found, os.path.join(found, zookeeper_snapshot.DATA_DIR))
         else:
             yield found if os.path.lexists(found) else _RECEIVER.sub("", found)
+
+
+def _digests(states: Sequence[DesiredState]) -> list[str]:
+    return [state.identity.digest for state in states]
 
 
 def _stamp(path: str) -> _Stamp | None:

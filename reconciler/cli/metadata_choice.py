@@ -18,6 +18,8 @@ from reconciler.figures import age, count, listed, moment
 NONE = "none"
 """The value of ``--metadata`` that switches the search off."""
 
+_BEGINNING_MS = 60_000
+
 
 def choose(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[DesiredState]:
     """Load the metadata that an audit goes by, and say on standard error which it is.
@@ -84,6 +86,12 @@ def _clusters(inputs: Inputs) -> frozenset[str]:
     )
 
 
+def _since(timestamp_ms: int, now_ms: int) -> int:
+    """How old metadata is, in ms; what a live source told while this command began is not of the future."""
+    since = now_ms - timestamp_ms
+    return 0 if -_BEGINNING_MS < since < 0 else since
+
+
 def _described(state: DesiredState, now_ms: int) -> str:
     """One source in a line: what it is, for which cluster, how far it reaches, how old it is."""
     identity = state.identity
@@ -95,7 +103,7 @@ def _described(state: DesiredState, now_ms: int) -> str:
         "" if identity.epoch is None else f"epoch {identity.epoch}",
         ""
         if identity.timestamp_ms is None
-        else f"of {moment(identity.timestamp_ms)}, {age(now_ms - identity.timestamp_ms)} old",
+        else f"of {moment(identity.timestamp_ms)}, {age(_since(identity.timestamp_ms, now_ms))} old",
         "" if identity.completeness is Completeness.FULL else "which does not mention everything",
         "" if identity.scope is None else f"for broker {listed([str(node) for node in sorted(identity.scope)])} alone",
         "whose last records may still be taken back" if identity.tail_uncommitted else "",

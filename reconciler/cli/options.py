@@ -38,9 +38,11 @@ def metadata_option(function: Function) -> Function:
         "specs",
         metavar="SOURCE",
         multiple=True,
-        help="A KRaft metadata directory or snapshot, a ZooKeeper snapshot, a LeaderAndIsr request as JSON, or a saved "
-        "state; kraft:, zk-snapshot:, request: or parquet: before the path says which. Once for each cluster; 'none' "
-        "for no metadata. [default: what lies at or below the given folders]",
+        help="A KRaft metadata directory or snapshot, a ZooKeeper snapshot, a LeaderAndIsr request as JSON, output of "
+        "kafka-topics --describe, or a saved state; kraft:, zk-snapshot:, request:, describe: or parquet: before the "
+        "path says which, and wire: a request as bytes. zk:HOST:PORT/chroot asks a live ZooKeeper, kafka:HOST:PORT a "
+        "live cluster. Once for each cluster; 'none' for no metadata. [default: what lies at or below the given "
+        "folders]",
     )(function)
 
 

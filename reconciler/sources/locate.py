@@ -1,8 +1,8 @@
-"""Finding out what a path is, and loading it: the one door to every metadata source.
+"""Finding out what a spec is, and loading it: the one door to every metadata source.
 
-A spec is ``scheme:path`` or a plain path that is recognised by looking at it. The path is a source, a glob, or a folder
-of sources; then the newest state of each cluster wins and the others are named in its problems. Owns the table of
-schemes; leaves every format to the module of its source.
+A spec is ``scheme:path``, a plain path that is recognised by looking at it, or ``scheme:address`` of something live.
+The path is a source, a glob, or a folder of sources; then the newest state of each cluster wins and the others are
+named in its problems. Owns the table of schemes; leaves every format to the module of its source.
 """
 
 from __future__ import annotations
@@ -14,9 +14,18 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.desired import DesiredState
+from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources import kraft, parquet, request_json, zookeeper_snapshot
+from reconciler.sources import (
+    kafka_admin,
+    kafka_topics,
+    kraft,
+    parquet,
+    request_json,
+    request_wire,
+    zookeeper_live,
+    zookeeper_snapshot,
+)
 from reconciler.sources.kraft.files import METADATA_DIR
 
 FIND_DEPTH = 6
@@ -36,6 +45,8 @@ class Source:
         recognises: whether a path looks like it.
         load: reads paths of this kind; the text is the location as it was given.
         suffix: a file that was named, and not met in a folder, is of this kind by the end of its name alone.
+        is_path: False: what stands behind the colon is an address, and nothing on a disk.
+        together: several files of one place make one state, so one that cannot be read spoils them all.
     """
 
     scheme: str
@@ -43,6 +54,8 @@ class Source:
     recognises: Callable[[str], bool]
     load: Callable[[Sequence[str], str], list[DesiredState]]
     suffix: str | None = None
+    is_path: bool = True
+    together: bool = False
 
 
 def load(spec: str) -> list[DesiredState]:
@@ -104,6 +117,11 @@ def _is_kraft(path: str) -> bool:
     return os.path.isdir(path) and (name == METADATA_DIR or os.path.isdir(os.path.join(path, METADATA_DIR)))
 
 
+def _never(_path: str) -> bool:
+    """An address is asked for by its scheme and never met on a disk."""
+    return False
+
+
 def _each(load_one: Callable[[str], DesiredState]) -> Callable[[Sequence[str], str], list[DesiredState]]:
     return lambda paths, _location: [load_one(path) for path in paths]
 
@@ -128,11 +146,54 @@ SOURCES = (
         _each(zookeeper_snapshot.load),
     ),
     Source(
+        "describe",
+        "the output of kafka-topics --describe, of some topics (describe-all: of all topics)",
+        kafka_topics.recognises,
+        lambda paths, location: [kafka_topics.load_one(paths, location, Completeness.INCREMENTAL)],
+        together=True,
+    ),
+    Source(
+        "describe-all",
+        "the output of kafka-topics --describe, of all topics",
+        kafka_topics.recognises,
+        lambda paths, location: [kafka_topics.load_one(paths, location, Completeness.FULL)],
+        together=True,
+    ),
+    Source(
         "request",
         "a LeaderAndIsr request as JSON (request:FILE@N names the broker that received it)",
         request_json.recognises,
         lambda paths, location: [request_json.load_all(paths, location)],
         ".json",
+        together=True,
+    ),
+    Source(
+        "wire",
+        "a LeaderAndIsr request as bytes, with its header (wire:FILE@N names the broker that received it)",
+        request_wire.recognises,
+        lambda paths, location: [request_wire.load_all(paths, location)],
+        together=True,
+    ),
+    Source(
+        "zk",
+        "HOST:PORT[,HOST:PORT…][/chroot] of a live ZooKeeper",
+        _never,
+        _each(zookeeper_live.load),
+        is_path=False,
+    ),
+    Source(
+        "kafka",
+        "HOST:PORT[,HOST:PORT…][?config=FILE] of a live cluster",
+        _never,
+        _each(kafka_admin.load),
+        is_path=False,
+    ),
+    Source(
+        "kafka-all",
+        "as kafka:, for a user who may describe every topic",
+        _never,
+        _each(lambda address: kafka_admin.load(address, is_vouched=True)),
+        is_path=False,
     ),
 )
 """In the order in which a path is looked at."""
@@ -152,6 +213,8 @@ def split_spec(spec: str) -> tuple[Sequence[Source], str]:
 
 def candidates(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]:
     """The sources at a path: itself, else what a glob matches, else the children of a folder, else deeper down."""
+    if not sources[0].is_path:
+        return [(sources[0], path)]
     if len(sources) == 1 and not os.path.isdir(path) and not glob.has_magic(path):
         return [(sources[0], path)]
     if not os.path.lexists(path):
@@ -189,13 +252,13 @@ def _recognised(sources: Sequence[Source], paths: Sequence[str], *, named: bool)
 def _nothing(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]:
     if os.path.isfile(path) and not os.access(path, os.R_OK):
         raise MetadataError(f"{path} cannot be read: {os.strerror(errno.EACCES)}")
-    looked_for = "; ".join(f"{source.scheme}: {source.looks_like}" for source in sources)
+    looked_for = "; ".join(f"{source.scheme}: {source.looks_like}" for source in sources if source.is_path)
     raise UsageError(f"{path} holds no metadata source that is known. Looked for {looked_for}")
 
 
 def _load_readable(source: Source, paths: Sequence[str], location: str, unreadable: list[str]) -> list[DesiredState]:
     """Load what can be loaded; a source among several that cannot is a sentence in ``unreadable``, not the end."""
-    if source.scheme == "request" and paths:
+    if source.together and paths:
         return source.load(paths, location)
     states = []
     for path in paths:

@@ -1,13 +1,13 @@
 """LeaderAndIsr requests as JSON: read and checked whole.
 
 Reads Kafka's field names, KIP-516's own, and the wrapper of Kafka's request log. A document that is not a request is
-refused with every reason and its place. Owns the JSON of requests and the files they lie in; the types belong to
-``reconciler.requests``, and what requests make a cluster want to ``request_state``. Source: FACTS §5.1, §5.2; KIP516-4.
+refused with every reason and its place. Owns the JSON of requests; the files they lie in belong to ``request_files``,
+the types to ``reconciler.requests``, and what requests make a cluster want to ``request_state``.
+Source: FACTS §5.1, §5.2; KIP516-4.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -18,19 +18,17 @@ from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import check_full_topic_name
 from reconciler.desired import DesiredState
-from reconciler.errors import InvalidRequestError, MetadataError, UsageError
+from reconciler.errors import InvalidRequestError
 from reconciler.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
-from reconciler.sources.bulk import first_bytes, paused_gc
+from reconciler.sources.bulk import first_bytes
 from reconciler.sources.json_fields import INT64, Fields
-from reconciler.sources.request_state import Received, merge, receiver
+from reconciler.sources.request_files import MAX_REQUEST_BYTES, load_requests
 
-MAX_REQUEST_BYTES = 256 << 20
-"""A longer file is refused; 100 000 partitions take about 21 MB."""
+__all__ = ["API_KEY", "MAX_REQUEST_BYTES", "load", "load_all", "parse", "recognises"]
 
 API_KEY = 4
 """The number of LeaderAndIsr in the header of a request log."""
 
-_RECEIVER = re.compile(r"(.+)@([0-9]{1,9})", re.ASCII | re.DOTALL)
 _SNIFFED = re.compile(rb'\s*\{.*"(?:controllerId|controller_id|topicStates|topic_states)"', re.DOTALL)
 _SNIFFED_BYTES = 64 << 10
 
@@ -53,16 +51,7 @@ def load_all(paths: Sequence[str], location: str) -> DesiredState:
         InvalidRequestError: a document that is not a request.
         MetadataError: a file that cannot be read, or requests that contradict each other.
     """
-    digest = hashlib.sha256()
-    received = []
-    with paused_gc():
-        for path in paths:
-            file, node_id = _split_receiver(path)
-            data = _read(file)
-            digest.update(data)
-            request = parse(data, file)
-            received.append(Received(request, receiver(request, file) if node_id is None else node_id, file))
-        return merge(received, location, digest.hexdigest())
+    return load_requests(paths, location, parse, "request")
 
 
 def parse(data: bytes, location: str) -> LeaderAndIsrRequest:
@@ -83,31 +72,6 @@ def parse(data: bytes, location: str) -> LeaderAndIsrRequest:
     if request is None or reasons:
         raise InvalidRequestError(location, reasons)
     return request
-
-
-def _split_receiver(path: str) -> tuple[str, int | None]:
-    """The file, and the broker after ``@``; a file that has such a name itself is meant as it stands."""
-    match = _RECEIVER.fullmatch(path)
-    if match is None or os.path.lexists(path):
-        return path, None
-    return match[1], int(match[2])
-
-
-def _read(path: str) -> bytes:
-    if not os.path.lexists(path):
-        raise UsageError(f"{path}: no such file")
-    if not os.path.isfile(path):
-        raise UsageError(f"{path} is not a file")
-    try:
-        with open(path, "rb") as file:
-            # The size is asked for first, so that a file that is far too long costs nothing.
-            too_long = os.fstat(file.fileno()).st_size > MAX_REQUEST_BYTES
-            data = b"" if too_long else file.read(MAX_REQUEST_BYTES + 1)
-    except OSError as error:
-        raise MetadataError(f"{path} cannot be read: {error.strerror or error}") from error
-    if too_long or len(data) > MAX_REQUEST_BYTES:
-        raise MetadataError(f"{path} is longer than {MAX_REQUEST_BYTES} bytes, the most that is read of a request")
-    return data
 
 
 def _unwrapped(document: Fields | None) -> Fields | None:

@@ -26,18 +26,18 @@ class Received:
     file: str
 
 
-def receiver(request: LeaderAndIsrRequest, file: str) -> int:
+def receiver(request: LeaderAndIsrRequest, file: str, scheme: str = "request") -> int:
     """The broker that received a request: the only one among the replicas of every partition.
 
     Raises:
-        UsageError: there is none or more than one; the message names them and the form ``request:FILE@N``.
+        UsageError: there is none or more than one; the message names them and the form ``scheme:FILE@N``.
     """
     candidates = sorted(request.receivers())
     if len(candidates) == 1:
         return candidates[0]
     found = f"any of brokers {', '.join(map(str, candidates))}" if candidates else "no one broker that it tells of"
     raise UsageError(
-        f"{file} may have been sent to {found}: name the broker that received it, as request:{file}@"
+        f"{file} may have been sent to {found}: name the broker that received it, as {scheme}:{file}@"
         f"{candidates[0] if candidates else 'N'}"
     )
 

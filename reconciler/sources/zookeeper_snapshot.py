@@ -1,7 +1,8 @@
-"""A ZooKeeper snapshot file as a metadata source: choosing the file, opening it, and turning its nodes into a state.
+"""A ZooKeeper snapshot file as a metadata source: choosing the file, opening it, finding the cluster in it.
 
-Owns the choice of a snapshot and the assembly; ``jute`` reads the bytes and ``znodes`` the nodes. The transaction log
-beside a snapshot is not read, so changes after the snapshot's zxid are unknown, and the state says so.
+Owns the choice of a snapshot and of a chroot; ``jute`` reads the bytes, and ``zookeeper_state`` makes a state of the
+nodes. The transaction log beside a snapshot is not read, so changes after the snapshot's zxid are unknown, and the
+state says so.
 Source: FACTS §8; KIP516-11; KIP37-4.
 """
 
@@ -12,22 +13,20 @@ import mmap
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import jute, znodes
 from reconciler.sources.bulk import first_bytes, paused_gc
 from reconciler.sources.jute import Snapshot
+from reconciler.sources.zookeeper_state import SHOWN, assemble, listed
 
 DATA_DIR = "version-2"
 MAX_UNPACKED_BYTES = 1 << 30
 """A compressed snapshot that unpacks to more is refused."""
-
-SHOWN = 5
-"""How many names a sentence lists."""
 
 _NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?", re.ASCII)
 
@@ -129,26 +128,14 @@ def _state(snapshot: Snapshot, identity: MetadataIdentity, file: str) -> Desired
     """Assemble tables and identity from the nodes of one cluster."""
     root, problems = _root(snapshot, file)
     nodes = {path.removeprefix(root): node for path, node in snapshot.nodes.items() if path.startswith(f"{root}/")}
-    builder = DesiredBuilder()
-    problems += _add_topics(builder, nodes)
-    problems += _add_brokers(builder, nodes)
-    problems += _remarks(nodes)
-    problems.append(
+    limits = [
         f"the transaction log after {os.path.basename(file)} is not read: changes after zxid {identity.offset:#x} are"
         " unknown, and some of those that the server made while it wrote the file may be in it"
-    )
+    ]
     if snapshot.problem:
-        problems.append(snapshot.problem)
-    cluster, epoch = nodes.get("/cluster/id"), nodes.get("/controller_epoch")
-    return builder.build(
-        replace(
-            identity,
-            cluster_id=znodes.decode_cluster_id(cluster.data) if cluster else None,
-            epoch=znodes.decode_number(epoch.data) if epoch else None,
-            timestamp_ms=snapshot.modified_ms or None,
-            problems=tuple(problems),
-        )
-    )
+        limits.append(snapshot.problem)
+    dated = replace(identity, timestamp_ms=snapshot.modified_ms or None, problems=tuple(problems))
+    return assemble(nodes, dated, limits)
 
 
 def _root(snapshot: Snapshot, file: str) -> tuple[str, list[str]]:
@@ -159,85 +146,7 @@ def _root(snapshot: Snapshot, file: str) -> tuple[str, list[str]]:
     if places == [""]:
         return "", []
     if "" in places:
-        return "", [f"other clusters keep their nodes here too and are passed over: {_listed(places[1:])}"]
+        return "", [f"other clusters keep their nodes here too and are passed over: {listed(places[1:])}"]
     if len(places) > 1:
-        raise MetadataError(f"{file} holds the nodes of {len(places)} clusters, and one is expected: {_listed(places)}")
+        raise MetadataError(f"{file} holds the nodes of {len(places)} clusters, and one is expected: {listed(places)}")
     return places[0], []
-
-
-def _below(nodes: dict[str, jute.Znode], prefix: str) -> dict[str, jute.Znode]:
-    return {path.removeprefix(prefix): node for path, node in nodes.items() if path.startswith(prefix)}
-
-
-def _add_topics(builder: DesiredBuilder, nodes: dict[str, jute.Znode]) -> list[str]:
-    """Add every topic and partition to the builder; return what could not be read."""
-    below = _below(nodes, "/brokers/topics/")
-    topics, homes = znodes.split_topics({path: node.data for path, node in below.items()})
-    problems = [f"topic {name}: its node {topic.problem}" for name, topic in topics.items() if topic.problem]
-    unread = []
-    owners: dict[str, str] = {}
-    for name, topic in topics.items():
-        topic_id = topic.topic_id
-        if topic_id is not None and owners.setdefault(topic_id, name) != name:
-            problems.append(
-                f"topic {name}: its topic ID {topic_id} is that of {owners[topic_id]}, so it counts as none"
-            )
-            topic_id = None
-        builder.topic(name, topic_id)
-        for partition, replicas in sorted(topic.partitions.items()):
-            home = homes.get((name, partition))
-            state = znodes.decode_state(below[home].data) if home else None
-            if home and state is None:
-                unread.append(f"{name}-{partition}")
-            builder.partition(
-                name,
-                topic_id,
-                partition,
-                replicas,
-                isr=state.isr if state else (),
-                adding=topic.adding.get(partition, ()),
-                removing=topic.removing.get(partition, ()),
-                leader=state.leader if state else -1,
-                leader_epoch=state.leader_epoch if state else None,
-                partition_epoch=below[home].version if home else None,
-            )
-    if not topics and nodes:
-        problems.append("/brokers/topics has no topics")
-    if unread:
-        problems.append(
-            f"the state of {len(unread)} partitions cannot be read, so leader and ISR are not known: {_listed(unread)}"
-        )
-    return problems
-
-
-def _add_brokers(builder: DesiredBuilder, nodes: dict[str, jute.Znode]) -> list[str]:
-    """Add the brokers that are registered; a broker's epoch is the zxid that created its node."""
-    found = _below(nodes, "/brokers/ids/")
-    brokers = [
-        (number, node.czxid) for name, node in found.items() if (number := znodes.decode_number(name)) is not None
-    ]
-    for node_id, broker_epoch in sorted(brokers):
-        builder.broker(node_id, broker_epoch, False, ())
-    return ["/brokers/ids has names that are no broker ids; they are passed over"] if len(brokers) < len(found) else []
-
-
-def _remarks(nodes: dict[str, jute.Znode]) -> list[str]:
-    """What the rest of the tree says about how far the topics can be trusted."""
-    remarks = []
-    marked = sorted(name.replace("/", ":") for name in _below(nodes, "/admin/delete_topics/"))
-    if marked:
-        remarks.append(
-            f"{len(marked)} topics are marked for deletion and count as wanted until they go: {_listed(marked)}"
-        )
-    migration = nodes.get("/migration")
-    controller = znodes.migrated_to(migration.data) if migration else None
-    if controller is not None:
-        remarks.append(
-            f"KRaft controller {controller} has taken this cluster over: what ZooKeeper says may be out of date"
-        )
-    return remarks
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

@@ -13,7 +13,7 @@ from layout.ids import TopicId
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, RefusedError
 from reconciler.sources import load, parquet
-from reconciler.watched_metadata import RETRY_S, WatchedMetadata
+from reconciler.watched_metadata import LIVE_S, RETRY_S, SHARE, WatchedMetadata
 from tools import kraft_writer as kraft
 
 A, B = (TopicId(bytes([number] * 16)) for number in (1, 2))
@@ -174,3 +174,89 @@ def test_a_request_that_names_its_receiver_is_watched_by_its_file(tmp_path: Path
 def test_without_any_source_nothing_ever_changes() -> None:
     metadata = WatchedMetadata([], [], lambda _: None)
     assert not metadata.poll()
+
+
+class LiveSource:
+    """Stands for the cluster behind ``zk:`` in the place of a server; each reading takes as long as it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.topics = ["a"]
+        self.error: Exception | None = None
+        self.now, self.seconds, self.loads = 0.0, 0.0, 0
+        self.said: list[str] = []
+        monkeypatch.setattr("reconciler.watched_metadata.load", self.load)
+        self.metadata = WatchedMetadata(["zk:host:1"], self.load("zk:host:1"), self.said.append, clock=lambda: self.now)
+        self.loads = 0
+
+    def load(self, spec: str) -> list[DesiredState]:
+        assert spec == "zk:host:1"
+        self.loads += 1
+        self.now += self.seconds
+        if self.error is not None:
+            raise self.error
+        builder = DesiredBuilder()
+        for topic in self.topics:
+            builder.topic(topic, None)
+        return [builder.build(MetadataIdentity("zookeeper", "host:1", "C", digest=",".join(self.topics)))]
+
+    def polled(self, seconds: float) -> bool:
+        self.now += seconds
+        return self.metadata.poll()
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> LiveSource:
+    return LiveSource(monkeypatch)
+
+
+def test_a_live_source_is_asked_again_after_its_time_and_not_before(live: LiveSource) -> None:
+    live.topics = ["b"]
+    assert not live.polled(LIVE_S - 1)
+    assert live.loads == 0
+    assert live.polled(1)
+    assert live.metadata.states[0].topics["topic"].to_pylist() == ["b"]
+    assert not live.polled(LIVE_S - 1)
+    assert live.loads == 1
+
+
+def test_a_live_source_that_says_the_same_is_no_news(live: LiveSource) -> None:
+    assert not live.polled(LIVE_S)
+    assert live.loads == 1
+
+
+def test_a_live_source_that_takes_long_is_asked_less_often(live: LiveSource) -> None:
+    live.seconds = 10.0
+    live.polled(LIVE_S)
+    live.polled(10.0 / SHARE - 1)
+    assert live.loads == 1
+    live.polled(1)
+    assert live.loads == 2
+
+
+def test_a_live_source_that_does_not_answer_is_told_once_and_what_it_said_holds(live: LiveSource) -> None:
+    before, live.error = live.metadata.states, MetadataError("no ZooKeeper answered")
+    assert not live.polled(LIVE_S)
+    assert not live.polled(RETRY_S)
+    assert live.metadata.states is before
+    assert len(live.said) == 1
+    live.error = None
+    assert live.polled(RETRY_S)
+    assert live.said[1] == "the metadata can be read again"
+    assert not live.polled(LIVE_S)
+
+
+def test_a_file_beside_a_live_source_is_still_seen_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = saved(tmp_path / "p", "a")
+    of_file = load
+
+    def either(one: str) -> list[DesiredState]:
+        return of_file(one) if one == spec else [DesiredBuilder().build(MetadataIdentity("zookeeper", "host:1", "D"))]
+
+    monkeypatch.setattr("reconciler.watched_metadata.load", either)
+    now = 0.0
+    specs = [spec, "zk:host:1"]
+    metadata = WatchedMetadata(specs, [state for one in specs for state in either(one)], pytest.fail, clock=lambda: now)
+    saved(tmp_path / "p", "a", "b")
+    now += 1
+    assert metadata.poll()
+    assert metadata.states[0].topics.num_rows == 2

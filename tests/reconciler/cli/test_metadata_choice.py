@@ -33,6 +33,16 @@ def test_what_is_named_is_taken_and_told(cluster, capsys: pytest.CaptureFixture[
     assert "16 min old" in told
 
 
+@pytest.mark.parametrize(("ahead_ms", "told"), [(0, " 0 s old"), (400, " 0 s old"), (300_000, " in 5 min old")])
+def test_what_a_live_source_told_while_the_command_began_is_not_of_the_future(
+    cluster, capsys: pytest.CaptureFixture[str], ahead_ms: int, told: str
+) -> None:
+    (state,) = choose([cluster.metadata], sort_out(cluster.log_dirs), NOW_MS)
+    capsys.readouterr()
+    choose([cluster.metadata], sort_out(cluster.log_dirs), state.identity.timestamp_ms - ahead_ms)
+    assert told in capsys.readouterr().err
+
+
 def test_a_source_that_is_named_and_bad_ends_the_run(cluster) -> None:
     (cluster.folder / "metadata" / "replicas.parquet").write_bytes(b"PAR1")
     with pytest.raises(MetadataError):

@@ -14,7 +14,9 @@ import pytest
 from layout.ids import TopicId
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
+from reconciler.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.sources import find, load, locate, parquet
+from reconciler.wire.header import encode_request
 from tools import kraft_writer
 from tools.zookeeper_writer import snapshot_bytes, topic_nodes
 
@@ -59,6 +61,23 @@ def saved(folder: Path, cluster: str | None = A, **values: Any) -> Path:
     return folder
 
 
+def described(path: Path) -> Path:
+    """The output of kafka-topics for one topic."""
+    path.write_text(
+        "Topic: t\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    )
+    return path
+
+
+def wire(path: Path, node: int = 1) -> Path:
+    """A request as bytes, whose only partition lies on one broker."""
+    only = PartitionState(0, 1, node, 0, (node,), 0, (node,))
+    topic = TopicState(f"w{node}", TopicId.from_halves(6, node), (only,))
+    path.write_bytes(encode_request(LeaderAndIsrRequest(1, 1, (topic,), type=RequestType.FULL), 7))
+    return path
+
+
 def sources(states: list[DesiredState]) -> list[str]:
     return [state.identity.source for state in states]
 
@@ -69,6 +88,9 @@ def test_each_scheme_loads_its_kind(tmp_path: Path) -> None:
         f"kraft:{kraft(tmp_path / 'log')}": "kraft",
         f"request:{request(tmp_path / 'r.txt', 1)}@1": "request",
         f"parquet:{saved(tmp_path / 'p')}": "parquet",
+        f"describe:{described(tmp_path / 'd.txt')}": "describe",
+        f"describe-all:{described(tmp_path / 'd.txt')}": "describe",
+        f"wire:{wire(tmp_path / 'w')}@1": "request",
     }
     assert {spec: sources(load(spec)) for spec in specs} == {spec: [source] for spec, source in specs.items()}
 
@@ -87,15 +109,27 @@ def test_each_kind_is_recognised_by_looking_at_it(tmp_path: Path) -> None:
         request(tmp_path / "r.json", 1): "request",
         request(tmp_path / "unnamed", 2): "request",
         saved(tmp_path / "p"): "parquet",
+        described(tmp_path / "topics.txt"): "describe",
+        wire(tmp_path / "capture"): "request",
     }
     assert {path: sources(load(str(path))) for path in paths} == {path: [source] for path, source in paths.items()}
 
 
-@pytest.mark.parametrize("scheme", ["zk", "kafka", "describe", "wire", "nonsense"])
+@pytest.mark.parametrize("scheme", ["zookeeper", "http", "nonsense"])
 def test_an_unknown_scheme_is_refused_with_those_that_are_known(scheme: str) -> None:
-    with pytest.raises(UsageError, match="schemes are parquet:, kraft:, zk-snapshot:, request:") as caught:
+    with pytest.raises(UsageError, match="schemes are parquet:, kraft:, zk-snapshot:, describe:") as caught:
         load(f"{scheme}:somewhere")
     assert f"no scheme '{scheme}'" in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["zk", "kafka", "kafka-all"])
+def test_an_address_is_never_looked_for_on_a_disk(scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kraft(tmp_path / "host*")
+    ((source, address),) = locate.candidates(*locate.split_spec(f"{scheme}:host*"))
+    assert (source.scheme, address) == (scheme, "host*")
+    with pytest.raises(UsageError, match=f"is no address.*{scheme.removesuffix('-all')}:HOST:PORT"):
+        load(f"{scheme}:host*")
 
 
 def test_a_path_that_is_there_is_no_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,13 +138,15 @@ def test_a_path_that_is_there_is_no_scheme(tmp_path: Path, monkeypatch: pytest.M
     assert sources(load("zk:copy.json")) == ["request"]
 
 
-@pytest.mark.parametrize("scheme", ["", "kraft:", "zk-snapshot:", "request:", "parquet:"])
+@pytest.mark.parametrize(
+    "scheme", ["", "kraft:", "zk-snapshot:", "request:", "parquet:", "describe:", "describe-all:", "wire:"]
+)
 def test_an_absent_path_is_our_error_under_every_scheme(tmp_path: Path, scheme: str) -> None:
     with pytest.raises((UsageError, MetadataError), match="absent"):
         load(f"{scheme}{tmp_path}/absent")
 
 
-@pytest.mark.parametrize("scheme", ["kraft:", "zk-snapshot:", "request:"])
+@pytest.mark.parametrize("scheme", ["kraft:", "zk-snapshot:", "request:", "describe:", "wire:"])
 @pytest.mark.parametrize("content", [b"", b"text", b"\x7fELF\x00\x00\x00\x02"])
 def test_a_file_that_is_not_what_the_scheme_says_is_refused(tmp_path: Path, scheme: str, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
@@ -122,7 +158,7 @@ def test_a_file_that_nothing_recognises_is_refused_with_what_was_looked_for(tmp_
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(UsageError, match="holds no metadata source that is known") as caught:
         load(str(tmp_path / "notes.txt"))
-    assert all(source.looks_like in str(caught.value) for source in locate.SOURCES)
+    assert all((source.looks_like in str(caught.value)) is source.is_path for source in locate.SOURCES)
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from layout.ids import TopicId
 from reconciler.desired import Completeness
 from reconciler.errors import SHOWN_REASONS, InvalidRequestError, MetadataError, UsageError
 from reconciler.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
-from reconciler.sources import request_json
+from reconciler.sources import request_files, request_json
 
 ID = TopicId.parse("b8tRS7h4TJ2Vt43Dp85v2A")
 
@@ -313,7 +313,7 @@ def test_absent_and_strange_paths_are_usage_errors(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_json, "MAX_REQUEST_BYTES", 100)
+    monkeypatch.setattr(request_files, "MAX_REQUEST_BYTES", 100)
     with pytest.raises(MetadataError, match="longer than 100 bytes"):
         request_json.load(write(tmp_path / "r.json", SHIPPED))
 
