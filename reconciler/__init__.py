@@ -8,6 +8,8 @@ command ``logstore``.
 
 What changes a disk does it through ``logstore``: ``broker`` handles LeaderAndIsr and StopReplica requests for a
 simulator that embeds it (``requests``, ``responses``, ``wire``); ``make_plan`` and ``apply`` are for an operator who
-reviews first (``policy`` holds the gates); ``propose_repair`` plans what ``logstore.repair`` carries out. ``preflight``
-says what a real broker would do at its next start, and ``verdict_stream`` tells each verdict that changes.
+reviews first (``policy`` holds the gates); ``propose_repair`` plans what ``logstore.repair`` carries out. An operator
+sends one request by hand through ``request_file`` and ``request_gates``, and ``znode_migration`` and ``znode_writing``
+give topics in ZooKeeper the IDs that they lack. ``preflight`` says what a real broker would do at its next start, and
+``verdict_stream`` tells each verdict that changes. ``simulator`` has a whole cluster in one process.
 """

@@ -7,6 +7,8 @@
     judging     the request against what is live here, by the case table (``reconciler.verdicts``)
     changing    staging, bringing back, creating, writing topic IDs: the store's changes, and what they fail with
     stopping    StopReplica
+    replica_store   what all of these need of a store
+    rehearsal   the same handling over a store that only remembers: what a request would do (effects)
 
 A LeaderAndIsr request is handled like this (DESIGN §4)::
 

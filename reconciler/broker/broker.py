@@ -73,7 +73,7 @@ class Broker:
         """
         check(request, f"the request of controller {request.controller_id}")
         with self._handling, paused_gc():
-            stale = self._stale(request)
+            stale = staleness(request, self.broker_epoch, self.controller_epoch)
             if isinstance(request, StopReplicaRequest):
                 if stale is not None:
                     return StopReplicaResponse(stale)
@@ -93,8 +93,15 @@ class Broker:
         with self._handling:
             return self._epochs.get(partition.topic, {}).get(partition.partition)
 
-    def _stale(self, request: ControlRequest) -> KafkaError | None:
-        """Epochs come before anything else (FACTS §4.2, 2 and 3; §4.5, 1 and 2)."""
-        if request.broker_epoch != -1 and request.broker_epoch < self.broker_epoch:
-            return KafkaError.STALE_BROKER_EPOCH
-        return KafkaError.STALE_CONTROLLER_EPOCH if request.controller_epoch < self.controller_epoch else None
+
+def staleness(request: ControlRequest, broker_epoch: int, controller_epoch: int) -> KafkaError | None:
+    """Why a request is too old to be heard; epochs come before anything else (FACTS §4.2, 2 and 3; §4.5, 1 and 2).
+
+    Args:
+        request: what a controller says.
+        broker_epoch: of the broker's registration.
+        controller_epoch: the greatest that the broker was told.
+    """
+    if request.broker_epoch != -1 and request.broker_epoch < broker_epoch:
+        return KafkaError.STALE_BROKER_EPOCH
+    return KafkaError.STALE_CONTROLLER_EPOCH if request.controller_epoch < controller_epoch else None

@@ -18,14 +18,14 @@ from logstore.kafka_error import KafkaError
 from logstore.replica_index import Entry
 from logstore.staged import Staged
 from logstore.staging_root import Placement
-from logstore.store import LogStore
 from reconciler.broker.judging import Key
+from reconciler.broker.replica_store import ReplicaStore
 
 logger = logging.getLogger(__name__)
 
 
 def stage(
-    store: LogStore, reasons: Mapping[Key, tuple[str, str]], entries: Mapping[Key, Entry], setting: str
+    store: ReplicaStore, reasons: Mapping[Key, tuple[str, str]], entries: Mapping[Key, Entry], setting: str
 ) -> set[Key]:
     """Stage live replicas, one barrier for many of them; a disk that fails holds up no other.
 
@@ -51,7 +51,9 @@ def stage(
     return {key for key in reasons if key not in left}
 
 
-def candidates(store: LogStore, wanted: Iterable[tuple[TopicPartition, TopicId]]) -> dict[TopicPartition, list[Staged]]:
+def candidates(
+    store: ReplicaStore, wanted: Iterable[tuple[TopicPartition, TopicId]]
+) -> dict[TopicPartition, list[Staged]]:
     """What lies staged or stray under each wanted ID and partition; what was staged last comes first.
 
     A disk that cannot be listed has nothing to bring back; it is offline by then.
@@ -79,7 +81,7 @@ def _partition(staged: Staged) -> int | None:
     return read(staged.name).partition
 
 
-def bring_back(store: LogStore, at: TopicPartition, found: Iterable[Staged]) -> KafkaError | None:
+def bring_back(store: ReplicaStore, at: TopicPartition, found: Iterable[Staged]) -> KafkaError | None:
     """Bring the first that can come back to life; None: none can, so an empty replica may be made; why is in the log.
 
     Where a disk fails or has no room, the answer is that: the data is still there, and the next request may get at it.
@@ -96,7 +98,7 @@ def bring_back(store: LogStore, at: TopicPartition, found: Iterable[Staged]) -> 
     return None
 
 
-def create(store: LogStore, wanted: Mapping[TopicPartition, TopicId | None]) -> dict[TopicPartition, KafkaError]:
+def create(store: ReplicaStore, wanted: Mapping[TopicPartition, TopicId | None]) -> dict[TopicPartition, KafkaError]:
     """Make empty replicas; gives the answer for each."""
     answers = {}
     for at, made in (store.create_many(wanted) if wanted else {}).items():
@@ -107,11 +109,12 @@ def create(store: LogStore, wanted: Mapping[TopicPartition, TopicId | None]) -> 
     return answers
 
 
-def write_topic_id(store: LogStore, at: TopicPartition, topic_id: TopicId) -> KafkaError:
-    """Give a replica that has no topic ID the one that the controller says it has (KIP516-11)."""
-    try:
-        store.assign_topic_id(at, topic_id)
-    except LogStoreError as error:
-        logger.error("%s is not given topic ID %s: %s", at, topic_id, error)
-        return error.kafka_error
-    return KafkaError.NONE
+def write_topic_ids(store: ReplicaStore, wanted: Mapping[TopicPartition, TopicId]) -> dict[TopicPartition, KafkaError]:
+    """Give replicas that have no topic ID those that the controller says they have (KIP516-11); the answer for each."""
+    answers = {}
+    for at, given in (store.assign_topic_ids(wanted) if wanted else {}).items():
+        answers[at] = KafkaError.NONE
+        if isinstance(given, LogStoreError):
+            logger.error("%s is not given topic ID %s: %s", at, wanted[at], given)
+            answers[at] = given.kafka_error
+    return answers

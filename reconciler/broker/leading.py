@@ -15,9 +15,9 @@ from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
 from logstore.settings import STALE_DELAY
 from logstore.staged import Staged
-from logstore.store import LogStore
 from reconciler.broker import changing
 from reconciler.broker.judging import Judged, Judgement, Key, Offline, Present, judge
+from reconciler.broker.replica_store import ReplicaStore
 from reconciler.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
 from reconciler.verdicts import Verdict
@@ -43,7 +43,7 @@ LEFT_ALONE = {
 _UNKNOWN_EPOCH = -1
 
 
-def lead(store: LogStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> LeaderAndIsrResponse:
+def lead(store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> LeaderAndIsrResponse:
     """Handle a good request whose epochs are not stale.
 
     Args:
@@ -56,7 +56,7 @@ def lead(store: LogStore, request: LeaderAndIsrRequest, node_id: int, epochs: Ep
 
 
 class _New(NamedTuple):
-    """A partition whose replica is to be made, and where its answer stands."""
+    """A partition whose replica is to be made, or to get its topic ID, and where its answer stands."""
 
     place: int
     at: TopicPartition
@@ -67,12 +67,14 @@ class _New(NamedTuple):
 class _Handling:
     """One LeaderAndIsr request on its way."""
 
-    def __init__(self, store: LogStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> None:
+    def __init__(self, store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> None:
         self.store, self.request, self.node_id, self.epochs = store, request, node_id, epochs
         self.staged: set[Key] = set()
         self.in_the_way: set[Key] = set()
         self.answers: list[int] = []
         self.new: list[_New] = []
+        self.nameless: list[_New] = []
+        """Replicas that are there, and get their topic ID."""
 
     def answer(self) -> LeaderAndIsrResponse:
         """Judge, stage, and see to each partition."""
@@ -87,6 +89,7 @@ class _Handling:
             known = self.epochs.setdefault(each.topic, {})
             for state in each.partitions:
                 self.answers.append(self._partition(each, state, next(verdicts), known))
+        self._write_topic_ids()
         self._make()
         for name in [name for name, known in self.epochs.items() if not known]:
             del self.epochs[name]
@@ -144,11 +147,19 @@ class _Handling:
             self.new.append(_New(len(self.answers), TopicPartition(*key), topic.topic_id, state))
             return KafkaError.NONE
         if verdict is Verdict.NO_ID and topic.topic_id is not None:
-            error = changing.write_topic_id(self.store, TopicPartition(*key), topic.topic_id)
-            if error is not KafkaError.NONE:
-                return error
+            self.nameless.append(_New(len(self.answers), TopicPartition(*key), topic.topic_id, state))
+            return KafkaError.NONE
         known[state.partition] = state.leader_epoch
         return KafkaError.NONE
+
+    def _write_topic_ids(self) -> None:
+        """Give replicas that have none the topic IDs that the request has (KIP516-11)."""
+        wanted = {each.at: each.topic_id for each in self.nameless if each.topic_id is not None}
+        answers = changing.write_topic_ids(self.store, wanted)
+        for each in self.nameless:
+            self.answers[each.place] = answers[each.at]
+            if answers[each.at] is KafkaError.NONE:
+                self.epochs[each.at.topic][each.at.partition] = each.state.leader_epoch
 
     def _make(self) -> None:
         """Bring back or create what is wanted here and is not there."""

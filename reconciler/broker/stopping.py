@@ -9,9 +9,9 @@ from __future__ import annotations
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
 from logstore.settings import DELETE_DELAY
-from logstore.store import LogStore
 from reconciler.broker import changing
 from reconciler.broker.judging import Key
+from reconciler.broker.replica_store import ReplicaStore
 from reconciler.requests import StopPartition, StopReplicaRequest
 from reconciler.responses import PartitionError, StopReplicaResponse, TopicErrors
 
@@ -26,7 +26,7 @@ _IN_ORDER = (KafkaError.NONE, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.
 
 
 def stop_replicas(
-    store: LogStore, request: StopReplicaRequest, epochs: dict[str, dict[int, int]]
+    store: ReplicaStore, request: StopReplicaRequest, epochs: dict[str, dict[int, int]]
 ) -> StopReplicaResponse:
     """Handle a good request whose epochs are not stale.
 

@@ -12,13 +12,16 @@
     preflight_command.py  logstore preflight
     watch_command.py      logstore watch
     plan_command.py apply_command.py      logstore plan, apply; plan_pages.py shows plans and what became of them
+    reconcile_command.py  logstore reconcile; reconcile_pages.py shows what a request did
+    topic_ids_command.py  logstore topic-ids
     staged_command.py restore_command.py purge_command.py   what is staged; staging_options.py has what they share
     namespace_command.py convert_command.py     logstore namespace, convert; layout_options.py has what they share
     repair_command.py     logstore repair; repair_pages.py shows plans and what became of them
 
 Data goes to standard output, prose to standard error. Nothing here decides anything about a replica; only ``apply``,
-``restore``, ``purge``, ``namespace``, ``convert`` and ``repair`` change a log dir, through the engine. Loading this
-package costs as much as click does: a command imports what it needs.
+``reconcile``, ``restore``, ``purge``, ``namespace``, ``convert`` and ``repair`` change a log dir, through the engine,
+and only ``topic-ids`` writes to ZooKeeper. Loading this package costs as much as click does: a command imports what it
+needs.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ Examples:
   logstore watch /disks/*/kafka --metadata /disks/1/kafka
   logstore plan /disks/*/kafka --metadata /disks/1/kafka -o plan.json
   logstore apply /root/plan.json
+  logstore reconcile /root/request.json /disks/*/logstore --dry-run
+  logstore topic-ids zk1:2181/kafka
   logstore repair /disks/*/kafka --metadata /disks/1/kafka -o plan.json
   logstore staged /disks/*/kafka
   logstore restore /disks/*/kafka --topic orders --dry-run
@@ -56,7 +61,8 @@ Exit codes:
   4  partly failed: a log dir could not be read, output is incomplete, or the run was interrupted
 
 \b
-All but apply, restore, purge, namespace, convert and repair only read, and a repair is planned first.
+All but apply, reconcile, restore, purge, namespace, convert and repair only read, and a repair is planned first;
+topic-ids writes to ZooKeeper when it is told to.
 LOGSTORE_TRACEBACK=1 shows where an error came from.
 """
 
@@ -79,6 +85,11 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
             "reconciler.cli.apply_command",
             "Carry out a plan that was reviewed; what has changed is skipped.",
         ),
+        "reconcile": (
+            "reconciler.cli.reconcile_command",
+            "Handle one LeaderAndIsr or StopReplica request on the disks.",
+        ),
+        "topic-ids": ("reconciler.cli.topic_ids_command", "Topics without an ID in ZooKeeper, and IDs for them."),
         "repair": ("reconciler.cli.repair_command", "Plan what can be repaired; apply a plan; take it back."),
         "watch": ("reconciler.cli.watch_command", "Tell each verdict that changes, as a line of NDJSON."),
         "staged": ("reconciler.cli.staged_command", "What waits for its purge, and how to bring it back."),

@@ -134,7 +134,7 @@ def test_each_replica_that_is_made_is_answered_for_itself(sim: Sim) -> None:
 def test_an_id_is_written_once_and_never_over_another(sim: Sim) -> None:
     sim.put("orders-0", None)
     store = started(sim)
-    assert changing.write_topic_id(store, ORDERS, A) is KafkaError.NONE
-    assert changing.write_topic_id(store, ORDERS, A) is KafkaError.NONE
-    assert changing.write_topic_id(store, ORDERS, B) is KafkaError.INCONSISTENT_TOPIC_ID
-    assert changing.write_topic_id(store, PAYMENTS, B) is KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+    assert changing.write_topic_ids(store, {ORDERS: A})[ORDERS] is KafkaError.NONE
+    assert changing.write_topic_ids(store, {ORDERS: A})[ORDERS] is KafkaError.NONE
+    assert changing.write_topic_ids(store, {ORDERS: B})[ORDERS] is KafkaError.INCONSISTENT_TOPIC_ID
+    assert changing.write_topic_ids(store, {PAYMENTS: B})[PAYMENTS] is KafkaError.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,0 +1,237 @@
+"""A rehearsal: a control request handled by the same code as ever, over a store that only remembers what it would do.
+
+So what a dry run foretells is decided nowhere but where the request itself is. The disks are looked at where the answer
+hangs on them (a name that is taken, a namespace that was never created); that a disk fails or is full, nobody foresees.
+Source: DESIGN §4, §6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from layout.directory_name import staged_name
+from layout.errors import LayoutError
+from layout.ids import TopicId
+from layout.scheme import Scheme, check_namespace_fits, partition_path
+from layout.staged_record import StagedRecord
+from layout.topic import Namespace, TopicPartition
+from logstore.candidate import Candidate, Refused, StagingOutcome
+from logstore.create_many import spread
+from logstore.errors import (
+    ChangeRefusedError,
+    InconsistentTopicIdError,
+    InvalidNamespaceError,
+    LogStoreError,
+    NameTakenError,
+    OfflineLogDirError,
+    UnknownReplicaError,
+)
+from logstore.kafka_error import KafkaError
+from logstore.log_dir import LogDir
+from logstore.replica_index import Entry, Replica, ReplicaIndex
+from logstore.restore import planned_restore
+from logstore.rows import MetadataState
+from logstore.settings import STALE_DELAY
+from logstore.staged import Staged
+from logstore.staging_root import Placement, choose_placement, name_below_log_dir
+from logstore.store import BATCH, LogStore
+from logstore.tiers import is_tier
+from reconciler.broker.broker import staleness
+from reconciler.broker.effects import Effect, Picture, effects
+from reconciler.broker.leading import lead
+from reconciler.broker.stopping import stop_replicas
+from reconciler.requests import ControlRequest, StopReplicaRequest
+from reconciler.responses import ControlResponse, StopReplicaResponse, error_response
+
+
+class Rehearsal:
+    """What a store holds, and would hold after the changes that were asked for; the store itself stays as it is."""
+
+    def __init__(self, store: LogStore) -> None:
+        """Begin with what an open store holds; nobody may change it meanwhile."""
+        self.doubled = store.doubled
+        self.offline = store.offline
+        self._store = store
+        self._log_dirs = {each.path: each for each in store.log_dirs if each.path not in self.offline}
+        self._places = {path: choose_placement(log_dir) for path, log_dir in self._log_dirs.items()}
+        self._index = ReplicaIndex()
+        for replica in store.replicas():
+            self._index.put(replica)
+        for second in self.doubled:
+            # It has no entry of its own, and its disk is as full by it.
+            self._index.counts[second.log_dir] = self._index.counts.get(second.log_dir, 0) + 1
+        self._staged = {(each.log_dir, each.location): each for each in store.staged()}
+        self._vacated: set[tuple[str, str]] = set()
+        """Log dir and path of live replicas that were staged: their names are free by then, though not on the disk."""
+
+    def entries(self) -> dict[tuple[str, int], Entry]:
+        """See :class:`reconciler.broker.replica_store.ReplicaStore`, here and below."""
+        return self._index.entries()
+
+    def topic_of(self, topic_id: TopicId) -> str | None:
+        """The topic that has this ID by then."""
+        return self._index.topic_of(topic_id)
+
+    def fence(self, partition: TopicPartition, topic_id: TopicId | None = None) -> KafkaError:
+        """What the store itself answers: a request asks for this before anything is changed."""
+        return self._store.fence(partition, topic_id)
+
+    def staged(self) -> list[Staged]:
+        """What lies staged by then."""
+        return list(self._staged.values())
+
+    def stage_each(
+        self, reasons: Mapping[TopicPartition, tuple[str, str]], *, setting: str = STALE_DELAY
+    ) -> StagingOutcome:
+        """Move replicas from the live to the staged ones."""
+        outcome, doubled = StagingOutcome(), {replica.partition for replica in self.doubled}
+        now_ms = self._store.clock.now_ms()
+        for partition, (verdict, evidence) in reasons.items():
+            replica = self._index.get(partition)
+            delay_ms = self._store.settings.of(partition.topic, setting)
+            if replica is None or replica.log_dir in self.offline or partition in doubled:
+                candidate = Candidate("", partition, None, verdict, evidence, delay_ms)
+                outcome.refused.append(Refused(candidate, f"{partition} is not live, lives twice, or is offline"))
+                continue
+            record = StagedRecord(
+                *(partition.topic, partition.partition, replica.topic_id or TopicId.ZERO, replica.path),
+                *(verdict, evidence, now_ms, now_ms + delay_ms),
+            )
+            outcome.staged.append(self._set_aside(replica, record))
+        return outcome
+
+    def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
+        """Move what is staged back to the live ones, where the engine would."""
+        known = partition or staged.partition
+        taken = None if known is None else self._index.get(known)
+        if taken is not None:
+            raise NameTakenError(f"{known} is live in {taken.log_dir}/{taken.path}")
+        log_dir = self._log_dirs[staged.log_dir]
+        try:
+            back = planned_restore(log_dir, staged, partition)
+            at, path = back.partition, back.path
+        except NameTakenError:
+            if known is None:
+                raise
+            at, path = known, partition_path(log_dir.scheme, known, staged.topic_id)
+            if (log_dir.path, path) not in self._vacated:
+                raise
+        except OSError as error:
+            raise ChangeRefusedError(f"{staged.location} cannot be looked at: {error.strerror}") from error
+        del self._staged[staged.log_dir, staged.location]
+        state = MetadataState.MISSING if staged.topic_id is None or staged.topic_id.is_zero else MetadataState.OK
+        return self._entered(Replica(at, staged.topic_id, log_dir.path, path, state.value, staged.inode))
+
+    def create_many(
+        self, wanted: Mapping[TopicPartition, TopicId | None]
+    ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
+        """Enter new replicas, spread over the log dirs as the store spreads them."""
+        found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
+        if not self._log_dirs:
+            return dict.fromkeys(wanted, OfflineLogDirError("every log dir of this store is offline"))
+        left = dict(wanted)
+        for partition in wanted:
+            taken = self._index.get(partition)
+            if taken is not None:
+                found[partition] = NameTakenError(f"{partition} is live already in {taken.log_dir}")
+                del left[partition]
+        counts = {path: self._index.counts.get(path, 0) for path in self._log_dirs}
+        for log_dir, lot in spread(counts, left, BATCH):
+            for partition, topic_id in lot.items():
+                try:
+                    path = self._home_of_new(self._log_dirs[log_dir], partition, topic_id)
+                except (LogStoreError, LayoutError) as error:
+                    found[partition] = error
+                    continue
+                state = MetadataState.MISSING if topic_id is None else MetadataState.OK
+                found[partition] = self._entered(Replica(partition, topic_id, log_dir, path, state.value, 0))
+        return found
+
+    def assign_topic_ids(
+        self, wanted: Mapping[TopicPartition, TopicId]
+    ) -> dict[TopicPartition, Replica | LogStoreError]:
+        """Enter the topic IDs of replicas that have none."""
+        found: dict[TopicPartition, Replica | LogStoreError] = {}
+        for partition, topic_id in wanted.items():
+            try:
+                found[partition] = self._assign(partition, topic_id)
+            except LogStoreError as error:
+                found[partition] = error
+        return found
+
+    def _assign(self, partition: TopicPartition, topic_id: TopicId) -> Replica:
+        replica = self._index.get(partition)
+        if replica is None:
+            raise UnknownReplicaError(f"no log dir of this store has a live replica of {partition}")
+        if replica.topic_id != topic_id and replica.metadata_state != MetadataState.MISSING:
+            raise InconsistentTopicIdError(f"{partition} holds {replica.topic_id or 'what cannot be read'}")
+        written = (partition, topic_id, replica.log_dir, replica.path, MetadataState.OK.value, replica.inode)
+        return self._entered(Replica(*written))
+
+    def _entered(self, replica: Replica) -> Replica:
+        self._index.put(replica)
+        return replica
+
+    def _set_aside(self, replica: Replica, record: StagedRecord) -> Staged:
+        """Where it would be staged; a stray's name holds random digits, which stand as ``*`` until they are drawn."""
+        log_dir, placement, copy = self._log_dirs[replica.log_dir], self._places[replica.log_dir], 1
+        if placement is Placement.IN_PLACE:
+            location = name = f"{replica.partition.local_topic}-{record.partition}.*-stray"
+        else:
+            name = staged_name(record.topic_id, record.partition, copy)
+            while (log_dir.path, location := name_below_log_dir(log_dir, placement, name)) in self._staged:
+                copy += 1
+                name = staged_name(record.topic_id, record.partition, copy)
+        staged = Staged(
+            *(log_dir.path, placement, name, location, record, None),
+            *(record.topic_id, replica.partition, replica.inode),
+        )
+        self._staged[log_dir.path, location] = staged
+        self._vacated.add((log_dir.path, replica.path))
+        self._index.drop(replica.partition)
+        return staged
+
+    def _home_of_new(self, log_dir: LogDir, partition: TopicPartition, topic_id: TopicId | None) -> str:
+        """The path of a replica that would be made, below its log dir; raises what would stand in the way."""
+        path = partition_path(log_dir.scheme, partition, topic_id)
+        folder, _, name = path.rpartition("/")
+        try:
+            if partition.namespace and log_dir.scheme is Scheme.NAMESPACED:
+                check_namespace_fits(log_dir.path, Namespace.parse(partition.namespace))
+                if not is_tier(log_dir.root, folder):
+                    raise InvalidNamespaceError(
+                        f"namespace {partition.namespace} was not created in {log_dir.path}: create it first"
+                    )
+            with log_dir.root.below(folder) as home:
+                if home.holds(name) and (log_dir.path, path) not in self._vacated:
+                    raise NameTakenError(f"{home.path_of(name)} is there already; nothing is ever overwritten")
+        except FileNotFoundError:
+            return path  # the prefix directory of a topic ID, which is made when it is needed
+        except OSError as error:
+            raise ChangeRefusedError(f"{log_dir.path}/{folder} cannot be looked at: {error.strerror}") from error
+        return path
+
+
+def rehearse(
+    store: LogStore, request: ControlRequest, node_id: int, broker_epoch: int = -1
+) -> tuple[ControlResponse, list[Effect]]:
+    """What a broker that has just started would answer, and what it would do. Nothing is changed.
+
+    Args:
+        store: open, and left alone meanwhile.
+        request: a good one.
+        node_id: of the broker.
+        broker_epoch: of its registration.
+    """
+    stale = staleness(request, broker_epoch, 0)
+    if stale is not None:
+        stopping = isinstance(request, StopReplicaRequest)
+        return (StopReplicaResponse(stale) if stopping else error_response(request, stale)), []
+    rehearsal = Rehearsal(store)
+    before = Picture.of(rehearsal)
+    response: ControlResponse
+    if isinstance(request, StopReplicaRequest):
+        response = stop_replicas(rehearsal, request, {})
+    else:
+        response = lead(rehearsal, request, node_id, {})
+    return response, effects(before, Picture.of(rehearsal))
