@@ -1,7 +1,7 @@
 """Runs pytest in two rounds, after saying which suites cannot run here and why; ``tools/test`` starts it.
 
-The first round takes the suites that share nothing, on two processes. The second takes Spark and ZooKeeper in one
-process, because each JVM fills a core by itself. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a
+The first round takes the suites that share nothing, on two processes. The second takes Spark, ZooKeeper and real brokers
+in one process, because each JVM fills a core by itself. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a
 skip, is a failure; only ``root`` is excepted, since no set-up can give it.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 
 from tools.machine import ROOT, shared_folder, why_no_java
+from tools.real_broker.fetch import why_not
+from tools.real_broker.releases import RELEASES
 
 NO_SKIPS = "LOGSTORE_NO_SKIPS"
 NEEDS_JVM = ("spark", "zookeeper", "broker", "java")
@@ -27,8 +28,8 @@ def left_out() -> dict[str, str]:
     reasons: dict[str, str] = {}
     if no_java := why_no_java():
         reasons |= dict.fromkeys(NEEDS_JVM, no_java)
-    elif shutil.which("mvn") is None:
-        reasons["broker"] = "no Maven was found, which fetches the broker"
+    elif reason := next((why for release in RELEASES.values() if (why := why_not(release))), None):
+        reasons["broker"] = reason
     if shared_folder() is None:
         reasons |= dict.fromkeys(
             ("shared", "corpus"), "no shared folder beside the repository, and LOGSTORE_SHARED names none"

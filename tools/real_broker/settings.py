@@ -1,0 +1,120 @@
+"""What Kafka and ZooKeeper read at their start, as texts: small, quick, and on the loopback interface alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tools.real_broker.releases import Mode, Release
+
+HOST = "127.0.0.1"
+CONTROLLER_ID = 1000
+"""The node ID of the controller in KRaft; brokers count from 1."""
+
+SESSION_MS = 4000
+"""After so long a broker that was killed counts as gone, in ZooKeeper mode and in KRaft."""
+
+
+def as_text(settings: Mapping[str, object]) -> str:
+    """A properties file, one setting to a line."""
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def broker_settings(
+    mode: Mode, node_id: int, port: int, log_dirs: Sequence[str], *, metadata_port: int, brokers: int
+) -> dict[str, object]:
+    """The settings of one broker.
+
+    Args:
+        mode: who keeps the metadata.
+        node_id: from 1 on.
+        port: where it listens.
+        log_dirs: its disks.
+        metadata_port: where ZooKeeper or the controller listens.
+        brokers: how many there are; internal topics get as many replicas.
+    """
+    common: dict[str, object] = {
+        "log.dirs": ",".join(log_dirs),
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "auto.create.topics.enable": "false",
+        "controlled.shutdown.retry.backoff.ms": 200,
+        "group.initial.rebalance.delay.ms": 0,
+        "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
+        "num.io.threads": 4,
+        "num.network.threads": 2,
+        "offsets.topic.num.partitions": 1,
+        "offsets.topic.replication.factor": brokers,
+        "replica.fetch.wait.max.ms": 100,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 1,
+        "transaction.state.log.replication.factor": brokers,
+    }
+    if mode is Mode.ZOOKEEPER:
+        return {
+            "broker.id": node_id,
+            "listeners": f"PLAINTEXT://{HOST}:{port}",
+            "zookeeper.connect": f"{HOST}:{metadata_port}",
+            "zookeeper.session.timeout.ms": SESSION_MS,
+            **common,
+        }
+    return {
+        "process.roles": "broker",
+        "node.id": node_id,
+        "listeners": f"PLAINTEXT://{HOST}:{port}",
+        "broker.heartbeat.interval.ms": 250,
+        "broker.session.timeout.ms": SESSION_MS,
+        **_quorum(metadata_port),
+        **common,
+    }
+
+
+def controller_settings(port: int, folder: str) -> dict[str, object]:
+    """The settings of the one controller, which is no broker, so that it stays when brokers go."""
+    return {
+        "process.roles": "controller",
+        "node.id": CONTROLLER_ID,
+        "listeners": f"CONTROLLER://{HOST}:{port}",
+        "log.dirs": folder,
+        "broker.session.timeout.ms": SESSION_MS,
+        **_quorum(port),
+    }
+
+
+def _quorum(port: int) -> dict[str, object]:
+    return {
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"{CONTROLLER_ID}@{HOST}:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
+
+
+def zookeeper_settings(port: int, folder: str) -> dict[str, object]:
+    """The settings of ZooKeeper; a short tick, so that short sessions are allowed."""
+    return {
+        "dataDir": folder,
+        "clientPort": port,
+        "clientPortAddress": HOST,
+        "tickTime": 500,
+        "maxClientCnxns": 0,
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "*",
+    }
+
+
+def logging_settings(release: Release, level: str = "INFO") -> dict[str, object]:
+    """Log lines on standard output, in the language of the release's logging library."""
+    pattern = "[%d] %p %m (%c)%n"
+    if release.logging_option == "log4j.configuration":
+        return {
+            "log4j.rootLogger": f"{level}, console",
+            "log4j.appender.console": "org.apache.log4j.ConsoleAppender",
+            "log4j.appender.console.layout": "org.apache.log4j.PatternLayout",
+            "log4j.appender.console.layout.ConversionPattern": pattern,
+        }
+    return {
+        "appender.console.type": "Console",
+        "appender.console.name": "console",
+        "appender.console.layout.type": "PatternLayout",
+        "appender.console.layout.pattern": pattern,
+        "rootLogger.level": level,
+        "rootLogger.appenderRef.console.ref": "console",
+    }

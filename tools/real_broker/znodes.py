@@ -1,0 +1,88 @@
+"""Takes a topic out of ZooKeeper by hand, as people do when its deletion hangs at a broker that is down.
+
+In ZooKeeper mode a topic is deleted only when every broker with a replica of it has answered. Who removes its nodes
+and lets a new controller be elected has the cluster forget it at once, and may create the topic anew, with another
+topic ID; the broker that was down comes back with a replica under the old ID (FACTS §4.2 rule b, §8).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from tools.real_broker.client import until
+
+SECONDS_TO_CONNECT = 30
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A ``kazoo.client.KazooClient`` that is connected, and stopped at the end."""
+    from kazoo.client import KazooClient
+
+    quiet = logging.Logger("real-broker", logging.ERROR)
+    client = KazooClient(hosts=address, timeout=30, logger=quiet)
+    client.start(SECONDS_TO_CONNECT)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def set_cluster_id(address: str, cluster_id: str) -> None:
+    """Write the cluster's ID before the first broker makes one up."""
+    with connected(address) as client:
+        client.create("/cluster/id", f'{{"version":"1","id":"{cluster_id}"}}'.encode(), makepath=True)
+
+
+def topic_nodes(address: str) -> set[str]:
+    """The topics that have a node and are not on their way out."""
+    with connected(address) as client:
+        found, going = (
+            set(client.get_children(path)) if client.exists(path) else set()
+            for path in ("/brokers/topics", "/admin/delete_topics")
+        )
+    return found - going
+
+
+def wait_until_gone(address: str, broker: int) -> None:
+    """Wait until the session of a broker that was killed has ended; a start before that would end at its old node.
+
+    Raises:
+        NotInTimeError: if its node stays.
+    """
+    with connected(address) as client:
+        until(f"the session of broker {broker} has ended", lambda: client.exists(f"/brokers/ids/{broker}") is None)
+
+
+def forget_topic(address: str, topic: str) -> None:
+    """Remove the nodes of a topic, then have a new controller elected, which reads the topics anew.
+
+    Raises:
+        NotInTimeError: if no broker becomes the controller.
+    """
+    with connected(address) as client:
+        for path in (f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}"):
+            if client.exists(path) is not None:
+                client.delete(path, recursive=True)
+        elect_controller(client)
+
+
+def elect_controller(client: Any) -> None:
+    """Have a new controller elected and wait until it has taken the next epoch.
+
+    Raises:
+        NotInTimeError: if no broker becomes the controller.
+    """
+    from kazoo.exceptions import NoNodeError
+
+    before = int(client.get("/controller_epoch")[0])
+    with suppress(NoNodeError):
+        client.delete("/controller")
+    until(
+        "a new controller is elected",
+        lambda: client.exists("/controller") is not None and int(client.get("/controller_epoch")[0]) > before,
+    )
