@@ -14,7 +14,6 @@ Source: KIP516-2, KIP516-11; DESIGN §5; FACTS §1.2, §2.1.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
@@ -203,7 +202,7 @@ class _Batch:
         parent = self.parents[folder]
         if parent.holds(name) or path in self.promised:
             raise NameTakenError(f"{parent.path_of(name)} is there already; nothing is ever overwritten")
-        draft = delete_name(partition.local_topic, partition.partition, uuid.uuid4().hex)
+        draft = delete_name(partition.local_topic, partition.partition, self.log_dir.disk.unique())
         return _Draft(partition, topic_id, path, parent, draft)
 
     def _opened_drafts(self) -> Generator[Directory, None, None]:

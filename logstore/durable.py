@@ -19,6 +19,7 @@ import ctypes
 import errno
 import os
 import sys
+import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -33,6 +34,10 @@ _OLD_FILE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 class Disk:
     """The primitive changes, each one system call. Every method raises OSError as the system gives it."""
+
+    def unique(self) -> str:
+        """32 hex digits that nothing else has, for names that Kafka makes the same way; drawn anew each time."""
+        return uuid.uuid4().hex
 
     def create(self, parent: int, name: str) -> int:
         """Make a file that was not there, and give a descriptor to write to it; a name that is taken is an error."""

@@ -261,6 +261,13 @@ class LogDir:
 
     def close(self) -> None:
         """Give the lock back, and say by the mark's absence that all was done. A second time does nothing."""
+        try:
+            self._put_down()
+        finally:  # an interrupt must not leave the lock to the rest of the process
+            self.abandon()
+
+    def _put_down(self) -> None:
+        """What a log dir that is still online is told at its end."""
         if self.checkpoints.behind and self.offline is None and self.root.descriptor >= 0:
             # There may be room by now; where there is none, old entries do no harm.
             with suppress(OSError):
@@ -274,8 +281,6 @@ class LogDir:
             with suppress(OSError):
                 if not self.root.holds(UNCLEAN_FILE):
                     write_new_file(self.disk, self.root, UNCLEAN_FILE, b"", durable=True)
-        self._lock.release()
-        self.root.close()
 
     def abandon(self) -> None:
         """Close without a word to the disk, as a crash would; for tests and simulators."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 import os
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -158,7 +157,7 @@ def _copied(source: LogDir, target: LogDir, replica: Replica, record: MoveRecord
     """Steps 1 and 2; gives the name of the whole copy. Where that fails, nothing of it is left."""
     if source.is_ours != target.is_ours:
         raise ChangeRefusedError(f"{source.path} and {target.path}: one is a real broker's, and the other is ours")
-    unique = uuid.uuid4().hex
+    unique = target.disk.unique()
     names = (replica.partition.local_topic, replica.partition.partition, unique)
     draft, future = delete_name(*names), future_name(*names)
     if len(future) > MAX_DIRECTORY_NAME:

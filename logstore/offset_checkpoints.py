@@ -1,7 +1,9 @@
 """Reads a log dir's four offset checkpoints: how far each replica reaches, and entries that no replica answers for.
 
 A checkpoint that is missing or has 0 bytes is normal. One that does not parse is reported, with what a broker makes of
-it, and counts as empty. The files' format is left to ``layout``.
+it, and counts as empty. A broker that runs writes them anew every 5 or 60 s, and meanwhile they name replicas that are
+no longer there; so while somebody holds the log dir's lock, no entry is said to lack its replica. The files' format is
+left to ``layout``.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from layout import checkpoint
 from layout.errors import BrokerEffect, DamagedFileError
 from logstore.columns import Row, plain_row
 from logstore.errors import UnreadableFileError
+from logstore.lock_holder import find_lock_holder
 from logstore.rows import Kind, MetadataState
 from logstore.small_file import read_small_file
 
@@ -28,6 +31,8 @@ class OffsetCheckpoints:
     """File → (topic, partition) → offset; only files that hold entries."""
     damaged: list[Row] = field(default_factory=list)
     """A row for each file that cannot be used."""
+    in_use: bool = False
+    """Somebody held the log dir's lock, so the entries lag behind what lies there."""
 
     @property
     def recovery_points(self) -> dict[tuple[str, int], int]:
@@ -35,7 +40,12 @@ class OffsetCheckpoints:
         return self.entries.get(checkpoint.RECOVERY_POINT_CHECKPOINT, {})
 
     def orphans(self, held: Collection[tuple[str, int]]) -> Iterator[Row]:
-        """A row for each entry whose (topic, partition) is not among those that are held, file by file."""
+        """A row for each entry whose (topic, partition) is not among those that are held, file by file.
+
+        None while the log dir is in use.
+        """
+        if self.in_use:
+            return
         for file, entries in self.entries.items():
             for (topic, partition), offset in entries.items():
                 if (topic, partition) not in held:
@@ -52,7 +62,8 @@ class OffsetCheckpoints:
 
 def read_offset_checkpoints(log_dir: str) -> OffsetCheckpoints:
     """Read the four files of a log dir. Never raises."""
-    found = OffsetCheckpoints()
+    # Asked first: what a broker writes at its end is right, so a stop in between accuses nobody either.
+    found = OffsetCheckpoints(in_use=find_lock_holder(log_dir) is not None)
     for file in checkpoint.OFFSET_CHECKPOINTS:
         try:
             data = read_small_file(f"{log_dir}/{file}", CHECKPOINT_LIMIT)
@@ -61,7 +72,8 @@ def read_offset_checkpoints(log_dir: str) -> OffsetCheckpoints:
             problem = f"{file} {error}; {BrokerEffect.LOG_DIR_OFFLINE}"
             found.damaged.append(_damaged_row(file, MetadataState.UNREADABLE, problem))
         except DamagedFileError as error:
-            effect = "a broker warns and ignores it" if error.effect is BrokerEffect.NONE else str(error.effect)
+            forgiven = error.effect is BrokerEffect.NONE
+            effect = checkpoint.AFTER_A_BAD_NUMBER[file] if forgiven else str(error.effect)
             found.damaged.append(_damaged_row(file, MetadataState.MALFORMED, f"{error}; {effect}"))
         else:
             if entries:

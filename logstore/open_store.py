@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -216,9 +217,10 @@ class OpenStore:
                 log_dir.abandon()
 
     def _close_unclean(self) -> None:
-        for log_dir in self._log_dirs.values():
-            log_dir.leave_unclean = True
-            log_dir.close()
+        with ExitStack() as closing:  # each of them, whatever happens to another
+            for log_dir in self._log_dirs.values():
+                log_dir.leave_unclean = True
+                closing.callback(log_dir.close)
 
     def _online(self) -> list[LogDir]:
         return [log_dir for log_dir in self._log_dirs.values() if log_dir.offline is None]

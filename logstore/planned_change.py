@@ -6,7 +6,6 @@ of one log dir go by kind: directories are made, then things are renamed, then f
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -94,7 +93,8 @@ class ChangePlanner:
         members = [log_dir for log_dir, _ in self._steps.values()]
         steps = tuple(step._replace(at=number) for number, (_, own) in enumerate(self._steps.values()) for step in own)
         keys = tuple(key_of(log_dir) for log_dir in members)
-        intent = Intent(uuid.uuid4().hex, self.operation, self.sentence, keys, steps)
+        unique = members[0].disk.unique()
+        intent = Intent(unique, self.operation, self.sentence, keys, steps)
         return PlannedChange(intent, tuple(self.replicas), tuple(each.path for each in members), tuple(self.notes))
 
 

@@ -71,7 +71,7 @@ class ReplicaIndex:
                 count += 1
                 key, entry = (topic, partition), Entry(log_dir, path, topic_id, state, inode)
                 if entries.setdefault(key, entry) is not entry:
-                    self.doubled.append(_replica(key, entry))
+                    self.doubled.append(replica_of(TopicPartition(*key), entry))
         self.counts[log_dir] = count
         self._topics = None
 
@@ -79,7 +79,7 @@ class ReplicaIndex:
         """The live replica of a partition."""
         key = (partition.topic, partition.partition)
         entry = self._entries.get(key)
-        return None if entry is None else _replica(key, entry)
+        return None if entry is None else replica_of(TopicPartition(*key), entry)
 
     def topic_of(self, topic_id: TopicId) -> str | None:
         """The topic that some replica holds under this ID."""
@@ -106,6 +106,20 @@ class ReplicaIndex:
             self.counts[entry.log_dir] -= 1
             self._topics = None
 
+    def drop_copy(self, partition: TopicPartition, log_dir: str, inode: int) -> None:
+        """Forget one copy; where a partition had several, one that is left is its replica from now on."""
+        copies = [each for each in self.doubled if each.partition == partition]
+        for copy in copies:
+            if (copy.log_dir, copy.inode) == (log_dir, inode):
+                self.doubled.remove(copy)
+                self.counts[log_dir] -= 1
+                return
+        self.drop(partition)
+        if copies:
+            self.doubled.remove(copies[0])
+            self.counts[copies[0].log_dir] -= 1  # it was counted when it was loaded
+            self.put(copies[0])
+
     def forget_log_dir(self, log_dir: str) -> None:
         """Forget all the replicas of a log dir, before it is loaded again."""
         self._entries = {key: entry for key, entry in self._entries.items() if entry.log_dir != log_dir}
@@ -118,12 +132,13 @@ class ReplicaIndex:
         return dict(self._entries)
 
     def __iter__(self) -> Iterator[Replica]:
-        return (_replica(key, entry) for key, entry in list(self._entries.items()))
+        return (replica_of(TopicPartition(*key), entry) for key, entry in list(self._entries.items()))
 
     def __len__(self) -> int:
         return len(self._entries)
 
 
-def _replica(key: tuple[str, int], entry: Entry) -> Replica:
+def replica_of(partition: TopicPartition, entry: Entry) -> Replica:
+    """A replica by its partition and what is held of it."""
     topic_id = None if entry.topic_id is None else TopicId.parse(entry.topic_id)
-    return Replica(TopicPartition(*key), topic_id, entry.log_dir, entry.path, entry.state, entry.inode)
+    return Replica(partition, topic_id, entry.log_dir, entry.path, entry.state, entry.inode)

@@ -312,7 +312,7 @@ class _Batch:
 
     def _free_name(self, record: StagedRecord) -> str:
         partition = TopicPartition(record.topic, record.partition)
-        name = free_name(self.root, self.placement, partition, record.topic_id, self.promised)
+        name = free_name(self.root, self.placement, partition, record.topic_id, self.promised, disk=self.log_dir.disk)
         self.promised.add(name)
         return name
 

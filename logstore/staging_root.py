@@ -13,7 +13,6 @@ A rename works within one file system only, so the sibling needs a parent on the
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Collection, Generator
 from enum import StrEnum
 
@@ -23,7 +22,7 @@ from layout.ids import TopicId
 from layout.scheme import STAGING_DIR, sibling_staging_root
 from layout.topic import TopicPartition
 from logstore.directory import Directory, mount_of
-from logstore.durable import make_directory
+from logstore.durable import Disk, make_directory
 from logstore.errors import LogStoreError, UnsafePathError
 from logstore.log_dir import LogDir
 from logstore.log_dir_view import LogDirView
@@ -141,6 +140,8 @@ def free_name(
     partition: TopicPartition,
     topic_id: TopicId,
     promised: Collection[str] = (),
+    *,
+    disk: Disk | None = None,
 ) -> str:
     """A name in the staging root that nobody has: never overwritten, never merged, ``.2`` and ``.3`` where taken.
 
@@ -150,9 +151,10 @@ def free_name(
         partition: of the replica.
         topic_id: of the replica, or the zero ID.
         promised: names that others will get, and do not have yet.
+        disk: makes the digits of a stray's name; None: the usual one.
     """
     if placement is Placement.IN_PLACE:
-        return stray_name(partition.local_topic, partition.partition, uuid.uuid4().hex)
+        return stray_name(partition.local_topic, partition.partition, (disk or Disk()).unique())
     copy = 1
     while (name := staged_name(topic_id, partition.partition, copy)) in promised or root.holds(name):
         copy += 1

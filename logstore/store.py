@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
-from logstore.candidate import Candidate, Refused, StagingOutcome
+from logstore.aside import BATCH, Aside
 from logstore.copy_replica import Progress
 from logstore.create_many import create_replica, create_replicas, spread
 from logstore.creation import write_topic_ids
@@ -29,29 +29,19 @@ from logstore.purge import purge, purge_steps
 from logstore.purge_report import Purged, PurgeReport
 from logstore.purger import Purger
 from logstore.remove_staged import Rules
-from logstore.replica_id import read_topic_id
 from logstore.replica_index import Replica
-from logstore.restore import Restored, restore
 from logstore.rows import MetadataState
-from logstore.settings import DELETE_DELAY, STALE_DELAY
-from logstore.staged import Staged, list_staged
-from logstore.staging import stage
-from logstore.staging_root import placements
+from logstore.settings import DELETE_DELAY
 from logstore.throttle import Throttle
 
 logger = logging.getLogger(__name__)
-
-BATCH = 1000
-"""Replicas that are staged behind one barrier."""
 
 OPEN_AT_ONCE = 250
 """Partition dirs that are open at the same time while their topic IDs are written."""
 
 
-class LogStore(LayoutChanges):
+class LogStore(Aside, LayoutChanges):
     """One broker's log dirs, open to be changed; :meth:`open` makes one."""
-
-    _purger: Purger | None = None
 
     def create(
         self, partition: TopicPartition, topic_id: TopicId | None, *, directory_id: DirectoryId | None = None
@@ -178,72 +168,6 @@ class LogStore(LayoutChanges):
             raise InconsistentTopicIdError(f"{partition} holds {held} in {replica.log_dir}, and not {topic_id}")
         return replica
 
-    def stage(
-        self, partitions: Iterable[TopicPartition], verdict: str, evidence: str, *, setting: str = STALE_DELAY
-    ) -> StagingOutcome:
-        """Stage live replicas; each keeps its way back until its delay is over and a purge takes it (KIP516-6).
-
-        Args:
-            partitions: by full name; one that is not live, or is offline, is refused, and the others go on.
-            verdict: why, as the comparison calls it.
-            evidence: the sentence that goes with it.
-            setting: the delay that counts: ``delete.stale.topic.delay.ms`` or ``file.delete.delay.ms``.
-
-        Raises:
-            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses. Lots that were staged before
-                stay staged; the index says which.
-        """
-        return self.stage_each(dict.fromkeys(partitions, (verdict, evidence)), setting=setting)
-
-    def stage_each(
-        self, reasons: Mapping[TopicPartition, tuple[str, str]], *, setting: str = STALE_DELAY
-    ) -> StagingOutcome:
-        """The same for partitions of which each has its own verdict and evidence; raises as :meth:`stage`."""
-        outcome = StagingOutcome()
-        with self._changing:
-            if self._purger is not None:
-                self._purger.wake()  # it looks for the next due time when this has let go of the store
-            for path, candidates in self._by_log_dir(reasons, setting, outcome).items():
-                log_dir = self._log_dirs[path]
-                asked = self._placement
-                asked = asked.get(log_dir.path) if isinstance(asked, Mapping) else asked
-                placement = asked if asked in placements(log_dir) else None
-                for start in range(0, len(candidates), BATCH):
-                    lot = candidates[start : start + BATCH]
-                    done = stage(log_dir, lot, self.clock.now_ms(), placement=placement, spare=self.spare)
-                    outcome.staged += done.staged
-                    outcome.refused += done.refused
-                    with self._looking:
-                        for staged in done.staged:
-                            if staged.partition is not None:
-                                self._index.drop(staged.partition)
-        return outcome
-
-    def staged(self) -> list[Staged]:
-        """Everything that waits for its purge, and every stray, over all log dirs that are online."""
-        with self._changing:
-            return [found for log_dir in self._online() for found in list_staged(log_dir, self.spare)]
-
-    def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
-        """Bring a staged or stray replica back to life.
-
-        Args:
-            staged: from :meth:`staged`.
-            partition: what it was, for a stray whose name may be cut.
-
-        Raises:
-            NameTakenError: there is a live replica of that partition.
-            DamagedRecordError, ChangeRefusedError: it cannot be told what it was, or it is not what it was.
-            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
-        """
-        with self._changing:
-            known = partition or staged.partition
-            taken = None if known is None else self.find(known)
-            if taken is not None:
-                raise NameTakenError(f"{known} is live in {taken.log_dir}/{taken.path}: stage that one first")
-            back = restore(self._log_dirs[staged.log_dir], staged, partition=partition, spare=self.spare)
-            return self._restored(back, staged)
-
     def move(
         self, partition: TopicPartition, directory_id: DirectoryId, *, progress: Progress | None = None
     ) -> Replica:
@@ -361,39 +285,3 @@ class LogStore(LayoutChanges):
             else:
                 found[partition] = path
         return found
-
-    def _by_log_dir(
-        self, reasons: Mapping[TopicPartition, tuple[str, str]], setting: str, outcome: StagingOutcome
-    ) -> dict[str, list[Candidate]]:
-        """Sort what is to be staged by log dir; what is not live, lives twice, or is offline, is refused."""
-        doubled = {replica.partition for replica in self.doubled}
-        found: dict[str, list[Candidate]] = {}
-        for partition, reason in reasons.items():
-            failed = None
-            try:
-                replica = self.find(partition)
-            except OfflineLogDirError as error:
-                replica, failed = None, str(error)
-            path, log_dir = ("", "") if replica is None else (replica.path, replica.log_dir)
-            topic_id = None if replica is None else replica.topic_id
-            delay = self.settings.of(partition.topic, setting)
-            candidate = Candidate(path, partition, topic_id, *reason, delay)
-            if replica is None:
-                outcome.refused.append(Refused(candidate, failed or f"no log dir has a live replica of {partition}"))
-            elif partition in doubled:
-                outcome.refused.append(Refused(candidate, f"{partition} is live in two log dirs: repair that first"))
-            else:
-                found.setdefault(log_dir, []).append(candidate)
-        return found
-
-    def _entered(self, replica: Replica) -> Replica:
-        with self._looking:
-            self._index.put(replica)
-        return replica
-
-    def _restored(self, back: Restored, staged: Staged) -> Replica:
-        """Enter what came back, by what its own file says now: what was damaged is damaged still."""
-        at, path = back.partition, f"{back.log_dir}/{back.path}"
-        found, state, _, _ = read_topic_id(path, at.topic, at.partition, {})
-        topic_id = None if found is None else TopicId.parse(found)
-        return self._entered(Replica(at, topic_id, back.log_dir, back.path, state or "", staged.inode))

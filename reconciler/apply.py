@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from layout.ids import DirectoryId, TopicId
 from layout.run_journal import RunJournal
+from logstore.aside import BATCH
 from logstore.clock import Clock, SystemClock
 from logstore.durable import Disk
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
@@ -31,7 +32,7 @@ from logstore.repair_step import Status
 from logstore.rows import MetadataState
 from logstore.settings import STALE_DELAY, Settings
 from logstore.staging_root import placement_of
-from logstore.store import BATCH, LogStore
+from logstore.store import LogStore
 from logstore.stray_record import give_record
 from reconciler.errors import RefusedError
 from reconciler.figures import age

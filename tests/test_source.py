@@ -226,6 +226,8 @@ def test_every_module_with_logic_has_its_own_test_file(packages: list[Source]) -
         if source.path.name == "__init__.py" or not has_logic(source):
             continue
         places = [Path("tests", *parts[:cut], f"test_{'_'.join(parts[cut:])}.py") for cut in range(1, len(parts))]
+        if parts[:2] == ("reconciler", "simulator"):
+            places.append(Path("tests", "simulation", *parts[2:-1], f"test_{parts[-1]}.py"))
         places += [Path("tests", "spark", f"test_{parts[-1]}.py")] * parts[-1].startswith("spark_")
         if not any((ROOT / place).is_file() for place in places):
             missing.append(f"{source.path} has no {places[-1]}")

@@ -1,8 +1,8 @@
 """Runs pytest in two rounds, after saying which suites cannot run here and why; ``tools/test`` starts it.
 
-The first round takes the suites that share nothing, on two processes. The second takes Spark, ZooKeeper and real brokers
-in one process, because each JVM fills a core by itself. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a
-skip, is a failure; only ``root`` is excepted, since no set-up can give it.
+The first round takes the suites that share nothing, on two processes. The second takes Spark, ZooKeeper and real
+brokers in one process, because each JVM fills a core by itself. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a
+marker or by a skip, is a failure; only ``root`` is excepted, since no set-up can give it.
 """
 
 from __future__ import annotations

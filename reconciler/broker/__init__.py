@@ -20,6 +20,7 @@ A LeaderAndIsr request is handled like this (DESIGN §4)::
     MISSING                                        create            create         create
     MISSING, and staged or stray under its ID      bring it back     the same       create
     DAMAGED, DUPLICATE                             56, left alone    the same       the same
+    DUPLICATE, a copy under another topic ID       stage that copy   the same       56, left alone
     RENAMED                                        103, left alone   the same       the same
 
 A replica that a FULL request does not name has no place in the answer: where it cannot be staged the log says so, and

@@ -55,6 +55,7 @@ class Broker:
         self.broker_epoch = broker_epoch
         self.controller_epoch = 0
         self._epochs: dict[str, dict[int, int]] = {}
+        self._latest = (0, 0)
         self._handling = threading.RLock()
 
     @overload
@@ -83,6 +84,22 @@ class Broker:
                 return error_response(request, stale)
             self.controller_epoch = request.controller_epoch
             return lead(self.store, request, self.node_id, self._epochs)
+
+    def comes_in_order(self, controller_epoch: int, number: int) -> bool:
+        """Whether a request comes after all that was asked about before; what is asked about is remembered.
+
+        Ask before :meth:`handle` wherever a request can overtake another, as over a new connection: a copy that comes
+        late could bring back a replica that was stopped since, and a late FULL request would stage what was made since.
+        The same number again is in order, for whoever got no answer sends a request once more.
+
+        Args:
+            controller_epoch: of the request.
+            number: its place among all that its controller sent in that epoch, as a correlation ID.
+        """
+        with self._handling:
+            late = controller_epoch == self._latest[0] and number < self._latest[1]
+            self._latest = max(self._latest, (controller_epoch, number))
+        return not late  # what an earlier controller sends is answered by its epoch
 
     def fence(self, partition: TopicPartition, topic_id: TopicId | None = None) -> KafkaError:
         """What a fetch, list-offsets or epoch request is answered; see ``LogStore.fence`` (KIP516-8)."""

@@ -15,7 +15,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
 from logstore.kafka_error import KafkaError
-from logstore.replica_index import Entry
+from logstore.replica_index import Entry, Replica
 from logstore.staged import Staged
 from logstore.staging_root import Placement
 from reconciler.broker.judging import Key
@@ -49,6 +49,21 @@ def stage(
             logger.error("%s: %d replicas should be staged, and not all of them are: %s", log_dir, len(wanted), error)
     left = store.entries() if reasons else {}
     return {key for key in reasons if key not in left}
+
+
+def stage_copies(store: ReplicaStore, copies: Mapping[Replica, tuple[str, str]], setting: str) -> None:
+    """Stage some of the copies of partitions that are live twice; a disk that fails holds up no other."""
+    by_log_dir: dict[str, dict[Replica, tuple[str, str]]] = {}
+    for copy, reason in copies.items():
+        by_log_dir.setdefault(copy.log_dir, {})[copy] = reason
+    for log_dir, wanted in by_log_dir.items():
+        try:
+            for refused in store.stage_copies(wanted, setting=setting).refused:
+                logger.warning(
+                    "%s: a copy of %s is not staged: %s", log_dir, refused.candidate.partition, refused.reason
+                )
+        except LogStoreError as error:
+            logger.error("%s: %d copies should be staged, and not all of them are: %s", log_dir, len(wanted), error)
 
 
 def candidates(

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
+from logstore.replica_index import Replica, replica_of
 from logstore.settings import STALE_DELAY
 from logstore.staged import Staged
 from reconciler.broker import changing
@@ -78,6 +79,7 @@ class _Handling:
 
     def answer(self) -> LeaderAndIsrResponse:
         """Judge, stage, and see to each partition."""
+        changing.stage_copies(self.store, self._find_stale_copies(), STALE_DELAY)
         entries = self.store.entries()
         doubled = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
         judged = judge(self.request, self.node_id, Present(entries, doubled, self.store.offline, self.store.topic_of))
@@ -94,6 +96,30 @@ class _Handling:
         for name in [name for name, known in self.epochs.items() if not known]:
             del self.epochs[name]
         return LeaderAndIsrResponse(KafkaError.NONE, tuple(self._answers_by_topic()))
+
+    def _find_stale_copies(self) -> dict[Replica, tuple[str, str]]:
+        """Of partitions that are live in several log dirs: the copies under another topic ID than the request's.
+
+        A topic was re-created while a disk was away, and now the disk is back. Copies under the same ID are left alone:
+        which of them is the better one is not for a request to say.
+        """
+        if self.request.type is RequestType.UNSPECIFIED or not self.store.doubled:
+            return {}
+        ids = {
+            TopicPartition(topic.topic, state.partition): topic.topic_id
+            for topic in self.request.topics
+            for state in topic.partitions
+        }
+        entries = self.store.entries()
+        found = dict[Replica, tuple[str, str]]()
+        for second in self.store.doubled:
+            wanted = ids.get(second.partition)
+            entry = entries.get((second.partition.topic, second.partition.partition))
+            for copy in (second, None if entry is None else replica_of(second.partition, entry)):
+                if wanted is not None and copy is not None and copy.topic_id not in (None, wanted):
+                    evidence = f"the disk holds topic ID {copy.topic_id}; it was re-created as {wanted}, here too"
+                    found[copy] = (Verdict.STALE_ID.value, evidence)
+        return found
 
     def _find_stale(self, judged: Judgement) -> dict[Key, tuple[str, str]]:
         """What this request stages, each with its verdict and evidence; notes what has another name here."""

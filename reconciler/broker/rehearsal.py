@@ -15,6 +15,7 @@ from layout.ids import TopicId
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.staged_record import StagedRecord
 from layout.topic import Namespace, TopicPartition
+from logstore.aside import BATCH
 from logstore.candidate import Candidate, Refused, StagingOutcome
 from logstore.create_many import spread
 from logstore.errors import (
@@ -34,7 +35,7 @@ from logstore.rows import MetadataState
 from logstore.settings import STALE_DELAY
 from logstore.staged import Staged
 from logstore.staging_root import Placement, choose_placement, name_below_log_dir
-from logstore.store import BATCH, LogStore
+from logstore.store import LogStore
 from logstore.tiers import is_tier
 from reconciler.broker.broker import staleness
 from reconciler.broker.effects import Effect, Picture, effects
@@ -49,7 +50,6 @@ class Rehearsal:
 
     def __init__(self, store: LogStore) -> None:
         """Begin with what an open store holds; nobody may change it meanwhile."""
-        self.doubled = store.doubled
         self.offline = store.offline
         self._store = store
         self._log_dirs = {each.path: each for each in store.log_dirs if each.path not in self.offline}
@@ -57,12 +57,18 @@ class Rehearsal:
         self._index = ReplicaIndex()
         for replica in store.replicas():
             self._index.put(replica)
-        for second in self.doubled:
+        self._index.doubled = store.doubled
+        for second in self._index.doubled:
             # It has no entry of its own, and its disk is as full by it.
             self._index.counts[second.log_dir] = self._index.counts.get(second.log_dir, 0) + 1
         self._staged = {(each.log_dir, each.location): each for each in store.staged()}
         self._vacated: set[tuple[str, str]] = set()
         """Log dir and path of live replicas that were staged: their names are free by then, though not on the disk."""
+
+    @property
+    def doubled(self) -> list[Replica]:
+        """Replicas of partitions that are live in another log dir too, by then."""
+        return list(self._index.doubled)
 
     def entries(self) -> dict[tuple[str, int], Entry]:
         """See :class:`reconciler.broker.replica_store.ReplicaStore`, here and below."""
@@ -93,11 +99,19 @@ class Rehearsal:
                 candidate = Candidate("", partition, None, verdict, evidence, delay_ms)
                 outcome.refused.append(Refused(candidate, f"{partition} is not live, lives twice, or is offline"))
                 continue
-            record = StagedRecord(
-                *(partition.topic, partition.partition, replica.topic_id or TopicId.ZERO, replica.path),
-                *(verdict, evidence, now_ms, now_ms + delay_ms),
-            )
-            outcome.staged.append(self._set_aside(replica, record))
+            outcome.staged.append(self._set_aside(replica, _record(replica, verdict, evidence, now_ms, delay_ms)))
+        return outcome
+
+    def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
+        """Move some of several copies to the staged ones."""
+        outcome, now_ms = StagingOutcome(), self._store.clock.now_ms()
+        for copy, (verdict, evidence) in copies.items():
+            delay_ms = self._store.settings.of(copy.partition.topic, setting)
+            if copy.log_dir in self.offline:
+                candidate = Candidate(copy.path, copy.partition, copy.topic_id, verdict, evidence, delay_ms)
+                outcome.refused.append(Refused(candidate, f"{copy.log_dir} is offline"))
+                continue
+            outcome.staged.append(self._set_aside(copy, _record(copy, verdict, evidence, now_ms, delay_ms)))
         return outcome
 
     def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
@@ -188,7 +202,7 @@ class Rehearsal:
         )
         self._staged[log_dir.path, location] = staged
         self._vacated.add((log_dir.path, replica.path))
-        self._index.drop(replica.partition)
+        self._index.drop_copy(replica.partition, replica.log_dir, replica.inode)
         return staged
 
     def _home_of_new(self, log_dir: LogDir, partition: TopicPartition, topic_id: TopicId | None) -> str:
@@ -235,3 +249,10 @@ def rehearse(
     else:
         response = lead(rehearsal, request, node_id, {})
     return response, effects(before, Picture.of(rehearsal))
+
+
+def _record(replica: Replica, verdict: str, evidence: str, now_ms: int, delay_ms: int) -> StagedRecord:
+    return StagedRecord(
+        *(replica.partition.topic, replica.partition.partition, replica.topic_id or TopicId.ZERO, replica.path),
+        *(verdict, evidence, now_ms, now_ms + delay_ms),
+    )

@@ -47,6 +47,9 @@ class ReplicaStore(Protocol):
     ) -> StagingOutcome:
         """Stage live replicas, each with its verdict and evidence."""
 
+    def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
+        """Stage just these of the copies of partitions that are live in several log dirs."""
+
     def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
         """Bring a staged or stray replica back."""
 

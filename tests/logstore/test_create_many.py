@@ -16,7 +16,7 @@ from logstore.create_many import create_replicas, spread
 from logstore.errors import ChangeFailedError, InvalidNamespaceError, NameTakenError, OfflineLogDirError
 from logstore.log_dir import LogDir
 from logstore.replica_index import Replica
-from logstore.store import BATCH
+from logstore.aside import BATCH
 from tests.logstore.engine import (
     ORDERS,
     ORDERS_ID,

@@ -392,3 +392,19 @@ def test_no_descriptor_is_left_behind(our_log_dir: Path) -> None:
             pass
     LogDir.open(str(our_log_dir)).abandon()
     assert open_descriptors() == before
+
+
+class InterruptedDisk(Disk):
+    """Is interrupted as soon as anything is removed."""
+
+    def unlink(self, parent: int, name: str) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_it_is_closed_does_not_keep_the_lock(our_log_dir: Path) -> None:
+    log_dir = LogDir.open(str(our_log_dir), disk=InterruptedDisk())
+    with log_dir.changing("nothing"):
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        log_dir.close()
+    LogDir.open(str(our_log_dir)).close()

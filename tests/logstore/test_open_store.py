@@ -31,6 +31,7 @@ from tests.logstore.engine import (
     identity,
     open_descriptors,
     opened,
+    picture,
 )
 
 
@@ -223,3 +224,17 @@ def test_no_descriptor_is_left_behind(paths: list[Path]) -> None:
     with opened(*paths) as store:
         store.reload()
     assert open_descriptors() == before
+
+
+def test_a_store_that_is_abandoned_gives_its_locks_back_and_writes_nothing(paths: list[Path]) -> None:
+    before = open_descriptors()
+    store = opened(*paths)
+    store.create(TopicPartition("new", 0), ORDERS_ID)
+    pictures = [picture(path, but=()) for path in paths]
+    store.abandon()
+    assert [picture(path, but=()) for path in paths] == pictures
+    assert any((path / UNCLEAN_FILE).exists() for path in paths)
+    assert open_descriptors() == before
+    with opened(*paths) as store:
+        assert len(store) == 4
+    assert not any((path / UNCLEAN_FILE).exists() for path in paths)

@@ -165,3 +165,11 @@ def test_requests_from_many_threads_are_handled_one_after_the_other(sim: Sim) ->
         thread.join()
     assert list(sim.live()) == ["orders-0"]
     assert len(broker.store.staged()) <= 1
+
+
+def test_a_copy_that_comes_late_is_not_in_order_and_the_same_number_again_is(sim: Sim) -> None:
+    broker = sim.start()
+    assert [broker.comes_in_order(1, number) for number in (1, 3, 2, 3, 4)] == [True, True, False, True, True]
+    assert broker.comes_in_order(2, 1)  # another controller counts anew
+    assert broker.comes_in_order(1, 9)  # and what the earlier one sends is answered by its epoch
+    assert [broker.comes_in_order(2, number) for number in (1, 2, 1)] == [True, True, False]

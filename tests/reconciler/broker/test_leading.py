@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -310,13 +311,48 @@ def test_a_damaged_replica_is_left_alone_in_the_request_and_out_of_it(sim: Sim, 
 
 
 @TYPES
-def test_a_replica_that_lives_twice_is_left_to_repair(sim: Sim, kind: RequestType) -> None:
+def test_a_replica_that_lives_twice_under_the_wanted_id_is_left_to_repair(sim: Sim, kind: RequestType) -> None:
     for disk in (0, 1):
         sim.put("orders-0", A, disk=disk)
         sim.put("gone-0", A, disk=disk)
     broker = sim.start()
-    assert answer(broker, leader_and_isr(kind, topic("orders", B, 0))) == {"orders-0": 56}
+    assert answer(broker, leader_and_isr(kind, topic("orders", A, 0))) == {"orders-0": 56}
     assert sim.staged() == {}
+
+
+@pytest.mark.parametrize("stale", [0, 1])
+@TYPES
+def test_of_two_copies_the_one_of_the_former_topic_is_staged(sim: Sim, kind: RequestType, stale: int) -> None:
+    # KIP516-5: the topic was re-created while a disk was away, and now the disk is back.
+    sim.put("orders-0", A, disk=stale)
+    kept = sim.put("orders-0", B, disk=1 - stale)
+    broker = sim.start()
+    asked = leader_and_isr(kind, topic("orders", B, 0))
+    if kind is RequestType.UNSPECIFIED:
+        assert answer(broker, asked) == {"orders-0": 56}
+        assert sim.staged() == {}
+        return
+    assert answer(broker, asked) == {"orders-0": 0}
+    assert [each.topic_id for each in broker.store.staged()] == [A]
+    found = broker.store.get(ORDERS)
+    assert (found.topic_id, os.path.join(found.log_dir, found.path)) == (B, str(kept))
+    assert broker.store.doubled == []
+    assert len(broker.store) == 1
+
+
+@TYPES
+def test_two_copies_of_a_former_topic_are_both_staged(sim: Sim, kind: RequestType) -> None:
+    # KIP516-5
+    for disk in (0, 1):
+        sim.put("orders-0", A, disk=disk)
+    broker = sim.start()
+    asked = leader_and_isr(kind, topic("orders", B, 0))
+    if kind is RequestType.UNSPECIFIED:
+        assert answer(broker, asked) == {"orders-0": 56}
+        return
+    assert answer(broker, asked) == {"orders-0": 0}
+    assert [each.topic_id for each in broker.store.staged()] == [A, A]
+    assert broker.store.get(ORDERS).topic_id == B
 
 
 @TYPES
