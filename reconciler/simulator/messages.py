@@ -71,6 +71,17 @@ class UpdateMetadataRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbered:
+    """What a controller sends, with its place among all that it sends: as the correlation ID in Kafka's header.
+
+    A copy that comes late, over a connection that was given up, has a smaller number than what was handled since.
+    """
+
+    number: int
+    request: ControlRequest | UpdateMetadataRequest
+
+
+@dataclass(frozen=True, slots=True)
 class AlterIsrRequest:
     """A leader asks the controller for another in-sync set; it counts only from the leader, at its newest epochs."""
 
@@ -204,6 +215,7 @@ class MetadataResponse:
 Request: TypeAlias = (
     ControlRequest
     | UpdateMetadataRequest
+    | Numbered
     | AlterIsrRequest
     | FetchRequest
     | ListOffsetsRequest

@@ -1,0 +1,155 @@
+"""Who may do what: an authorizer that asks a topic's namespace first, then the topic itself (KIP37-6).
+
+What holds in a namespace is what its innermost tier with ACLs says; a Deny counts at every tier. Where the namespace
+refuses, the topic's own ACLs are not asked; where it allows and the topic has none, the topic inherits. As in Kafka,
+who may read, write, delete or alter may describe, and where nothing is said at all, the authorizer's default counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from layout.topic import NAMESPACE_SEPARATOR, namespace_of
+from reconciler.simulator.zookeeper.kafka_paths import NAMESPACE_ACLS, TOPIC_ACLS, below
+from reconciler.simulator.zookeeper.tree import Session
+
+EVERYBODY = "User:*"
+
+
+class AclOperation(StrEnum):
+    """What is asked for; Kafka's names."""
+
+    ALL = "All"
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    DELETE = "Delete"
+    ALTER = "Alter"
+    DESCRIBE = "Describe"
+
+
+_IMPLY_DESCRIBE = frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Acl:
+    """One entry: who, what, and whether it is allowed or denied."""
+
+    principal: str
+    """``User:alice``, or ``User:*`` for everybody."""
+    operation: AclOperation
+    allow: bool = True
+
+
+def encode_acls(acls: Iterable[Acl]) -> bytes:
+    """ACLs as Kafka writes them; every host is meant."""
+    entries = [
+        {
+            "principal": acl.principal,
+            "permissionType": "Allow" if acl.allow else "Deny",
+            "operation": acl.operation.value,
+            "host": "*",
+        }
+        for acl in sorted(set(acls))
+    ]
+    return orjson.dumps({"version": 1, "acls": entries})
+
+
+def decode_acls(data: bytes) -> tuple[Acl, ...]:
+    """ACLs as Kafka writes them, sorted; an entry that cannot be understood denies everything to everybody."""
+    try:
+        found = orjson.loads(data) if data else {}
+    except orjson.JSONDecodeError:
+        found = {"acls": [None]}
+    entries = found.get("acls", []) if isinstance(found, dict) else [None]
+    return tuple(sorted({_acl(entry) for entry in (entries if isinstance(entries, list) else [None])}))
+
+
+def set_acls(session: Session, acls: Iterable[Acl], *, topic: str = "", namespace: str = "") -> None:
+    """Give a topic or a namespace, by full name, these ACLs and no others; none: it has none of its own."""
+    path = below(TOPIC_ACLS, topic) if topic else below(NAMESPACE_ACLS, namespace)
+    data = encode_acls(acls)
+    if session.find(path) is None:
+        session.create(path, data, parents=True)
+    else:
+        session.set(path, data)
+
+
+class Authorizer:
+    """Answers whether somebody may do something, from what stands in ZooKeeper now."""
+
+    def __init__(
+        self, session: Session, *, super_users: Collection[str] = (), allow_when_nothing_is_said: bool = True
+    ) -> None:
+        """Read through a session.
+
+        Args:
+            session: of the broker.
+            super_users: may do everything.
+            allow_when_nothing_is_said: for a topic without ACLs, in a namespace without ACLs (Kafka's
+                ``allow.everyone.if.no.acl.found``, which is false there).
+        """
+        self._session = session
+        self._super_users = frozenset(super_users)
+        self._default = allow_when_nothing_is_said
+
+    def allows(self, principal: str, operation: AclOperation, topic: str) -> bool:
+        """Whether somebody may do something with a topic, by full name."""
+        if principal in self._super_users:
+            return True
+        by_namespace = self.in_namespace(principal, operation, namespace_of(topic))
+        if by_namespace is False:
+            return False
+        own = self._said(below(TOPIC_ACLS, topic), principal, operation)
+        answers = [answer for answer in (own, by_namespace) if answer is not None]
+        return answers[0] if answers else self._default
+
+    def in_namespace(self, principal: str, operation: AclOperation, namespace: str) -> bool | None:
+        """Whether a namespace allows something in it; None: neither it nor a tier above it says anything."""
+        if principal in self._super_users:
+            return True
+        answer: bool | None = None
+        while namespace:
+            path = below(NAMESPACE_ACLS, namespace)
+            if self._denies(path, principal, operation):
+                return False
+            if answer is None:
+                answer = self._said(path, principal, operation)
+            namespace = namespace.rpartition(NAMESPACE_SEPARATOR)[0]
+        return answer
+
+    def _acls(self, path: str) -> tuple[Acl, ...]:
+        node = self._session.find(path)
+        return decode_acls(node.data) if node is not None else ()
+
+    def _said(self, path: str, principal: str, operation: AclOperation) -> bool | None:
+        acls = self._acls(path)
+        if not acls:
+            return None
+        return not self._denies(path, principal, operation) and any(
+            acl.allow and _meets(acl, principal, operation) for acl in acls
+        )
+
+    def _denies(self, path: str, principal: str, operation: AclOperation) -> bool:
+        return any(not acl.allow and _meets(acl, principal, operation) for acl in self._acls(path))
+
+
+def _meets(acl: Acl, principal: str, operation: AclOperation) -> bool:
+    if acl.principal not in (principal, EVERYBODY):
+        return False
+    implied = acl.allow and operation is AclOperation.DESCRIBE and acl.operation in _IMPLY_DESCRIBE
+    return implied or acl.operation in (operation, AclOperation.ALL)
+
+
+def _acl(entry: Any) -> Acl:
+    match entry:
+        case {"principal": str(principal), "permissionType": "Allow" | "Deny" as kind, "operation": str(operation)} if (
+            operation in [each.value for each in AclOperation]
+        ):
+            return Acl(principal, AclOperation(operation), kind == "Allow")
+    return Acl(EVERYBODY, AclOperation.ALL, allow=False)

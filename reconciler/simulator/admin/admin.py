@@ -1,0 +1,275 @@
+"""Every command an administrator has, at one broker; only the active controller's carries out what changes anything.
+
+All that changes something is a batch, answers at once, and is carried out by later events; ``describe`` shows the end
+(KIP4-1). An authorizer, where there is one, is asked first: a namespace's ACLs before a topic's own (KIP37-6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from random import Random
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from reconciler.simulator.admin import describe, zookeeper_namespaces
+from reconciler.simulator.admin.acls import AclOperation, Authorizer
+from reconciler.simulator.admin.alter_topics import alter_topic
+from reconciler.simulator.admin.batches import carry_out, outcome_of
+from reconciler.simulator.admin.commands import (
+    ANYBODY,
+    AlterTopic,
+    CommandRefusedError,
+    CreateTopic,
+    Outcome,
+    TopicDescription,
+)
+from reconciler.simulator.admin.configs import alter_namespace_configs
+from reconciler.simulator.admin.controller_node import AdminController, ControllerNode
+from reconciler.simulator.admin.create_topics import create_topic
+from reconciler.simulator.admin.delete_partitions import DeletePartitions, PartitionOutcome, request_fewer, told
+from reconciler.simulator.admin.delete_topics import mark_for_deletion, name_of
+from reconciler.simulator.admin.moving_topics import move_topic
+from reconciler.simulator.admin.namespace_sweep import NamespaceSweep
+from reconciler.simulator.admin.partition_count import PartitionCount, fewer_told, more_told
+from reconciler.simulator.admin.replication import PreferredElections, check_reassigned, start_reassignment
+from reconciler.simulator.admin.subscriptions import matching
+from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
+from reconciler.simulator.ports import Timers
+from reconciler.simulator.zookeeper.kafka_nodes import decode_topic
+from reconciler.simulator.zookeeper.kafka_paths import topic_path
+from reconciler.simulator.zookeeper.tree import Session
+
+
+class Admin:
+    """The commands, as one broker answers them."""
+
+    def __init__(
+        self,
+        controller: AdminController,
+        session: Callable[[], Session],
+        metadata: describe.Metadata,
+        timers: Timers,
+        *,
+        random: Random,
+        authorizer: Callable[[], Authorizer] | None = None,
+        fewer_partitions: FewerPartitionsSettings | None = None,
+    ) -> None:
+        """Take what the broker has.
+
+        Args:
+            controller: the one in its process.
+            session: gives the session that it holds now.
+            metadata: answers as the broker answers its clients.
+            timers: of its machine.
+            random: where topic IDs and assignments are drawn from.
+            authorizer: who may do what; None: everybody may do everything.
+            fewer_partitions: as the controller has them; None: the defaults, by which no partition can be deleted.
+        """
+        self._timers, self._fewer = timers, fewer_partitions or FewerPartitionsSettings()
+        self.node = ControllerNode(controller, session)
+        self._metadata, self._random, self._authorizer = metadata, random, authorizer
+        self._elections = PreferredElections(self.node, timers)
+        self._sweep = NamespaceSweep(self.node)
+
+    def start(self) -> None:
+        """Begin to watch for namespaces that can go, in the session that the broker holds now; twice is once."""
+        self._sweep.start()
+
+    def create_topics(self, batch: Sequence[CreateTopic], principal: str = ANYBODY) -> dict[str, Outcome]:
+        """Create topics (KIP4-3)."""
+
+        def create(wanted: CreateTopic) -> None:
+            self._begin(principal, AclOperation.CREATE, wanted.topic)
+            create_topic(self.node, wanted, self._random)
+
+        return carry_out(batch, lambda each: each.topic, create)
+
+    def alter_topics(self, batch: Sequence[AlterTopic], principal: str = ANYBODY) -> dict[str, Outcome]:
+        """Alter topics: one change for each (KIP4-3)."""
+
+        def alter(wanted: AlterTopic) -> None:
+            self._begin(principal, AclOperation.ALTER, wanted.topic)
+            alter_topic(self.node, wanted, self._random)
+
+        return carry_out(batch, lambda each: each.topic, alter)
+
+    def delete_topics(self, batch: Sequence[str | TopicId], principal: str = ANYBODY) -> dict[str | TopicId, Outcome]:
+        """Delete topics, each by its full name or its ID (KIP516-10).
+
+        A topic that is given by name and by ID is given twice; the outcomes go by what was given.
+        """
+        names: dict[str | TopicId, str] = {}
+        unknown: dict[str | TopicId, Outcome] = {}
+        for topic in batch:
+            outcome = outcome_of(partial(self._resolve, topic, names))
+            if outcome.error is not KafkaError.NONE:
+                unknown[topic] = outcome
+
+        def delete(name: str) -> None:
+            self._begin(principal, AclOperation.DELETE, name)
+            mark_for_deletion(self.node, name)
+
+        done = carry_out([names[topic] for topic in batch if topic in names], lambda name: name, delete)
+        return {topic: unknown[topic] if topic in unknown else done[names[topic]] for topic in batch}
+
+    def delete_partitions(
+        self, batch: Sequence[DeletePartitions], delay_ms: int = 0, principal: str = ANYBODY
+    ) -> list[PartitionOutcome]:
+        """Have topics' last partitions deleted, at once or after a delay in which they can be read (KIP694-2)."""
+        going: dict[str, list[int]] = {}
+
+        def request(wanted: DeletePartitions) -> None:
+            self._begin(principal, AclOperation.DELETE, wanted.topic)
+            going[wanted.topic] = request_fewer(
+                self.node, wanted, delay_ms=delay_ms, now_ms=self._timers.now_ms(), settings=self._fewer
+            )
+
+        outcomes = carry_out(batch, lambda each: each.topic, request)
+        return [
+            each for topic, outcome in outcomes.items() for each in told(topic, outcome, going.get(topic, []), delay_ms)
+        ]
+
+    def set_partitions(
+        self, topic: str, total: int, delete_delay_ms: int = 0, principal: str = ANYBODY
+    ) -> PartitionCount:
+        """Give a topic more partitions, or fewer, as ``--alter --partitions`` does (KIP694-5)."""
+        found = self.node.current.find(topic_path(topic)) if not self.node.current.expired else None
+        if found is not None and 0 < total < len(decode_topic(found.data).partitions):
+            told_of = self.delete_partitions([DeletePartitions(topic, total)], delete_delay_ms, principal)
+            return fewer_told(told_of)
+        return more_told(self.alter_topics([AlterTopic(topic, total)], principal)[topic])
+
+    def describe_topics(self, topics: Sequence[str] = (), principal: str = ANYBODY) -> list[TopicDescription]:
+        """Describe topics as this broker knows them, controller or not; none are named: all that there are.
+
+        A topic that somebody may not describe is answered with 29, and passed over where all are asked for.
+        """
+        found = describe.describe(self.node.current, self._metadata, topics, principal)
+        allowed = {each.topic: self._may(principal, AclOperation.DESCRIBE, each.topic) for each in found}
+        refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+        return [
+            each if allowed[each.topic] else TopicDescription(each.topic, refused)
+            for each in found
+            if topics or allowed[each.topic]
+        ]
+
+    def list_topics(self, principal: str = ANYBODY) -> list[str]:
+        """The full names of the topics that this broker knows, as far as somebody may describe them."""
+        names = describe.list_topics(self._metadata, principal)
+        return [name for name in names if self._may(principal, AclOperation.DESCRIBE, name)]
+
+    def subscribed(self, pattern: str, principal: str = ANYBODY) -> list[str]:
+        """The topics that a pattern over full names subscribes to (KIP37-7).
+
+        Raises:
+            UsageError: it is no regular expression.
+        """
+        return matching(pattern, self.list_topics(principal))
+
+    def reassign(
+        self, batch: Sequence[tuple[TopicPartition, tuple[int, ...] | None]], principal: str = ANYBODY
+    ) -> dict[TopicPartition, Outcome]:
+        """Begin to give partitions other replicas; None cancels what was begun (KIP4-1)."""
+
+        def begin(instruction: tuple[TopicPartition, tuple[int, ...] | None]) -> None:
+            each, replicas = instruction
+            self._begin(principal, AclOperation.ALTER, each.topic)
+            check_reassigned(self.node, each, replicas)
+            error = start_reassignment(self.node, {each: replicas}).get(each, KafkaError.NONE)
+            if error is not KafkaError.NONE:
+                raise CommandRefusedError(error, f"the controller refused other replicas for {each}: {error.name}")
+
+        return carry_out(batch, lambda instruction: instruction[0], begin)
+
+    def elect_preferred(
+        self, batch: Sequence[TopicPartition] = (), principal: str = ANYBODY
+    ) -> dict[TopicPartition, Outcome]:
+        """Begin an election of the first replicas as leaders; none are named: for all partitions (KIP4-1).
+
+        As long as one election runs, no other begins (KIP4-2).
+        """
+
+        def check(each: TopicPartition) -> None:
+            self._begin(principal, AclOperation.ALTER, each.topic)
+            self._elections.check_idle()
+            self._elections.check(each)
+
+        wanted = batch or self._elections.every_partition()
+        outcomes = carry_out(wanted, lambda each: each, check)
+        electing = [each for each, outcome in outcomes.items() if outcome.error is KafkaError.NONE]
+        if electing:
+            begun = outcome_of(partial(self._elections.start, electing))
+            outcomes |= dict.fromkeys(electing, begun)
+        return outcomes
+
+    def create_namespace(self, namespace: str, principal: str = ANYBODY) -> Outcome:
+        """Create a namespace with all its tiers (KIP37-3)."""
+        return self._one(principal, AclOperation.CREATE, namespace, zookeeper_namespaces.create_namespace)
+
+    def list_namespaces(self, below: str = "") -> list[str]:
+        """The namespaces below one, sorted; empty: all but the default one.
+
+        Raises:
+            CommandRefusedError: 17, it does not exist.
+        """
+        self._sweep.start()
+        return zookeeper_namespaces.list_namespaces(self.node, below)
+
+    def delete_namespace(self, namespace: str, *, recursive: bool = False, principal: str = ANYBODY) -> Outcome:
+        """Have a namespace deleted with its topics; ``recursive``: with those below it too (KIP37-3)."""
+        delete = partial(zookeeper_namespaces.delete_namespace, recursive=recursive)
+        return self._one(principal, AclOperation.DELETE, namespace, delete)
+
+    def move_topic(self, topic: str, namespace: str, principal: str = ANYBODY) -> Outcome:
+        """Move a topic to another namespace; its ID and its data stay (KIP37-3)."""
+
+        def move() -> None:
+            self._begin(principal, AclOperation.ALTER, topic)
+            self._check_namespace(principal, AclOperation.CREATE, namespace)
+            move_topic(self.node, topic, namespace)
+
+        return outcome_of(move)
+
+    def alter_namespace_configs(
+        self, namespace: str, configs: Mapping[str, str], deleted: Sequence[str] = (), principal: str = ANYBODY
+    ) -> Outcome:
+        """Set configs that the topics below a namespace inherit; empty: that all topics inherit (KIP37-5)."""
+        alter = partial(alter_namespace_configs, configs=configs, deleted=deleted)
+        return self._one(principal, AclOperation.ALTER, namespace, alter)
+
+    def _resolve(self, topic: str | TopicId, names: dict[str | TopicId, str]) -> None:
+        self.node.check_active()
+        names[topic] = name_of(self.node, topic)
+
+    def _one(
+        self, principal: str, operation: AclOperation, namespace: str, do: Callable[[ControllerNode, str], None]
+    ) -> Outcome:
+        def checked() -> None:
+            self.node.check_active()
+            self._sweep.start()
+            self._check_namespace(principal, operation, namespace)
+            do(self.node, namespace)
+
+        return outcome_of(checked)
+
+    def _begin(self, principal: str, operation: AclOperation, topic: str) -> None:
+        self.node.check_active()
+        if not self._may(principal, operation, topic):
+            raise CommandRefusedError(
+                KafkaError.TOPIC_AUTHORIZATION_FAILED, f"{principal} may not {operation.lower()} {topic}"
+            )
+
+    def _may(self, principal: str, operation: AclOperation, topic: str) -> bool:
+        if self._authorizer is None:
+            return True
+        # Without a session nobody can say who may do what.
+        return not self.node.current.expired and self._authorizer().allows(principal, operation, topic)
+
+    def _check_namespace(self, principal: str, operation: AclOperation, namespace: str) -> None:
+        if self._authorizer and self._authorizer().in_namespace(principal, operation, namespace) is False:
+            raise CommandRefusedError(
+                KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+                f"{principal} may not {operation.lower()} in {namespace}",
+            )

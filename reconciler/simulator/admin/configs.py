@@ -1,0 +1,159 @@
+"""Configs of topics and namespaces: checked, kept in their nodes, and inherited along the tiers (KIP37-5).
+
+A topic's own value goes before its namespace's, a namespace's before one of the tier above it, and the cluster's
+default comes last, as in :class:`logstore.settings.Settings`, which :func:`store_settings` fills for a broker's store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from layout.topic import NAMESPACE_SEPARATOR, namespace_of
+from logstore.errors import ChangeRefusedError
+from logstore.kafka_error import KafkaError
+from logstore.settings import DEFAULTS, Settings, parse_duration
+from reconciler.simulator.admin.commands import CommandRefusedError
+from reconciler.simulator.admin.controller_node import ControllerNode
+from reconciler.simulator.zookeeper.kafka_nodes import decode_config, encode_config, read_namespaces, read_topics
+from reconciler.simulator.zookeeper.kafka_paths import CLUSTER_CONFIG, config_path, topic_path
+from reconciler.simulator.zookeeper.tree import Create, Operation, Session, Set
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+
+
+def _at_least(least: int) -> Callable[[str], bool]:
+    return lambda value: _INTEGER.fullmatch(value) is not None and int(value) >= least
+
+
+def _one_of(*values: str) -> Callable[[str], bool]:
+    return lambda value: value in values
+
+
+def _policies(value: str) -> bool:
+    return bool(value) and all(each.strip() in ("compact", "delete") for each in value.split(","))
+
+
+def _duration(value: str) -> bool:
+    try:
+        parse_duration(value)
+    except ChangeRefusedError:
+        return False
+    return True
+
+
+_ALLOWED: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "cleanup.policy": (_policies, "compact, delete, or both"),
+    "compression.type": (
+        _one_of("uncompressed", "producer", "gzip", "snappy", "lz4", "zstd"),
+        "a compression that Kafka has",
+    ),
+    "max.message.bytes": (_at_least(0), "a number of bytes"),
+    "min.insync.replicas": (_at_least(1), "1 or more"),
+    "retention.bytes": (_at_least(-1), "a number of bytes, or -1"),
+    "retention.ms": (_at_least(-1), "a number of ms, or -1"),
+    "segment.bytes": (_at_least(14), "14 or more"),
+    "segment.ms": (_at_least(1), "1 or more"),
+    "unclean.leader.election.enable": (_one_of("true", "false"), "true or false"),
+    **dict.fromkeys(DEFAULTS, (_duration, "a duration such as 4h, or a number of ms")),
+}
+
+
+def check_configs(configs: Mapping[str, str], deleted: Iterable[str] = ()) -> None:
+    """Make sure that configs exist and can have their values.
+
+    Raises:
+        CommandRefusedError: 40, with every reason.
+    """
+    reasons = [f"{name!r:.60} is not among them" for name in (*configs, *deleted) if name not in _ALLOWED]
+    for name, value in configs.items():
+        check, meaning = _ALLOWED.get(name, (None, ""))
+        if check is not None and not check(value):
+            reasons.append(f"{name} is {meaning}, not {value!r:.60}")
+    if reasons:
+        known = ", ".join(sorted(_ALLOWED))
+        raise CommandRefusedError(KafkaError.INVALID_CONFIG, f"configs are {known}; {'; '.join(reasons)}")
+
+
+def own_configs(session: Session, name: str) -> dict[str, str]:
+    """What is set for a topic or namespace itself; for the empty name, for the cluster."""
+    node = session.find(_path(name))
+    return decode_config(node.data) if node is not None else {}
+
+
+def effective_configs(session: Session, topic: str) -> dict[str, str]:
+    """What holds for a topic: its own, then its namespace's and those of the tiers above it, then the cluster's."""
+    found: dict[str, str] = {}
+    for name in reversed([topic, *_tiers(topic), ""]):
+        found |= own_configs(session, name)
+    return dict(sorted(found.items()))
+
+
+def store_settings(session: Session) -> Settings:
+    """The engine's own settings at every scope, for a broker's store to resolve along the tiers by itself."""
+    scopes: dict[str, dict[str, int]] = {}
+    namespaces = {namespace + NAMESPACE_SEPARATOR: namespace for namespace in read_namespaces(session)}
+    for scope, name in {"": "", **namespaces, **{topic: topic for topic in read_topics(session)}}.items():
+        values = own_configs(session, name)
+        found = {key: parse_duration(value) for key, value in values.items() if key in DEFAULTS and _duration(value)}
+        if found:
+            scopes[scope] = found
+    return Settings(scopes)
+
+
+def changed_configs(
+    node: ControllerNode, name: str, configs: Mapping[str, str], deleted: Sequence[str] = ()
+) -> list[Operation]:
+    """Operations that set configs of a topic or namespace and take others away.
+
+    Raises:
+        CommandRefusedError: 40, there are no such configs or values, or one is set and taken away.
+    """
+    check_configs(configs, deleted)
+    both = sorted(set(configs) & set(deleted))
+    if both:
+        raise CommandRefusedError(KafkaError.INVALID_CONFIG, f"{', '.join(both)} cannot be set and deleted at once")
+    path = _path(name)
+    before = node.session.find(path)
+    if before is None:
+        return node.with_parents(Create(path, encode_config(configs)))
+    wanted = {key: value for key, value in decode_config(before.data).items() if key not in deleted} | dict(configs)
+    return [Set(path, encode_config(wanted), before.version)]
+
+
+def first_configs(node: ControllerNode, topic: str, configs: Mapping[str, str]) -> list[Operation]:
+    """Operations that give a new topic its configs, whatever an older topic of its name left behind."""
+    path = config_path(topic)
+    if node.session.find(path) is None:
+        return node.with_parents(Create(path, encode_config(configs)))
+    return [Set(path, encode_config(configs))]
+
+
+def alter_namespace_configs(
+    node: ControllerNode, namespace: str, configs: Mapping[str, str], deleted: Sequence[str] = ()
+) -> None:
+    """Set configs that the topics below a namespace inherit; the empty namespace: that all topics inherit.
+
+    Raises:
+        CommandRefusedError: 17, it does not exist; 40, there are no such configs or values.
+    """
+    tier = node.session.find(topic_path(namespace)) if namespace else None
+    if namespace and (tier is None or tier.data):
+        raise CommandRefusedError(
+            KafkaError.INVALID_TOPIC_EXCEPTION, f"there is no namespace {namespace}; create it first"
+        )
+    node.commit(changed_configs(node, namespace, configs, deleted))
+
+
+def _path(name: str) -> str:
+    return config_path(name) if name else CLUSTER_CONFIG
+
+
+def _tiers(topic: str) -> list[str]:
+    """The namespaces above a topic, the nearest first."""
+    found = []
+    namespace = namespace_of(topic)
+    while namespace:
+        found.append(namespace)
+        namespace = namespace_of(namespace)
+    return found

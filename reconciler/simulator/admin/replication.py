@@ -1,0 +1,129 @@
+"""Other replicas for partitions, and their first replicas as leaders (KIP4-1).
+
+A reassignment goes to the controller, which writes it into the topic's node. An election of preferred leaders is noted
+in ``/admin/preferred_replica_election`` and carried out by a later event; the note goes with the controller's session,
+so that a crash cannot leave an election running for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from reconciler.simulator.admin.commands import CommandRefusedError
+from reconciler.simulator.admin.controller_node import ControllerNode
+from reconciler.simulator.admin.known_topic import find_topic
+from reconciler.simulator.ports import Timers
+from reconciler.simulator.zookeeper.kafka_nodes import (
+    decode_partitions,
+    decode_state,
+    encode_partitions,
+    read_brokers,
+    read_topics,
+)
+from reconciler.simulator.zookeeper.kafka_paths import (
+    PREFERRED_ELECTION,
+    delete_partitions_path,
+    delete_path,
+    state_path,
+)
+from reconciler.simulator.zookeeper.tree import Create, Delete
+
+
+def check_reassigned(node: ControllerNode, partition: TopicPartition, replicas: Sequence[int] | None) -> None:
+    """Hold the replicas that a partition shall have to what Kafka asks of them; None: its reassignment is cancelled.
+
+    Raises:
+        CommandRefusedError: 3, there is no such partition; 17, its topic is being deleted; 39 for the replicas; 60, it
+            is already under change; 85, there is nothing to cancel.
+    """
+    topic = find_topic(node, partition.topic).node
+    if partition.partition not in topic.partitions:
+        raise CommandRefusedError(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}")
+    if node.session.find(delete_path(partition.topic)) is not None:
+        raise CommandRefusedError(KafkaError.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is being deleted")
+    moving = partition.partition in topic.adding or partition.partition in topic.removing
+    if replicas is None:
+        if not moving:
+            raise CommandRefusedError(KafkaError.NO_REASSIGNMENT_IN_PROGRESS, f"{partition} is not being reassigned")
+        return
+    if moving or node.session.find(delete_partitions_path(partition.topic)) is not None:
+        raise CommandRefusedError(
+            KafkaError.REASSIGNMENT_IN_PROGRESS, f"{partition} is already under change; wait, or cancel that first"
+        )
+    unknown = sorted(set(replicas) - set(read_brokers(node.session)))
+    if not replicas or len(set(replicas)) < len(replicas) or unknown:
+        why = f"brokers {unknown} are not there" if unknown else "name at least one broker, and none of them twice"
+        raise CommandRefusedError(
+            KafkaError.INVALID_REPLICA_ASSIGNMENT, f"{partition} cannot have the replicas {list(replicas)}: {why}"
+        )
+
+
+def start_reassignment(
+    node: ControllerNode, wanted: Mapping[TopicPartition, tuple[int, ...] | None]
+) -> Mapping[TopicPartition, KafkaError]:
+    """Have the controller begin; it answers for each partition."""
+    node.check_active()
+    return node.controller.reassign(wanted)
+
+
+class PreferredElections:
+    """Elections of preferred leaders, one at a time."""
+
+    def __init__(self, node: ControllerNode, timers: Timers) -> None:
+        """Take the controller and the timers by which elections are carried out later."""
+        self._node = node
+        self._timers = timers
+
+    def check(self, partition: TopicPartition) -> None:
+        """See whether a partition's first replica could lead and does not.
+
+        Raises:
+            CommandRefusedError: 3, there is no such partition; 84, it leads; 80, it is away or not in sync.
+        """
+        topic = find_topic(self._node, partition.topic).node
+        replicas = topic.partitions.get(partition.partition)
+        if not replicas:
+            raise CommandRefusedError(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}")
+        found = self._node.session.find(state_path(partition))
+        state = decode_state(found.data) if found is not None else None
+        if state is not None and state.leader == replicas[0]:
+            raise CommandRefusedError(KafkaError.ELECTION_NOT_NEEDED, f"{partition}: broker {replicas[0]} leads it")
+        if state is None or replicas[0] not in state.isr or replicas[0] not in read_brokers(self._node.session):
+            raise CommandRefusedError(
+                KafkaError.PREFERRED_LEADER_NOT_AVAILABLE, f"{partition}: broker {replicas[0]} is away or not in sync"
+            )
+
+    def check_idle(self) -> None:
+        """Make sure that no election is running.
+
+        Raises:
+            CommandRefusedError: 42, one is.
+        """
+        running = self._node.session.find(PREFERRED_ELECTION)
+        if running is not None:
+            count = len(decode_partitions(running.data))
+            raise CommandRefusedError(
+                KafkaError.INVALID_REQUEST, f"an election of preferred leaders of {count} partitions is running; wait"
+            )
+
+    def every_partition(self) -> list[TopicPartition]:
+        """All partitions of all topics."""
+        topics = read_topics(self._node.session)
+        return [TopicPartition(topic, partition) for topic, node in topics.items() for partition in node.partitions]
+
+    def start(self, partitions: Sequence[TopicPartition]) -> None:
+        """Note an election; it is carried out by a later event."""
+        self._node.commit([Create(PREFERRED_ELECTION, encode_partitions(partitions), ephemeral=True)])
+        self._timers.after(0, "preferred leader election", self._carry_out)
+
+    def _carry_out(self) -> None:
+        try:
+            noted = self._node.session.find(PREFERRED_ELECTION)
+            if noted is not None:
+                self._node.commit([Delete(PREFERRED_ELECTION, noted.version)])
+                self._node.controller.elect_preferred(decode_partitions(noted.data))
+        except CommandRefusedError:
+            # Another controller was elected, and this one's note goes with its session.
+            return

@@ -1,0 +1,221 @@
+"""What stands in Kafka's nodes, encoded and decoded; where they are is in ``kafka_paths`` (FACTS §8).
+
+Topics are written as version 3, with a topic ID. What ``reconciler.sources.znodes`` can read is read by it, so that a
+file of a real ZooKeeper and the one in memory cannot be understood differently. What cannot be read gives an empty
+value, as in Kafka, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from reconciler.simulator.zookeeper.kafka_paths import BROKERS, PARTITIONS, TOPICS, broker_path, name_at
+from reconciler.simulator.zookeeper.tree import Session
+from reconciler.sources import znodes
+from reconciler.sources.znodes import TopicNode
+
+Assignment = Mapping[int, Sequence[int]]
+"""Broker IDs, the preferred leader first, by partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateNode:
+    """A partition's state, and the epoch of the controller that wrote it."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerNode:
+    """A broker that is registered: its rack, if it has one, and its epoch."""
+
+    node_id: int
+    rack: str | None
+    epoch: int
+
+
+def encode_topic(
+    topic_id: TopicId | None,
+    partitions: Assignment,
+    adding: Assignment | None = None,
+    removing: Assignment | None = None,
+) -> bytes:
+    """A topic's node, version 3: its ID and all replicas, and those being added and removed where there are any."""
+    node: dict[str, Any] = {"partitions": _by_partition(partitions)}
+    if topic_id is not None:
+        node["topic_id"] = str(topic_id)
+    node |= {"adding_replicas": _by_partition(adding or {}), "removing_replicas": _by_partition(removing or {})}
+    return orjson.dumps(node | {"version": 3})
+
+
+def decode_topic(data: bytes) -> TopicNode:
+    """A topic's node, of any version."""
+    return znodes.decode_topic(data)
+
+
+def topic_id_of(node: TopicNode) -> TopicId | None:
+    """The topic ID in a node; None where there is none."""
+    return TopicId.parse(node.topic_id) if node.topic_id is not None else None
+
+
+def read_topics(session: Session) -> dict[str, TopicNode]:
+    """Every topic by full name, sorted. A node that is empty is a tier of a namespace (KIP37-4)."""
+    found, _ = _walk(session)
+    return dict(sorted(found.items()))
+
+
+def read_namespaces(session: Session) -> list[str]:
+    """Every namespace, tiers joined by ``:``, sorted; the default namespace is not told."""
+    return sorted(_walk(session)[1])
+
+
+def encode_state(leader: int, leader_epoch: int, isr: Sequence[int], controller_epoch: int) -> bytes:
+    """A partition's state; leader -1: none."""
+    node = {"controller_epoch": controller_epoch, "leader": leader, "version": 1, "leader_epoch": leader_epoch}
+    return orjson.dumps(node | {"isr": list(isr)})
+
+
+def decode_state(data: bytes) -> StateNode | None:
+    """A partition's state; None when it cannot be read. A missing controller epoch is -1."""
+    state = znodes.decode_state(data)
+    if state is None:
+        return None
+    epoch = _object(data).get("controller_epoch", -1)
+    return StateNode(state.leader, state.leader_epoch, state.isr, epoch if type(epoch) is int else -1)
+
+
+def encode_broker(node_id: int, *, rack: str | None = None, timestamp_ms: int = 0) -> bytes:
+    """A broker's registration, version 5; the end points are those of the simulator's network."""
+    node: dict[str, Any] = {"listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "jmx_port": -1}
+    node |= {"endpoints": [f"PLAINTEXT://broker-{node_id}:9092"], "host": f"broker-{node_id}", "port": 9092}
+    node |= {"features": {}, "timestamp": str(timestamp_ms), "version": 5}
+    return orjson.dumps(node if rack is None else node | {"rack": rack})
+
+
+def read_brokers(session: Session) -> dict[int, BrokerNode]:
+    """The brokers that are registered, by ID, sorted."""
+    found = {}
+    for name in session.children(BROKERS):
+        node_id = znodes.decode_number(name)
+        if node_id is not None:
+            node = session.get(broker_path(node_id))
+            rack = _object(node.data).get("rack")
+            found[node_id] = BrokerNode(node_id, rack if isinstance(rack, str) else None, node.czxid)
+    return dict(sorted(found.items()))
+
+
+def encode_controller(node_id: int, timestamp_ms: int = 0) -> bytes:
+    """Who the controller is, version 1, as 2.8 writes it."""
+    return orjson.dumps({"version": 1, "brokerid": node_id, "timestamp": str(timestamp_ms)})
+
+
+def decode_controller(data: bytes) -> int | None:
+    """The controller's broker ID; None when it cannot be read."""
+    found = _object(data).get("brokerid")
+    return found if type(found) is int else None
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    """The cluster's ID; its version is a text."""
+    return orjson.dumps({"version": "1", "id": cluster_id})
+
+
+def encode_config(config: Mapping[str, str]) -> bytes:
+    """The configs of a topic or a namespace."""
+    return orjson.dumps({"version": 1, "config": dict(sorted(config.items()))})
+
+
+def decode_config(data: bytes) -> dict[str, str]:
+    """The configs of a topic or a namespace, sorted; none when they cannot be read."""
+    config = _object(data).get("config")
+    return _sorted_texts(config) if isinstance(config, dict) else {}
+
+
+def encode_log_dir_event(node_id: int) -> bytes:
+    """A broker tells the controller that one of its log dirs failed."""
+    return orjson.dumps({"version": 1, "broker": node_id, "event": 1})
+
+
+def decode_log_dir_event(data: bytes) -> int | None:
+    """The broker that told it; None when it cannot be read."""
+    found = _object(data).get("broker")
+    return found if type(found) is int else None
+
+
+def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
+    """Which partitions' in-sync replicas changed, or are to have their preferred leader."""
+    return orjson.dumps({"version": 1, "partitions": [_named(each) for each in partitions]})
+
+
+def decode_partitions(data: bytes) -> list[TopicPartition]:
+    """The partitions of such a list; entries that cannot be read are passed over."""
+    entries = _object(data).get("partitions")
+    found = []
+    for entry in entries if isinstance(entries, list) else []:
+        match entry:
+            case {"topic": str(topic), "partition": int(partition)}:
+                found.append(TopicPartition(topic, partition))
+    return found
+
+
+def encode_reassignment(assignments: Mapping[TopicPartition, Sequence[int]]) -> bytes:
+    """Which replicas partitions are to have, as the old tool writes it."""
+    wanted = [_named(partition) | {"replicas": list(replicas)} for partition, replicas in assignments.items()]
+    return orjson.dumps({"version": 1, "partitions": wanted})
+
+
+def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """Which replicas partitions are to have; entries that cannot be read are passed over."""
+    found = {}
+    entries = _object(data).get("partitions")
+    for entry in entries if isinstance(entries, list) else []:
+        match entry:
+            case {"topic": str(topic), "partition": int(partition), "replicas": [*replicas]} if all(
+                type(each) is int for each in replicas
+            ):
+                found[TopicPartition(topic, partition)] = tuple(replicas)
+    return found
+
+
+def _walk(session: Session) -> tuple[dict[str, TopicNode], list[str]]:
+    topics: dict[str, TopicNode] = {}
+    tiers: list[str] = []
+    todo = [f"{TOPICS}/{name}" for name in session.children(TOPICS)] if session.find(TOPICS) else []
+    while todo:
+        path = todo.pop()
+        data, name = session.get(path).data, name_at(TOPICS, path) or ""
+        if data:
+            topics[name] = decode_topic(data)
+        else:
+            tiers.append(name)
+            todo.extend(f"{path}/{child}" for child in session.children(path) if child != PARTITIONS)
+    return topics, tiers
+
+
+def _named(partition: TopicPartition) -> dict[str, Any]:
+    return {"topic": partition.topic, "partition": partition.partition}
+
+
+def _by_partition(assignment: Assignment) -> dict[str, list[int]]:
+    return {str(partition): list(brokers) for partition, brokers in sorted(assignment.items()) if brokers}
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _sorted_texts(found: dict[Any, Any]) -> dict[str, str]:
+    return {key: value for key, value in sorted(found.items()) if isinstance(value, str)}

@@ -1,0 +1,147 @@
+"""Where Kafka keeps what in ZooKeeper, with a namespace's tiers as nodes above its topics (FACTS §8; KIP37-4).
+
+::
+
+    /brokers/topics/orders                               a topic of the default namespace
+    /brokers/topics/org/apache/orders                    org:apache:orders; its tiers, org and org/apache, are empty
+    /brokers/topics/org/apache/orders/partitions/0/state
+    /config/topics/org/apache/orders                     its configs; those of a namespace stand in the tier's own node
+    /admin/delete_topics/org/apache/orders               marked for deletion
+    /admin/delete_topic_partitions/org:apache:orders     fewer partitions: how far that has come (KIP694-3)
+    /admin/delete_namespaces/org:apache                  a namespace that goes when its last topic has gone (KIP37-3)
+    /kafka-acl/Topic/org/apache/orders                   its ACLs; /kafka-acl/Namespace/org/apache: a namespace's
+
+KIP-37 draws configs twice, as ``/configs/topics/<namespace>/<topic>`` and as ``/configs/<namespace>/topics/<topic>``.
+The first is taken, for configs and ACLs alike: with the second a tier called ``topics`` could not be told from Kafka's
+own node. The first parts of the paths are Kafka's, so the default namespace stays where it always was.
+"""
+
+from __future__ import annotations
+
+from layout.errors import InvalidNameError
+from layout.topic import NAMESPACE_SEPARATOR, TopicPartition, check_full_topic_name
+from reconciler.simulator.zookeeper.tree import Session
+
+TOPICS = "/brokers/topics"
+BROKERS = "/brokers/ids"
+CLUSTER_ID = "/cluster/id"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+DELETE_TOPICS = "/admin/delete_topics"
+DELETE_PARTITIONS = "/admin/delete_topic_partitions"
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
+DELETE_NAMESPACES = "/admin/delete_namespaces"
+CONFIGS = "/config/topics"
+CLUSTER_CONFIG = "/config/brokers/<default>"
+TOPIC_ACLS = "/kafka-acl/Topic"
+NAMESPACE_ACLS = "/kafka-acl/Namespace"
+CLUSTER_ACLS = "/kafka-acl/Cluster/kafka-cluster"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+ISR_CHANGES = "/isr_change_notification"
+
+PARTITIONS = "partitions"
+"""The child of a topic's node that leads to its partitions' states."""
+
+_ALWAYS = (
+    *("/consumers", "/config/changes", "/brokers/seqid", "/latest_producer_id_block"),
+    *(TOPICS, BROKERS, DELETE_TOPICS, DELETE_PARTITIONS, DELETE_NAMESPACES, LOG_DIR_EVENTS, ISR_CHANGES),
+    *(CONFIGS, "/config/clients", "/config/users", "/config/brokers", TOPIC_ACLS, NAMESPACE_ACLS),
+)
+
+
+def make_base(session: Session) -> None:
+    """Create the nodes that every broker makes sure of when it starts; those that are there stay."""
+    for path in _ALWAYS:
+        if session.find(path) is None:
+            session.create(path, parents=True)
+
+
+def below(root: str, name: str) -> str:
+    """The path of a topic or namespace, by full name, below one of the places above; the empty name gives the place."""
+    return f"{root}/{name.replace(NAMESPACE_SEPARATOR, '/')}" if name else root
+
+
+def name_at(root: str, path: str) -> str | None:
+    """The full name that stands at a path below one of the places above; None for a path that is not below it."""
+    return path[len(root) + 1 :].replace("/", NAMESPACE_SEPARATOR) if path.startswith(f"{root}/") else None
+
+
+def topic_path(topic: str) -> str:
+    """A topic's node, by full name; a namespace's too."""
+    return below(TOPICS, topic)
+
+
+def partitions_path(topic: str) -> str:
+    """What leads to the states of a topic's partitions."""
+    return f"{topic_path(topic)}/{PARTITIONS}"
+
+
+def partition_path(partition: TopicPartition) -> str:
+    """What leads to the state of one partition."""
+    return f"{partitions_path(partition.topic)}/{partition.partition}"
+
+
+def state_path(partition: TopicPartition) -> str:
+    """A partition's state: its node's version is the partition epoch."""
+    return f"{partition_path(partition)}/state"
+
+
+def config_path(name: str) -> str:
+    """The configs of a topic or a namespace, by full name."""
+    return below(CONFIGS, name)
+
+
+def delete_path(topic: str) -> str:
+    """The mark of a topic that is to be deleted."""
+    return below(DELETE_TOPICS, topic)
+
+
+def delete_partitions_path(topic: str) -> str:
+    """How far the deletion of a topic's last partitions has come: one flat name for each topic."""
+    return f"{DELETE_PARTITIONS}/{topic}"
+
+
+def broker_path(node_id: int) -> str:
+    """A broker's registration; the transaction that created it is the broker's epoch."""
+    return f"{BROKERS}/{node_id}"
+
+
+def check_name(topic: str) -> None:
+    """Hold a topic's full name to the rules of Kafka and of namespaces, and to what ZooKeeper's paths allow.
+
+    Raises:
+        InvalidNameError: it breaks them.
+    """
+    check_full_topic_name(topic)
+    *tiers, local = topic.split(NAMESPACE_SEPARATOR)
+    if tiers and PARTITIONS in (*tiers, local):
+        raise InvalidNameError(
+            f"{topic!r:.80} has the part {PARTITIONS!r}, where ZooKeeper keeps a topic's partitions; take another name"
+        )
+
+
+def leaves(session: Session, root: str) -> list[str]:
+    """The full names at the nodes without children below one of the places above, sorted."""
+    found: list[str] = []
+    todo = [root]
+    while todo:
+        path = todo.pop()
+        children = session.children(path) if session.find(path) else []
+        if path != root and not children:
+            found.append(name_at(root, path) or "")
+        todo.extend(f"{path}/{name}" for name in children)
+    return sorted(found)
+
+
+def topics_to_delete(session: Session) -> list[str]:
+    """Topics that are marked for deletion, by full name, sorted."""
+    return leaves(session, DELETE_TOPICS)
+
+
+def remove_below(session: Session, root: str, name: str) -> None:
+    """Delete the node of a topic below one of the places above, and the tiers above it that lead nowhere else."""
+    path = below(root, name)
+    while path != root and session.find(path) is not None and not session.children(path):
+        session.delete(path)
+        path = path.rpartition("/")[0]
