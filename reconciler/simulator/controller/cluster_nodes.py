@@ -1,0 +1,304 @@
+"""What a controller reads and writes in ZooKeeper. A write is done only while no newer controller has been elected.
+
+Each write is one transaction with a check of the version of ``/controller_epoch``, as Kafka's own; when that fails, the
+controller is fenced and nothing was changed. Source: FACTS §8; KIP516-11 (topics as version 3); KIP37-4 (paths).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr, ReplicaAssignment
+from reconciler.simulator.controller.errors import ControllerMovedError
+from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER, CONTROLLER_EPOCH
+from reconciler.simulator.zookeeper.tree import (
+    Check,
+    Create,
+    Delete,
+    NodeExistsError,
+    NoNodeError,
+    Operation,
+    Session,
+    Set,
+    SimulatedZooKeeperError,
+)
+from reconciler.sources.znodes import TopicNode, decode_number
+
+
+class FoundTopic(NamedTuple):
+    """A topic's node."""
+
+    birth: int
+    """The transaction that created it."""
+    version: int
+    topic_id: TopicId | None
+    assignments: Mapping[int, ReplicaAssignment]
+    problem: str | None
+    """Why it cannot be read, if so."""
+
+
+def elect(session: Session, node_id: int, now_ms: int) -> tuple[int, int] | None:
+    """Try to become the controller: take ``/controller`` and count ``/controller_epoch`` up, in one transaction.
+
+    Returns:
+        The new epoch, and the version of the node it is in; None: somebody else is the controller.
+
+    Raises:
+        SessionExpiredError: the session is over.
+    """
+    if session.find(CONTROLLER) is not None:
+        return None
+    if session.find(CONTROLLER_EPOCH) is None:
+        session.create(CONTROLLER_EPOCH, b"0")
+    found = session.get(CONTROLLER_EPOCH)
+    epoch = (decode_number(found.data) or 0) + 1
+    session.multi(
+        [
+            Create(CONTROLLER, kafka_nodes.encode_controller(node_id, now_ms), ephemeral=True),
+            Set(CONTROLLER_EPOCH, str(epoch).encode(), found.version),
+        ]
+    )
+    return epoch, found.version + 1
+
+
+def elected(session: Session) -> int | None:
+    """Who is the controller; None: nobody."""
+    found = session.find(CONTROLLER)
+    return None if found is None else kafka_nodes.decode_controller(found.data)
+
+
+class ClusterNodes:
+    """The nodes, for one controller from its election to its resignation.
+
+    Every method raises SessionExpiredError once the session is over; those that write raise ControllerMovedError when
+    another controller has been elected since.
+    """
+
+    def __init__(self, session: Session, context: ControllerContext, step: Callable[[str], None]) -> None:
+        """Bind to a session and to the epoch in a context; ``step`` is told of each write before it is done."""
+        self._session, self._context, self._step = session, context, step
+
+    def brokers(self) -> dict[int, int]:
+        """The brokers that are registered, with their epochs, sorted."""
+        if self._session.find(kafka_paths.BROKERS) is None:
+            return {}
+        return {node_id: node.epoch for node_id, node in kafka_nodes.read_brokers(self._session).items()}
+
+    def topics(self) -> dict[str, FoundTopic]:
+        """Every topic by full name, sorted."""
+        found = {}
+        for topic, node in kafka_nodes.read_topics(self._session).items():
+            at = self._session.get(kafka_paths.topic_path(topic))
+            topic_id = kafka_nodes.topic_id_of(node)
+            found[topic] = FoundTopic(at.czxid, at.version, topic_id, _assignments(node), node.problem)
+        return found
+
+    def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
+        """A partition's leader and in-sync replicas; None: it has no state that can be read."""
+        node = self._session.find(kafka_paths.state_path(partition))
+        state = None if node is None else kafka_nodes.decode_state(node.data)
+        if node is None or state is None:
+            return None
+        return LeaderAndIsr(state.leader, state.leader_epoch, state.isr, node.version, state.controller_epoch)
+
+    def restarted(self, partitions: Iterable[TopicPartition], brokers: Mapping[int, int]) -> set[int]:
+        """Brokers that are in sync somewhere by a state that was written before they registered.
+
+        Whoever wrote that did not know of the restart, in which a broker loses what it had not synced.
+
+        Args:
+            partitions: to be looked at.
+            brokers: that are registered, with their epochs, which are transactions like those that change a node.
+        """
+        found = set()
+        for partition in partitions:
+            node = self._session.find(kafka_paths.state_path(partition))
+            state = None if node is None else kafka_nodes.decode_state(node.data)
+            if node is not None and state is not None:
+                found |= {broker for broker in state.isr if brokers.get(broker, -1) > node.mzxid}
+        return found
+
+    def create_state(self, partition: TopicPartition, state: LeaderAndIsr) -> LeaderAndIsr | None:
+        """Write the first state of a partition, with the nodes above it; None: it has one already.
+
+        Raises:
+            NoNodeError: the topic was deleted.
+        """
+        path = kafka_paths.state_path(partition)
+        above = [kafka_paths.partitions_path(partition.topic), kafka_paths.partition_path(partition)]
+        missing = [Create(each) for each in above if self._session.find(each) is None]
+        try:
+            same = self._same_topic(partition.topic)
+            self._write(f"create state of {partition}", same, *missing, Create(path, self._encoded(state)))
+        except NodeExistsError:
+            return None
+        return state
+
+    def write_state(self, partition: TopicPartition, state: LeaderAndIsr) -> LeaderAndIsr:
+        """Replace a partition's state, whose version must be the partition epoch that is given.
+
+        Returns:
+            The state with the partition epoch that it has now.
+
+        Raises:
+            BadVersionError: the node has another version.
+            NoNodeError: the topic was deleted, or there is no state.
+        """
+        path, version = kafka_paths.state_path(partition), state.partition_epoch
+        same = self._same_topic(partition.topic)
+        self._write(f"write state of {partition}", same, Set(path, self._encoded(state), version))
+        return LeaderAndIsr(state.leader, state.leader_epoch, state.isr, version + 1, self._context.epoch)
+
+    def write_topic(
+        self, topic: str, topic_id: TopicId | None, changes: Mapping[int, ReplicaAssignment | None]
+    ) -> None:
+        """Change some partitions of a topic's node, and write it as version 3; what else is in it stays.
+
+        Args:
+            topic: by full name.
+            topic_id: that it has from now on.
+            changes: partition → its brokers; None: the partition goes, with its state, in the same transaction.
+
+        Raises:
+            NoNodeError: the topic was deleted.
+        """
+        same = self._same_topic(topic)
+        node = kafka_nodes.decode_topic(self._session.get(kafka_paths.topic_path(topic)).data)
+        found: dict[int, ReplicaAssignment | None] = {**_assignments(node), **changes}
+        kept = {number: each for number, each in sorted(found.items()) if each is not None}
+        data = kafka_nodes.encode_topic(
+            topic_id,
+            {number: each.replicas for number, each in kept.items()},
+            {number: each.adding for number, each in kept.items()},
+            {number: each.removing for number, each in kept.items()},
+        )
+        gone = [kafka_paths.partition_path(TopicPartition(topic, number)) for number in found.keys() - kept.keys()]
+        deleted = [Delete(each) for path in sorted(gone) for each in self._below(path)]
+        self._write(f"write topic {topic}", same, Set(kafka_paths.topic_path(topic), data), *deleted)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic's node with all below it, and then its configs; what is not there is passed over.
+
+        Raises:
+            NoNodeError: the topic was deleted already, and maybe re-created.
+        """
+        self._same_topic(topic)
+        self._delete(f"delete topic {topic}", kafka_paths.topic_path(topic))
+        self._delete(f"delete configs of {topic}", kafka_paths.config_path(topic))
+
+    def delete_partition_nodes(self, partitions: Iterable[TopicPartition]) -> None:
+        """Delete the states of some partitions, with the nodes that lead to them alone.
+
+        Raises:
+            NoNodeError: the topic was deleted.
+        """
+        for each in partitions:
+            self._same_topic(each.topic)
+            self._delete(f"delete state of {each}", kafka_paths.partition_path(each))
+
+    def marked(self) -> list[str]:
+        """Topics marked for deletion, by full name, sorted."""
+        return kafka_paths.topics_to_delete(self._session)
+
+    def mark(self, topic: str) -> None:
+        """Mark a topic for deletion, as before KIP-516; twice is once."""
+        path = kafka_paths.delete_path(topic)
+        parts = path.split("/")
+        above = ["/".join(parts[:count]) for count in range(2, len(parts))]
+        missing = [Create(each) for each in (*above, path) if self._session.find(each) is None]
+        if missing:
+            self._write(f"mark {topic} for deletion", *missing)
+
+    def unmark(self, topic: str) -> None:
+        """Take a topic's mark away, and the tiers above it that lead nowhere else."""
+        root, path = kafka_paths.DELETE_TOPICS, kafka_paths.delete_path(topic)
+        self._delete(f"unmark {topic}", path)
+        path = path.rpartition("/")[0]
+        while path != root and self._session.find(path) is not None and not self._session.children(path):
+            self._delete(f"unmark {topic}", path)
+            path = path.rpartition("/")[0]
+
+    def node(self, path: str) -> bytes | None:
+        """The data of a node of an extension; None: it is not there."""
+        found = self._session.find(path)
+        return None if found is None else found.data
+
+    def names(self, path: str) -> list[str]:
+        """The names of a node's children, sorted; none where there is no such node."""
+        return self._session.children(path) if self._session.find(path) is not None else []
+
+    def write_node(self, path: str, data: bytes) -> None:
+        """Give a node of an extension other data; one that does not exist is made, below a node that does."""
+        exists = self._session.find(path) is not None
+        self._write(f"write {path}", Set(path, data) if exists else Create(path, data))
+
+    def delete_node(self, path: str) -> None:
+        """Delete a node of an extension and all below it; one that does not exist is passed over."""
+        self._delete(f"delete {path}", path)
+
+    def take_log_dir_events(self) -> list[int]:
+        """The brokers that told of failed log dirs, sorted; what they wrote is deleted."""
+        root, told = kafka_paths.LOG_DIR_EVENTS, set()
+        for name in self._session.children(root) if self._session.find(root) is not None else []:
+            broker = kafka_nodes.decode_log_dir_event(self._session.get(f"{root}/{name}").data)
+            self._delete(f"take {name}", f"{root}/{name}")
+            told |= {broker} - {None}
+        return sorted(each for each in told if each is not None)
+
+    def reassignment(self) -> dict[TopicPartition, tuple[int, ...]] | None:
+        """What the old tool asks for; None: nothing."""
+        found = self._session.find(kafka_paths.REASSIGN_PARTITIONS)
+        return None if found is None else kafka_nodes.decode_reassignment(found.data)
+
+    def end_reassignment(self) -> None:
+        """Take away what the old tool asked for."""
+        self._delete("end reassignment", kafka_paths.REASSIGN_PARTITIONS)
+
+    def _encoded(self, state: LeaderAndIsr) -> bytes:
+        return kafka_nodes.encode_state(state.leader, state.leader_epoch, state.isr, self._context.epoch)
+
+    def _same_topic(self, topic: str) -> Check:
+        """What holds a write to the topic that the controller knows, and not to one re-created under its name."""
+        path = kafka_paths.topic_path(topic)
+        found = self._session.find(path)
+        if found is None or found.czxid != self._context.births.get(topic):
+            raise NoNodeError(f"topic {topic} was deleted: look at {kafka_paths.TOPICS} again")
+        return Check(path, found.version)
+
+    def _delete(self, step: str, path: str) -> None:
+        """Delete a node and all below it in one transaction; one that is not there is passed over."""
+        deleted = [Delete(each) for each in self._below(path)]
+        if deleted:
+            self._write(step, *deleted)
+
+    def _below(self, path: str) -> list[str]:
+        """A node and all below it, the deepest first; nothing where there is none."""
+        every, todo = [], [path] if self._session.find(path) is not None else []
+        while todo:
+            every.append(todo.pop())
+            todo += [f"{every[-1]}/{name}" for name in self._session.children(every[-1])]
+        return every[::-1]
+
+    def _write(self, step: str, *operations: Operation) -> None:
+        self._step(step)
+        try:
+            self._session.multi([Check(CONTROLLER_EPOCH, self._context.epoch_version), *operations])
+        except SimulatedZooKeeperError as error:
+            found = None if self._session.expired else self._session.find(CONTROLLER_EPOCH)
+            if found is not None and found.version != self._context.epoch_version:
+                raise ControllerMovedError(
+                    f"controller epoch {self._context.epoch} is fenced by {found.data.decode('ascii', 'replace')}: "
+                    f"stand for election again ({step})"
+                ) from error
+            raise
+
+
+def _assignments(node: TopicNode) -> dict[int, ReplicaAssignment]:
+    return {
+        number: ReplicaAssignment(replicas, node.adding.get(number, ()), node.removing.get(number, ()))
+        for number, replicas in sorted(node.partitions.items())
+    }

@@ -1,0 +1,230 @@
+"""The controller in a broker's process: stands for election, leads the cluster once elected, resigns when fenced.
+
+Everything that reaches it goes through one place, which ends it when another controller has written since, when its
+session is over, or when the settings ask for a crash there. Source: Kafka 2.8's KafkaController; KIP516-10; KIP4-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from reconciler.simulator.controller.active import Active
+from reconciler.simulator.controller.channels import Channels
+from reconciler.simulator.controller.cluster_nodes import ClusterNodes, elect, elected
+from reconciler.simulator.controller.context import ControllerContext
+from reconciler.simulator.controller.errors import ControllerCrashError, ControllerMovedError
+from reconciler.simulator.controller.extensions import Extension
+from reconciler.simulator.controller.failover import take_over
+from reconciler.simulator.controller.isr_changes import alter_isr
+from reconciler.simulator.controller.settings import ControllerSettings
+from reconciler.simulator.controller.shutdown import prepare_shutdown
+from reconciler.simulator.controller.watches import Watches
+from reconciler.simulator.messages import AlterIsrRequest, AlterIsrResponse
+from reconciler.simulator.ports import Answer, Journal, Network, Timers
+from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER
+from reconciler.simulator.zookeeper.tree import Session, SessionExpiredError, ZooKeeper
+
+_T = TypeVar("_T")
+
+
+class Controller:
+    """One controller. Of all in a cluster the one that owns ``/controller`` is active; a fenced one may think it is."""
+
+    def __init__(  # noqa: PLR0917
+        self,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        zookeeper: ZooKeeper,
+        network: Network,
+        timers: Timers,
+        journal: Journal,
+        settings: ControllerSettings | None = None,
+    ) -> None:
+        """Do nothing until it is started.
+
+        Args:
+            node_id: of the broker in whose process it runs.
+            broker_epoch: of that broker's registration; -1: it has none.
+            zookeeper: of the cluster; what is read and written goes through the session that :meth:`start` is given.
+            network: carries its requests.
+            timers: of the machine.
+            journal: the history.
+            settings: None: the defaults.
+        """
+        self.node_id = node_id
+        self._broker_epoch, self._network, self._timers = broker_epoch, network, timers
+        self._journal, self._settings = journal, settings if settings is not None else ControllerSettings()
+        self._session: Session | None = None
+        self._active: Active | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it believes to be the controller."""
+        return self._active is not None
+
+    @property
+    def epoch(self) -> int:
+        """Its controller epoch; 0 while it is not active."""
+        return self.context.epoch
+
+    @property
+    def context(self) -> ControllerContext:
+        """What it knows; nothing while it is not active."""
+        return ControllerContext() if self._active is None else self._active.core.context
+
+    @property
+    def work(self) -> Active | None:
+        """Its parts while it is active."""
+        return self._active
+
+    @property
+    def extensions(self) -> list[Extension]:
+        """What takes part in it while it is active, in the order of the settings."""
+        return [] if self._active is None else self._active.extensions
+
+    def start(self, session: Session) -> None:
+        """Stand for election with a session; call it again with a new one after the last is over."""
+        self._resign("it starts with a new session")
+        self._session = session
+        session.watch(CONTROLLER, lambda path: self._run(lambda: self._controller_changed(session)))
+        self._run(self._stand)
+
+    def stop(self) -> None:
+        """Crash: forget everything. What ZooKeeper and the brokers have heard stays as it is."""
+        self._forget()
+        self._session = None
+
+    def handle(self, sender: str, request: AlterIsrRequest, answer: Answer) -> None:
+        """Answer a leader that asks for another in-sync set; NOT_CONTROLLER while it is not active.
+
+        A controller that is fenced, or crashes over it, does not answer.
+        """
+        active = self._active
+        if active is None:
+            answer(AlterIsrResponse(KafkaError.NOT_CONTROLLER))
+            return
+
+        def act() -> None:
+            active.brokers.look()  # a state must not keep a broker in sync that was restarted, for nobody could tell
+            response = alter_isr(active.core, request)
+            answer(response)
+            if response.error is KafkaError.NONE:
+                active.reassignments.complete(request.partition)
+
+        self._run(act)
+
+    def reassign(
+        self, assignments: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> dict[TopicPartition, KafkaError]:
+        """Begin, change or cancel reassignments; see ``Reassignments.reassign``. NOT_CONTROLLER while not active."""
+        refused = dict.fromkeys(assignments, KafkaError.NOT_CONTROLLER)
+        return self._ask(lambda active: active.reassignments.reassign(assignments), refused)
+
+    def elect_preferred(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, KafkaError]:
+        """Have first replicas lead; see ``Reassignments.elect_preferred``. NOT_CONTROLLER while not active."""
+        wanted = list(partitions)
+        refused = dict.fromkeys(wanted, KafkaError.NOT_CONTROLLER)
+        return self._ask(lambda active: active.reassignments.elect_preferred(wanted), refused)
+
+    def delete_topics(self, topics: Iterable[str]) -> dict[str, KafkaError]:
+        """Delete topics, and answer at once (KIP516-10); see ``TopicChanges.delete``. NOT_CONTROLLER if not active."""
+        wanted = list(topics)
+        refused = dict.fromkeys(wanted, KafkaError.NOT_CONTROLLER)
+        return self._ask(lambda active: active.topics.delete(wanted), refused)
+
+    def prepare_shutdown(self, broker: int, broker_epoch: int) -> tuple[KafkaError, list[TopicPartition]]:
+        """A broker is about to stop; see ``prepare_shutdown``. The partitions are those that it still leads.
+
+        Returns:
+            NONE, NOT_CONTROLLER, or STALE_BROKER_EPOCH when it is not registered with that epoch.
+        """
+        nothing: list[TopicPartition] = []
+
+        def act(active: Active) -> tuple[KafkaError, list[TopicPartition]]:
+            if active.core.context.brokers.get(broker) != broker_epoch:
+                return KafkaError.STALE_BROKER_EPOCH, nothing
+            left = prepare_shutdown(active.core, active.partitions, active.replicas, broker)
+            return KafkaError.NONE, left
+
+        return self._ask(act, (KafkaError.NOT_CONTROLLER, nothing))
+
+    def _stand(self) -> None:
+        """Try to be elected, and take over when that succeeds."""
+        session = self._session
+        if session is None or self._active is not None:
+            return
+        self._step("stand for election")
+        won = elect(session, self.node_id, self._timers.now_ms())
+        if won is None:
+            return
+        context = ControllerContext(*won)
+        channels = Channels(
+            self.node_id, self._network, self._settings, later=self._later, guarded=self._run, step=self._step
+        )
+        nodes = ClusterNodes(session, context, self._step)
+        active = Active(
+            self.node_id, self._settings, context, nodes=nodes, channels=channels, say=self._say, later=self._later
+        )
+        self._active = active
+        self._say(f"is the controller with epoch {context.epoch}, in broker epoch {self._broker_epoch()}")
+        Watches(session, active, lambda act: self._run_for(active, act), self._later).begin()
+        take_over(active)
+
+    def _controller_changed(self, session: Session) -> None:
+        if session is not self._session:
+            return
+        found = elected(session)
+        if found != self.node_id:
+            self._resign("another is the controller" if found is not None else "there is no controller")
+        if found is None:
+            self._stand()
+
+    def _ask(self, act: Callable[[Active], _T], refused: _T) -> _T:
+        """Do what an administrator asks for; ``refused`` is the answer of one that is not active, or not any more."""
+        answers = [refused]
+        active = self._active
+        if active is not None:
+            self._run_for(active, active.brokers.look)
+            self._run_for(active, lambda: answers.append(act(active)))
+        return answers[-1]
+
+    def _later(self, delay_ms: int, label: str, act: Callable[[], None]) -> None:
+        active = self._active
+        self._timers.after(delay_ms, f"controller {self.node_id}: {label}", lambda: self._run_for(active, act))
+
+    def _run_for(self, active: Active | None, act: Callable[[], None]) -> None:
+        """Do something that concerns one term of office, unless that is over."""
+        if active is not None and active is self._active:
+            self._run(act)
+
+    def _run(self, act: Callable[[], None]) -> None:
+        """The one place where the controller acts."""
+        try:
+            act()
+        except (ControllerMovedError, SessionExpiredError) as error:
+            self._resign(str(error))
+        except ControllerCrashError as error:
+            self._say(f"crashes: {error}")
+            self.stop()
+            if self._settings.crashed is not None:
+                self._settings.crashed()
+
+    def _step(self, step: str) -> None:
+        if self._settings.crash_before(step):
+            raise ControllerCrashError(f"before this step: {step}")
+
+    def _resign(self, reason: str) -> None:
+        if self._active is not None:
+            self._say(f"resigns from epoch {self.epoch}: {reason}")
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._active is not None:
+            self._active.core.channels.close_all()
+        self._active = None
+
+    def _say(self, text: str) -> None:
+        self._journal.say(f"controller {self.node_id}", text)

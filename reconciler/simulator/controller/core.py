@@ -1,0 +1,79 @@
+"""What the parts of an active controller share, and the one way to change a partition's state node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from layout.topic import TopicPartition
+from reconciler.simulator.controller.batch import RequestBatch
+from reconciler.simulator.controller.channels import Channels, Later
+from reconciler.simulator.controller.cluster_nodes import ClusterNodes
+from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr
+from reconciler.simulator.controller.errors import ControllerMovedError
+from reconciler.simulator.controller.settings import ControllerSettings
+from reconciler.simulator.zookeeper.tree import BadVersionError, NoNodeError
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Shared by all parts, from the election to the resignation.
+
+    Attributes:
+        node_id: of the broker in whose process the controller runs.
+        settings: of the controller.
+        context: what it knows.
+        nodes: what it reads and writes in ZooKeeper.
+        channels: its queues of requests.
+        batch: what is to be sent next; whoever gathers also sends.
+        say: adds a line to the history.
+        later: has something done later, unless the controller has resigned by then.
+    """
+
+    node_id: int
+    settings: ControllerSettings
+    context: ControllerContext
+    nodes: ClusterNodes
+    channels: Channels
+    batch: RequestBatch
+    say: Callable[[str], None]
+    later: Later
+
+    def change_state(
+        self, partition: TopicPartition, change: Callable[[LeaderAndIsr], LeaderAndIsr | None]
+    ) -> LeaderAndIsr | None:
+        """Write another leader or in-sync set: first ZooKeeper, then the context (CREATE-4).
+
+        Args:
+            partition: that has had a leader.
+            change: gives the new state from the newest one; None: it stays. Asked again when ZooKeeper knew better.
+
+        Returns:
+            The new state; None: it stays, or the topic was deleted and its node is gone.
+
+        Raises:
+            ControllerMovedError: a newer controller wrote the state.
+        """
+        state = change(self.context.leadership[partition])
+        if state is None:
+            return None
+        try:
+            try:
+                written = self.nodes.write_state(partition, state)
+            except BadVersionError:
+                found = self.nodes.state(partition)
+                if found is None or found.controller_epoch > self.context.epoch:
+                    raise ControllerMovedError(
+                        f"{partition} was written by a newer controller than epoch {self.context.epoch}: "
+                        "stand for election again"
+                    ) from None
+                self.context.leadership[partition] = found
+                state = change(found)
+                if state is None:
+                    return None
+                written = self.nodes.write_state(partition, state)
+        except NoNodeError:
+            self.say(f"{partition} has no state node any more: its topic was deleted")
+            return None
+        self.context.leadership[partition] = written
+        return written

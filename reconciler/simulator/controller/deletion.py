@@ -1,0 +1,157 @@
+"""Topics that are deleted as before KIP-516, and some of a topic's partitions: gone when every replica is.
+
+A topic without an ID is marked below ``/admin/delete_topics``, and its name is taken until all brokers have deleted
+their replicas; a broker that is away holds that up. Partitions of a topic that stays (KIP694-3) go the same way: they
+become Offline and NonExistent, their replicas Offline and DeletionStarted, then DeletionSuccessful, or
+DeletionIneligible and tried again.
+Source: KIP516-10, *both formats*; Kafka 2.8's topic deletion manager; FACTS §8 for the order at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from layout.topic import TopicPartition
+from reconciler.simulator.controller.core import Core
+from reconciler.simulator.controller.garbage import GONE
+from reconciler.simulator.controller.partition_machine import PartitionMachine
+from reconciler.simulator.controller.partition_states import PartitionState
+from reconciler.simulator.controller.replica_machine import ReplicaMachine
+from reconciler.simulator.controller.replica_states import Replica, ReplicaState
+from reconciler.simulator.zookeeper.tree import NoNodeError
+
+
+class Deletions:
+    """What is being deleted as before.
+
+    Attributes:
+        on_partitions_deleted: is told the partitions of a topic that stays, once nothing is left of them.
+    """
+
+    def __init__(self, core: Core, partitions: PartitionMachine, replicas: ReplicaMachine) -> None:
+        """Begin with nothing to delete."""
+        self._core, self._context, self._partitions, self._replicas = core, core.context, partitions, replicas
+        self._retrying = False
+        self.on_partitions_deleted: Callable[[Sequence[TopicPartition]], None] = lambda partitions: None
+
+    def begin_topics(self, topics: Iterable[str]) -> None:
+        """Delete topics whose marks are there; one that is being deleted goes on. Sends."""
+        begun = [topic for topic in topics if topic in self._context.births]
+        begun = [topic for topic in begun if topic not in self._context.leaving_topics]
+        self._context.leaving_topics.update(begun)
+        for topic in begun:
+            self._core.say(f"topic {topic} is being deleted; its name is taken until all its replicas are gone")
+            self._begin(self._context.partitions_of(topic))
+        self.resume()
+
+    def begin_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        """Delete some partitions of topics that stay; one that is being deleted goes on. Sends.
+
+        Args:
+            partitions: that exist; whoever asks keeps a note of it that survives this controller, and asks again after
+                the next election.
+        """
+        begun = [each for each in partitions if each in self._context.assignments]
+        begun = [each for each in begun if not self._context.is_leaving(each)]
+        self._context.leaving_partitions.update(begun)
+        self._begin(sorted(begun))
+        self.resume()
+
+    def stopped(self, topic: str, broker: int, errors: Mapping[int, int]) -> None:
+        """Take the answer of a broker that was to delete replicas of a topic; partition → error. Sends."""
+        answered = [Replica(TopicPartition(topic, number), broker) for number in sorted(errors)]
+        started = self._context.replica_states.among(answered, ReplicaState.DELETION_STARTED)
+        done = [each for each in started if errors[each.partition.partition] in GONE]
+        self._replicas.to_deletion_successful(done)
+        self._replicas.to_deletion_ineligible(each for each in started if each not in done)
+        self.resume()
+
+    def replicas_went(self, replicas: Collection[Replica]) -> None:
+        """Replicas that are being deleted are on brokers or disks that are away now."""
+        self._replicas.to_deletion_ineligible(
+            self._context.replica_states.among(replicas, ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED)
+        )
+
+    def resume(self, *, retry: bool = False) -> None:
+        """Finish what is done, and see to what could not be deleted. Sends.
+
+        Args:
+            retry: try at once what could not be deleted; else that waits a while.
+        """
+        self._finish()
+        waiting = [
+            replica
+            for replica in self._context.replica_states.found_in(ReplicaState.DELETION_INELIGIBLE)
+            if self._context.is_leaving(replica.partition) and self._context.is_online(replica)
+        ]
+        if waiting and retry:
+            self._order(waiting)
+        elif waiting and not self._retrying:
+            self._retrying = True
+            self._core.later(self._core.settings.deletion_retry_ms, "retry deletions", self._retry)
+        self._core.batch.send()
+
+    def _retry(self) -> None:
+        self._retrying = False
+        self.resume(retry=True)
+
+    def _begin(self, partitions: list[TopicPartition]) -> None:
+        """Clients are told first; then the partitions are no more; then the replicas that can be reached go."""
+        self._core.batch.update_metadata(partitions)
+        exist = [
+            each for each in partitions if self._context.partition_states.of(each) is not PartitionState.NON_EXISTENT
+        ]
+        self._partitions.to_offline(exist)
+        self._partitions.to_non_existent(exist)
+        replicas = self._context.replicas_of(partitions)
+        reached = [each for each in replicas if self._context.is_online(each, though_leaving=True)]
+        away = [each for each in replicas if each not in reached]
+        states = self._context.replica_states
+        self._replicas.to_offline(states.among(away, ReplicaState.NEW, ReplicaState.ONLINE))
+        self.replicas_went(away)
+        self._order(reached)
+
+    def _order(self, replicas: list[Replica]) -> None:
+        self._replicas.to_offline(replicas)
+        self._replicas.to_deletion_started(replicas)
+
+    def _finish(self) -> None:
+        for topic in sorted(self._context.leaving_topics):
+            partitions = self._context.partitions_of(topic)
+            if self._all_deleted(partitions):
+                self._finish_topic(topic, partitions)
+        by_topic: dict[str, list[TopicPartition]] = {}
+        for partition in sorted(self._context.leaving_partitions):
+            by_topic.setdefault(partition.topic, []).append(partition)
+        for topic, partitions in by_topic.items():
+            if topic not in self._context.leaving_topics and self._all_deleted(partitions):
+                self._finish_partitions(topic, partitions)
+
+    def _all_deleted(self, partitions: list[TopicPartition]) -> bool:
+        replicas = self._context.replicas_of(partitions)
+        done = self._context.replica_states.among(replicas, ReplicaState.DELETION_SUCCESSFUL)
+        return len(done) == len(replicas)
+
+    def _finish_topic(self, topic: str, partitions: list[TopicPartition]) -> None:
+        """Topic, configs, and last the mark: a crash in between leaves the mark, and the next controller goes on."""
+        self._replicas.to_non_existent(self._context.replicas_of(partitions))
+        try:
+            self._core.nodes.delete_topic(topic)
+        except NoNodeError:
+            self._core.say(f"the node of topic {topic} was deleted by somebody else")
+        self._core.nodes.unmark(topic)
+        self._context.forget_topic(topic)
+        self._core.say(f"topic {topic} is deleted, and its name is free")
+
+    def _finish_partitions(self, topic: str, partitions: list[TopicPartition]) -> None:
+        self._replicas.to_non_existent(self._context.replicas_of(partitions))
+        try:
+            self._core.nodes.write_topic(
+                topic, self._context.topic_ids[topic], {each.partition: None for each in partitions}
+            )
+        except NoNodeError:
+            self._core.say(f"the node of topic {topic} was deleted by somebody else")
+        for each in partitions:
+            self._context.forget_partition(each)
+        self._core.say(f"partitions {', '.join(map(str, partitions))} are deleted")
+        self.on_partitions_deleted(partitions)

@@ -1,0 +1,211 @@
+"""Fewer partitions for a topic: its last ones are taken from the clients, and then from the disks (KIP694-1..4).
+
+::
+
+    ReadOnly      producers pass the partitions over, consumers read on; until the delay is over
+    None          everybody passes them over; written down before it is told
+    Offline, NonExistent, and their replicas DeletionStarted, DeletionSuccessful: see ``deletion``
+
+Each topic's request stands in ``/admin/delete_topic_partitions/<topic>`` until all of it is done, so the next
+controller goes on where this one was. Delays are looked at every ``delete.topic.partition.interval.delay.ms``; a
+request without a delay is begun at once. A topic that was deleted, or re-created, takes its request with it. Where the
+request's node is deleted while the partitions are still ReadOnly, they are given back. Brokers stage what they are told
+to delete, so the data can be brought back until it is purged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from layout.topic import TopicPartition
+from reconciler.simulator.messages import PartitionMode
+from reconciler.simulator.zookeeper.kafka_paths import DELETE_PARTITIONS, delete_partitions_path
+
+if TYPE_CHECKING:
+    from reconciler.simulator.controller.active import Active
+
+
+@dataclass(frozen=True, slots=True)
+class FewerPartitionsSettings:
+    """What a controller is told about fewer partitions.
+
+    Attributes:
+        enabled: ``delete.topic.partition.enable``; without it no request is taken, and none that was taken goes on.
+        interval_ms: ``delete.topic.partition.interval.delay.ms``: how often delays are looked at.
+    """
+
+    enabled: bool = False
+    interval_ms: int = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsRequest:
+    """What is asked of one topic, and how far it has come.
+
+    Attributes:
+        topic_id: of the topic that was meant; None: it had none.
+        total: how many partitions are to be left.
+        created_ms: when it was asked for, by the clock of the controller of that time.
+        delay_ms: how long consumers may read on; 0: not at all.
+        mode: of the partitions that go.
+    """
+
+    topic_id: str | None
+    total: int
+    created_ms: int
+    delay_ms: int
+    mode: PartitionMode
+
+    @property
+    def due_ms(self) -> int:
+        """From when on nobody may use the partitions."""
+        return self.created_ms + self.delay_ms
+
+
+def encode_request(request: PartitionsRequest) -> bytes:
+    """A request as it stands in its node."""
+    return orjson.dumps(
+        {
+            "version": 1,
+            "topic_id": request.topic_id,
+            "delete_partitions": request.total,
+            "create_timestamp": request.created_ms,
+            "delay_ms": request.delay_ms,
+            "mode": int(request.mode),
+        }
+    )
+
+
+def decode_request(data: bytes) -> PartitionsRequest | None:
+    """A request as it stands in its node; None when it cannot be read."""
+    try:
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    match found:
+        case {
+            "topic_id": str() | None as topic_id,
+            "delete_partitions": int(total),
+            "create_timestamp": int(created_ms),
+            "delay_ms": int(delay_ms),
+            "mode": -1 | 1 as mode,
+        } if total > 0 and delay_ms >= 0:
+            return PartitionsRequest(topic_id, total, created_ms, delay_ms, PartitionMode(mode))
+    return None
+
+
+class FewerPartitions:
+    """Takes part in an active controller; made at its election, forgotten at its resignation."""
+
+    def __init__(self, active: Active, now_ms: Callable[[], int], settings: FewerPartitionsSettings) -> None:
+        """Take part in a controller.
+
+        Args:
+            active: the controller's parts.
+            now_ms: the machine's clock.
+            settings: whether requests are carried out, and how often delays are looked at.
+        """
+        self._active, self._context, self._nodes = active, active.core.context, active.core.nodes
+        self._now_ms, self._settings = now_ms, settings
+
+    def paths(self) -> Sequence[str]:
+        """Where requests stand."""
+        return [DELETE_PARTITIONS]
+
+    def loaded(self) -> None:
+        """Set the modes that the last controller had told, before anybody is told anything."""
+        for topic, request in self._requests():
+            for partition in self._leaving(topic, request):
+                self._context.modes[partition] = request.mode
+
+    def started(self) -> None:
+        """Go on with what was begun, and look at the delays from now on."""
+        for topic, _ in self._requests():
+            self._go_on(topic)
+        self._look_later()
+
+    def changed(self, path: str) -> None:
+        """A request came, or was taken back."""
+        topic = path.removeprefix(f"{DELETE_PARTITIONS}/")
+        if path != DELETE_PARTITIONS:
+            self._go_on(topic)
+
+    def deleted(self, partitions: Sequence[TopicPartition]) -> None:
+        """All replicas are gone, and the topic's node says so: the request is done."""
+        for topic in sorted({partition.topic for partition in partitions}):
+            self._nodes.delete_node(delete_partitions_path(topic))
+
+    def _go_on(self, topic: str) -> None:
+        """Do what the request of a topic asks for by now."""
+        request = self._request(topic)
+        if not self._settings.enabled:
+            return
+        if request is None:
+            self._give_back(topic)
+            return
+        leaving = self._leaving(topic, request)
+        if not leaving:
+            # The topic is gone or another one, or a controller stopped when only this node was left.
+            self._nodes.delete_node(delete_partitions_path(topic))
+            return
+        if request.mode is PartitionMode.READ_ONLY and (request.delay_ms == 0 or self._now_ms() >= request.due_ms):
+            request = replace(request, mode=PartitionMode.NONE)
+            self._nodes.write_node(delete_partitions_path(topic), encode_request(request))
+        self._set_modes(topic, leaving, request.mode)
+        if request.mode is PartitionMode.NONE:
+            self._active.deletions.begin_partitions(leaving)
+
+    def _set_modes(self, topic: str, partitions: Sequence[TopicPartition], mode: PartitionMode) -> None:
+        other = [each for each in partitions if self._context.mode_of(each) is not mode]
+        if other:
+            numbers = ", ".join(str(each.partition) for each in other)
+            self._active.core.say(f"partitions {numbers} of {topic} are {mode.name} now: the topic gets fewer")
+            self._active.set_modes(other, mode)
+
+    def _give_back(self, topic: str) -> None:
+        """The request was taken back: what is only read is written again; what is being deleted stays so."""
+        kept = [
+            each
+            for each in self._context.partitions_of(topic)
+            if self._context.mode_of(each) is PartitionMode.READ_ONLY and not self._context.is_leaving(each)
+        ]
+        self._set_modes(topic, kept, PartitionMode.READ_WRITE)
+
+    def _look_later(self) -> None:
+        self._active.core.later(self._settings.interval_ms, "look at partitions that are to be deleted", self._look)
+
+    def _look(self) -> None:
+        for topic, _ in self._requests():
+            self._go_on(topic)
+        self._look_later()
+
+    def _requests(self) -> list[tuple[str, PartitionsRequest]]:
+        if not self._settings.enabled:
+            return []
+        found = [(topic, self._request(topic)) for topic in self._nodes.names(DELETE_PARTITIONS)]
+        return [(topic, request) for topic, request in found if request is not None]
+
+    def _request(self, topic: str) -> PartitionsRequest | None:
+        data = self._nodes.node(delete_partitions_path(topic))
+        request = None if data is None else decode_request(data)
+        if data is not None and request is None:
+            self._active.core.say(f"the request for fewer partitions of {topic} cannot be read and is passed over")
+        return request
+
+    def _leaving(self, topic: str, request: PartitionsRequest) -> list[TopicPartition]:
+        """The partitions of the topic that was meant that are to go, and are still there."""
+        topic_id = self._context.topic_ids.get(topic)
+        if topic not in self._context.births or request.topic_id not in (None, str(topic_id)):
+            return []
+        return [each for each in self._context.partitions_of(topic) if each.partition >= request.total]
+
+
+def fewer_partitions(
+    now_ms: Callable[[], int], settings: FewerPartitionsSettings
+) -> Callable[[Active], FewerPartitions]:
+    """What to put among a controller's extensions."""
+    return lambda active: FewerPartitions(active, now_ms, settings)

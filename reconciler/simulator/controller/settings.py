@@ -1,0 +1,46 @@
+"""What a controller can be told at its start; times are in ms of simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.simulator.controller.active import Active
+    from reconciler.simulator.controller.extensions import Extension
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """Settings of one controller.
+
+    Attributes:
+        topic_ids: KIP-516 is in force: topics get IDs, requests carry them and a type, deletions are immediate. False:
+            as before the inter-broker protocol is bumped (KIP516-10, KIP516-11).
+        unclean_elections: a replica that is not in sync may lead when no other can; Kafka's default is no.
+        retry_ms: first pause before a request is sent again; it doubles with each try.
+        most_retry_ms: the longest such pause.
+        deletion_retry_ms: first pause before replicas that could not be deleted are tried again; for those that are
+            given up some time it doubles with each try.
+        most_deletion_retry_ms: the longest such pause.
+        collection_attempts: how often the replicas of a deleted topic, and those that a reassignment dropped, are
+            tried before the next FULL request is left to see to them (KIP516-10).
+        id_seed: topic IDs are drawn from it and from the topic's creation, so that one seed gives one history.
+        crash_before: asked before each step that others can see, by a label such as ``write state of orders-0`` or
+            ``send LeaderAndIsr to 2``; True: the controller crashes there, with all before it done and nothing after.
+        crashed: told after such a crash, so that the rest of the machine can go too.
+        extensions: make what takes part in the controller from its election on, such as fewer partitions.
+    """
+
+    topic_ids: bool = True
+    unclean_elections: bool = False
+    retry_ms: int = 100
+    most_retry_ms: int = 3_200
+    deletion_retry_ms: int = 1_000
+    most_deletion_retry_ms: int = 60_000
+    collection_attempts: int = 10
+    id_seed: int = 0
+    crash_before: Callable[[str], bool] = lambda step: False
+    crashed: Callable[[], None] | None = None
+    extensions: tuple[Callable[[Active], Extension], ...] = ()
