@@ -1,0 +1,260 @@
+"""A broker between a start and its end: its parts, put together, and what it does again and again.
+
+Requests are handed to the part that knows them. Every few seconds it looks after its session, the disks, who lags, and
+the high watermarks; more seldom it flushes, and purges what is due by its own clock. When a disk fails, what lay there
+is served no more and the controller is told by a node; with the last disk the broker halts, as Kafka does.
+Source: FACTS §2.4, §4.2, §8; KIP516-6, KIP516-8, KIP516-9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from logstore.errors import LogStoreError
+from logstore.kafka_error import KafkaError
+from logstore.purge_report import Purged
+from reconciler.broker import Broker
+from reconciler.requests import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.simulator.machine.control import Control
+from reconciler.simulator.machine.fetching import Fetching
+from reconciler.simulator.machine.host import Host, short
+from reconciler.simulator.machine.hosted_replicas import Replicas
+from reconciler.simulator.machine.in_sync import InSync
+from reconciler.simulator.machine.metadata_cache import MetadataCache
+from reconciler.simulator.machine.serving import Serving
+from reconciler.simulator.messages import (
+    AlterIsrRequest,
+    EpochEndRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    Numbered,
+    ProduceRequest,
+    Request,
+    UpdateMetadataRequest,
+)
+from reconciler.simulator.ports import Answer
+from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper.errors import NodeExistsError, SimulatedZooKeeperError
+from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+
+
+class RunsController(Protocol):
+    """The controller in the broker's process."""
+
+    def start(self, session: Session) -> None:
+        """Stand for election, under this session."""
+
+    def stop(self) -> None:
+        """Forget everything."""
+
+    def handle(self, sender: str, request: AlterIsrRequest, answer: Answer) -> None:
+        """Answer a leader that asks for another in-sync set."""
+
+
+class Life:
+    """A broker from a start to its end.
+
+    Attributes:
+        host: time, network and history of this life.
+        broker: what handles control requests.
+        store: its log dirs.
+        replicas: the partitions that it leads or follows.
+        metadata: what clients may be told.
+        controller: in the broker's process.
+        session: the last one that it opened.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        broker: Broker,
+        zookeeper: ZooKeeper,
+        make_controller: Callable[..., RunsController],
+        halt: Callable[[str], None],
+    ) -> None:
+        """Put the parts together; nothing happens yet.
+
+        Args:
+            host: time, network and history of this life.
+            broker: over the open store.
+            zookeeper: where it registers.
+            make_controller: makes a controller of (node ID, broker epoch, ZooKeeper, network, timers, journal).
+            halt: ends this life, and says why.
+        """
+        self.host, self.broker, self.store, self.halt = host, broker, broker.store, halt
+        self.zookeeper = zookeeper
+        self.metadata = MetadataCache()
+        self.session: Session | None = None
+        self._registering = False
+        self.offline = frozenset(self.store.offline)
+        self.purged: Callable[[Purged], None] = lambda purged: None
+        """Told of each directory that was deleted for ever."""
+        self.untold = 0
+        """Log dirs that failed, which ZooKeeper was not told of yet."""
+        self.replicas = Replicas(host, self.store)
+        self.serving = Serving(host, broker, self.replicas)
+        self.fetching = Fetching(host, self.broker_epoch)
+        self.in_sync = InSync(host, self.broker_epoch, self.active_controller)
+        self.control = Control(host, broker, self.replicas)
+        self.replicas.ended = self.serving.ended
+        self.serving.caught_up = self.in_sync.caught_up
+        self.in_sync.agreed = self.serving.advance
+        self.control.changed = self.fetching.start
+        self.controller = make_controller(
+            host.node_id, self.broker_epoch, zookeeper, host.network, host.timers, host.journal
+        )
+        host.noticed = self.look_at_disks
+
+    def begin(self) -> None:
+        """Register, and start what comes round again and again."""
+        self.register()
+        settings = self.host.settings
+        self.host.after(settings.tick_ms, "tick", self.tick)
+        self.host.after(settings.flush_ms, "flush", self.flush)
+        self.host.after(settings.purge_ms, "purge", self.purge)
+
+    def end(self) -> None:
+        """Nothing of this life happens any more."""
+        self.host.alive = False
+        self.controller.stop()
+
+    def broker_epoch(self) -> int:
+        """Of its registration; -1 before that."""
+        return self.broker.broker_epoch
+
+    def register(self) -> None:
+        """Open a session and register under it; while an older session still holds the node, try again."""
+        session = self.session = self.zookeeper.session(self.host.endpoint)
+        path = kafka_paths.broker_path(self.host.node_id)
+        kafka_paths.make_base(session)
+        node = kafka_nodes.encode_broker(self.host.node_id, timestamp_ms=self.host.timers.now_ms())
+        try:
+            session.create(path, node, ephemeral=True)
+        except NodeExistsError:
+            session.close()
+            self._registering = True
+            self.host.after(self.host.settings.backoff_ms, "register again", self.register)
+            return
+        self._registering = False
+        self.broker.broker_epoch = session.get(path).czxid
+        self.host.say(f"is registered, with epoch {self.broker.broker_epoch}")
+        self.host.network.serve(self.host.endpoint, self.serve)
+        self.controller.start(session)
+
+    def close_session(self) -> None:
+        """Close the session, if it is not over already."""
+        session = self.session
+        if session is not None and not session.expired:
+            session.close()
+
+    def active_controller(self) -> int | None:
+        """Who is the controller, by ``/controller``."""
+        try:
+            node = None if self.session is None else self.session.find(kafka_paths.CONTROLLER)
+        except SimulatedZooKeeperError:
+            return None
+        return None if node is None else kafka_nodes.decode_controller(node.data)
+
+    def serve(self, sender: str, request: Request, answer: Answer) -> None:
+        """Take a request that arrived; one that is malformed is not answered, as a broker closes the connection."""
+        plain = request
+        if isinstance(request, Numbered):
+            plain = request.request
+            if not self.broker.comes_in_order(request.request.controller_epoch, request.number):
+                self.host.say(f"{type(plain).__name__} of {sender} comes late, and is passed over")
+                return
+        self.host.guarded(f"{type(plain).__name__} of {sender}", lambda: self._handle(sender, plain, answer))
+
+    def _handle(self, sender: str, request: Request, answer: Answer) -> None:
+        match request:
+            case LeaderAndIsrRequest() | StopReplicaRequest():
+                answer(self.control.handle(request))
+            case UpdateMetadataRequest():
+                answer(self._update_metadata(request))
+            case AlterIsrRequest():
+                self.controller.handle(sender, request, answer)
+            case FetchRequest():
+                self.serving.fetch(request, answer)
+            case ProduceRequest():
+                self.serving.produce(request, answer)
+            case ListOffsetsRequest():
+                self.serving.list_offsets(request, answer)
+            case EpochEndRequest():
+                self.serving.epoch_end(request, answer)
+            case MetadataRequest():
+                answer(self.metadata.answer(request))
+
+    def _update_metadata(self, request: UpdateMetadataRequest) -> KafkaError:
+        """Epochs are checked as in LeaderAndIsr (FACTS §4.2, 2 and 3)."""
+        if request.broker_epoch != -1 and request.broker_epoch < self.broker.broker_epoch:
+            return KafkaError.STALE_BROKER_EPOCH
+        if request.controller_epoch < self.broker.controller_epoch:
+            return KafkaError.STALE_CONTROLLER_EPOCH
+        self.broker.controller_epoch = request.controller_epoch
+        self.metadata.update(request)
+        return KafkaError.NONE
+
+    def tick(self) -> None:
+        """Look after the session, who lags, and the high watermarks."""
+        self.host.after(self.host.settings.tick_ms, "tick", self.tick)
+        if self.session is not None and self.session.expired and not self._registering:
+            self.host.say("its session is over, so it registers again")
+            self.controller.stop()
+            self.register()
+        self._tell_of_disks()
+        for partition in self.replicas:
+            self.in_sync.shrink(partition)
+        self.replicas.write_high_watermarks()
+
+    def flush(self) -> None:
+        """Make all records durable, and write how far."""
+        self.host.after(self.host.settings.flush_ms, "flush", self.flush)
+        self.put_down()
+        for log_dir in self.store.log_dirs:
+            if log_dir.offline is None:
+                # Kafka writes its checkpoints to all log dirs, so it sees a disk that fails also where nothing lies.
+                with suppress(LogStoreError), log_dir.changing("it cannot be synced"):
+                    log_dir.disk.sync(log_dir.root.descriptor)
+
+    def put_down(self) -> None:
+        """Bring all that is in memory only, and can be on the disk, there."""
+        self.replicas.flush()
+        self.replicas.write_recovery_points()
+        self.replicas.write_high_watermarks()
+
+    def purge(self) -> None:
+        """Delete for ever what is staged and due by the machine's clock."""
+        self.host.after(self.host.settings.purge_ms, "purge", self.purge)
+        for _ in range(self.host.settings.purge_steps):
+            gone = self.store.purge_step()
+            if gone is None:
+                break
+            self.host.say(f"{gone.location} is purged")
+            self.purged(gone)
+
+    def look_at_disks(self) -> None:
+        """After an event: what lies on a disk that failed meanwhile is served no more."""
+        offline = self.store.offline
+        failed = [path for path in offline if path not in self.offline]
+        if not failed:
+            return
+        self.offline = frozenset(offline)
+        for path in failed:
+            self.host.say(f"{short(path)} is offline")
+        self.replicas.follow_the_store()
+        if all(log_dir.offline is not None for log_dir in self.store.log_dirs):
+            self.halt("no log dir is left")
+            return
+        self.untold += len(failed)
+        self._tell_of_disks()
+
+    def _tell_of_disks(self) -> None:
+        """Tell the controller of log dirs that failed, by a node; without a session, later."""
+        session = self.session
+        while self.untold and session is not None and not session.expired:
+            data = kafka_nodes.encode_log_dir_event(self.host.node_id)
+            session.create(f"{kafka_paths.LOG_DIR_EVENTS}/log_dir_event_", data, sequence=True)
+            self.untold -= 1
