@@ -16,6 +16,7 @@
     topic_ids_command.py  logstore topic-ids
     staged_command.py restore_command.py purge_command.py   what is staged; staging_options.py has what they share
     namespace_command.py convert_command.py     logstore namespace, convert; layout_options.py has what they share
+    simulate_command.py   logstore simulate
     repair_command.py     logstore repair; repair_pages.py shows plans and what became of them
 
 Data goes to standard output, prose to standard error. Nothing here decides anything about a replica; only ``apply``,
@@ -51,6 +52,7 @@ Examples:
   logstore purge /disks/*/kafka --dry-run
   logstore namespace create org:apache /disks/*/logstore
   logstore convert /disks/*/logstore --to by-topic-id --dry-run
+  logstore simulate --seed 7 --steps 2000
 
 \b
 Exit codes:
@@ -100,6 +102,7 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
         ),
         "convert": ("reconciler.cli.convert_command", "Lay out log dirs by another scheme, and back."),
         "purge": ("reconciler.cli.purge_command", "Delete for ever what is staged and due."),
+        "simulate": ("reconciler.cli.simulate_command", "A controller and brokers in one process, with faults."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog=_EPILOG,

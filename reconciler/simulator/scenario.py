@@ -1,0 +1,188 @@
+"""A history written down by a person: one line for each thing that is done, and for each that must be so then.
+
+::
+
+    # Stale state (KIP-516): a topic is re-created while a broker is away.
+    brokers 3
+    create orders 1 3            topic, partitions, replicas of each; or orders 0:1,2,3 1:2,3,1 by hand
+    produce orders 5
+    stop 2                       or crash 2, which loses what was not synced
+    delete orders
+    create orders 1 3
+    start 2
+    wait 30s
+    expect staged 2 orders-0 1   broker, partition, and which topic of that name: the first
+    expect live 2 orders-0 2     the second
+    expect records orders 0
+    rest                         put everything right, wait, and check every disk
+
+A line that cannot be read is told with its number, all of them at once, and nothing is played.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+from layout.topic import TopicPartition
+from logstore.settings import InvalidSettingError, parse_duration
+from reconciler.errors import UsageError
+
+_PARTITION = re.compile(r"(.+)-([0-9]{1,9})", re.ASCII)
+_MOST_BROKERS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing to do: its number in the file, its verb, and what the verb was given, read."""
+
+    number: int
+    verb: str
+    values: Sequence[object]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What a file asks for."""
+
+    name: str
+    brokers: int = 3
+    log_dirs: int = 2
+    lines: tuple[Line, ...] = field(default=())
+
+
+def parse(text: str, name: str) -> Scenario:
+    """Read a scenario.
+
+    Raises:
+        UsageError: with every line that cannot be read, and why.
+    """
+    head = {"brokers": 3, "log-dirs": 2}
+    lines: list[Line] = []
+    wrong: list[str] = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        plain = raw.partition("#")[0].strip()
+        if not plain:
+            continue
+        words = plain.split()
+        try:
+            if words[0] in head:
+                head[words[0]] = _head(words, begun=bool(lines))
+            else:
+                verb = " ".join(words[:2]) if words[0] == "expect" else words[0]
+                values = _read(verb, words[2:] if words[0] == "expect" else words[1:])
+                lines.append(Line(number, verb, values, " ".join(words)))
+        except ValueError as error:
+            wrong.append(f"line {number}, {plain!r:.60}: {error}")
+    if wrong:
+        raise UsageError(f"{name} is no scenario: {'; '.join(wrong[:20])}")
+    for line in lines:
+        for node_id in (value for value in line.values if type(value) is _Node):
+            if not 1 <= node_id <= head["brokers"]:
+                wrong.append(f"line {line.number}, {line.text!r:.60}: there is no broker {int(node_id)}")
+    if wrong:
+        raise UsageError(f"{name} is no scenario: {'; '.join(wrong[:20])}")
+    return Scenario(name, head["brokers"], head["log-dirs"], tuple(lines))
+
+
+def shipped() -> dict[str, str]:
+    """The scenarios that come with the simulator: name → text, sorted."""
+    folder = resources.files("reconciler.simulator") / "scenarios"
+    found = [file for file in folder.iterdir() if file.name.endswith(".txt")]
+    return {file.name.removesuffix(".txt"): file.read_text("utf-8") for file in sorted(found, key=lambda f: f.name)}
+
+
+class _Node(int):
+    """A broker's number, which must exist."""
+
+
+def _head(words: Sequence[str], *, begun: bool) -> int:
+    if begun:
+        raise ValueError(f"{words[0]} comes before everything else")
+    if len(words) != 2:
+        raise ValueError(f"{words[0]} wants one number")
+    return _number(words[1], 1, _MOST_BROKERS)
+
+
+def _number(text: str, least: int = 0, most: int = 1_000_000) -> int:
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:9]) <= most:
+        raise ValueError(f"{text!r:.20} is no number from {least} to {most}")
+    return int(text)
+
+
+def _node(text: str) -> _Node:
+    return _Node(_number(text))
+
+
+def _nodes(text: str) -> tuple[_Node, ...]:
+    return tuple(_node(each) for each in text.split(","))
+
+
+def _partition(text: str) -> TopicPartition:
+    match = _PARTITION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r:.40} is no partition such as orders-0")
+    return TopicPartition(match[1], int(match[2]))
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        return parse_duration(text)
+    except InvalidSettingError as error:
+        raise ValueError(str(error)) from error
+
+
+def _assignment(words: Sequence[str]) -> Mapping[int, Sequence[int]]:
+    found = {}
+    for word in words:
+        number, colon, brokers = word.partition(":")
+        if not colon:
+            raise ValueError(f"{word!r:.30} is no assignment such as 0:1,2,3")
+        found[_number(number)] = _nodes(brokers)
+    return found
+
+
+_Reader = Callable[[str], object]
+
+_VERBS: Mapping[str, tuple[_Reader, ...]] = {
+    "delete": (str,),
+    "produce": (str, _number),
+    "stop": (_node,),
+    "start": (_node,),
+    "crash": (_node,),
+    "reassign": (_partition, _nodes),
+    "leave": (str, _number, _milliseconds),
+    "disk-fails": (_node, _number),
+    "disk-back": (_node, _number),
+    "disk-replaced": (_node, _number),
+    "fail-over": (),
+    "wait": (_milliseconds,),
+    "rest": (),
+    "expect live": (_node, _partition, _number),
+    "expect staged": (_node, _partition, _number),
+    "expect absent": (_node, _partition),
+    "expect nothing-staged": (_node,),
+    "expect records": (str, _number),
+    "expect leader": (_partition, _node),
+}
+"""What each verb wants."""
+
+
+def _read(verb: str, words: Sequence[str]) -> Sequence[object]:
+    if verb == "create":
+        if len(words) < 2:
+            raise ValueError("create wants a topic, and partitions and replicas, or an assignment")
+        if ":" in words[1]:
+            return (words[0], 0, 0, _assignment(words[1:]))
+        if len(words) != 3:
+            raise ValueError("create wants a topic, partitions, and replicas of each")
+        return (words[0], _number(words[1], 1), _number(words[2], 1), None)
+    wants = _VERBS.get(verb)
+    if wants is None:
+        raise ValueError(f"there is no {verb!r:.30}; there are create, {', '.join(_VERBS)}")
+    if len(words) != len(wants):
+        raise ValueError(f"{verb} wants {len(wants)} words after it, and has {len(words)}")
+    return tuple(read(word) for read, word in zip(wants, words, strict=True))

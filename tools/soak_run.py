@@ -1,0 +1,123 @@
+"""Plays histories of simulated clusters, seed after seed, on several processes; ``tools/soak`` starts it.
+
+Each seed plays in one of the moods below, in turn. A history that breaks a promise is told with the command that plays
+it again; the exit code is then 1. What was run is counted at the end: seeds, steps, events, and every kind of fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import logging
+import multiprocessing
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+MOODS: Mapping[str, tuple[str, bool]] = {
+    "a bad day": ("default", False),
+    "a bad day, durable": ("default", True),
+    "a bad network": ("default,loss=0.05,delay=0.1,double=0.2,reorder=0.2,partition=0.03", False),
+    "bad machines": ("default,crash=0.03,power_cut=0.05,session=0.02,disk_offline=0.03,disk_full=0.03", False),
+}
+"""Name → the faults, and whether acknowledged means synced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What became of one seed."""
+
+    seed: int
+    mood: str
+    steps: int
+    events: int
+    faults: Mapping[str, int]
+    broken: str | None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Play, tell of what fails, and count. Exit code 1 when a promise was broken."""
+    options = _options(argv)
+    started, played, failed = time.monotonic(), 0, 0
+    counts: Counter[str] = Counter()
+    end = None if options.minutes is None else started + 60 * options.minutes
+    context, room = multiprocessing.get_context("spawn"), threading.Semaphore(4 * options.jobs)
+    with context.Pool(options.jobs) as pool:
+        for each in pool.imap_unordered(play, _work(options, end, room)):
+            room.release()
+            played += 1
+            counts.update({"steps": each.steps, "events": each.events})
+            counts.update({f"fault {kind}": number for kind, number in each.faults.items()})
+            if each.broken is not None:
+                failed += 1
+                _tell(each, options)
+    seconds = time.monotonic() - started
+    faults = ", ".join(f"{kind[6:]} {number:,}" for kind, number in sorted(counts.items()) if kind.startswith("fault "))
+    print(
+        f"{played:,} seeds, {counts['steps']:,} steps, {counts['events']:,} events in {seconds:.0f} s "
+        f"({counts['events'] / max(seconds, 1e-9):,.0f} events/s); {failed} broke a promise"
+    )
+    print(f"faults: {faults}")
+    return 1 if failed else 0
+
+
+def play(work: tuple[int, int, int]) -> Played:
+    """Play one seed: its number, how many steps, how many brokers."""
+    from reconciler.simulator.kernel.fault_rates import FaultRates
+    from reconciler.simulator.simulation import settings_for, simulate
+
+    logging.disable(logging.CRITICAL)  # the history tells what the engine's own log would
+    seed, steps, brokers = work
+    mood = list(MOODS)[seed % len(MOODS)]
+    faults, durable = MOODS[mood]
+    outcome = simulate(seed, steps, settings_for(brokers, FaultRates.parse(faults), durable=durable))
+    return Played(seed, mood, outcome.steps, outcome.events, outcome.faults, outcome.broken)
+
+
+def _work(options: argparse.Namespace, end: float | None, room: threading.Semaphore) -> Iterator[tuple[int, int, int]]:
+    """What is to be played; no more at a time than there is room for, because a pool takes all that it is given."""
+    seeds = (
+        itertools.count(options.start) if options.seeds is None else range(options.start, options.start + options.seeds)
+    )
+    for seed in seeds:
+        room.acquire()
+        if end is not None and time.monotonic() >= end:
+            return
+        yield seed, options.steps, options.brokers
+
+
+def _tell(failed: Played, options: argparse.Namespace) -> None:
+    faults, durable = MOODS[failed.mood]
+    again = (
+        f"logstore simulate --seed {failed.seed} --steps {failed.steps} --brokers {options.brokers} --faults {faults}"
+    )
+    print(
+        f"seed {failed.seed}, {failed.mood}: {failed.broken}\n    {again}{' --durable' if durable else ''}", flush=True
+    )
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "tools/soak", description="Plays histories of simulated clusters, seed after seed."
+    )
+    parser.add_argument(
+        "minutes", type=float, nargs="?", metavar="MINUTES", help="how long; else --seeds says how many"
+    )
+    parser.add_argument("--seeds", type=int, metavar="N", help="play so many, however long it takes")
+    parser.add_argument("--start", type=int, default=0, metavar="N", help="the first seed [0]")
+    parser.add_argument("--steps", type=int, default=200, metavar="N", help="of each history [200]")
+    parser.add_argument("--brokers", type=int, default=5, metavar="N", help="of each cluster [5]")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes [2]")
+    options = parser.parse_args(argv)
+    if (options.minutes is None) == (options.seeds is None):
+        parser.error("give either MINUTES or --seeds")
+    if options.steps < 0 or min(options.brokers, options.jobs, options.seeds or 1) < 1 or (options.minutes or 1) <= 0:
+        parser.error("numbers want to be positive")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
