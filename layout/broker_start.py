@@ -95,6 +95,9 @@ _KRAFT_DELETES_STRAYS_SINCE = KafkaRelease(3, 0)
 _KRAFT_RENAMES_STRAYS_SINCE = KafkaRelease(3, 7)
 _NO_ID_IS_STRAY_SINCE = KafkaRelease(3, 7, 1)
 MIGRATION_SINCE = KafkaRelease(3, 4)
+STORAGE_ERRORS_PASS_SINCE = KafkaRelease(3, 2, 1)
+"""Before, an I/O error while ``partition.metadata`` or a leader epoch checkpoint is read at load ends the startup
+(KAFKA-13773; seen on 2.8.2)."""
 FULL_REQUEST_ASKS_TOPIC_ID_SINCE = KafkaRelease(3, 6, 2)
 """From here on, and not in 3.6.1, a migrating broker tells strays by name *and* topic ID (FACTS §6.2)."""
 STRAYS_STAY_OUT_SINCE = _NO_ID_IS_STRAY_SINCE
@@ -178,15 +181,16 @@ def start_with_metadata(
     if answer.action in (StartAction.IGNORED, StartAction.STARTUP_ABORTS) or release < PARTITION_METADATA_SINCE:
         return answer
     if effect in _ACTION_OF_EFFECT:
-        return _unreadable(_ACTION_OF_EFFECT[effect], "a broker cannot read these bytes")
+        return _unreadable(_ACTION_OF_EFFECT[effect], "a broker cannot read these bytes", release)
     if state in _OFFLINE_STATES:
-        return _unreadable(StartAction.LOG_DIR_OFFLINE, _OFFLINE_STATES[state])
+        return _unreadable(StartAction.LOG_DIR_OFFLINE, _OFFLINE_STATES[state], release)
     if state in _ABORTING_STATES:
-        return _unreadable(StartAction.STARTUP_ABORTS, _ABORTING_STATES[state])
+        return _unreadable(StartAction.STARTUP_ABORTS, _ABORTING_STATES[state], release)
     if state == "missing":
         return _without_id(answer, release, mode)
     if version != 0 and (version < 0 or release < ANY_METADATA_VERSION_SINCE):
-        return _unreadable(StartAction.LOG_DIR_OFFLINE, f"it has version {version}, which {release} does not accept")
+        found = f"it has version {version}, which {release} does not accept"
+        return _unreadable(StartAction.LOG_DIR_OFFLINE, found, release)
     return answer
 
 
@@ -282,9 +286,14 @@ def _when_unwanted(release: KafkaRelease, mode: Mode) -> str:
     return "one that the cluster does not want here stays on disk for ever"
 
 
-def _unreadable(action: StartAction, found: str) -> StartAnswer:
+def _unreadable(action: StartAction, found: str, release: KafkaRelease) -> StartAnswer:
     """What follows when a broker cannot take a topic ID from the file (FACTS §2.1)."""
-    consequence = _OFFLINE if action is StartAction.LOG_DIR_OFFLINE else "an error that is none of I/O ends the startup"
+    consequence = "an error that is none of I/O ends the startup"
+    if action is StartAction.LOG_DIR_OFFLINE:
+        consequence = _OFFLINE
+        if release < STORAGE_ERRORS_PASS_SINCE:
+            action = StartAction.STARTUP_ABORTS
+            consequence = f"before {STORAGE_ERRORS_PASS_SINCE} that ends the startup"
     return StartAnswer(action, f"partition.metadata: {found}; {consequence}", "FACTS §1.6, §2.1")
 
 

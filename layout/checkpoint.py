@@ -12,8 +12,10 @@ What a broker does with damage depends on its kind (FACTS §1.6, §2.3). Malform
 bytes that are not UTF-8 are I/O errors: they take the log dir offline, in every file. A number that does not parse
 inside an entry, and a negative count, are not I/O errors and pass unchanged through the handler that would take the log
 dir offline. At load, a broker answers them with a warning and an empty map when they stand in the recovery point or the
-log start offset checkpoint. Nothing is known to catch them in the other files, so there they count as an end of
-startup. Source: FACTS §2.3-2.5.
+log start offset checkpoint; in the two others it meets them after the load and goes on, but the log cleaner ends, or
+replicas are not served (seen on 3.9.2 and 4.3.1). In a leader epoch checkpoint they end the startup. Releases
+before :data:`NUMBERS_PASS_SINCE` take such a number for a malformed line, which is an I/O error.
+Source: FACTS §2.3-2.5; KAFKA sources of 3.0.0 and 3.1.0.
 """
 
 from __future__ import annotations
@@ -40,6 +42,18 @@ OFFSET_CHECKPOINTS: Final = (
     CLEANER_CHECKPOINT,
 )
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+
+_FORGIVEN: Final = "a broker warns and ignores it"
+AFTER_A_BAD_NUMBER: Final = {
+    RECOVERY_POINT_CHECKPOINT: _FORGIVEN,
+    LOG_START_CHECKPOINT: _FORGIVEN,
+    HIGH_WATERMARK_CHECKPOINT: "a broker starts, and fails on what it is to lead or to follow, also in other log dirs",
+    CLEANER_CHECKPOINT: "a broker starts, its log cleaner ends at once, and no topic is compacted from then on",
+}
+"""What follows from damage that takes no log dir offline and ends no startup, by file (seen on 3.9.2 and 4.3.1)."""
+
+NUMBERS_PASS_SINCE: Final = (3, 1)
+"""The first release, major and minor, whose reader lets an error in a number through as it is."""
 
 _VERSION = 0
 _AS_WRITTEN = re.compile(rb"0\n([0-9]{1,9})\n((?:[!-~]+ [0-9]{1,9} [0-9]{1,18}\n)*)")
@@ -155,5 +169,4 @@ def _number(text: str, bits: int, file: str) -> int:
 
 
 def _effect_of_bad_number(file: str) -> BrokerEffect:
-    forgiven = file in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT)
-    return BrokerEffect.NONE if forgiven else BrokerEffect.STARTUP_ABORTS
+    return BrokerEffect.NONE if file in OFFSET_CHECKPOINTS else BrokerEffect.STARTUP_ABORTS

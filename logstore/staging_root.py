@@ -5,7 +5,8 @@
     inside     <log dir>/deleting/<topic ID>_0       a log dir that is ours, as KIP-516 draws it
     sibling    <log dir>.deleting/<topic ID>_0       a real broker's: inside, it would stop the broker at its next start
     in place   <log dir>/orders-0.<32 hex>-stray     a real broker's that is a mount point, or whose parent is not ours
-                                                     to write in: Kafka's own form, loaded but never deleted (FACTS §6)
+                                                     to write in: Kafka's own form, loaded but never deleted (FACTS §6);
+                                                     a broker before 3.6.1 does not know it, and would not start (§1.3)
 
 A rename works within one file system only, so the sibling needs a parent on the same device.
 """

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from layout import checkpoint, clean_shutdown, meta_properties, partition_metadata, segment_name
-from layout.errors import DamagedFileError
+from layout.errors import BrokerEffect, DamagedFileError
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
 from logstore.identity import read_identity
@@ -88,7 +88,10 @@ def _content(path: str, name: str) -> Facts:
     except UnreadableFileError as error:
         return [("content", f"{name} {error}")]
     except DamagedFileError as error:
-        return [("content", f"{error.problem}; what a broker does: {error.effect}")]
+        effect = str(error.effect)
+        if error.effect is BrokerEffect.NONE:
+            effect = checkpoint.AFTER_A_BAD_NUMBER.get(name, effect)
+        return [("content", f"{error.problem}; what a broker does: {effect}")]
 
 
 def _identity(path: str) -> Facts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from layout.broker_start import KafkaRelease, StartAction
+from layout.broker_start import STORAGE_ERRORS_PASS_SINCE, KafkaRelease, StartAction
 from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect
 from layout.partition_metadata import FILE_NAME as PARTITION_METADATA
@@ -37,13 +37,13 @@ def file_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
         for seen in log_dir.directories:
             loaded = seen.kind not in _NO_REPLICA and not seen.is_link and seen.obstacle is None
             if loaded and asked.by_name(seen.name).action is not StartAction.STARTUP_ABORTS:
-                yield from partition_files(log_dir, seen)
+                yield from partition_files(log_dir, seen, asked)
     own = broker.distinct.get(broker.metadata_log_dir or "")
     if asked.reads_metadata_log and own is not None and own.metadata_log is not None:
         yield from metadata_log(own, own.metadata_log, asked)
 
 
-def partition_files(log_dir: SeenLogDir, seen: DirectorySeen) -> Iterator[Finding]:
+def partition_files(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -> Iterator[Finding]:
     """Files of a partition dir that a broker fails on, or changes (FACTS §1.9, §2.5)."""
     for name, problem in seen.odd_names:
         yield Finding(Effect.STARTUP_ABORTS, "odd_file_name", f"{name}: {problem}", _below(log_dir, seen, name))
@@ -53,8 +53,11 @@ def partition_files(log_dir: SeenLogDir, seen: DirectorySeen) -> Iterator[Findin
     for name in seen.links:
         yield Finding(Effect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
     for damage in seen.damage:
-        sentence = f"{damage.file}: {damage.problem}; {damage.effect}"
-        yield Finding(OF_EFFECT[damage.effect], "leader_epochs", sentence, _below(log_dir, seen, damage.file))
+        effect = damage.effect
+        if effect is BrokerEffect.LOG_DIR_OFFLINE and asked.release < STORAGE_ERRORS_PASS_SINCE:
+            effect = BrokerEffect.STARTUP_ABORTS
+        sentence = f"{damage.file}: {damage.problem}; {effect}"
+        yield Finding(OF_EFFECT[effect], "leader_epochs", sentence, _below(log_dir, seen, damage.file))
     if seen.leftovers:
         told = listed([f"{count(number)} {suffix.value}" for suffix, number in sorted(seen.leftovers.items())])
         sentence = f"left over from changes that did not finish, completed or deleted at the start: {told}"

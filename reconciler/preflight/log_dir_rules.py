@@ -9,12 +9,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
+from layout.broker_start import KafkaRelease
+from layout.checkpoint import AFTER_A_BAD_NUMBER, HIGH_WATERMARK_CHECKPOINT, NUMBERS_PASS_SINCE
 from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect
 from layout.log_dir_set import FailedLogDir, LogDirSet, startup_problems
+from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore.partition_files import METADATA_LOG
-from logstore.rows import Kind
+from logstore.rows import Kind, MetadataState
 from reconciler.figures import count, listed
 from reconciler.preflight.finding import Effect, Finding, Place
 from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
@@ -38,7 +41,7 @@ def log_dir_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding
         yield from usable(each, asked)
         yield from lock(each)
         if each.is_loaded:
-            yield from checkpoints(each)
+            yield from checkpoints(each, asked)
             yield from scheme(each)
             yield from what_is_left(each)
 
@@ -66,14 +69,23 @@ def usable(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
     if seen.obstacle is not None:
         yield Finding(Effect.LOG_DIR_OFFLINE, "unusable_log_dir", f"the path {seen.obstacle}", place)
     elif isinstance(seen.identity, FailedLogDir):
-        place = Place(seen.path, "meta.properties")
-        yield Finding(Effect.LOG_DIR_OFFLINE, "damaged_identity", seen.identity.problem, place)
+        yield _damaged_identity(seen, seen.identity, asked)
     elif not asked.is_kraft and seen.identity is None and not any(row["kind"] in _CURRENT for row in seen.rows):
         what = (
             "the directory has neither meta.properties nor replicas" if seen.is_there else "there is no such directory"
         )
         sentence = f"{what}, so it is taken for a new disk: make sure that the file system is mounted"
         yield Finding(Effect.CREATED_EMPTY, "absent_log_dir", sentence, place)
+
+
+def _damaged_identity(seen: SeenLogDir, found: FailedLogDir, asked: BrokerAsked) -> Finding:
+    """Since 3.7 what cannot be read and what makes no sense are one; before, only the first takes the disk offline."""
+    place = Place(seen.path, "meta.properties")
+    cannot_be_read = any(row["metadata_state"] == MetadataState.UNREADABLE for row in seen.rows[:1])
+    if asked.release >= DIRECTORY_IDS_SINCE or cannot_be_read:
+        return Finding(Effect.LOG_DIR_OFFLINE, "damaged_identity", found.problem, place)
+    sentence = f"{found.problem}; {asked.release} reads it all the same, and refuses to start on what it holds"
+    return Finding(Effect.STARTUP_ABORTS, "damaged_identity", sentence, place)
 
 
 def lock(seen: SeenLogDir) -> Iterator[Finding]:
@@ -97,7 +109,10 @@ def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
         if asked.release < DIRECTORY_IDS_SINCE and identity is not None and not isinstance(identity, FailedLogDir):
             found[path] = dataclasses.replace(identity, directory_id=None)
     log_dirs = LogDirSet(found, broker.metadata_log_dir if asked.is_kraft else None)
-    for problem in startup_problems(log_dirs, asked.requirement):
+    problems = startup_problems(log_dirs, asked.requirement)
+    if not problems and not asked.is_kraft and asked.release < DIRECTORY_IDS_SINCE:
+        yield from _not_the_same(broker)
+    for problem in problems:
         of = next((path for path in found if problem.startswith((f"{path}:", f"{path}/"))), None)
         if of in log_dirs.empty:
             what = "" if broker.distinct[of].is_there else ", and there is no such directory: is its disk mounted?"
@@ -107,6 +122,16 @@ def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
         else:
             place = Place() if of is None else Place(broker.distinct[of].path, "meta.properties")
             yield Finding(Effect.STARTUP_ABORTS, "identity", problem, place)
+
+
+def _not_the_same(broker: SeenBroker) -> Iterator[Finding]:
+    """In ZooKeeper mode, releases before 3.7 ask that all files hold the same, whatever it is (seen on 2.8.2)."""
+    found = {path: each for path, each in broker.distinct.items() if isinstance(each.identity, MetaProperties)}
+    first = next(iter(found.values()), None)
+    for each in found.values():
+        if first is not None and each.identity != first.identity:
+            sentence = f"it is not the same as {first.path}/meta.properties, and releases before 3.7 ask for that"
+            yield Finding(Effect.STARTUP_ABORTS, "identity", sentence, Place(each.path, "meta.properties"))
 
 
 def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
@@ -130,12 +155,24 @@ def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Findi
         yield Finding(Effect.NOTE, "no_metadata_log", sentence, Place(own.path, METADATA_LOG))
 
 
-def checkpoints(seen: SeenLogDir) -> Iterator[Finding]:
-    """A damaged offset checkpoint takes the log dir offline, ends the startup, or is ignored (FACTS §1.6, §2.3)."""
+def checkpoints(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
+    """A damaged offset checkpoint takes the log dir offline, and a bad number less than that (FACTS §1.6, §2.3)."""
+    replicas = sum(row["kind"] in _CURRENT for row in seen.rows)
     for damage in seen.checkpoints:
-        ignored = "; a broker warns and goes on as if it were empty" if damage.effect is BrokerEffect.NONE else ""
-        sentence = f"{damage.file}: {damage.problem}{ignored}"
-        yield Finding(OF_EFFECT[damage.effect], "damaged_checkpoint", sentence, Place(seen.path, damage.file))
+        effect, then, number = OF_EFFECT[damage.effect], "", 0
+        if damage.effect is BrokerEffect.NONE:
+            effect, then = _of_bad_number(damage.file, asked)
+            number = replicas if effect is Effect.NOT_SERVED else 0
+        sentence = f"{damage.file}: {damage.problem}{then}"
+        yield Finding(effect, "damaged_checkpoint", sentence, Place(seen.path, damage.file), replicas=number)
+
+
+def _of_bad_number(file: str, asked: BrokerAsked) -> tuple[Effect, str]:
+    """What a number that does not parse does, and how that is told (FACTS §2.3; seen on 2.8.2, 3.9.2 and 4.3.1)."""
+    if asked.release < KafkaRelease(*NUMBERS_PASS_SINCE):
+        return Effect.LOG_DIR_OFFLINE, f"; {asked.release} takes such a line for an I/O error"
+    effect = Effect.NOT_SERVED if file == HIGH_WATERMARK_CHECKPOINT else Effect.NOTE
+    return effect, f"; {AFTER_A_BAD_NUMBER[file]}"
 
 
 def scheme(seen: SeenLogDir) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ from reconciler.figures import count
 from reconciler.preflight.finding import Effect, Finding, Place
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.seen import SeenBroker, SeenLogDir
-from reconciler.preflight.wants import Want, Wants
+from reconciler.preflight.wants import UNKNOWN, Want, Wants
 
 EFFECT_OF = {
     StartAction.STARTUP_ABORTS: Effect.STARTUP_ABORTS,
@@ -255,8 +255,8 @@ def _promoted(replicas: list[_Replica], loading: _Loading) -> Iterator[Finding]:
         beside = loading.current.get((str(place.topic), place.partition or 0))
         promoted = asked.is_kraft and asked.release >= _FIRST_WITH_FUTURES_RECOVERED and replica.want.assigned_here
         if not promoted:
-            sentence = "a copy on its way between two log dirs; it stays, and the move goes on when it is asked for"
-            yield Finding(Effect.NOTE, "future", sentence, place, replicas=1)
+            current = next((each for each in replicas if beside and each.place == beside[0]), None)
+            yield _on_its_way(place, current)
         elif not beside:
             sentence = "the controller has assigned the replica to this log dir: it becomes the current one"
             yield Finding(Effect.NOTE, "future_promoted", sentence, place, replicas=1)
@@ -271,6 +271,21 @@ def _promoted(replicas: list[_Replica], loading: _Loading) -> Iterator[Finding]:
                 f"{beside[0].log_dir}/{beside[0].name} is deleted after 60 s"
             )
             yield Finding(Effect.REPLACED, "future_promoted", sentence, place, replicas=1)
+
+
+def _on_its_way(place: Place, current: _Replica | None) -> Finding:
+    """A broker takes up a move between log dirs by itself, as soon as it leads or follows the current replica."""
+    want = UNKNOWN if current is None else current.want
+    never = want.is_judged and want.is_complete and (want.is_stale or not want.by_name)
+    if current is not None and not never:
+        old = f"{current.place.log_dir}/{current.place.name}"
+        sentence = (
+            "a copy on its way between two log dirs: the broker goes on with the move by itself, and when it has "
+            f"caught up it becomes the current one, and {old} is deleted after 60 s"
+        )
+        return Finding(Effect.REPLACED, "future", sentence, place, replicas=1)
+    sentence = "a copy on its way between two log dirs; it stays, and the move goes on when it is asked for"
+    return Finding(Effect.NOTE, "future", sentence, place, replicas=1)
 
 
 def _search_note(replicas: list[_Replica], loading: _Loading) -> Iterator[Finding]:

@@ -137,7 +137,9 @@ def test_an_offset_checkpoint_reads_as_upstream(vector: Vector) -> None:
         return
     with pytest.raises(DamagedFileError) as raised:
         checkpoint.parse_offsets(data, checkpoint.HIGH_WATERMARK_CHECKPOINT)
-    assert raised.value.effect is effect_of(chain)
+    # No log is loaded while this file is read, so what is no I/O error ends no startup.
+    offline = effect_of(chain) is BrokerEffect.LOG_DIR_OFFLINE
+    assert raised.value.effect is (BrokerEffect.LOG_DIR_OFFLINE if offline else BrokerEffect.NONE)
 
 
 @pytest.mark.shared(kinds=("meta.properties.bytes",))

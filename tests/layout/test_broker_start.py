@@ -202,6 +202,13 @@ def test_a_damaged_partition_metadata(kind: DirectoryKind, state: str, action: S
         assert answer.starts is (action is StartAction.LOG_DIR_OFFLINE)
 
 
+@pytest.mark.parametrize("state", ["zero_id", "unreadable"])
+def test_an_io_error_in_partition_metadata_ends_the_startup_before_3_2_1(state: str) -> None:
+    # KAFKA-13773
+    for release, action in (("2.8", "STARTUP_ABORTS"), ("3.2", "STARTUP_ABORTS"), ("3.2.1", "LOG_DIR_OFFLINE")):
+        assert by_state(DirectoryKind.LIVE, state, release, ZK) is StartAction[action]
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_releases_before_2_8_know_no_partition_metadata(state: str) -> None:
     # FACTS §2.1: since 2.8; before, it is any stranger's file (§1.9).
@@ -228,7 +235,7 @@ def test_a_known_effect_of_the_bytes_goes_before_the_state(effect: BrokerEffect,
 @pytest.mark.parametrize(
     ("release", "version", "action"),
     [
-        *(("3.6.2", 0, "LOADED"), ("3.6.2", 1, "LOG_DIR_OFFLINE"), ("2.8", 1, "LOG_DIR_OFFLINE")),
+        *(("3.6.2", 0, "LOADED"), ("3.6.2", 1, "LOG_DIR_OFFLINE"), ("2.8", 1, "STARTUP_ABORTS")),
         *(("3.7", 1, "LOADED"), ("3.7", 2**31 - 1, "LOADED"), ("3.7", -1, "LOG_DIR_OFFLINE")),
     ],
 )

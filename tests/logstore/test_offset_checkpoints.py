@@ -7,6 +7,7 @@ import pytest
 
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from logstore.columns import VARYING
+from logstore.log_dir import LogDir
 from logstore.offset_checkpoints import read_offset_checkpoints
 
 
@@ -33,12 +34,21 @@ def test_entries_without_a_replica_are_told_file_by_file(log_dir: Any) -> None:
     }
 
 
+def test_entries_of_a_log_dir_that_somebody_works_on_accuse_nobody(log_dir: Any) -> None:
+    log_dir.file("replication-offset-checkpoint", "0\n1\ngone 1 7\n")
+    with LogDir.open(str(log_dir)):
+        found = read_offset_checkpoints(str(log_dir))
+        assert list(found.orphans({("held", 0)})) == []
+        assert found.entries == {"replication-offset-checkpoint": {("gone", 1): 7}}
+    assert len(list(read_offset_checkpoints(str(log_dir)).orphans({("held", 0)}))) == 1
+
+
 @pytest.mark.parametrize(
     ("file", "text", "effect"),
     [
         ("recovery-point-offset-checkpoint", "0\n5\nfoo 0 1\n", "the log dir goes offline"),  # FACTS §2.3
         ("recovery-point-offset-checkpoint", "0\n1\nfoo zero 1\n", "a broker warns and ignores it"),  # FACTS §1.6
-        ("replication-offset-checkpoint", "0\n1\nfoo zero 1\n", "the broker does not start"),
+        ("replication-offset-checkpoint", "0\n1\nfoo zero 1\n", "to lead or to follow, also in other log dirs"),
     ],
 )
 def test_a_file_that_does_not_parse_is_a_row_and_counts_as_empty(

@@ -9,7 +9,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import InconsistentTopicIdError, LogStoreError, NameTakenError, UnknownReplicaError
+from logstore.errors import InconsistentTopicIdError, NameTakenError, UnknownReplicaError
 from logstore.kafka_error import KafkaError
 from logstore.replica_index import Replica
 from logstore.store import LogStore

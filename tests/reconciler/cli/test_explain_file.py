@@ -32,6 +32,7 @@ def test_an_empty_offset_checkpoint_is_normal_and_a_torn_one_is_not(cluster) -> 
     path = cluster.log_dir(1) / checkpoint.RECOVERY_POINT_CHECKPOINT
     assert facts(explained(path, b""))["content"] == "empty, which is normal"
     assert "what a broker does" in facts(explained(path, b"0\n2\norders 0 5\n"))["content"]
+    assert "a broker warns and ignores it" in facts(explained(path, b"0\n1\norders 0 x\n"))["content"]
 
 
 def test_the_identity_is_told_key_by_key_or_with_its_problem(cluster) -> None:

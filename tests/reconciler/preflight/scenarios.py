@@ -156,7 +156,7 @@ SCENARIOS: list[tuple[str, Effect, Scenario]] = [
     ("unwanted", STRAY, lambda p: ask(kraft_log_dir(p, ["orders-5"]), states=wanted(0))),
     ("inconsistent_topic_id", Effect.NOT_SERVED, lambda p: ask(
         zookeeper(p, "orders-0"), mode="zookeeper", states=wanted(0, topic_id=OTHER))),
-    ("future", Effect.NOTE, lambda p: ask(kraft_log_dir(p, ["orders-0", f"orders-0.{HEX}-future"]))),
+    ("future", Effect.REPLACED, lambda p: ask(kraft_log_dir(p, ["orders-0", f"orders-0.{HEX}-future"]))),
     ("future_promoted", Effect.REPLACED, lambda p: future(p, True, "3.9")),
     ("missing", Effect.CREATED_EMPTY, lambda p: ask(kraft_log_dir(p), states=wanted(0, isr=[1]))),
     ("empty_metadata", STRAY, lambda p: ask(kraft_log_dir(p, ["orders-0"]), states=empty_metadata())),

@@ -74,6 +74,15 @@ def test_a_damaged_leader_epoch_checkpoint_is_as_grave_as_its_kind(
     assert effects(ask(broker)) == ([] if effect is None else [("leader_epochs", effect)])
 
 
+@pytest.mark.parametrize(("release", "effect"), [("3.0", STOPS), ("3.2.0", STOPS), ("3.2.1", OFFLINE)])
+def test_before_3_2_1_damaged_leader_epochs_end_the_startup(tmp_path: Path, release: str, effect: Effect) -> None:
+    # KAFKA-13773
+    path = log_dir(tmp_path / "1", ["orders-0"], identity(0))
+    other = log_dir(tmp_path / "2", (), identity(0))
+    (path / "orders-0" / "leader-epoch-checkpoint").write_bytes(b"x")
+    assert effects(ask([path, other], release, "zookeeper")) == [("leader_epochs", effect)]
+
+
 def test_leftovers_are_one_note_for_each_directory(broker: list[Path]) -> None:
     for name in ("0.log.deleted", "1.log.deleted", "2.log.swap", "3.log.cleaned", "4.snapshot.deleted"):
         (broker[1] / "orders-0" / name).write_bytes(b"")
@@ -112,7 +121,7 @@ def test_a_metadata_log_that_nobody_reads_is_nothing(broker: list[Path]) -> None
         (path / "meta.properties").write_bytes(
             f"version=0\nbroker.id=1\ndirectory.id=AAAAAAAAAE0AAAAAAAAA{number}Q".encode()
         )
-    assert effects(ask(broker, "3.6.2", "zookeeper")) == []
+    assert effects(ask(broker, "3.9", "zookeeper")) == []
 
 
 def test_snapshots_must_reach_the_beginning_of_the_log(broker: list[Path]) -> None:

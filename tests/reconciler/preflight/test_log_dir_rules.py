@@ -57,6 +57,15 @@ def test_a_directory_id_twice_stops_a_broker_since_3_7(pair: list[Path]) -> None
     assert effects(ask(pair, "3.6.2")) == []
 
 
+def test_before_3_7_zookeepers_broker_asks_that_all_identities_are_the_same(tmp_path: Path) -> None:
+    paths = [log_dir(tmp_path / name, (), identity(0, directory_id=None)) for name in "12"]
+    assert effects(ask(paths, "2.8", "zookeeper")) == []
+    for changed in (identity(0), identity(0, cluster_id=None, directory_id=None)):
+        write_identity(paths[1], changed)
+        for release, found in (("2.8", [("identity", STOPS)]), ("3.6.2", [("identity", STOPS)]), ("3.7", [])):
+            assert effects(ask(paths, release, "zookeeper")) == found
+
+
 def test_an_unformatted_log_dir_stops_kraft_and_is_written_to_by_zookeeper(tmp_path: Path) -> None:
     # 10.6 row 160; FACTS §1.5
     first, second = kraft_log_dir(tmp_path / "1"), tmp_path / "2"
@@ -122,14 +131,33 @@ def test_the_metadata_log_dir_may_lie_apart(tmp_path: Path) -> None:
         *((file, b"0\n1\nx\n", OFFLINE) for file in checkpoint.OFFSET_CHECKPOINTS),
         (checkpoint.RECOVERY_POINT_CHECKPOINT, b"0\n1\norders 0 x\n", Effect.NOTE),
         (checkpoint.LOG_START_CHECKPOINT, b"0\n-1\n", Effect.NOTE),
-        (checkpoint.HIGH_WATERMARK_CHECKPOINT, b"0\n1\norders 0 x\n", STOPS),
-        (checkpoint.CLEANER_CHECKPOINT, b"0\n-1\n", STOPS),
+        (checkpoint.HIGH_WATERMARK_CHECKPOINT, b"0\n1\norders 0 x\n", Effect.NOT_SERVED),
+        (checkpoint.CLEANER_CHECKPOINT, b"0\n-1\n", Effect.NOTE),
     ],
 )
 def test_a_damaged_checkpoint_is_as_grave_as_its_kind(pair: list[Path], file: str, data: bytes, effect: Effect) -> None:
     (pair[1] / file).write_bytes(data)
     (found,) = of_rule(ask(pair), "damaged_checkpoint")
     assert (found.effect, found.place.name) == (effect, file)
+
+
+@pytest.mark.parametrize("file", checkpoint.OFFSET_CHECKPOINTS)
+def test_before_3_1_a_bad_number_in_a_checkpoint_takes_the_disk_offline(tmp_path: Path, file: str) -> None:
+    path = log_dir(tmp_path / "1", (), identity(0))
+    (log_dir(tmp_path / "2", (), identity(0)) / file).write_bytes(b"0\n1\norders 0 x\n")
+    for release, is_offline in (("2.8", True), ("3.0.2", True), ("3.1", False)):
+        (found,) = of_rule(ask([path, tmp_path / "2"], release, "zookeeper"), "damaged_checkpoint")
+        assert (found.effect is OFFLINE) == is_offline
+
+
+def test_before_3_7_an_identity_that_makes_no_sense_ends_the_startup(tmp_path: Path) -> None:
+    paths = [log_dir(tmp_path / name, (), identity(0)) for name in "12"]
+    (paths[1] / "meta.properties").write_bytes(b"version=9\n")
+    for release, effect in (("2.8", STOPS), ("3.6.2", STOPS), ("3.7", OFFLINE)):
+        assert effects(ask(paths, release, "zookeeper")) == [("damaged_identity", effect)]
+    (paths[1] / "meta.properties").unlink()
+    (paths[1] / "meta.properties").mkdir()
+    assert effects(ask(paths, "2.8", "zookeeper")) == [("damaged_identity", OFFLINE)]
 
 
 def test_empty_and_sound_checkpoints_and_our_own_files_are_nothing(pair: list[Path]) -> None:

@@ -268,11 +268,22 @@ def test_a_future_replica_where_the_controller_wants_it_is_promoted(
     assert found.effect is effect
 
 
-def test_a_future_replica_elsewhere_or_before_3_7_stays_a_future_one(tmp_path: Path) -> None:
-    assert effects(future(tmp_path / "a", True, "3.6.2"), notes=True) == [("future", NOTE)]
+def test_a_future_replica_elsewhere_or_before_3_7_is_moved_on_by_the_broker_itself(tmp_path: Path) -> None:
+    assert effects(future(tmp_path / "a", True, "3.6.2"), notes=True) == [("future", Effect.REPLACED)]
     path = kraft_log_dir(tmp_path / "b", ["orders-0", f"orders-0.{HEX}-future"])
     states = wanted(0, directories=(str(directory_id(7)), None))
-    assert effects(ask(path, states=states), notes=True) == [("future", NOTE)]
+    answer = ask(path, states=states)
+    assert effects(answer, notes=True) == [("future", Effect.REPLACED)]
+    assert f"{path}/orders-0 is deleted" in of_rule(answer, "future")[0].problem
+
+
+def test_a_future_replica_alone_or_of_an_unwanted_replica_stays(tmp_path: Path) -> None:
+    (alone,) = of_rule(future(tmp_path / "a", False, "3.6.2"), "future")
+    assert alone.effect is NOTE
+    names = ["orders-0", f"orders-0.{HEX}-future"]
+    path = log_dir(tmp_path / "b", names, identity(0))
+    found = of_rule(ask(path, "3.9", "zookeeper", wanted(0, nodes=(2,))), "future")
+    assert [each.effect for each in found] == [NOTE]
 
 
 def test_an_unwanted_future_replica_is_a_stray_too(tmp_path: Path) -> None:
