@@ -114,7 +114,8 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if (options.minutes is None) == (options.seeds is None):
         parser.error("give either MINUTES or --seeds")
-    if options.steps < 0 or min(options.brokers, options.jobs, options.seeds or 1) < 1 or (options.minutes or 1) <= 0:
+    wanted = options.seeds if options.minutes is None else options.minutes
+    if options.steps < 0 or options.brokers < 1 or options.jobs < 1 or wanted <= 0:
         parser.error("numbers want to be positive")
     return options
 

@@ -2,11 +2,12 @@
 
 ::
 
-    with Cluster(ClusterSettings(brokers=3), seed=7) as cluster:
+    with Cluster(seed=7) as cluster:
         first = cluster.create_topic("orders", factor=3)
+        cluster.produce("orders", 5)
         cluster.stop_broker(2)
         cluster.delete_topic("orders")
-        second = cluster.create_topic("orders", factor=3)
+        second = cluster.create_topic("orders", assignment={0: [1, 2, 3]})
         cluster.start_broker(2)
         cluster.run(for_ms=10_000)
         print([staged.location for staged in cluster.members[2].broker.store.staged()])

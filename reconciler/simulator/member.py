@@ -12,6 +12,7 @@ from random import Random
 from typing import cast
 
 from reconciler.simulator.admin.admin import Admin
+from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
 from reconciler.simulator.controller.controller import Controller
 from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings, fewer_partitions
 from reconciler.simulator.controller.settings import ControllerSettings
@@ -23,6 +24,7 @@ from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.machine.simulated_broker import SimulatedBroker
 from reconciler.simulator.ports import Journal, Network, Timers, broker_endpoint
+from reconciler.simulator.served import WatchedNetwork
 from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
 
 
@@ -58,6 +60,7 @@ class Member:
         node_id: the broker's number.
         name: of the machine, which is its endpoint.
         disks: of the machine.
+        network: as its broker sees it; tells of every answer.
         broker: on it.
     """
 
@@ -85,17 +88,19 @@ class Member:
         self._world, self._settings, self._random = world, settings, random
         self.disks = MachineDisks(folder, settings.log_dirs, lambda: world.passes(self.name))
         self.disks.disk.names = world.randomness(f"names on {self.name}")
+        self.network = WatchedNetwork(world.network)
         self._admin: tuple[Controller, Admin] | None = None
         self.broker = SimulatedBroker(
             node_id,
             self.disks,
             zookeeper,
-            world.network,
+            self.network,
             world.timers(self.name),
             world.history,
             settings.broker,
             self._make_controller,
         )
+        self.broker.registered = self._follow_namespaces
         world.add_target(self)
 
     @property
@@ -159,6 +164,14 @@ class Member:
     def _expire(self, session: Session) -> str:
         session.expire()
         return "its session expires"
+
+    def _follow_namespaces(self, session: Session) -> None:
+        """Make and remove the tiers of namespaces on the disks as ZooKeeper has them (KIP37-2)."""
+
+        def say(text: str) -> None:
+            self._world.history.say(self.name, text)
+
+        BrokerNamespaces(self.broker.store, session, say).start()
 
     def _session(self) -> Session:
         session = self.broker.session

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from pathlib import Path
+from typing import Any
 
 from logstore.kafka_error import KafkaError
 from logstore.store import LogStore
@@ -12,17 +13,28 @@ from logstore.store import LogStore
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
-def programs() -> list[str]:
-    """Every indented block of the README that imports something of ours and opens a store."""
+def programs(with_text: str) -> list[str]:
+    """The Python in every indented block of the README that has this text; command lines are left out."""
     blocks = re.findall(r"(?:^(?:    .*)?\n)+", README.read_text(encoding="utf-8"), re.MULTILINE)
-    return [textwrap.dedent(block) for block in blocks if "LogStore.open(" in block]
+    python = [re.sub(r"^    (logstore|tools/).*\n", "", block, flags=re.MULTILINE) for block in blocks]
+    return [textwrap.dedent(block) for block in python if with_text in block]
 
 
 def test_the_program_that_embeds_the_engine_runs(tmp_path: Path) -> None:
-    (program,) = programs()
+    (program,) = programs("LogStore.open(")
     names: dict[str, object] = {}
     exec(program.replace("/disk", f"{tmp_path}/disk"), names)
     orders, another_id, moved_to = names["orders"], names["another_id"], f"{tmp_path}/disk2/logstore"
     with LogStore.open(list(names["disks"])) as store:  # type: ignore[call-overload]
         assert store.get(orders).log_dir == moved_to  # type: ignore[arg-type]
         assert store.fence(orders, another_id) is KafkaError.INCONSISTENT_TOPIC_ID  # type: ignore[arg-type]
+
+
+def test_the_ten_lines_that_run_a_cluster_show_a_stale_replica_set_aside() -> None:
+    # KIP516-5: "stale state"
+    (program,) = programs("Cluster(")
+    assert len([line for line in program.splitlines() if line.strip()]) <= 10
+    names: dict[str, Any] = {}
+    exec(program, names)
+    (staged,) = names["staged"]
+    assert (str(staged.partition), staged.record.verdict) == ("orders-0", "STALE_ID")

@@ -11,7 +11,7 @@
     delete_partitions     KIP-694's request for fewer partitions, with its errors (KIP694-2)
     partition_count       the command for more or fewer partitions, and its warnings (KIP694-5)
     zookeeper_namespaces moving_topics namespace_sweep   KIP-37's: create, list, delete, move (KIP37-3)
-    broker_namespaces broker_topics      a broker's log dirs follow the namespaces and moved topics (KIP37-2, KIP516-13)
+    broker_namespaces     a broker's log dirs have the tiers that ZooKeeper has (KIP37-2)
     configs           checked, and inherited: topic, its tiers, the cluster (KIP37-5)
     acls              an authorizer: namespaces first, then the topic's own (KIP37-6)
     subscriptions     regular expressions over full names (KIP37-7)

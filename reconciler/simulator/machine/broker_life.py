@@ -92,6 +92,8 @@ class Life:
         self.offline = frozenset(self.store.offline)
         self.purged: Callable[[Purged], None] = lambda purged: None
         """Told of each directory that was deleted for ever."""
+        self.registered: Callable[[Session], None] = lambda session: None
+        """Told of each session under which the broker is registered."""
         self.untold = 0
         """Log dirs that failed, which ZooKeeper was not told of yet."""
         self.replicas = Replicas(host, self.store)
@@ -142,6 +144,7 @@ class Life:
         self.broker.broker_epoch = session.get(path).czxid
         self.host.say(f"is registered, with epoch {self.broker.broker_epoch}")
         self.host.network.serve(self.host.endpoint, self.serve)
+        self.registered(session)
         self.controller.start(session)
 
     def close_session(self) -> None:

@@ -49,6 +49,7 @@ class SimulatedBroker:
         node_id: its number.
         running: whether it is up.
         purged: told of each directory that was deleted for ever, from the next start on.
+        registered: told of each session under which it is registered, from the next start on.
     """
 
     def __init__(  # noqa: PLR0917
@@ -80,6 +81,7 @@ class SimulatedBroker:
         self._timers, self._journal, self._make_controller = timers, journal, make_controller
         self._life: Life | None = None
         self.purged: Callable[[Purged], None] = lambda purged: None
+        self.registered: Callable[[Session], None] = lambda session: None
 
     @property
     def store(self) -> LogStore:
@@ -141,7 +143,7 @@ class SimulatedBroker:
             host.say(f"does not start: {error}")
             return False
         self._life = Life(host, broker, self._zookeeper, self._make_controller, self.halt)
-        self._life.purged = self.purged
+        self._life.purged, self._life.registered = self.purged, self.registered
         host.say(f"starts with {len(store)} replicas" + "".join(f"; {why}" for why in store.offline.values()))
         self._life.begin()
         return True

@@ -15,7 +15,6 @@ from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
-from reconciler.simulator.admin.broker_topics import BrokerTopics
 from reconciler.simulator.admin.commands import AlterTopic, CreateTopic, Outcome, TopicDescription
 from reconciler.simulator.admin.delete_partitions import DeletePartitions
 from reconciler.simulator.admin.describe import is_created, is_deleted, is_preferred, is_reassigned
@@ -57,7 +56,6 @@ class Machines:
             self.admins[node_id].start()
             assert broker.session is not None
             BrokerNamespaces(broker.store, broker.session, lambda text: None).start()
-            BrokerTopics(broker.store, broker.session, broker.replicas.drop, lambda text: None).start()
         self.wait(lambda: bool(self.active))
 
     def controller(self, node_id: int, broker_epoch: Callable[[], int], *ports: Any) -> Controller:

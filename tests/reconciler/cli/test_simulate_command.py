@@ -1,0 +1,99 @@
+"""``logstore simulate``: the history it prints, what it says of the end, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from reconciler.simulator import rest
+from reconciler.simulator.promises import BrokenPromiseError
+from reconciler.simulator.scenario import shipped
+
+Run = Callable[..., Result]
+SMALL = ("--brokers", "3", "--steps", "60")
+
+
+def test_the_same_seed_gives_the_same_history_and_another_one_another(run: Run) -> None:
+    one, same, other = (run("simulate", "--seed", seed, *SMALL) for seed in ("4", "4", "5"))
+    assert one.exit_code == 0, one.stderr
+    assert "every promise was kept" in one.stderr
+    assert one.stdout == same.stdout != other.stdout
+    assert one.stdout.startswith("+000000.000s broker-1  disk-1/data is new, and is formatted\n")
+
+
+def test_as_json_it_has_all_that_is_needed_to_play_it_again(run: Run) -> None:
+    told = json.loads(run("simulate", "--seed", "4", *SMALL, "--format", "json").stdout)
+    assert (told["schema_version"], told["seed"], told["steps"], told["broken"]) == (1, 4, 60, None)
+    assert len(told["history"]) > 10 and told["events"] > 60
+    assert set(told["faults"]) <= {*told["faults"], "crash"}
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_every_scenario_that_is_shipped_keeps_its_promises(run: Run, name: str) -> None:
+    result = run("simulate", "--scenario", name)
+    assert result.exit_code == 0, result.stderr
+    assert "scenario  rest" in result.stdout
+
+
+def test_the_disks_that_are_kept_can_be_audited_against_what_the_cluster_wanted(run: Run, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    assert run("simulate", "--scenario", "reassigned-while-down", "--keep", str(kept)).exit_code == 0
+    disks = sorted(map(str, kept.glob("broker-*/disk-*/data")))
+    audited = run("audit", *disks, "--metadata", str(kept / "metadata"), "--format", "json")
+    assert audited.exit_code == 0, audited.stderr
+    assert set(json.loads(audited.stdout)["totals"]) == {"OK"}
+
+
+def test_a_scenario_from_a_file_that_is_not_as_expected_names_the_line(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_text("brokers 2\ncreate orders 1 2\nexpect absent 1 orders-0\n")
+    result = run("simulate", "--scenario", str(file))
+    assert result.exit_code == 1
+    assert "line 3, 'expect absent 1 orders-0'" in result.stderr
+
+
+def test_a_broken_promise_gives_the_seed_and_the_shortest_beginning(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(cluster: object, **_: object) -> None:
+        lines = cluster.world.history.lines  # type: ignore[attr-defined]
+        if any("creates " in line for line in lines):
+            raise BrokenPromiseError("somebody created a topic")
+
+    monkeypatch.setattr("reconciler.simulator.simulation.check_rest", check)
+    assert rest.check_rest is not check
+    result = run("simulate", "--seed", "4", "--brokers", "2", "--steps", "400", "--faults", "none", "--format", "json")
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert "somebody created a topic" in told["broken"]
+    assert 0 < told["steps"] < 400
+    fewer = run("simulate", "--seed", "4", "--brokers", "2", "--steps", str(told["steps"] - 1), "--faults", "none")
+    assert fewer.exit_code == 0
+    assert f"seed 4: {told['steps']} steps" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--scenario", "nowhere.txt"], "there is no such file; shipped are"),
+        (["--faults", "rain=1"], "is no fault and its rate"),
+        (["--keep", "FULL"], "is not empty"),
+        (["--brokers", "0"], "range"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(run: Run, tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    (tmp_path / "file").write_text("")
+    result = run("simulate", *(str(tmp_path) if each == "FULL" else each for each in arguments))
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+
+
+def test_a_scenario_that_cannot_be_read_tells_every_line(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_text("create orders\nwait long\nexpect live 9 orders-0 1\n")
+    result = run("simulate", "--scenario", str(file))
+    assert result.exit_code == 2
+    assert "line 1" in result.stderr and "line 2" in result.stderr

@@ -1,0 +1,46 @@
+"""The runner of many histories: what it counts, what it tells of a seed that fails, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.simulator.kernel.fault_rates import FaultRates
+from tools import soak_run
+
+
+def test_every_mood_has_faults_that_can_be_read() -> None:
+    for faults, _ in soak_run.MOODS.values():
+        assert FaultRates.parse(faults) != FaultRates.none()
+
+
+def test_a_seed_plays_in_a_mood_of_its_own() -> None:
+    played = [soak_run.play((seed, 20, 3)) for seed in range(len(soak_run.MOODS))]
+    assert [each.mood for each in played] == list(soak_run.MOODS)
+    assert all(each.steps == 20 < each.events and each.broken is None for each in played)
+
+
+def test_so_many_seeds_are_played_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert soak_run.main(["--seeds", "3", "--steps", "10", "--brokers", "2", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("3 seeds, 30 steps")
+    assert "0 broke a promise" in out
+
+
+def test_a_seed_that_fails_is_told_with_the_command_that_plays_it_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = soak_run._options(["--seeds", "1"])
+    soak_run._tell(soak_run.Played(5, "a bad day, durable", 17, 90, {}, "it is lost"), options)
+    out = capsys.readouterr().out
+    assert "seed 5, a bad day, durable: it is lost" in out
+    assert "logstore simulate --seed 5 --steps 17 --brokers 5 --faults default --durable" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["1", "--seeds", "2"], ["0"], ["--seeds", "0"], ["--seeds", "1", "--jobs", "0"]]
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        soak_run.main(arguments)
+    assert stopped.value.code == 2
+    assert "tools/soak" in capsys.readouterr().err
