@@ -30,10 +30,12 @@ for Spark's columns. ``not`` is missing on purpose (``~True`` is -2 in Python): 
 | absent                                    | wanted here, on a log dir that was not seen | ABSENT          |
 | absent                                    | wanted here                                | MISSING          |
 
-Three choices are on purpose. RENAMED stands before STALE_ID, because data that the cluster wants under another name
+Four choices are on purpose. RENAMED stands before STALE_ID, because data that the cluster wants under another name
 must never be called stale. STALE_ID needs only that the name is known under another ID, whether or not the new topic is
 wanted on this broker: the old one no longer exists either way (KIP516-5). What an INCREMENTAL source does not mention
-is NOT_COMPARED: silence of such a source says nothing.
+is NOT_COMPARED: silence of such a source says nothing. A -future directory without topic ID beside its live copy is
+FUTURE as long as the metadata knows the topic's name: a move of release 2.8 has no ID before it is done, so it proves
+nothing, and the verdict on the live copy speaks for both.
 """
 
 from __future__ import annotations
@@ -192,6 +194,11 @@ CASES: tuple[Case, ...] = (
         Verdict.FUTURE,
         lambda r: (r.kind == "future") & _no(r.copies == 0) & (r.wanted | _no(r.judged) | _no(r.complete)),
         "a move between log dirs is in progress: the live copy is on this broker",
+    ),
+    Case(
+        Verdict.FUTURE,
+        lambda r: (r.kind == "future") & _no(r.copies == 0) & (r.disk_topic_id == "") & r.name_known,
+        "a move between log dirs, with no topic ID yet that could be compared: the live copy is on this broker",
     ),
     Case(
         Verdict.NOT_COMPARED,

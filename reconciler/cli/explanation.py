@@ -1,7 +1,8 @@
 """What there is to say about one path: the value that ``logstore explain`` shows, and how it is put together.
 
 Directories are told of by ``explain_directory``, plain files by ``explain_file``. The verdict comes from the case
-table, by the same comparison as in an audit, over the rows of this one log dir.
+table, by the same comparison as in an audit, over the rows of this one log dir; of a copy on its way, the live one is
+taken to lie in another.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from reconciler.desired import DesiredState
 STAGING_SUFFIX = f".{STAGING_DIR}"
 _SIGNS = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
 _JUDGED_MOST = 20
+_UNSEEN = (
+    "its live copy lies in another log dir, which was not looked at: 'logstore audit' of all log dirs of this broker "
+    "tells whether the move goes on"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +109,29 @@ def judge(
     from reconciler.advice import ADVICE, next_command
     from reconciler.compare import compare
     from reconciler.scope import by_cluster
+    from reconciler.verdicts import Verdict
 
     clusters = by_cluster(states, {row["cluster_id"] for row in rows if row["cluster_id"]})
+    unseen = _live_copy(home, rows)
     judged = [
         each
-        for each in compare(clusters, rows, now_ms)
+        for each in compare(clusters, [*rows, *unseen], now_ms)
         if each.observed is not None and each.observed["name"] == home.name
     ]
     source = states[0].identity.location if states else None
     return tuple(
         Judgement(
             each.verdict.value,
-            each.evidence,
+            _UNSEEN if unseen and each.verdict is Verdict.FUTURE else each.evidence,
             ADVICE[each.verdict].meaning,
             ADVICE[each.verdict].why,
             next_command(each.verdict, {**(each.observed or {}), "broker": rows[0]["node_id"]}, source, explained=True),
         )
         for each in judged[:_JUDGED_MOST]
     )
+
+
+def _live_copy(home: Home, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of a copy on its way: the live one. It lies in another log dir by nature, so here it is taken to be there."""
+    copies = (row for row in rows if row["name"] == home.name and row["kind"] == "future")
+    return [row | {"kind": "live", "name": f"{row['topic']}-{row['partition']}"} for row in copies]

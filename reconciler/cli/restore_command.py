@@ -5,6 +5,7 @@ Everything is planned before anything is moved, and a dry run is the plan alone;
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from logstore.restore import Restored
     from logstore.spare_records import SpareRecords
     from logstore.staged import Staged
+
+_Broker = tuple[str | None, int | None]
+"""Cluster ID and node ID."""
 
 _EPILOG = """\b
 Examples:
@@ -212,8 +216,20 @@ def _plan(
             opened.refuse(f"{view.path}: what is staged cannot be listed: {error.strerror}", Exit.PARTLY_FAILED)
     if known is not None and len(chosen) != 1:
         raise UsageError(f"--as says what one directory was, and {len(chosen)} were chosen: name one with --location")
-    taken: dict[TopicPartition, str] = {}
-    return [_step(view, staged, known, views, taken) for view, staged in chosen]
+    brokers = {view.path: _broker(view) for view in views}
+    disks: dict[_Broker, list[LogDirView]] = defaultdict(list)
+    for view in views:
+        disks[brokers[view.path]].append(view)
+    taken: dict[_Broker, dict[TopicPartition, str]] = defaultdict(dict)
+    return [_step(view, staged, known, disks[brokers[view.path]], taken[brokers[view.path]]) for view, staged in chosen]
+
+
+def _broker(view: LogDirView) -> _Broker:
+    """Whose log dir it is, by its ``meta.properties``; log dirs that do not say so are taken for one broker's."""
+    from logstore.identity import read_identity
+
+    identity = read_identity(view.path, None).identity
+    return (None, None) if identity is None else (identity.cluster_id, identity.node_id)
 
 
 def _step(
@@ -241,7 +257,7 @@ def _step(
 
 
 def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
-    """Where the same partition is live in another of the log dirs; a broker stops at two of one (FACTS §1.7)."""
+    """Where the same partition is live in another log dir of its broker, which stops at two of one (FACTS §1.7)."""
     from logstore.errors import LogStoreError
 
     folder, _, name = to.path.rpartition("/")

@@ -100,6 +100,11 @@ def test_a_future_replica_beside_its_live_copy_is_a_move() -> None:
     assert verdicts({"c1": state(("t", A, [1]))}, row(), live("t", A), future) == [Verdict.OK, Verdict.FUTURE]
 
 
+def test_a_future_replica_that_has_no_topic_id_yet_is_a_move_beside_its_live_copy() -> None:
+    future = live("t", None, kind="future", name="t-0.x-future", log_dir="/b1b")
+    assert verdicts({"c1": state(("t", A, [1]))}, row(), live("t", A), future) == [Verdict.OK, Verdict.FUTURE]
+
+
 def test_due_is_decided_by_the_time_that_is_given() -> None:
     staged = live("t", A, kind="staged", name="deleting/x_0", due_ms=100)
     assert verdicts({}, row(), staged, now_ms=99) == [Verdict.STAGED]

@@ -47,6 +47,17 @@ ROWS: tuple[tuple[str, JoinedRow, Verdict], ...] = (
     ("a stray without metadata to ask", replace(ON_DISK, kind="stray"), Verdict.STRAY),
     ("a move in progress", replace(WANTED, kind="future"), Verdict.FUTURE),
     ("a move, nobody to ask", replace(ON_DISK, kind="future"), Verdict.FUTURE),
+    ("a move that has no topic ID yet", replace(NO_ID, kind="future", wanted=False), Verdict.FUTURE),
+    (
+        "a move without topic ID or live copy",
+        replace(NO_ID, kind="future", wanted=False, copies=0),
+        Verdict.FUTURE_ABANDONED,
+    ),
+    (
+        "a move without topic ID of a topic that is gone",
+        replace(GONE, kind="future", disk_topic_id=""),
+        Verdict.FUTURE_ABANDONED,
+    ),
     ("a move without its live copy, nobody to ask", replace(ON_DISK, kind="future", copies=0), Verdict.NOT_COMPARED),
     ("a move without its live copy", replace(WANTED, kind="future", copies=0), Verdict.FUTURE_ABANDONED),
     ("a move of a replica not wanted", replace(GONE, kind="future"), Verdict.FUTURE_ABANDONED),

@@ -3,6 +3,7 @@
 ``releases`` is the table of what there is, ``fetch`` has Maven bring it, ``java`` runs one JVM and sees to its end,
 ``watchdog`` ends the JVMs of a process that died, ``settings`` writes what Kafka reads at its start. ``servers`` holds
 one broker, controller or ZooKeeper, ``cluster`` puts them together, ``client`` makes topics and records, ``reassign``
-moves replicas, ``znodes`` takes a topic out of ZooKeeper by hand. ``errors`` has one root. ``tools/real-broker`` is
-the same from a shell.
+moves replicas, ``znodes`` takes a topic out of ZooKeeper by hand. ``fixtures`` makes the archives of ``tests/disks``:
+``fixtures_story`` is what happens to the cluster, ``fixtures_planted`` what must be found for it, ``fixtures_archive``
+packs the disks. ``errors`` has one root. ``tools/real-broker`` is the same from a shell.
 """

@@ -11,17 +11,22 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tools.real_broker.cluster import Cluster
 from tools.real_broker.errors import RealBrokerError
 from tools.real_broker.fixtures_archive import pack
+from tools.real_broker.fixtures_planted import manifest
 from tools.real_broker.fixtures_story import BROKERS, LOG_DIRS, SETTINGS, Story
 from tools.real_broker.releases import EACH_WAY
 
 WAYS = {"-".join(way): way for way in EACH_WAY}
+
+OPTIONS: Mapping[str, Any] = MappingProxyType({"brokers": BROKERS, "log_dirs": LOG_DIRS, "settings": SETTINGS})
+"""Of the cluster that a story needs."""
 
 
 def make(name: str, folder: Path, out: Path) -> dict[str, Any]:
@@ -36,19 +41,20 @@ def make(name: str, folder: Path, out: Path) -> dict[str, Any]:
         RealBrokerError: if the cluster does not do as it should.
     """
     release, mode = WAYS[name]
-    with Cluster(release, folder, mode=mode, brokers=BROKERS, log_dirs=LOG_DIRS, settings=SETTINGS) as cluster:
+    with Cluster(release, folder, mode=mode, **OPTIONS) as cluster:
         story = Story(cluster)
         story.tell()
-        manifest = story.manifest()
-        disks = {
-            f"broker-{number}/{disk.name}": disk
-            for number, broker in cluster.brokers.items()
-            for disk in broker.log_dirs
-        }
-        out.mkdir(parents=True, exist_ok=True)
-        pack(out / f"{name}.tar.xz", {**disks, "metadata": cluster.metadata.data})
-    (out / f"{name}.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    return manifest
+        return write(name, story, out)
+
+
+def write(name: str, story: Story, out: Path) -> dict[str, Any]:
+    """Write the archive and the manifest of a story that was told, and give the manifest."""
+    out.mkdir(parents=True, exist_ok=True)
+    folders = {f"broker-{n}/{disk.name}": disk for n, each in story.cluster.brokers.items() for disk in each.log_dirs}
+    pack(out / f"{name}.tar.xz", {**folders, "metadata": story.cluster.metadata.data})
+    said = manifest(story.cluster, story.topics, story.planted)
+    (out / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+    return said
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -63,11 +69,11 @@ def main(arguments: Sequence[str]) -> int:
     for name in asked.ways or WAYS:
         try:
             with tempfile.TemporaryDirectory(prefix="real-broker-") as folder:
-                manifest = make(name, Path(folder) / "cluster", asked.out)
+                said = make(name, Path(folder) / "cluster", asked.out)
         except RealBrokerError as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 1
-        print(f"{name}: {len(manifest['topics'])} topics, {len(manifest['planted'])} faults planted", flush=True)
+        print(f"{name}: {len(said['topics'])} topics, {len(said['planted'])} faults planted", flush=True)
     return 0
 
 

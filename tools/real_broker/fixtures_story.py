@@ -1,25 +1,28 @@
 """What happens to the cluster whose disks become a fixture, and what its disks must hold for it.
 
-Three brokers with two disks each. Broker 2 is stopped cleanly and stays down while topics are deleted, re-created, moved
-and made; broker 3 is killed at the end, in the middle of a move between its disks; broker 1 sees all of it and is
-stopped cleanly. Each step notes what it leaves behind, and the verdict that follows from that alone.
+Three brokers with two disks each. Broker 2 is stopped cleanly and stays down while topics are deleted, re-created,
+moved and made; broker 3 is killed at the end, in the middle of a move between its disks; broker 1 sees all of it and
+is stopped cleanly. Each step notes what it leaves behind, and the verdict that follows from that alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tools.real_broker.client import Topic, until
 from tools.real_broker.cluster import Cluster
-from tools.real_broker.errors import RealBrokerError
+from tools.real_broker.errors import NotInTimeError, RealBrokerError
+from tools.real_broker.fixtures_planted import PARTITION_METADATA, Planted, planted, with_what_has_no_id
 from tools.real_broker.releases import Mode
 from tools.real_broker.servers import Broker, ZooKeeper
+from tools.real_broker.znodes import connected
 
 BROKERS, LOG_DIRS = 3, 2
 RECORDS = 20
+OFFSETS = "__consumer_offsets"
 
 SETTINGS = {
     # Whatever is marked for deletion is still there when the disks are packed.
@@ -32,23 +35,11 @@ SETTINGS = {
 THROTTLE = 500
 """Bytes each second: after the first fetch of a move between disks the next one is minutes away."""
 
+TRIES, SECONDS_OF_A_TRY = 3, 20
+"""To begin a move between disks."""
+
 SMALL_SEGMENTS = {"segment.index.bytes": "100", "index.interval.bytes": "0"}
 """A segment ends when its index is full, so these give several of them with few records."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Planted:
-    """One replica that is not as the cluster wants it, and why."""
-
-    broker: int
-    topic: str
-    partition: int
-    verdict: str
-    kind: str
-    """Of the directory, as a scan calls it; empty where there is none."""
-    topic_id: str | None
-    """That the disk holds."""
-    how: str
 
 
 class Story:
@@ -70,7 +61,7 @@ class Story:
         """
         self._healthy()
         if self.cluster.mode is Mode.KRAFT:
-            self._set_aside()
+            self._restart_into_a_recreated_topic()
         self._before_the_stop()
         self.cluster.stop_broker(2)
         self._while_broker_2_is_down()
@@ -80,57 +71,53 @@ class Story:
         self.cluster.stop()
         if isinstance(self.cluster.metadata, ZooKeeper):
             self._have_a_snapshot_written(self.cluster.metadata)
+        self.planted = with_what_has_no_id(self.planted, self.cluster)
 
-    def manifest(self) -> dict[str, Any]:
-        """What was made, and what must be found, in words that JSON knows."""
-        topics = {
-            name: {
-                "topic_id": topic.topic_id,
-                "replicas": [sorted(topic.partitions[number].replicas) for number in sorted(topic.partitions)],
-            }
-            for name, topic in sorted(self.topics.items())
-        }
-        return {
-            "kafka": self.cluster.release.version,
-            "mode": str(self.cluster.mode),
-            "cluster_id": self.cluster.cluster_id,
-            "brokers": {
-                "1": "stopped cleanly, after all the others",
-                "2": "stopped cleanly, and down while topics changed",
-                "3": "killed while it copied a replica to its other disk",
-            },
-            "log_dirs": LOG_DIRS,
-            "topics": topics,
-            "planted": [asdict(each) for each in sorted(self.planted, key=repr)],
-            "without_id": [list(each) for each in sorted(self._without_id())],
-        }
+    def _plant(self, broker: int, topic: Topic, verdict: str, how: str, at_start: str = "") -> None:
+        self.planted += planted(broker, topic, verdict, how, at_start)
 
-    def _plant(self, broker: int, topic: Topic, verdict: str, kind: str, how: str) -> None:
-        for number in topic.partitions:
-            topic_id = topic.topic_id if kind and verdict != "NO_ID" else None
-            self.planted.append(Planted(broker, topic.name, number, verdict, kind, topic_id, how))
+    @property
+    def _set_aside_at_start(self) -> str:
+        """What a broker does to a replica that is not wanted: in ZooKeeper mode nothing (FACTS §6)."""
+        return "renamed_to_stray" if self.cluster.mode is Mode.KRAFT else ""
 
     def _create(self, name: str, assignment: Sequence[Sequence[int]], **settings: str) -> Topic:
-        topic = self._client.create_topic(name, assignment, settings)
+        self._client.create_topic(name, assignment, settings)
         self._client.produce(name, RECORDS)
-        return self._client.wait_until_in_sync(name) if topic.partitions else topic
+        return self._client.wait_until_in_sync(name)
 
     def _healthy(self) -> None:
-        """Topics to which nothing happens."""
+        """Topics that stay as they are; of one, a replica has moved to the other disk of its broker."""
         self._client.create_topic("orders", [[1, 2], [2, 3], [3, 1]], SMALL_SEGMENTS)
         for _ in range(10):
             self._client.produce("orders", 9)
         self._create("compacted", [[2, 1, 3]], **{"cleanup.policy": "compact"})
+        self._commit("readers", "orders", 1)
+        self._client.wait_until_in_sync(OFFSETS)
+        topic = self._create("swapped", [[1]])
+        self.cluster.reassign("swapped", {0: [1]}, {0: [self._other_disk(self.cluster.brokers[1], "swapped")]})
+        how = "its place was taken by the copy on the other disk"
+        self._plant(1, topic, "MARKED_DELETE", how, "deleted")
 
-    def _set_aside(self) -> None:
+    def _commit(self, group: str, topic: str, offset: int) -> None:
+        """Commit an offset of partition 0, which makes the internal topic."""
+        import confluent_kafka
+
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": self.cluster.bootstrap, "group.id": group})
+        try:
+            consumer.commit(offsets=[confluent_kafka.TopicPartition(topic, 0, offset)], asynchronous=False)
+        finally:
+            consumer.close()
+
+    def _restart_into_a_recreated_topic(self) -> None:
         """A KRaft broker comes back to a topic that was re-created, and sets its old replica aside."""
         old = self._create("aside", [[2, 1]])
         self.cluster.stop_broker(2)
         self.cluster.recreate_topic("aside", [[1, 2]])
         self.cluster.start_broker(2)
         self._client.wait_until_in_sync("aside")
-        self._plant(1, old, "MARKED_DELETE", "delete", "deleted while this broker ran")
-        self._plant(2, old, "STRAY", "stray", "re-created while this broker was down, and set aside when it came back")
+        self._plant(1, old, "MARKED_DELETE", "deleted while this broker ran", "deleted")
+        self._plant(2, old, "STRAY", "re-created while this broker was down, and set aside when it came back")
 
     def _before_the_stop(self) -> None:
         """All that broker 2 leads when it is stopped, and a move between its disks that is held back."""
@@ -141,25 +128,28 @@ class Story:
 
     def _while_broker_2_is_down(self) -> None:
         old = {name: self._client.describe_topic(name) for name in ("again", "elsewhere", "gone", "moved", "shift")}
+        aside = self._set_aside_at_start
         self._delete(old["gone"])
-        self._plant(2, old["gone"], "UNKNOWN_TOPIC", "live", "deleted while this broker was down")
+        self._plant(2, old["gone"], "UNKNOWN_TOPIC", "deleted while this broker was down", aside)
         self._recreate(old["again"], [[1, 2]])
-        self._plant(2, old["again"], "STALE_ID", "live", "re-created, for this broker too, while it was down")
+        how = "re-created, for this broker too, while it was down"
+        self._plant(2, old["again"], "STALE_ID", how, aside or "not_served")
         self._recreate(old["elsewhere"], [[1]])
-        self._plant(2, old["elsewhere"], "STALE_ID", "live", "re-created on another broker while this one was down")
+        how = "re-created on another broker while this one was down"
+        self._plant(2, old["elsewhere"], "STALE_ID", how, aside)
         for name in ("moved", "shift"):
             self.cluster.reassign(name, {0: [1, 3]})
             self._client.wait_until_in_sync(name)
-            self._plant(2, old[name], "NOT_ASSIGNED", "live", "moved to another broker while this one was down")
-        self._plant(2, old["shift"], "FUTURE_ABANDONED", "future", "moved away in the middle of a move between disks")
+            how = "moved to another broker while this one was down"
+            self._plant(2, old[name], "NOT_ASSIGNED", how, aside)
+        how = "moved to another broker in the middle of a move between the disks of this one"
+        self._plant(2, old["shift"], "FUTURE_ABANDONED", how, aside)
         late = self._client.create_topic("late", [[1, 2]])
         self._client.produce("late", RECORDS)
-        self._plant(2, late, "MISSING", "", "created while this broker was down")
-        lost = self.cluster.brokers[2].replica("lost", 0)
-        if lost is None:
-            raise RealBrokerError("broker 2 has no replica of lost-0; it should, as its leader")
-        (lost / "partition.metadata").unlink()
-        self._plant(2, self._client.describe_topic("lost"), "NO_ID", "live", "partition.metadata was removed")
+        self._plant(2, late, "MISSING", "created while this broker was down")
+        (self._replica(self.cluster.brokers[2], "lost") / PARTITION_METADATA).unlink()
+        lost = self._client.describe_topic("lost")
+        self._plant(2, lost, "NO_ID", "partition.metadata was removed", aside)
 
     def _before_the_kill(self) -> None:
         broker = self.cluster.brokers[3]
@@ -167,8 +157,8 @@ class Story:
         self._delete(self._client.describe_topic("dropped"))
         self._fill("moving", [3])
         self._begin_to_move(broker, "moving", [3])
-        moving = self._client.describe_topic("moving")
-        self._plant(3, moving, "FUTURE", "future", "this broker was killed in the middle of a move between its disks")
+        how = "this broker was killed in the middle of a move between its disks"
+        self._plant(3, self._client.describe_topic("moving"), "FUTURE", how, "replaced")
         # A broker writes this file now and then, and a kill before the next time would leave an entry too many.
         until("the checkpoints of broker 3 have forgotten dropped", lambda: not list(_entries(broker, "dropped")))
 
@@ -179,11 +169,13 @@ class Story:
         hangs = self.cluster.mode is Mode.ZOOKEEPER and up != going
         self._client.delete_topic(topic.name, wait=not hangs)
         for number in up:
-            broker = self.cluster.brokers[number]
-            until(f"broker {number} has deleted {topic.name}", lambda b=broker: b.replica(topic.name, 0) is None)
-            self._plant(number, topic, "MARKED_DELETE", "delete", "deleted while this broker ran")
+            until(f"broker {number} has deleted {topic.name}", partial(self._is_gone, number, topic.name))
+            self._plant(number, topic, "MARKED_DELETE", "deleted while this broker ran", "deleted")
         if hangs:
             self.cluster.forget_topic(topic.name)
+
+    def _is_gone(self, broker: int, name: str) -> bool:
+        return self.cluster.brokers[broker].replica(name, 0) is None
 
     def _recreate(self, old: Topic, assignment: Sequence[Sequence[int]]) -> None:
         self._delete(old)
@@ -199,29 +191,35 @@ class Story:
 
     def _begin_to_move(self, broker: Broker, name: str, brokers: Sequence[int]) -> None:
         """Begin a move to the other disk that will not end."""
+        target = self._other_disk(broker, name)
+        places = [target if number == broker.node_id else "any" for number in brokers]
+        copies = partial(target.glob, f"{name}-0.*-future/*.log")
+        for _ in range(TRIES):
+            # Release 2.8 now and then makes the directory and never fetches; asked again, it does.
+            self.cluster.reassign(name, {0: brokers}, {0: places}, wait=False, throttle=THROTTLE)
+            with suppress(NotInTimeError):
+                until(f"the copy of {name} has begun", lambda: any(map(_size, copies())), SECONDS_OF_A_TRY)
+                return
+        raise RealBrokerError(f"broker {broker.node_id} began no copy of {name}-0 on its other disk; look into its log")
+
+    def _replica(self, broker: Broker, name: str) -> Path:
         path = broker.replica(name, 0)
         if path is None:
-            raise RealBrokerError(f"broker {broker.node_id} has no replica of {name}-0; it should, as its leader")
-        (target,) = (disk for disk in broker.log_dirs if disk != path.parent)
-        places = [target if number == broker.node_id else "any" for number in brokers]
-        self.cluster.reassign(name, {0: brokers}, {0: places}, wait=False, throttle=THROTTLE)
-        until(f"the copy of {name} has begun", lambda: any(map(_size, target.glob(f"{name}-0.*-future/*.log"))))
+            raise RealBrokerError(f"broker {broker.node_id} has no replica of {name}-0, where it was made")
+        return path
+
+    def _other_disk(self, broker: Broker, name: str) -> Path:
+        (other,) = (disk for disk in broker.log_dirs if disk != self._replica(broker, name).parent)
+        return other
 
     def _have_a_snapshot_written(self, zookeeper: ZooKeeper) -> None:
         """ZooKeeper writes a snapshot of all it knows when it is started, and seldom else."""
         zookeeper.launch()
         zookeeper.wait_until_ready()
+        # It listens at once, and takes a session only after it has written the snapshot.
+        with connected(zookeeper.address) as client:
+            client.exists("/brokers")
         zookeeper.stop()
-
-    def _without_id(self) -> Iterator[tuple[int, str]]:
-        """Broker and directory of replicas that never had a ``partition.metadata``: release 2.8 writes it late."""
-        lost = {(each.broker, f"{each.topic}-{each.partition}") for each in self.planted if each.verdict == "NO_ID"}
-        for number, broker in self.cluster.brokers.items():
-            for disk in broker.log_dirs:
-                for path in disk.iterdir():
-                    is_replica = path.is_dir() and path.name != "__cluster_metadata-0"
-                    if is_replica and not (path / "partition.metadata").exists() and (number, path.name) not in lost:
-                        yield number, path.name
 
 
 def _size(path: Path) -> int:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from layout import partition_metadata
+from layout.ids import TopicId
 from reconciler.cli.explanation import Home, home_of, judge, rows_of
 from reconciler.errors import RefusedError
 from reconciler.sources import load
+from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS
 
 
 def test_a_path_belongs_to_the_nearest_log_dir_above(cluster) -> None:
@@ -32,6 +37,25 @@ def test_the_verdict_is_that_of_the_case_table_and_the_next_command_is_filled_in
     (judged,) = judge(home, rows_of(home), load(cluster.metadata), 0)
     assert judged.verdict == "STALE_ID"
     assert judged.next.endswith("--describe --topic orders")
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "verdict", "evidence"),
+    [
+        (ORDERS, "FUTURE", "its live copy lies in another log dir"),
+        (OLD_ORDERS, "FUTURE_ABANDONED", "nobody will finish"),
+    ],
+)
+def test_a_copy_on_its_way_is_not_called_abandoned_for_want_of_the_other_disk(
+    cluster, topic_id: TopicId, verdict: str, evidence: str
+) -> None:
+    name = f"orders-1.{'a' * 32}-future"
+    os.rename(cluster.log_dir(1) / "orders-1", cluster.log_dir(1) / name)
+    (cluster.log_dir(1) / name / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(topic_id))
+    home = Home(str(cluster.log_dir(1)), name)
+    (judged,) = judge(home, rows_of(home), load(cluster.metadata), 0)
+    assert judged.verdict == verdict
+    assert evidence in judged.evidence
 
 
 def test_metadata_of_another_cluster_is_refused(cluster) -> None:

@@ -14,7 +14,7 @@ from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
 from reconciler.cli.restore_command import parse_partition
 from reconciler.errors import UsageError
-from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS
+from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, make_log_dir
 from tests.reconciler.cli.test_purge_command import FAR_AWAY_MS, put_aside
 
 Run = Callable[..., Result]
@@ -109,13 +109,22 @@ def test_a_name_that_is_taken_keeps_one_and_not_the_other(run: Run, log_dir: str
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_no_partition_becomes_live_twice(run: Run, cluster, log_dir: str, dry: tuple[str]) -> None:
-    result = run("restore", *cluster.log_dirs, "--partition", 0, *dry)
+    second = str(make_log_dir(cluster.log_dir(1).with_name("second-of-1"), 1, {"orders-0": ORDERS}))
+    result = run("restore", log_dir, second, "--partition", 0, *dry)
     assert result.exit_code == 3
-    assert f"would be live twice, here and in {cluster.log_dirs[1]}/orders-0" in result.stdout
-    put_aside(cluster.log_dirs[1], 0)
-    both = run("restore", *cluster.log_dirs, "--partition", 0, *dry)
+    assert f"would be live twice, here and in {second}/orders-0" in result.stdout
+    put_aside(second, 0)
+    both = run("restore", log_dir, second, "--partition", 0, *dry)
     assert both.exit_code == 4
     assert [line.split(": ")[1].split()[0] for line in both.stdout.splitlines()] == ["restore", "keep"]
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_another_brokers_replica_of_the_same_partition_is_no_second_one(run: Run, cluster, log_dir: str, dry) -> None:
+    assert run("restore", *cluster.log_dirs, "--partition", 0, *dry).exit_code == 0
+    put_aside(cluster.log_dirs[1], 0)
+    assert run("restore", *cluster.log_dirs, "--partition", 0, *dry).exit_code == 0
+    assert live(log_dir) == (set() if dry else {"orders-0"})
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
