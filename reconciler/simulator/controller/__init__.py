@@ -9,6 +9,7 @@
     settings, errors     what it can be told; what can go wrong
     context              what it knows of the cluster
     cluster_nodes        what it reads and writes in ZooKeeper; each write on condition that it is not fenced
+    state_table          which thing is in which state; refuses what is no transition
     partition_states     the four states of a partition, and the legal transitions
     replica_states       the seven states of a replica, and the legal transitions
     elections            who leads, by cause

@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from layout.topic import TopicPartition
-from reconciler.simulator.controller.errors import IllegalTransitionError
+from reconciler.simulator.controller.state_table import StateTable
 
 
 class Replica(NamedTuple):
@@ -59,57 +59,21 @@ VALID_PREVIOUS: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = {
 """For each state, those from which it can be reached."""
 
 
-class ReplicaStates:
-    """Which replica is in which state; one that was never heard of does not exist.
+class ReplicaStates(StateTable[Replica, ReplicaState]):
+    """Which replica is in which state.
 
     The topics that live share one table. A topic that was deleted at once has its own, so that its replicas and those
     of a topic re-created under its name are never taken for each other (KIP516-10).
     """
 
+    kind = "replica"
+
     def __init__(self) -> None:
-        self._states: dict[Replica, ReplicaState] = {}
-
-    def of(self, replica: Replica) -> ReplicaState:
-        """The state of a replica."""
-        return self._states.get(replica, ReplicaState.NON_EXISTENT)
-
-    def check(self, replica: Replica, state: ReplicaState) -> None:
-        """Refuse a transition that is none.
-
-        Raises:
-            IllegalTransitionError: the state cannot be reached from the one it is in; the message names both.
-        """
-        found = self.of(replica)
-        if found not in VALID_PREVIOUS[state]:
-            expected = ", ".join(sorted(each.value for each in VALID_PREVIOUS[state]))
-            raise IllegalTransitionError(
-                f"replica {replica} is in state {found.value} and cannot go to {state.value}; "
-                f"bring it into one of these first: {expected}"
-            )
-
-    def move(self, replica: Replica, state: ReplicaState) -> None:
-        """Put a replica into another state; one that does not exist any more is forgotten.
-
-        Raises:
-            IllegalTransitionError: as :meth:`check`.
-        """
-        self.check(replica, state)
-        if state is ReplicaState.NON_EXISTENT:
-            del self._states[replica]
-        else:
-            self._states[replica] = state
-
-    def begin(self, replica: Replica, state: ReplicaState) -> None:
-        """Take over what is known at the beginning; no transition is asked for then."""
-        self._states[replica] = state
+        super().__init__(VALID_PREVIOUS, ReplicaState.NON_EXISTENT)
 
     def take(self, replica: Replica) -> ReplicaState:
         """Hand a replica over to another table: its state, which is forgotten here."""
         return self._states.pop(replica, ReplicaState.NON_EXISTENT)
-
-    def found_in(self, *states: ReplicaState) -> list[Replica]:
-        """The replicas that are in one of some states, sorted."""
-        return sorted(replica for replica, state in self._states.items() if state in states)
 
     def among(self, replicas: Iterable[Replica], *states: ReplicaState) -> list[Replica]:
         """Those of some replicas that are in one of some states, in the same order."""

@@ -91,15 +91,13 @@ def test_a_reassignment_that_is_changed_drops_what_is_not_wanted_any_more(cluste
 
 
 @pytest.mark.parametrize("target", [None, (4,)])
-def test_what_would_drop_the_last_replica_in_sync_is_refused(
-    cluster: Cluster, target: tuple[int, ...] | None
-) -> None:
+def test_what_would_drop_the_last_replica_in_sync_is_refused(cluster: Cluster, target: tuple[int, ...] | None) -> None:
     reassign(cluster, (3,))
     cluster.alter_isr(ORDERS, [1, 2, 3])
     reassign(cluster, (5, 4))
     cluster.alter_isr(ORDERS, [3, 5])
-    for broker in (3,):
-        cluster.stop(broker)
+    cluster.kill(3)
+    cluster.settle()
     assert cluster.state(ORDERS).isr == (5,)
     before = cluster.zookeeper.dump()
     assert reassign(cluster, target) is KafkaError.INVALID_REPLICA_ASSIGNMENT
