@@ -123,7 +123,7 @@ def _on_disk(row: Row, wanted: Row | None, cluster: _Cluster, context: _Context)
         disk_topic_id=topic_id,
         problem=row["problem"] or "",
         due=row["due_ms"] is not None and row["due_ms"] <= context.now_ms,
-        copies=copies if row["kind"] in ("live", "future") else 0,
+        copies=copies if row["kind"] in ("live", "future", "delete") else 0,
         judged=broker in context.speaks,
         complete=context.speaks.get(broker, False),
         wanted=wanted is not None,

@@ -75,7 +75,7 @@ class Draft:
                 self._write_topic_id(each)
             elif each.verdict is Verdict.STRAY and not each.row.wanted:
                 self._stray(each)
-            elif each.verdict in _LEFT or (each.verdict is Verdict.MARKED_DELETE and each.row.wanted):
+            elif each.verdict in _LEFT or _is_last_copy(each):
                 self._leave(each, each.evidence, together=True)
         self._create_all(self._restore_all())
 
@@ -225,3 +225,8 @@ class Draft:
 def _is_assigned(log_dir: LogDirSeen, wanted: Row) -> bool:
     """Whether the metadata assigns a replica to this very log dir."""
     return wanted["directory_id"] is not None and log_dir.row["directory_id"] == wanted["directory_id"]
+
+
+def _is_last_copy(judged: Judged) -> bool:
+    """Whether a broker will delete what is wanted here, and is nowhere else on it."""
+    return judged.verdict is Verdict.MARKED_DELETE and judged.row.wanted and judged.row.copies == 0

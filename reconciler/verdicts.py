@@ -170,6 +170,12 @@ CASES: tuple[Case, ...] = (
     Case(Verdict.STAGED, lambda r: r.kind == "staged", "staged, and its delay is not over"),
     Case(
         Verdict.MARKED_DELETE,
+        lambda r: (r.kind == "delete") & r.wanted & _no(r.copies == 0),
+        "a broker will delete it 60 s after its next start; a move between log dirs left it, and the live copy is on "
+        "this broker",
+    ),
+    Case(
+        Verdict.MARKED_DELETE,
         lambda r: (r.kind == "delete") & r.wanted,
         "a broker will delete it 60 s after its next start, but the metadata wants topic ID {disk_topic_id} here",
     ),

@@ -35,10 +35,10 @@ _DESIRED = """
     FROM replicas r JOIN speaks s ON r.cluster = s.cluster AND r.node_id = s.node
 """
 
-# A key stands here only when something needs it: two live directories, or a live and a future one.
+# A key stands here only when something needs it: two live directories, or a live and a future or deleted one.
 _COPIES = """
     SELECT cluster, node, topic, partition, count(*) FILTER (WHERE kind = 'live') AS copies
-    FROM observed WHERE kind IN ('live', 'future') AND node >= 0
+    FROM observed WHERE kind IN ('live', 'future', 'delete') AND node >= 0
     GROUP BY cluster, node, topic, partition HAVING count(*) > 1
 """
 

@@ -34,7 +34,7 @@ _DESIRED = """
 
 _COPIES = f"""
     SELECT {_KEYS}, count(*) AS copies
-    FROM observed LEFT SEMI JOIN (SELECT * FROM observed WHERE kind = 'future') f USING ({_KEYS})
+    FROM observed LEFT SEMI JOIN (SELECT * FROM observed WHERE kind IN ('future', 'delete')) f USING ({_KEYS})
     WHERE kind = 'live' AND node >= 0
     GROUP BY {_KEYS}
 """
@@ -54,7 +54,7 @@ _PAIRS = f"""
                WHERE wanted_topic_id IN (SELECT disk_topic_id FROM observed WHERE kind <> 'live')) d ON {SAME_TOPIC_ID}
     LEFT JOIN copies c
       ON o.topic = c.topic AND o.partition = c.partition AND o.node = c.node AND o.cluster = c.cluster
-     AND o.kind = 'future'
+     AND o.kind IN ('future', 'delete')
 """
 
 VIEWS: dict[str, str] = {

@@ -71,7 +71,9 @@ def load(spec: str) -> list[DesiredState]:
     found = candidates(sources, path)
     if len(found) == 1:
         ((source, only),) = found
-        return source.load([only], path)
+        loaded = source.load([only], path)
+        # An address means nothing without its scheme, and whoever is told what to do next has to be able to type it.
+        return loaded if source.is_path else [_located(state, spec) for state in loaded]
     states: list[DesiredState] = []
     unreadable: list[str] = []
     for source in SOURCES:
@@ -288,6 +290,10 @@ def _age(state: DesiredState) -> tuple[int, int]:
 
 def _age_text(state: DesiredState) -> str:
     return f"(epoch {state.identity.epoch}, offset {state.identity.offset})"
+
+
+def _located(state: DesiredState, location: str) -> DesiredState:
+    return replace(state, identity=replace(state.identity, location=location))
 
 
 def _with_problems(state: DesiredState, problems: Sequence[str]) -> DesiredState:

@@ -132,6 +132,17 @@ def test_an_address_is_never_looked_for_on_a_disk(scheme: str, tmp_path: Path, m
         load(f"{scheme}:host*")
 
 
+@pytest.mark.parametrize("scheme", ["zk", "kafka", "kafka-all"])
+def test_what_came_from_an_address_is_located_by_what_can_be_typed_again(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = DesiredBuilder().build(MetadataIdentity("zookeeper", "host:1/kafka", "C"))
+    spoken = [replace(each, load=lambda paths, location: [made]) for each in locate.SOURCES]
+    monkeypatch.setattr(locate, "SOURCES", tuple(spoken))
+    (state,) = load(f"{scheme}:host:1/kafka")
+    assert state.identity.location == f"{scheme}:host:1/kafka"
+
+
 def test_a_path_that_is_there_is_no_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     request(tmp_path / "zk:copy.json", 1)
