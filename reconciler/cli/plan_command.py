@@ -68,8 +68,8 @@ _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kMGT]?)i?B?", re.ASCII)
 @click.option("--delay", default="7d", show_default=True, metavar="TIME", help="How long what is staged can come back.")
 @click.option(
     "--staging", type=click.Choice(["sibling", "in-place"]), metavar="PLACE",
-    help="Where a broker's replicas are staged: sibling, in LOG_DIR.deleting, or in-place, as -stray. "
-    "[default: sibling, where that can be]",
+    help="Where a broker's replicas are staged: sibling, in LOG_DIR.deleting, or in-place, as -stray, with which no "
+    "broker before 3.6.1 starts. [default: sibling, where that can be]",
 )  # fmt: skip
 @click.option("--max-age", default="1d", show_default=True, metavar="TIME", help="The greatest age of the metadata.")
 @click.option("--max-share", default="30%", show_default=True, metavar="SHARE", help="Of a broker's replicas.")
@@ -270,5 +270,20 @@ def _say_next(plan: Plan, choice: Choice, output: str | None) -> None:
             f"a broker runs on {listed(held)}: stop it and plan again, or apply with --changed-data, because what it "
             "still writes makes the data differ from what is planned for"
         )
+    _say_if_too_new(plan)
     keep = "-o PLAN.json keeps this plan" if is_standard(output) else f"logstore apply {quoted(str(output))}"
     say(f"{count(len(plan.actions), 'action')} planned, and nothing was changed; look through the plan. Next: {keep}")
+
+
+def _say_if_too_new(plan: Plan) -> None:
+    """Warn of ``-stray`` names where a broker may be too old to know them (FACTS §1.3); 3.7 gives a directory ID."""
+    from reconciler.plan import ActionKind
+
+    staged = {action.log_dir for action in plan.actions if action.kind is ActionKind.STAGE}
+    of_unknown_age = (each for each in plan.log_dirs if each.directory_id is None)
+    in_place = [each.path for each in of_unknown_age if each.path in staged and each.staging == each.path]
+    if in_place:
+        say(
+            f"staged in place, as -stray: {listed(in_place)}. A broker before 3.6.1 does not know that form, and would "
+            "not start: for such a broker take --staging sibling, or restore or purge what is staged before its start"
+        )

@@ -44,6 +44,7 @@ EFFECT_OF = {
 _FIRST_WITH_FUTURES_RECOVERED = KafkaRelease(3, 7)
 _FUTURE_BESIDE_LIVE_SINCE = KafkaRelease(3, 7, 1)
 _STRAYS_DELETED_SINCE, _STRAYS_DELETED_UNTIL = KafkaRelease(3, 0), KafkaRelease(3, 7)
+_COMPARES_FROM_THE_FIRST_REQUEST_ON_SINCE = KafkaRelease(3, 0)
 
 
 @dataclass(slots=True)
@@ -180,12 +181,25 @@ def _held_against_metadata(replica: _Replica, loading: _Loading) -> Iterator[Fin
             yield Finding(Effect.NOTE, "unwanted", spared, place, answer.source, replicas=1)
     if refused and goes is None:
         sentence = (
-            f"the disk holds topic ID {place.topic_id}, the metadata want {want.topic_id or 'another'}: the broker "
-            "answers INCONSISTENT_TOPIC_ID (103) and does not use the replica"
+            f"the disk holds topic ID {place.topic_id}, the metadata want {want.topic_id or 'another'}: "
+            f"{_refusal(asked)}"
         )
         yield Finding(Effect.NOT_SERVED, "inconsistent_topic_id", sentence, place, replicas=1)
     if goes is None or not _sets_strays_aside_first(asked):
         _remember(replica, loading)
+
+
+def _refusal(asked: BrokerAsked) -> str:
+    """What a broker in ZooKeeper mode does with a replica of another topic ID (FACTS §4.2 b).
+
+    A broker of 2.8 compares only where it has the partition open, so a follower's first request passes after a start.
+    """
+    if asked.release < _COMPARES_FROM_THE_FIRST_REQUEST_ON_SINCE:
+        return (
+            "a broker before 3.0 takes the old records for those of the new topic while another broker leads, and "
+            "counts as in sync; it answers INCONSISTENT_TOPIC_ID (103) once it is to lead, and then nobody serves it"
+        )
+    return "the broker answers INCONSISTENT_TOPIC_ID (103) and does not use the replica"
 
 
 def _is_stray(want: Want, asked: BrokerAsked) -> bool:

@@ -218,6 +218,16 @@ def test_a_re_created_topic_is_refused_in_zookeeper_mode_and_set_aside_in_kraft(
     (path / "meta.properties").write_bytes(b"version=0\nbroker.id=1\ncluster.id=" + CLUSTER.encode())
     (found,) = of_rule(ask(path, "3.9", "zookeeper", wanted(0)), "inconsistent_topic_id")
     assert "103" in found.problem and str(ORDERS) in found.problem
+    assert "in sync" not in found.problem
+
+
+def test_before_3_0_a_re_created_topic_is_refused_only_where_the_broker_is_to_lead(tmp_path: Path) -> None:
+    # FACTS §4.2 b
+    path = kraft_log_dir(tmp_path / "1", {"orders-0": OTHER})
+    (path / "meta.properties").write_bytes(b"version=0\nbroker.id=1\ncluster.id=" + CLUSTER.encode())
+    for release, joins in (("2.8", True), ("3.0", False)):
+        (found,) = of_rule(ask(path, release, "zookeeper", wanted(0)), "inconsistent_topic_id")
+        assert ("counts as in sync" in found.problem, "103" in found.problem) == (joins, True)
 
 
 @pytest.mark.parametrize(
