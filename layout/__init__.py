@@ -42,8 +42,8 @@ itself, and its partitions lie flat, as above, or in one of two other ways::
 
     /disk1/logstore/                               ours                                              scheme
     ├── meta.properties                            logstore.scheme=flat|namespaced|by-topic-id       meta_properties
-    ├── .logstore_unclean                          the engine is at work, or a crash cut it short     scheme
-    ├── .logstore_purging                          what a purge may have begun to empty               scheme
+    ├── .logstore_unclean                          work goes on, or a crash cut it; in real ones too  scheme
+    ├── .logstore_purging                          what a purge may have begun to empty; real ones too  scheme
     ├── .logstore_intent                           what a change of many steps is about to do         intent
     ├── .logstore_repair.<16 hex>.json             what a repair changed; in real ones too    repair_backup
     ├── .logstore_run.<ms>.<16 hex>.ndjson         what a run did, when and why; in real ones too    run_journal
