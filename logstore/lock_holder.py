@@ -58,8 +58,32 @@ def _listed_holder(status: os.stat_result) -> LockHolder | None:
     for words in lines:
         # A waiter has one word more, "->"; it holds nothing. flock(2) is another family and excludes no broker.
         if len(words) == 8 and words[1] in ("POSIX", "OFDLCK") and words[3] == "WRITE" and _place(words[5]) == wanted:
-            return _named(int(words[4]))
+            return _named(int(words[4]) if words[1] == "POSIX" else _searched_pid(wanted))
     return None
+
+
+def _searched_pid(wanted: tuple[int, int, int]) -> int:
+    """The process that has an open file with an OFD lock of ours on that place; the list of locks has no pid for it.
+
+    ``/proc/<pid>/fdinfo/<n>`` repeats the line of the list behind ``lock:``. 0: none that can be looked into.
+    """
+    for pid in filter(str.isdigit, _names("/proc")):
+        for descriptor in _names(f"/proc/{pid}/fdinfo"):
+            try:
+                with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii", errors="replace") as info:
+                    lines = [line.split() for line in info if line.startswith("lock:")]
+            except OSError:
+                continue
+            if any(len(words) == 9 and words[2] == "OFDLCK" and _place(words[6]) == wanted for words in lines):
+                return int(pid)
+    return 0
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []  # the process is gone, or is somebody else's
 
 
 def _place(text: str) -> tuple[int, int, int] | None:

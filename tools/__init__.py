@@ -1,5 +1,5 @@
-"""Entry points round the three packages: set-up, tests, the demo with its sample fleet, benchmarks,
-real Kafka brokers (``real_broker``), and histories of simulated clusters by the thousand (``soak_run``).
+"""Entry points round the three packages: set-up, tests, the demo with its sample fleet, and benchmarks.
 
-Nothing here is installed with ``kafka-logstore``, and nothing in the three packages imports it.
+``real_broker`` starts real Kafka brokers, ``soak_run`` plays histories of simulated clusters by the thousand. Nothing
+here is installed with ``kafka-logstore``, and nothing in the three packages imports it.
 """
