@@ -1,7 +1,8 @@
-"""Runs pytest in two rounds, after saying which suites cannot run here and why; ``tools/test`` starts it.
+"""Runs pytest in three rounds, after saying which suites cannot run here and why; ``tools/test`` starts it.
 
-The first round takes the suites that share nothing, on two processes. The second takes Spark, ZooKeeper and real
-brokers in one process, because each JVM fills a core by itself. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a
+The first round takes the suites that share nothing, on two processes. The second takes Spark and ZooKeeper in one
+process, because each JVM fills a core by itself. The third takes real brokers, file by file on two processes, because
+they wait for each other most of the time. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a
 marker or by a skip, is a failure; only ``root`` is excepted, since no set-up can give it.
 """
 
@@ -19,6 +20,7 @@ from tools.real_broker.releases import RELEASES
 
 NO_SKIPS = "LOGSTORE_NO_SKIPS"
 NEEDS_JVM = ("spark", "zookeeper", "broker", "java")
+BROKER = "broker"
 NOTHING_SELECTED = 5
 """pytest's exit code when no test was collected."""
 
@@ -47,11 +49,13 @@ def rounds(skipped: Sequence[str], asked: str, processes: Sequence[str]) -> list
         asked: the caller's own ``-m`` expression; empty for none.
         processes: the caller's own ``-n`` option as arguments, or the default for the first round.
     """
-    jvm = " or ".join(NEEDS_JVM)
+    jvm, others = " or ".join(NEEDS_JVM), " or ".join(marker for marker in NEEDS_JVM if marker != BROKER)
     limits = [f"not {marker}" for marker in skipped] + ([f"({asked})"] if asked else [])
     first = ["-m", " and ".join([f"not ({jvm})", *limits]), *processes]
-    second = ["-m", " and ".join([f"({jvm})", *limits])]
-    return [first] if set(NEEDS_JVM) <= set(skipped) else [first, second]
+    second = ["-m", " and ".join([f"({others}) and not {BROKER}", *limits])]
+    third = ["-m", " and ".join([BROKER, *limits]), "--dist", "loadfile", *processes]
+    found = [first] if set(NEEDS_JVM) <= set(skipped) else [first, second]
+    return found if BROKER in skipped else [*found, third]
 
 
 def main(arguments: Sequence[str]) -> int:

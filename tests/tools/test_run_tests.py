@@ -63,13 +63,15 @@ def test_without_the_shared_folder_its_tests_are_left_out(tmp_path: Path, monkey
     assert not {"shared", "corpus"} & set(run_tests.left_out())
 
 
-def test_the_suites_of_the_jvm_run_apart_and_in_one_process() -> None:
-    first, second = run_tests.rounds(["root"], "slow", ["-n", "2"])
+def test_the_suites_of_the_jvm_run_apart_and_only_brokers_on_several_processes() -> None:
+    first, second, third = run_tests.rounds(["root"], "slow", ["-n", "2"])
     assert first == ["-m", "not (spark or zookeeper or broker or java) and not root and (slow)", "-n", "2"]
-    assert second == ["-m", "(spark or zookeeper or broker or java) and not root and (slow)"]
+    assert second == ["-m", "(spark or zookeeper or java) and not broker and not root and (slow)"]
+    assert third == ["-m", "broker and not root and (slow)", "--dist", "loadfile", "-n", "2"]
 
 
-def test_no_second_round_is_started_when_all_of_it_is_left_out() -> None:
+def test_a_round_of_which_all_is_left_out_is_not_started() -> None:
+    assert len(run_tests.rounds(["broker"], "", [])) == 2
     assert len(run_tests.rounds(["spark", "zookeeper", "broker", "java"], "", [])) == 1
 
 
