@@ -37,17 +37,23 @@ class LockHolder:
         return f"process {self.pid}" + (f" ({self.command})" if self.command else "")
 
 
-def find_lock_holder(log_dir: str) -> LockHolder | None:
-    """Tell who holds the log dir's lock; None when nobody does, as far as this system can tell."""
+def find_lock_holder(log_dir: str, *, search: bool = True) -> LockHolder | None:
+    """Tell who holds the log dir's lock; None when nobody does, as far as this system can tell.
+
+    Args:
+        log_dir: its path.
+        search: where the system does not name the process, look for it in all that processes have open. Takes some
+            ms for each such log dir; False: it is enough to know whether somebody holds the lock.
+    """
     path = f"{log_dir}/{LOCK_FILE}"
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    return _listed_holder(status) or _asked_holder(path)
+    return _listed_holder(status, search=search) or _asked_holder(path)
 
 
-def _listed_holder(status: os.stat_result) -> LockHolder | None:
+def _listed_holder(status: os.stat_result, *, search: bool) -> LockHolder | None:
     """Look for the file in ``/proc/locks``: ``1: POSIX  ADVISORY  WRITE 4242 fd:01:131 0 EOF``."""
     wanted = (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino)
     try:
@@ -58,7 +64,7 @@ def _listed_holder(status: os.stat_result) -> LockHolder | None:
     for words in lines:
         # A waiter has one word more, "->"; it holds nothing. flock(2) is another family and excludes no broker.
         if len(words) == 8 and words[1] in ("POSIX", "OFDLCK") and words[3] == "WRITE" and _place(words[5]) == wanted:
-            return _named(int(words[4]) if words[1] == "POSIX" else _searched_pid(wanted))
+            return _named(_searched_pid(wanted) if search and words[1] == "OFDLCK" else int(words[4]))
     return None
 
 

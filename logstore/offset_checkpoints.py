@@ -63,7 +63,7 @@ class OffsetCheckpoints:
 def read_offset_checkpoints(log_dir: str) -> OffsetCheckpoints:
     """Read the four files of a log dir. Never raises."""
     # Asked first: what a broker writes at its end is right, so a stop in between accuses nobody either.
-    found = OffsetCheckpoints(in_use=find_lock_holder(log_dir) is not None)
+    found = OffsetCheckpoints(in_use=find_lock_holder(log_dir, search=False) is not None)
     for file in checkpoint.OFFSET_CHECKPOINTS:
         try:
             data = read_small_file(f"{log_dir}/{file}", CHECKPOINT_LIMIT)

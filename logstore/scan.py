@@ -88,7 +88,7 @@ def scan(
     table = to_table(
         [to_batch([first, *rows, *checkpoints.damaged, *orphans]), *batches], _facts(path, started_ms, found.identity)
     )
-    return Observation(path, found.identity, found.state, found.problem, table, find_lock_holder(path))
+    return Observation(path, found.identity, found.state, found.problem, table, find_lock_holder(path, search=False))
 
 
 def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = None) -> Iterator[Observation]:

@@ -61,6 +61,7 @@ class Cluster:
         producer: writes records.
         consumer: reads them.
         truth: what the cluster is meant to be, by its znodes.
+        happened: called after every event that :meth:`run` or :meth:`run_until` lets happen.
     """
 
     def __init__(self, settings: ClusterSettings | None = None, *, seed: int = 0, folder: str | None = None) -> None:
@@ -81,6 +82,7 @@ class Cluster:
         make_base(self._session)
         self._session.create(CLUSTER_ID, kafka_nodes.encode_cluster_id(self.settings.broker.cluster_id), parents=True)
         self.truth = Truth(self.zookeeper)
+        self.happened: Callable[[], None] = lambda: None
         admin_random = self.world.randomness("admin")
         self.members = {
             node_id: Member(
@@ -115,7 +117,13 @@ class Cluster:
 
     def run(self, steps: int | None = None, *, for_ms: int | None = None) -> int:
         """Let events happen: so many at most, or those of so much true time; gives how many."""
-        return self.world.run(steps, for_ms=for_ms)
+        done, end_ms = 0, None if for_ms is None else self.world.now_ms + for_ms
+        while steps is None or done < steps:
+            if not self.world.run(1, for_ms=None if end_ms is None else end_ms - self.world.now_ms):
+                break
+            done += 1
+            self.happened()
+        return done
 
     def run_until(self, what: str, is_so: Callable[[], bool], within_ms: int = PATIENCE_MS) -> None:
         """Let events happen until something is so.
@@ -128,6 +136,7 @@ class Cluster:
             if self.world.now_ms >= end_ms or not self.world.step():
                 last = "\n".join(self.world.history.lines[-20:])
                 raise NotInTimeError(f"waited {within_ms} ms of simulated time, and not: {what}; at the end:\n{last}")
+            self.happened()
 
     def create_topic(
         self,
@@ -214,8 +223,12 @@ class Cluster:
         Raises:
             NotInTimeError: it does not come up; the history says why.
         """
-        self.members[node_id].start()
-        self.run_until(f"broker {node_id} is registered", lambda: node_id in self.truth.brokers())
+        member = self.members[node_id]
+        member.start()
+        # Its node may still be there from before a crash; its epoch it has only from its own registration.
+        self.run_until(
+            f"broker {node_id} is registered", lambda: member.running and member.broker.broker.broker_epoch >= 0
+        )
 
     def stop_broker(self, node_id: int) -> None:
         """Stop a broker in order."""

@@ -6,10 +6,12 @@ by its topic ID, what is staged by its record, and what is wanted and nowhere. S
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from layout.topic import TopicPartition
+from logstore.scan import scan_all
 from reconciler.compare import compare
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.simulator.truth import Truth, Wanted
@@ -17,6 +19,9 @@ from reconciler.simulator.zookeeper.tree import ZooKeeper
 from reconciler.sources.jute import Znode
 from reconciler.sources.zookeeper_state import assemble
 from reconciler.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from reconciler.simulator.cluster import Cluster
 
 Row = Mapping[str, Any]
 
@@ -30,6 +35,26 @@ def desired(zookeeper: ZooKeeper) -> DesiredState:
     return assemble(nodes, MetadataIdentity("zookeeper", "simulated"))
 
 
+def audit(cluster: Cluster) -> list[str]:
+    """Where the audit of a cluster's disks, as they are now, says something else than the znodes do.
+
+    Machines that are off are looked at too; of a disk that failed, or was never formatted, only its log dir is there to
+    be judged, which is ABSENT, and never taken for an empty one.
+    """
+    state, wrong = desired(cluster.zookeeper), list[str]()
+    for member in cluster.members.values():
+        disks, away = member.disks, set[str]()
+        for number, log_dir in enumerate(disks.log_dirs):
+            if number in disks.offline or disks.is_empty(number):
+                away.add(log_dir)
+        rows = [row for seen in scan_all(disks.log_dirs, sizes=False, jobs=1) for row in seen.rows.to_pylist()]
+        wrong += _differences(state, rows, cluster.truth, cluster.world.clock_of(member.name))
+        for row in rows:
+            if row["kind"] == "log_dir" and (row["metadata_state"] != "ok") != (row["log_dir"] in away):
+                wrong.append(f"{member.name}: the scan calls {row['log_dir']} {row['metadata_state']}")
+    return wrong
+
+
 def differences(rows: Sequence[Row], zookeeper: ZooKeeper, truth: Truth, now_ms: int) -> list[str]:
     """Where the audit says something else of a broker's disks than the znodes do; one sentence each.
 
@@ -39,60 +64,94 @@ def differences(rows: Sequence[Row], zookeeper: ZooKeeper, truth: Truth, now_ms:
         truth: the same, read in another way.
         now_ms: against which due times are held: the broker's time of day.
     """
-    state = desired(zookeeper)
+    return _differences(desired(zookeeper), rows, truth, now_ms)
+
+
+def _differences(state: DesiredState, rows: Sequence[Row], truth: Truth, now_ms: int) -> list[str]:
     found = list(compare({state.identity.cluster_id or "": state}, rows, now_ms))
     node_id = next((row["node_id"] for row in rows if row["node_id"] is not None), -1)
+    copies = Counter(_partition(row) for row in rows if row["kind"] == "live")
     wrong = []
     for judged in found:
         told = judged.observed or judged.wanted or {}
-        expected = _of_row(judged.observed, truth, node_id, now_ms) if judged.observed else _of_wanted(told, truth)
-        if expected is not None and judged.verdict not in expected:
+        if judged.observed:
+            expected = _of_row(judged.observed, truth, node_id, now_ms, copies)
+        else:
+            expected = _of_wanted(told, truth)
+        if judged.verdict not in expected:
             where = told.get("name") or f"{told.get('topic')}-{told.get('partition')}"
             wrong.append(f"broker {node_id}: {where} is {judged.verdict}, and {' or '.join(expected)} was expected")
-    missing = {
-        f"{partition}"
-        for partition in truth.on(node_id)
-        if not any(row["kind"] == "live" and _partition(row) == partition for row in rows)
-    }
+    nowhere = {f"{partition}" for partition in truth.assigned(node_id) if not copies[partition]}
     told_missing = {
         f"{judged.wanted['topic']}-{judged.wanted['partition']}"
         for judged in found
         if judged.observed is None and judged.wanted is not None
     }
-    wrong += [f"broker {node_id}: {each} is wanted, is nowhere, and is not told of" for each in missing - told_missing]
+    wrong += [
+        f"broker {node_id}: {each} is wanted, is nowhere, and is not told of" for each in sorted(nowhere - told_missing)
+    ]
+    wrong += [f"broker {node_id}: {each} is told of, and is not wanted" for each in sorted(told_missing - nowhere)]
     return wrong
 
 
-def _of_row(row: Row, truth: Truth, node_id: int, now_ms: int) -> tuple[Verdict, ...] | None:
-    """The verdicts that are right for something on the disk; None: this knows nothing of it."""
-    if row["kind"] == "staged":
-        return (Verdict.STAGED_DUE,) if (row["due_ms"] or 0) <= now_ms else (Verdict.STAGED,)
-    if row["kind"] != "live" or row["metadata_state"] != "ok":
-        return None
-    return tuple(_of_live(_partition(row), row["topic_id"], truth, truth.on(node_id)))
+_BY_KIND = {
+    "internal": Verdict.OK,
+    "foreign": Verdict.FOREIGN,
+    "leftover": Verdict.LEFTOVER,
+    "checkpoint_entry": Verdict.CHECKPOINT_ENTRY,
+}
+"""What hangs on nothing else."""
+
+
+def _of_row(
+    row: Row, truth: Truth, node_id: int, now_ms: int, copies: Mapping[TopicPartition, int]
+) -> tuple[Verdict, ...]:
+    """The verdicts that are right for something on the disk; none: there should be no such thing."""
+    kind, state = row["kind"], row["metadata_state"]
+    if kind in _BY_KIND:
+        return (_BY_KIND[kind],)
+    if kind == "log_dir":
+        return (Verdict.OK if state == "ok" else Verdict.ABSENT,)
+    if kind not in ("staged", "live", "delete"):
+        return ()
+    if state not in ("ok", "missing", None):
+        return (Verdict.DAMAGED,)
+    if kind == "delete":
+        return (Verdict.MARKED_DELETE,)  # a draft: the engine has replicas made under such a name
+    if kind == "staged":
+        return (Verdict.STAGED_DUE if row["due_ms"] is not None and row["due_ms"] <= now_ms else Verdict.STAGED,)
+    if copies[_partition(row)] > 1:
+        return (Verdict.DUPLICATE,)
+    if node_id < 0 or not truth.known():
+        # Metadata that knows no topic at all speaks for nobody: a cluster that lost it looks the same.
+        return (Verdict.NOT_COMPARED,)
+    return (_of_live(_partition(row), row["topic_id"], truth, truth.assigned(node_id)),)
 
 
 def _of_live(
-    partition: TopicPartition, topic_id: str, truth: Truth, wanted: Mapping[TopicPartition, Wanted]
-) -> Iterator[Verdict]:
-    ids = {name: str(each) for name, each in truth.known().items()}
-    if partition in wanted and topic_id == ids.get(partition.topic):
-        yield Verdict.IN_FLIGHT if wanted[partition].moving else Verdict.OK
-    elif ids.get(partition.topic) == topic_id:
-        yield Verdict.NOT_ASSIGNED
-    elif topic_id in ids.values():
-        yield Verdict.RENAMED
-    elif partition.topic in ids:
-        yield Verdict.STALE_ID
-    else:
-        yield Verdict.UNKNOWN_TOPIC
+    partition: TopicPartition, topic_id: str | None, truth: Truth, wanted: Mapping[TopicPartition, Wanted]
+) -> Verdict:
+    ids = {name: str(each) for name, each in truth.known().items() if each is not None}
+    if topic_id is None:
+        # Without an ID only the name can tell; it is written to where the replica is wanted.
+        if partition not in wanted:
+            return Verdict.NOT_ASSIGNED if partition.topic in truth.known() else Verdict.UNKNOWN_TOPIC
+        return Verdict.IN_FLIGHT if wanted[partition].moving else Verdict.NO_ID
+    if ids.get(partition.topic) == topic_id:
+        if partition not in wanted:
+            return Verdict.NOT_ASSIGNED
+        return Verdict.IN_FLIGHT if wanted[partition].moving else Verdict.OK
+    if topic_id in ids.values():
+        return Verdict.RENAMED
+    return Verdict.STALE_ID if partition.topic in ids else Verdict.UNKNOWN_TOPIC
 
 
 def _of_wanted(wanted: Row, truth: Truth) -> tuple[Verdict, ...]:
     """The verdicts that are right for a replica that is wanted and not there."""
-    replicas = truth.wanted().get(TopicPartition(wanted["topic"], wanted["partition"]), ())
-    moving = any(each.node_id == wanted["node_id"] and each.moving for each in replicas)
-    return (Verdict.IN_FLIGHT,) if moving else (Verdict.MISSING,)
+    replica = truth.assigned(wanted["node_id"]).get(_partition(wanted))
+    if replica is None:
+        return ()
+    return (Verdict.IN_FLIGHT,) if replica.moving else (Verdict.MISSING,)
 
 
 def _partition(row: Row) -> TopicPartition:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import cast
 
+from logstore.purge_report import Purged
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
 from reconciler.simulator.controller.controller import Controller
@@ -62,6 +63,8 @@ class Member:
         disks: of the machine.
         network: as its broker sees it; tells of every answer.
         broker: on it.
+        changing: called before every change of a disk.
+        purged: told of each directory that the broker deletes for ever.
     """
 
     def __init__(
@@ -86,8 +89,10 @@ class Member:
         """
         self.node_id, self.name = node_id, broker_endpoint(node_id)
         self._world, self._settings, self._random = world, settings, random
-        self.disks = MachineDisks(folder, settings.log_dirs, lambda: world.passes(self.name))
+        self.disks = MachineDisks(folder, settings.log_dirs, self._changes_a_disk)
         self.disks.disk.names = world.randomness(f"names on {self.name}")
+        self.changing: Callable[[], None] = lambda: None
+        self.purged: Callable[[Purged], None] = lambda purged: None
         self.network = WatchedNetwork(world.network)
         self._admin: tuple[Controller, Admin] | None = None
         self.broker = SimulatedBroker(
@@ -101,6 +106,7 @@ class Member:
             self._make_controller,
         )
         self.broker.registered = self._follow_namespaces
+        self.broker.purged = self._was_purged
         world.add_target(self)
 
     @property
@@ -194,6 +200,14 @@ class Member:
             extensions=(*self._settings.controller.extensions, fewer),
         )
         return Controller(node_id, broker_epoch, zookeeper, network, timers, journal, settings)
+
+    def _was_purged(self, purged: Purged) -> None:
+        self.purged(purged)
+
+    def _changes_a_disk(self) -> None:
+        """A power cut may come before each change of a disk."""
+        self.changing()
+        self._world.passes(self.name)
 
     def _power_goes(self, step: str) -> bool:
         """A power cut may come before each step of a controller that others can see."""

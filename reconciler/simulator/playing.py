@@ -8,12 +8,15 @@ from typing import Any
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
+from logstore.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.admin.delete_partitions import DeletePartitions
 from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.promises import BrokenPromiseError, Promises
-from reconciler.simulator.rest import check_rest, come_to_rest
+from reconciler.simulator.rest import check_rest, come_to_rest, let_delays_pass
 from reconciler.simulator.scenario import Line, Scenario
 
 
@@ -42,7 +45,7 @@ class _Play:
             "leave": self._leave,
             "disk-fails": lambda node_id, number: self._disks(node_id).fail(number, Random(node_id)),
             "disk-back": lambda node_id, number: self._disks(node_id).come_back(number),
-            "disk-replaced": lambda node_id, number: self._disks(node_id).replace(number),
+            "disk-replaced": self._replace_disk,
             "fail-over": self._fail_over,
             "wait": lambda milliseconds: cluster.run(for_ms=milliseconds),
             "rest": self._rest,
@@ -60,8 +63,8 @@ class _Play:
             self.cluster.world.history.say("scenario", line.text)
             try:
                 self._verbs[line.verb](*line.values)
-                self.promises.look()
-            except ReconcilerError as error:
+                self.promises.look(everywhere=True)
+            except (ReconcilerError, LogStoreError) as error:
                 raise BrokenPromiseError(_told(scenario, line, error)) from error
 
     def _create(self, topic: str, partitions: int, factor: int, assignment: Any) -> None:
@@ -99,9 +102,10 @@ class _Play:
     def _rest(self) -> None:
         come_to_rest(self.cluster, self.promises)
         check_rest(self.cluster)
+        let_delays_pass(self.cluster, self.promises)
 
     def _expect_live(self, node_id: int, partition: TopicPartition, which: int) -> None:
-        found = self.cluster.members[node_id].broker.store.find(partition)
+        found = self._store(node_id).find(partition)
         wanted = self._topic_id(partition.topic, which)
         if found is None or found.topic_id != wanted:
             has = "nothing" if found is None else f"topic ID {found.topic_id}"
@@ -109,18 +113,18 @@ class _Play:
 
     def _expect_staged(self, node_id: int, partition: TopicPartition, which: int) -> None:
         wanted = self._topic_id(partition.topic, which)
-        staged = self.cluster.members[node_id].broker.store.staged()
+        staged = self._store(node_id).staged()
         if not any(each.topic_id == wanted and each.partition == partition for each in staged):
             lies = ", ".join(each.location for each in staged) or "nothing"
             raise BrokenPromiseError(f"broker {node_id} has {lies} staged, and {partition} of {wanted} was expected")
 
     def _expect_absent(self, node_id: int, partition: TopicPartition) -> None:
-        found = self.cluster.members[node_id].broker.store.find(partition)
+        found = self._store(node_id).find(partition)
         if found is not None:
             raise BrokenPromiseError(f"broker {node_id} has {partition} live in {found.path}, and it should not")
 
     def _expect_nothing_staged(self, node_id: int) -> None:
-        staged = self.cluster.members[node_id].broker.store.staged()
+        staged = self._store(node_id).staged()
         if staged:
             raise BrokenPromiseError(f"broker {node_id} still has {', '.join(each.location for each in staged)} staged")
 
@@ -135,8 +139,20 @@ class _Play:
             leads = replicas[0].leader if replicas else "nobody"
             raise BrokenPromiseError(f"{leads} leads {partition}, and {node_id} was expected")
 
-    def _disks(self, node_id: int) -> Any:
+    def _replace_disk(self, node_id: int, number: int) -> None:
+        member = self.cluster.members[node_id]
+        if member.running and number in member.disks.online:
+            raise RefusedError(f"broker {node_id} has log dir {number} open: stop it first, or let the disk fail")
+        member.disks.replace(number)
+
+    def _disks(self, node_id: int) -> MachineDisks:
         return self.cluster.members[node_id].disks
+
+    def _store(self, node_id: int) -> LogStore:
+        member = self.cluster.members[node_id]
+        if not member.running:
+            raise RefusedError(f"broker {node_id} is off, so nothing is live or staged there: start it first")
+        return member.broker.store
 
     def _topic_id(self, topic: str, which: int) -> TopicId:
         known = self.ids.get(topic, [])
@@ -147,5 +163,5 @@ class _Play:
         return known[which - 1]
 
 
-def _told(scenario: Scenario, line: Line, error: ReconcilerError) -> str:
+def _told(scenario: Scenario, line: Line, error: Exception) -> str:
     return f"{scenario.name}, line {line.number}, {line.text!r}: {error}"

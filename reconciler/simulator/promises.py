@@ -3,7 +3,8 @@
 ::
 
     staging    no replica that is wanted is staged while it is the only one in sync and holds what was acknowledged
-    purging    nothing is deleted for ever before its due time, by the clock of its machine
+    purging    nothing is deleted for ever before its due time, by the clock of its machine (both: ``staging_watch``)
+    fencing    no broker answers a request for one topic ID out of a replica of another (``served``)
     identity   nobody ever reads, under one topic ID, a record that was written under another
 
 Whether the disks end as they are meant to is asked when the cluster has come to rest (``rest``).
@@ -12,18 +13,17 @@ Source: DESIGN §5; KIP516-5, KIP516-6, KIP516-8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
 from logstore.purge_report import Purged
-from logstore.replica_index import Entry
-from logstore.store import LogStore
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.machine.consumer import Believed
 from reconciler.simulator.machine.producer import Acknowledged
-from reconciler.simulator.messages import Record
+from reconciler.simulator.messages import Record, Request, Response
+from reconciler.simulator.served import wrongly_served
+from reconciler.simulator.staging_watch import StagingWatch
 
 if TYPE_CHECKING:
     from reconciler.simulator.cluster import Cluster
@@ -42,28 +42,35 @@ class Promises:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        """Begin to listen to the clients and to the brokers' purges."""
+        """Begin to listen: to events, to the clients, and to what brokers answer and purge."""
         self._cluster = cluster
-        self._live: dict[int, tuple[LogStore, dict[tuple[str, int], Entry]]] = {}
+        self._staging = StagingWatch(cluster.truth, self.acknowledged)
         self._acknowledged: dict[Believed, dict[int, str]] = {}
         self.looks = 0
         self._broken: list[str] = []
+        cluster.happened = self.look
         cluster.producer.told = self._promised
         cluster.consumer.told = self._read
         for member in cluster.members.values():
-            member.broker.purged = partial(self._purged, member)
+            member.purged = partial(self._purged, member)
+            member.changing = partial(self._changing, member)
+            member.network.told = partial(self._served, member)
 
-    def look(self) -> None:
+    def look(self, *, everywhere: bool = False) -> None:
         """Look at what the last event has changed.
+
+        Args:
+            everywhere: at all machines, and not at that of the event alone: something was done without one.
 
         Raises:
             BrokenPromiseError: it broke a promise.
         """
         self.looks += 1
+        self._cluster.truth.wanted()  # so that no partition comes and goes between two looks
         trace = self._cluster.world.history.trace
         machine = trace[-1][1] if trace else ""
         for member in self._cluster.members.values():
-            if member.name == machine or not machine:
+            if everywhere or not machine or member.name == machine:
                 self._look_at(member)
         if self._broken:
             raise BrokenPromiseError("; ".join(self._broken))
@@ -73,36 +80,18 @@ class Promises:
         return (partition, self._cluster.truth.topic_id(partition.topic)) in self._acknowledged
 
     def _look_at(self, member: Member) -> None:
-        if not member.running:
-            self._live.pop(member.node_id, None)
-            return
-        store, entries = member.broker.store, member.broker.store.entries()
-        before_store, before = self._live.get(member.node_id, (None, {}))
-        self._live[member.node_id] = store, entries
-        if store is before_store and len(before) >= len(entries):
-            gone = {key: entry for key, entry in before.items() if key not in entries}
-            if gone:
-                self._staged(member, gone)
+        self._broken += self._staging.look(member, self._cluster.world.clock_of(member.name))
 
-    def _staged(self, member: Member, gone: Mapping[tuple[str, int], Entry]) -> None:
-        wanted = self._cluster.truth.on(member.node_id)
-        for (topic, number), entry in gone.items():
-            partition = TopicPartition(topic, number)
-            replica = wanted.get(partition)
-            if replica is None or entry.topic_id != str(replica.topic_id):
-                continue
-            if replica.isr == (member.node_id,) and self.acknowledged(partition):
-                self._broken.append(
-                    f"{member.name} staged {partition}, the only replica in sync, which holds acknowledged records of "
-                    f"topic ID {replica.topic_id}"
-                )
+    def _changing(self, member: Member) -> None:
+        self._broken += self._staging.look_inside(member, self._cluster.world.clock_of(member.name))
 
     def _purged(self, member: Member, purged: Purged) -> None:
-        now_ms = self._cluster.world.clock_of(member.name)
-        if purged.record is not None and purged.record.due_ms > now_ms:
-            self._broken.append(
-                f"{member.name} purged {purged.location} at {now_ms}, which was due at {purged.record.due_ms}"
-            )
+        self._broken += self._staging.purged(member, purged, self._cluster.world.clock_of(member.name))
+
+    def _served(self, member: Member, request: Request, response: Response) -> None:
+        wrong = wrongly_served(member, request, response)
+        if wrong is not None:
+            self._broken.append(wrong)
 
     def _promised(self, record: Acknowledged) -> None:
         known = self._acknowledged.setdefault((record.partition, record.topic_id), {})

@@ -22,7 +22,7 @@ A line that cannot be read is told with its number, all of them at once, and not
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
@@ -62,7 +62,7 @@ def parse(text: str, name: str) -> Scenario:
     """
     head = {"brokers": 3, "log-dirs": 2}
     lines: list[Line] = []
-    wrong: list[str] = []
+    wrong: list[tuple[int, str, str]] = []
     for number, raw in enumerate(text.splitlines(), 1):
         plain = raw.partition("#")[0].strip()
         if not plain:
@@ -76,15 +76,11 @@ def parse(text: str, name: str) -> Scenario:
                 values = _read(verb, words[2:] if words[0] == "expect" else words[1:])
                 lines.append(Line(number, verb, values, " ".join(words)))
         except ValueError as error:
-            wrong.append(f"line {number}, {plain!r:.60}: {error}")
+            wrong.append((number, plain, str(error)))
+    wrong += [(each.number, each.text, why) for each in lines for why in _not_there(each.values, head)]
     if wrong:
-        raise UsageError(f"{name} is no scenario: {'; '.join(wrong[:20])}")
-    for line in lines:
-        for node_id in (value for value in line.values if type(value) is _Node):
-            if not 1 <= node_id <= head["brokers"]:
-                wrong.append(f"line {line.number}, {line.text!r:.60}: there is no broker {int(node_id)}")
-    if wrong:
-        raise UsageError(f"{name} is no scenario: {'; '.join(wrong[:20])}")
+        told = [f"line {number}, {plain!r:.60}: {why}" for number, plain, why in sorted(wrong)]
+        raise UsageError(f"{name} is no scenario: {'; '.join(told)}")
     return Scenario(name, head["brokers"], head["log-dirs"], tuple(lines))
 
 
@@ -99,6 +95,23 @@ class _Node(int):
     """A broker's number, which must exist."""
 
 
+class _Disk(int):
+    """The number of one of a broker's log dirs, from 0, which must exist."""
+
+
+def _not_there(values: object, head: Mapping[str, int]) -> Iterator[str]:
+    """What a line names and the scenario does not have, however deep it lies in what was read."""
+    if isinstance(values, _Node) and not 1 <= values <= head["brokers"]:
+        yield f"there is no broker {int(values)}; there are {head['brokers']}, from 1"
+    elif isinstance(values, _Disk) and values >= head["log-dirs"]:
+        yield f"there is no log dir {int(values)}; each broker has {head['log-dirs']}, from 0"
+    elif isinstance(values, Mapping):
+        yield from _not_there(tuple(values.values()), head)
+    elif isinstance(values, tuple):
+        for each in values:
+            yield from _not_there(each, head)
+
+
 def _head(words: Sequence[str], *, begun: bool) -> int:
     if begun:
         raise ValueError(f"{words[0]} comes before everything else")
@@ -108,13 +121,17 @@ def _head(words: Sequence[str], *, begun: bool) -> int:
 
 
 def _number(text: str, least: int = 0, most: int = 1_000_000) -> int:
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:9]) <= most:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not least <= int(text) <= most:
         raise ValueError(f"{text!r:.20} is no number from {least} to {most}")
     return int(text)
 
 
 def _node(text: str) -> _Node:
     return _Node(_number(text))
+
+
+def _disk(text: str) -> _Disk:
+    return _Disk(_number(text))
 
 
 def _nodes(text: str) -> tuple[_Node, ...]:
@@ -136,12 +153,15 @@ def _milliseconds(text: str) -> int:
 
 
 def _assignment(words: Sequence[str]) -> Mapping[int, Sequence[int]]:
-    found = {}
+    found: dict[int, Sequence[int]] = {}
     for word in words:
-        number, colon, brokers = word.partition(":")
+        text, colon, brokers = word.partition(":")
         if not colon:
             raise ValueError(f"{word!r:.30} is no assignment such as 0:1,2,3")
-        found[_number(number)] = _nodes(brokers)
+        number = _number(text)
+        if number in found:
+            raise ValueError(f"partition {number} is assigned twice")
+        found[number] = _nodes(brokers)
     return found
 
 
@@ -155,9 +175,9 @@ _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "crash": (_node,),
     "reassign": (_partition, _nodes),
     "leave": (str, _number, _milliseconds),
-    "disk-fails": (_node, _number),
-    "disk-back": (_node, _number),
-    "disk-replaced": (_node, _number),
+    "disk-fails": (_node, _disk),
+    "disk-back": (_node, _disk),
+    "disk-replaced": (_node, _disk),
     "fail-over": (),
     "wait": (_milliseconds,),
     "rest": (),

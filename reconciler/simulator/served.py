@@ -14,6 +14,7 @@ from layout.errors import DamagedFileError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import UnreadableFileError
+from logstore.kafka_error import KafkaError
 from logstore.small_file import read_small_file
 from reconciler.simulator.messages import (
     EpochEndRequest,
@@ -76,7 +77,7 @@ def wrongly_served(member: Member, request: Request, response: Response) -> str 
     """
     if not isinstance(request, _ASKS) or not isinstance(response, _ANSWERS) or request.topic_id is None:
         return None
-    if response.error != 0:
+    if response.error is not KafkaError.NONE:
         return None
     what = f"{member.name} served a {type(request).__name__} for {request.partition} of topic ID {request.topic_id}"
     if isinstance(response, FetchResponse):
@@ -86,8 +87,10 @@ def wrongly_served(member: Member, request: Request, response: Response) -> str 
     entry = member.broker.store.entries().get((request.partition.topic, request.partition.partition))
     if entry is None:
         return f"{what}, and has no live replica of it"
-    if entry.log_dir in [member.disks.log_dirs[number] for number in member.disks.offline]:
-        return None  # it failed a moment ago, and nobody has noticed yet
+    disks = member.disks
+    number = disks.log_dirs.index(entry.log_dir)
+    if number in disks.offline or disks.is_empty(number):
+        return None  # it failed, or was replaced after that, and nobody has noticed yet
     found = _topic_id(f"{entry.log_dir}/{entry.path}", request.partition)
     return None if found == request.topic_id else f"{what}, and {entry.path} on its disk has {found or 'none'}"
 
@@ -98,6 +101,6 @@ def _topic_id(path: str, partition: TopicPartition) -> TopicId | None:
         found = None if data is None else partition_metadata.parse(data)
     except (UnreadableFileError, DamagedFileError):
         return None
-    return None if found is None or partition_metadata.contradiction(
-        found, partition.topic, partition.partition
-    ) else found.topic_id
+    if found is None or partition_metadata.contradiction(found, partition.topic, partition.partition):
+        return None
+    return found.topic_id

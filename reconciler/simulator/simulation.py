@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from logstore.directory import Directory
 from logstore.durable import Disk, make_directory
+from logstore.errors import LogStoreError
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.cluster import Cluster
@@ -23,7 +24,7 @@ from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.member import ClusterSettings
 from reconciler.simulator.playing import play
 from reconciler.simulator.promises import Promises
-from reconciler.simulator.rest import check_rest, come_to_rest
+from reconciler.simulator.rest import check_audit, check_rest, come_to_rest, let_delays_pass
 from reconciler.simulator.scenario import Scenario
 from reconciler.simulator.workload import Workload
 from reconciler.sources import parquet
@@ -38,6 +39,9 @@ METADATA = "metadata"
 
 _DELAY_MS = 300_000
 """How long what is stale is kept in a history: long for its faults, short for its end."""
+
+_AUDIT_STEPS = 50
+"""After so many steps again and again, the disks are audited as they are, in the middle of everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ def play_scenario(scenario: Scenario, seed: int = 0, *, folder: str | None = Non
     cluster, broken = Cluster(settings, seed=seed, folder=folder), None
     try:
         play(scenario, cluster)
-    except ReconcilerError as error:
+    except (ReconcilerError, LogStoreError) as error:
         broken = str(error)
     finally:
         _keep(cluster, folder)
@@ -131,10 +135,13 @@ def simulate(seed: int, steps: int, settings: ClusterSettings | None = None, *, 
         while done < steps and cluster.world.step():
             done += 1
             promises.look()
+            if done % _AUDIT_STEPS == 0:
+                check_audit(cluster)
         workload.end()
         come_to_rest(cluster, promises)
         check_rest(cluster, durable=settings.broker.flush_records == 1 and not settings.rates.disk_replaced)
-    except ReconcilerError as error:
+        let_delays_pass(cluster, promises)
+    except (ReconcilerError, LogStoreError) as error:
         broken = str(error)
     finally:
         _keep(cluster, folder)
@@ -167,8 +174,8 @@ def _outcome(cluster: Cluster, done: int, broken: str | None) -> Outcome:
 def shortest(failed: Outcome, settings: ClusterSettings | None = None) -> Outcome:
     """The shortest beginning of a history that fails, played to its end.
 
-    A history that broke a promise before its last step is as short as it can be; of one that failed at rest, the
-    number of steps is halved as long as it still fails.
+    The number of steps is halved as long as it still fails; one step less than what is found keeps every promise. A
+    history that broke off in its middle may fail at rest after fewer steps, so it is halved as well.
     """
     least, most, best = 0, failed.steps, failed
     while least < most:
@@ -178,6 +185,4 @@ def shortest(failed: Outcome, settings: ClusterSettings | None = None) -> Outcom
             least = middle + 1
         else:
             most, best = tried.steps, tried
-            if tried.steps < middle:
-                break
     return best

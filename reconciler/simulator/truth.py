@@ -27,13 +27,20 @@ class Wanted(NamedTuple):
 
 
 class Truth:
-    """Reads the znodes anew each time that it is asked, unless nothing was written since."""
+    """Reads the znodes anew each time that it is asked, unless nothing was written since.
+
+    Attributes:
+        left: partitions that were wanted under a topic ID, and then were not; should they be wanted again, as where a
+            topic first gets fewer partitions and then more, what was in them before may be gone (KIP694-4).
+    """
 
     def __init__(self, zookeeper: ZooKeeper) -> None:
         """Read this server."""
         self._zookeeper, self._session = zookeeper, zookeeper.session("observer")
         self._topics: dict[str, TopicId | None] = {}
         self._wanted: dict[TopicPartition, tuple[Wanted, ...]] = {}
+        self._leaving: dict[TopicPartition, tuple[Wanted, ...]] = {}
+        self.left: set[tuple[TopicPartition, TopicId | None]] = set()
         self._read_at = -1
 
     def brokers(self) -> set[int]:
@@ -70,34 +77,39 @@ class Truth:
 
     def on(self, node_id: int) -> dict[TopicPartition, Wanted]:
         """What one broker is meant to have."""
-        found = {}
-        for partition, replicas in self.wanted().items():
-            for replica in replicas:
-                if replica.node_id == node_id:
-                    found[partition] = replica
-        return found
+        return _on(self.wanted(), node_id)
+
+    def assigned(self, node_id: int) -> dict[TopicPartition, Wanted]:
+        """The same with what may go from now on, and what the znodes of topics still name.
+
+        That is what whoever reads the cluster's metadata has to go by (KIP694-3).
+        """
+        self._read()
+        return _on({**self._wanted, **self._leaving}, node_id)
 
     def _read(self) -> None:
         written = self._zookeeper.nodes.last_transaction
         if written == self._read_at:
             return
         leaving = set(kafka_paths.topics_to_delete(self._session))
-        nodes = {topic: node for topic, node in kafka_nodes.read_topics(self._session).items() if topic not in leaving}
-        self._topics = {topic: kafka_nodes.topic_id_of(node) for topic, node in nodes.items()}
-        self._wanted = {}
+        nodes = kafka_nodes.read_topics(self._session)
+        ids = {topic: kafka_nodes.topic_id_of(node) for topic, node in nodes.items()}
+        self._topics = {topic: topic_id for topic, topic_id in ids.items() if topic not in leaving}
+        before = {(partition, replicas[0].topic_id) for partition, replicas in self._wanted.items() if replicas}
+        self._wanted, self._leaving = {}, {}
         for topic, node in nodes.items():
             fewer = self._fewer(topic)
             for number, brokers in sorted(node.partitions.items()):
-                if fewer is not None and number >= fewer:
-                    continue
+                may_go = topic in leaving or (fewer is not None and number >= fewer)
                 partition = TopicPartition(topic, number)
                 found = self._session.find(kafka_paths.state_path(partition))
                 state = None if found is None else kafka_nodes.decode_state(found.data)
                 moving = {*node.adding.get(number, ()), *node.removing.get(number, ())}
                 leader, isr = (-1, ()) if state is None else (state.leader, state.isr)
-                self._wanted[partition] = tuple(
-                    Wanted(self._topics[topic], broker, leader, isr, broker in moving) for broker in brokers
+                (self._leaving if may_go else self._wanted)[partition] = tuple(
+                    Wanted(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
                 )
+        self.left |= before - {(at, replicas[0].topic_id) for at, replicas in self._wanted.items() if replicas}
         self._read_at = written
 
     def _fewer(self, topic: str) -> int | None:
@@ -108,3 +120,12 @@ class Truth:
             return None
         topic_id = self._topics.get(topic)
         return request.total if request.topic_id in (None, None if topic_id is None else str(topic_id)) else None
+
+
+def _on(partitions: dict[TopicPartition, tuple[Wanted, ...]], node_id: int) -> dict[TopicPartition, Wanted]:
+    return {
+        partition: replica
+        for partition, replicas in partitions.items()
+        for replica in replicas
+        if replica.node_id == node_id
+    }

@@ -12,11 +12,11 @@ from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore.aside import BATCH
 from logstore.create_many import create_replicas, spread
 from logstore.errors import ChangeFailedError, InvalidNamespaceError, NameTakenError, OfflineLogDirError
 from logstore.log_dir import LogDir
 from logstore.replica_index import Replica
-from logstore.aside import BATCH
 from tests.logstore.engine import (
     ORDERS,
     ORDERS_ID,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from logstore import lock_holder
-from logstore.lock_holder import find_lock_holder
+from logstore.lock_holder import LockHolder, find_lock_holder
 
 HOLD = """
 import fcntl, sys
@@ -51,7 +51,7 @@ def test_the_process_that_holds_the_lock_is_named(log_dir: Any, holder: Any) -> 
 def test_the_kernel_knows_the_holder_when_the_list_of_locks_does_not(
     log_dir: Any, holder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_holder, "_listed_holder", lambda status: None)
+    monkeypatch.setattr(lock_holder, "_listed_holder", lambda status, search: None)
     found = find_lock_holder(str(log_dir))
     assert found is not None
     assert found.pid == holder.pid
@@ -86,6 +86,7 @@ def test_whoever_holds_a_lock_of_an_open_file_description_is_found_by_what_it_ha
         whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, whole)
         found = find_lock_holder(str(log_dir))
+        assert find_lock_holder(str(log_dir), search=False) == LockHolder(None, None)
     assert found is not None
     assert found.pid == (os.getpid() if can_look else None)
     assert ("cannot be seen" in str(found)) != can_look
