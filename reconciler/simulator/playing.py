@@ -12,7 +12,6 @@ from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
 from logstore.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
-from reconciler.simulator.admin.delete_partitions import DeletePartitions
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.promises import BrokenPromiseError, Promises
@@ -42,7 +41,7 @@ class _Play:
             "start": cluster.start_broker,
             "crash": cluster.crash_broker,
             "reassign": self._reassign,
-            "leave": self._leave,
+            "partitions": self._partitions,
             "disk-fails": lambda node_id, number: self._disks(node_id).fail(number, Random(node_id)),
             "disk-back": lambda node_id, number: self._disks(node_id).come_back(number),
             "disk-replaced": self._replace_disk,
@@ -79,13 +78,16 @@ class _Play:
         if outcome.error is not KafkaError.NONE:
             raise RefusedError(f"the controller answers {outcome.error.name}: {outcome.message}")
 
-    def _leave(self, topic: str, total: int, delay_ms: int) -> None:
+    def _partitions(self, topic: str, total: int, delay_ms: int) -> None:
+        """As ``--alter --partitions N --delete-partitions-delay TIME`` (KIP694-5)."""
         active = self.cluster.active
         if active is None:
             raise RefusedError("there is no controller to ask")
-        for each in active.admin.delete_partitions([DeletePartitions(topic, total)], delay_ms):
-            if each.outcome.error is not KafkaError.NONE:
-                raise RefusedError(f"the controller answers {each.outcome.error.name}: {each.outcome.message}")
+        found = active.admin.set_partitions(topic, total, delay_ms)
+        for warning in found.warnings:
+            self.cluster.world.history.say("admin", warning)
+        if found.outcome.error is not KafkaError.NONE:
+            raise RefusedError(f"the controller answers {found.outcome.error.name}: {found.outcome.message}")
 
     def _fail_over(self) -> None:
         active = self.cluster.active

@@ -16,7 +16,9 @@
     expect records orders 0
     rest                         put everything right, wait, and check every disk
 
-A line that cannot be read is told with its number, all of them at once, and nothing is played.
+Others: ``reassign orders-0 1,3``, ``partitions orders 1 20s`` (another number of them; what goes can be read for so
+long), ``fail-over``, ``disk-fails 2 0``, ``disk-back``, ``disk-replaced``, and ``expect absent | leader |
+nothing-staged``. A line that cannot be read is told with its number, all of them at once, and nothing is played.
 """
 
 from __future__ import annotations
@@ -174,7 +176,7 @@ _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "start": (_node,),
     "crash": (_node,),
     "reassign": (_partition, _nodes),
-    "leave": (str, _number, _milliseconds),
+    "partitions": (str, _number, _milliseconds),
     "disk-fails": (_node, _disk),
     "disk-back": (_node, _disk),
     "disk-replaced": (_node, _disk),

@@ -59,7 +59,7 @@ def test_something_staged_where_nothing_was_expected_is_named() -> None:
         ("create bad/name 1 1", "the controller answers INVALID_TOPIC"),
         ("delete clicks", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
         ("reassign clicks-0 1", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
-        ("leave orders 1 0s", "the controller answers "),
+        ("partitions orders 1 0s", "the controller answers "),
         ("produce clicks 1", "waited 120000 ms of simulated time, and not: clicks takes a record"),
         ("disk-replaced 1 0", "broker 1 has log dir 0 open: stop it first, or let the disk fail"),
     ],
@@ -78,7 +78,7 @@ def test_nothing_can_be_expected_of_a_broker_that_is_off(line: str) -> None:
     )
 
 
-@pytest.mark.parametrize("verb", ["reassign orders-0 3", "leave orders 1 0s", "fail-over"])
+@pytest.mark.parametrize("verb", ["reassign orders-0 3", "partitions orders 1 0s", "fail-over"])
 def test_without_a_controller_nothing_can_be_asked_of_it(verb: str) -> None:
     text = "brokers 1\ncreate orders 0:1\nstop 1\n" + verb.replace(" 3", " 1")
     assert str(played(text)).startswith("mine, line 4, ")

@@ -19,7 +19,7 @@ create orders 2 3            two partitions
 create clicks 0:1,2 1:3,4
 produce orders 5
 reassign clicks-0 3,4
-leave orders 1 20s
+partitions orders 1 20s
 disk-fails 2 0
 wait 5m
 expect staged 2 orders-1 1
@@ -43,7 +43,7 @@ def test_every_line_that_can_be_read_is_there_with_its_number_and_values() -> No
         (7, "create", ("clicks", 0, 0, {0: (1, 2), 1: (3, 4)})),
         (8, "produce", ("orders", 5)),
         (9, "reassign", (TopicPartition("clicks", 0), (3, 4))),
-        (10, "leave", ("orders", 1, 20_000)),
+        (10, "partitions", ("orders", 1, 20_000)),
         (11, "disk-fails", (2, 0)),
         (12, "wait", (300_000,)),
         (13, "expect staged", (2, TopicPartition("orders", 1), 1)),
@@ -85,7 +85,7 @@ def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
         ("disk-back 1 2", "there is no log dir 2"),
         ("disk-replaced 1 2", "there is no log dir 2"),
         ("wait long", "'long' is no duration"),
-        ("leave orders 1 -5s", "is no duration"),
+        ("partitions orders 1 -5s", "is no duration"),
         ("expect live 1 orders-0", "expect live wants 3 words after it, and has 2"),
         ("expect leader orders-0 7", "there is no broker 7"),
         ("rest now", "rest wants 0 words after it, and has 1"),
