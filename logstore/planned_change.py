@@ -22,6 +22,7 @@ from layout.intent import (
     Unstage,
 )
 from layout.topic import TopicPartition
+from logstore.durable import Disk
 from logstore.errors import ChangeRefusedError, OfflineLogDirError
 from logstore.journal import key_of
 from logstore.log_dir import LogDir
@@ -93,7 +94,7 @@ class ChangePlanner:
         members = [log_dir for log_dir, _ in self._steps.values()]
         steps = tuple(step._replace(at=number) for number, (_, own) in enumerate(self._steps.values()) for step in own)
         keys = tuple(key_of(log_dir) for log_dir in members)
-        unique = members[0].disk.unique()
+        unique = (members[0].disk if members else Disk()).unique()
         intent = Intent(unique, self.operation, self.sentence, keys, steps)
         return PlannedChange(intent, tuple(self.replicas), tuple(each.path for each in members), tuple(self.notes))
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -74,18 +76,31 @@ def command(
     check_output(Format(form), output, [])
     rates, asked = FaultRates.parse(faults), None if scenario is None else _scenario(scenario)
     folder = None if keep is None else _empty_folder(keep)
-    logging.getLogger("logstore").setLevel(logging.CRITICAL)  # the history tells what the engine's own log would
-    logging.getLogger("reconciler").setLevel(logging.CRITICAL)
-    if asked is not None:
-        outcome = play_scenario(asked, seed, folder=folder)
-    else:
-        settings = settings_for(brokers, rates, durable=durable)
-        outcome = simulate(seed, steps, settings, folder=folder)
-        if outcome.broken is not None and keep is None:
-            say(f"seed {seed} breaks a promise; looking for the shortest beginning that still does")
-            outcome = shortest(outcome, settings)
+    with _quiet("logstore", "reconciler"):
+        if asked is not None:
+            outcome = play_scenario(asked, seed, folder=folder)
+        else:
+            settings = settings_for(brokers, rates, durable=durable)
+            outcome = simulate(seed, steps, settings, folder=folder)
+            if outcome.broken is not None and keep is None:
+                say(f"seed {seed} breaks a promise; looking for the shortest beginning that still does")
+                outcome = shortest(outcome, settings)
     _write(outcome, Format(form), output)
     return _told(outcome, keep)
+
+
+@contextmanager
+def _quiet(*names: str) -> Iterator[None]:
+    """Keep the engine's own log to itself meanwhile: the history tells the same."""
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _scenario(given: str) -> Scenario:

@@ -84,7 +84,7 @@ def test_metadata_that_is_not_there(refused, cluster, scheme: str) -> None:
 
 def test_a_scheme_that_is_not_known(refused, cluster) -> None:
     sentence = refused(Exit.USAGE, "audit", *cluster.log_dirs, "--metadata", "etcd:/metadata")
-    assert "no scheme 'etcd'; the schemes are parquet:, kraft:, zk-snapshot:, request:" in sentence
+    assert "no scheme 'etcd'; the schemes are parquet:, kraft:, zk-snapshot:, describe:" in sentence
 
 
 def test_a_layout_scheme_that_is_not_known_is_a_finding_about_the_log_dir(run, cluster) -> None:
