@@ -77,6 +77,7 @@ class Action:
         why: the sentence that goes with the verdict.
         inode: of the directory; None of what is created.
         bytes: sum of its files' lengths; None: not known.
+        disk_bytes: what they take on the disk; preallocated indexes make the lengths larger. None: not known.
         modified_ms: newest time of change in it, in ms since 1970; None: not known.
         due_ms: when a purge might take it, should the plan be applied as soon as it was made.
         undo: the command that takes it back; None: what the metadata wants is not taken back.
@@ -98,6 +99,12 @@ class Action:
     due_ms: int | None = None
     undo: str | None = None
     fingerprint: str = ""
+    disk_bytes: int | None = None
+
+    @property
+    def frees(self) -> int:
+        """Bytes that come back when it is purged, as far as is known."""
+        return (self.bytes or 0) if self.disk_bytes is None else self.disk_bytes
 
     @property
     def replica(self) -> TopicPartition:
@@ -147,10 +154,10 @@ class Plan:
     fingerprint: str = ""
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """Actions and bytes by kind of action, those that occur."""
+        """Actions and bytes on the disk by kind of action, those that occur."""
         found: dict[str, dict[str, int]] = {}
         for kind in ActionKind:
             of_kind = [action for action in self.actions if action.kind is kind]
             if of_kind:
-                found[kind.value] = {"actions": len(of_kind), "bytes": sum(each.bytes or 0 for each in of_kind)}
+                found[kind.value] = {"actions": len(of_kind), "bytes": sum(each.frees for each in of_kind)}
         return found

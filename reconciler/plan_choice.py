@@ -56,20 +56,20 @@ def cheapest(actions: Sequence[Action], need: int, unsafe: Collection[Action]) -
         need: bytes; where there are fewer to be had, all of them are taken.
         unsafe: actions that a gate would stop; they are never among the cheapest.
     """
-    candidates = [each for each in actions if each.kind in STAGING and each.bytes and each not in unsafe]
-    candidates.sort(key=lambda each: (_rank(each), -(each.bytes or 0), each.log_dir, each.name))
+    candidates = [each for each in actions if each.kind in STAGING and each.frees and each not in unsafe]
+    candidates.sort(key=lambda each: (_rank(each), -each.frees, each.log_dir, each.name))
     taken: list[Action] = []
     total = 0
     for each in candidates:
         if total >= need:
             break
         taken.append(each)
-        total += each.bytes or 0
+        total += each.frees
     # The last one may be so large that some before it are not needed; the riskiest of these are spared first.
     for each in reversed(taken[:-1]):
-        if total - (each.bytes or 0) >= need:
+        if total - each.frees >= need:
             taken.remove(each)
-            total -= each.bytes or 0
+            total -= each.frees
     kept = set(taken)
     replicas = {each.replica for each in taken if each.kind is ActionKind.STAGE}
     return [each for each in actions if each in kept or (each.kind is ActionKind.CREATE and each.replica in replicas)]

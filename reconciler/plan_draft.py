@@ -193,7 +193,7 @@ class Draft:
         except LayoutError as error:
             self._leave(judged, f"it cannot be created: {error}")
             return
-        nothing = dict.fromkeys(("topic_id", "inode", "bytes", "modified_ms"))
+        nothing = dict.fromkeys(("topic_id", "inode", "bytes", "disk_bytes", "modified_ms"))
         place = {"log_dir": home.path, "name": path, "topic": wanted["topic"], "partition": wanted["partition"]}
         self._add(ActionKind.CREATE, judged, {**nothing, **place})
 
@@ -218,6 +218,7 @@ class Draft:
             modified_ms=row["modified_ms"],
             due_ms=due_ms,
             undo=undo,
+            disk_bytes=row["disk_bytes"],
         )
         self.candidates.append((action, judged))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),
-    *("metadata_state", "problem", "bytes", "modified_ms", "inode", "due_ms"),
+    *("metadata_state", "problem", "bytes", "disk_bytes", "modified_ms", "inode", "due_ms"),
 ]
 
 

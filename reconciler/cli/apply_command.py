@@ -124,7 +124,7 @@ def _say_next(plan: Plan, outcome: Outcome) -> None:
     staged = [each.action for each in by_status[Status.DONE] if each.action.kind in STAGING]
     if staged:
         log_dirs = " ".join(map(quoted, dict.fromkeys(action.log_dir for action in staged)))
-        given_back = size(sum(action.bytes or 0 for action in staged))
+        given_back = size(sum(action.frees for action in staged))
         say(f"{given_back} are staged, which frees no space yet. Next, when they are due: logstore purge {log_dirs}")
         say(f"to take it back: logstore restore {log_dirs} --all, or one alone by the undo of its line in the plan")
     if by_status[Status.SKIPPED] or by_status[Status.FAILED]:

@@ -261,7 +261,7 @@ def _say_next(plan: Plan, choice: Choice, output: str | None) -> None:
         return
     from reconciler.plan import STAGING
 
-    had = sum(action.bytes or 0 for action in plan.actions if action.kind in STAGING)
+    had = sum(action.frees for action in plan.actions if action.kind in STAGING)
     if choice.need is not None and had < choice.need:
         say(f"{size(choice.need)} are needed, and no more than {size(had)} can be had safely")
     held = [path for path in dict.fromkeys(each.path for each in plan.log_dirs) if in_use(path) is not None]

@@ -62,14 +62,14 @@ def write_outcome(outcome: Outcome, form: Format, output: str | None) -> None:
 
 def _show_log_dir(opened: Page, path: str, staging: str, actions: Sequence[Action]) -> None:
     opened.line()
-    head = f"{path}: {count(len(actions), 'action')}, {size(sum(each.bytes or 0 for each in actions))}"
+    head = f"{path}: {count(len(actions), 'action')}, {size(sum(each.frees for each in actions))}"
     stages = any(action.kind in STAGING for action in actions)
     opened.line(f"{head}; staged in {staging}" if stages else head, "bold")
     rows = [
         (
             each.kind.value,
             str(each.replica),
-            size(each.bytes),
+            size(each.bytes if each.disk_bytes is None else each.disk_bytes),
             moment(each.modified_ms),
             each.verdict,
             each.name,

@@ -27,7 +27,7 @@ def messy(broker: Broker) -> Broker:
     broker.wanted("orders", ORDERS, 0)
     broker.replica("orders-0", OLD)
     broker.replica("clicks-77", CLICKS, disk=1)
-    broker.replica("gone-0", GONE, size=5000)
+    broker.replica("gone-0", GONE, size=50_000)
     return broker
 
 
@@ -35,7 +35,9 @@ def test_whatever_nobody_wants_is_staged_and_the_rest_is_counted(messy: Broker) 
     plan = messy.plan(Choice())
     assert lines(plan) == [("stage", "gone-0"), ("stage", "orders-0"), ("stage", "clicks-77")]
     assert [action.verdict for action in plan.actions] == ["UNKNOWN_TOPIC", "STALE_ID", "NOT_ASSIGNED"]
-    assert plan.totals() == {"stage": {"actions": 3, "bytes": 5000 + 100 + 100 + 3 * 43}}
+    assert [action.bytes for action in plan.actions] == [50_000 + 43, 100 + 43, 100 + 43]
+    files = [file for action in plan.actions for file in Path(action.log_dir, action.name).iterdir()]
+    assert plan.totals() == {"stage": {"actions": 3, "bytes": sum(512 * file.stat().st_blocks for file in files)}}
 
 
 def test_each_action_carries_its_evidence(messy: Broker) -> None:
@@ -161,9 +163,21 @@ def test_topics_and_verdicts_can_be_picked(messy: Broker) -> None:
 
 
 def test_the_cheapest_set_is_enough_and_no_more(messy: Broker) -> None:
+    takes = {action.name: action.frees for action in messy.plan(Choice()).actions}
+    assert takes["clicks-77"] + takes["orders-0"] < takes["gone-0"]
     assert lines(messy.plan(Choice(need=140))) == [("stage", "clicks-77")]
-    assert lines(messy.plan(Choice(need=4000))) == [("stage", "gone-0")]
+    assert lines(messy.plan(Choice(need=takes["clicks-77"] + takes["orders-0"] + 1))) == [("stage", "gone-0")]
     assert len(messy.plan(Choice(need=10**12)).actions) == 3
+
+
+def test_what_an_index_reserves_and_does_not_take_frees_nothing(broker: Broker) -> None:
+    broker.in_order()
+    broker.wanted("orders", ORDERS, 0)
+    with (broker.replica("orders-0", OLD) / "00000000000000000000.index").open("wb") as index:
+        index.truncate(10 << 20)
+    (action,) = broker.plan().actions
+    assert action.bytes == (10 << 20) + 143
+    assert action.frees < 1 << 20
 
 
 def test_the_cheapest_set_has_nothing_that_a_gate_would_stop(broker: Broker) -> None:

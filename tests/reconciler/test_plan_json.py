@@ -34,7 +34,9 @@ def test_it_is_json_with_one_action_to_a_line(plan: Plan) -> None:
     data = encode(plan)
     document = json.loads(data)
     assert [action["name"] for action in document["actions"]] == ["clicks-0", "gone-0", "orders-0"]
-    assert document["totals"] == {"stage": {"actions": 3, "bytes": 429}}
+    assert [action["bytes"] for action in document["actions"]] == [143] * 3
+    on_disk = sum(action["disk_bytes"] for action in document["actions"])
+    assert document["totals"] == {"stage": {"actions": 3, "bytes": on_disk}}
     assert [json.loads(line.strip().rstrip(",")) for line in data.decode().splitlines() if '{"kind"' in line] == (
         document["actions"]
     )

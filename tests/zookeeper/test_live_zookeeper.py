@@ -68,7 +68,7 @@ def live(server: Any) -> DesiredState:
 
 def test_the_identity_names_the_cluster_and_how_far_it_reaches(server: Any, live: DesiredState) -> None:
     identity = live.identity
-    assert (identity.source, identity.location) == ("zookeeper", server.address)
+    assert (identity.source, identity.location) == ("zookeeper", f"zk:{server.address}")
     assert (identity.cluster_id, identity.epoch, identity.completeness) == (CLUSTER, 27, Completeness.FULL)
     stats = [server.client.exists(path) for path in (*NODES, "/brokers/topics", "/admin/delete_topics", "/brokers/ids")]
     assert identity.offset == max(max(stat.czxid, stat.mzxid, stat.pzxid) for stat in stats)
