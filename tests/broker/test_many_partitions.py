@@ -20,6 +20,7 @@ from logstore.lock_holder import find_lock_holder
 from tools.machine import ROOT
 from tools.real_broker.client import Record, until
 from tools.real_broker.cluster import Cluster
+from tools.real_broker.releases import EACH_WAY
 
 pytestmark = pytest.mark.broker
 
@@ -62,10 +63,11 @@ def plant(disk: Path, topic: str, numbers: range, topic_id: TopicId) -> None:
                 opened.write(content)
 
 
+@pytest.mark.parametrize(("release", "mode"), EACH_WAY)
 def test_twenty_thousand_partition_dirs_are_audited_while_their_broker_serves(
-    start_cluster: Callable[..., Cluster],
+    start_cluster: Callable[..., Cluster], release: str, mode: str
 ) -> None:
-    cluster = start_cluster("3.9", brokers=1, log_dirs=2)
+    cluster = start_cluster(release, mode=mode, brokers=1, log_dirs=2)
     broker = cluster.brokers[1]
     topic = cluster.client.create_topic(TOPIC, [[1]] * LED)
     assert topic.topic_id is not None
@@ -82,8 +84,13 @@ def test_twenty_thousand_partition_dirs_are_audited_while_their_broker_serves(
         until("records are still taken", lambda: len(written) > before)
     assert audited.returncode == 1, audited.stderr.decode()
     document = orjson.loads(audited.stdout)
-    assert document["totals"] == {"OK": LED + 1, "NOT_ASSIGNED": BEYOND, "UNKNOWN_TOPIC": FORMER}
-    found = Counter((row["verdict"], row["broker"], row["topic"], row["log_dir"]) for row in document["findings"])
+    totals = document["totals"]
+    # A broker of 2.8 writes topic IDs late; one of KRaft has its metadata log among its directories.
+    in_order = totals.pop("OK", 0) + (totals.pop("NO_ID", 0) if release == "2.8" else 0)
+    assert in_order == LED + (mode == "kraft")
+    assert totals == {"NOT_ASSIGNED": BEYOND, "UNKNOWN_TOPIC": FORMER}
+    rows = [row for row in document["findings"] if row["verdict"] != "NO_ID"]
+    found = Counter((row["verdict"], row["broker"], row["topic"], row["log_dir"]) for row in rows)
     assert found == {
         ("NOT_ASSIGNED", 1, TOPIC, str(disk)): BEYOND,
         ("UNKNOWN_TOPIC", 1, "former", str(disk)): FORMER,
