@@ -70,12 +70,6 @@ class UnknownReplicaError(LogStoreError):
     kafka_error = KafkaError.UNKNOWN_TOPIC_OR_PARTITION
 
 
-class UnknownTopicIdError(LogStoreError):
-    """No replica in the store has that topic ID."""
-
-    kafka_error = KafkaError.UNKNOWN_TOPIC_ID
-
-
 class InconsistentTopicIdError(LogStoreError):
     """The replica has another topic ID than the one given."""
 

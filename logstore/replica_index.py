@@ -120,13 +120,6 @@ class ReplicaIndex:
             self.counts[copies[0].log_dir] -= 1  # it was counted when it was loaded
             self.put(copies[0])
 
-    def forget_log_dir(self, log_dir: str) -> None:
-        """Forget all the replicas of a log dir, before it is loaded again."""
-        self._entries = {key: entry for key, entry in self._entries.items() if entry.log_dir != log_dir}
-        self.doubled = [replica for replica in self.doubled if replica.log_dir != log_dir]
-        self.counts[log_dir] = 0
-        self._topics = None
-
     def entries(self) -> dict[tuple[str, int], Entry]:
         """All of them as they are held, by (topic, partition): the short way for whoever looks at every one."""
         return dict(self._entries)

@@ -190,16 +190,6 @@ class ClusterNodes:
         self._delete(f"delete topic {topic}", kafka_paths.topic_path(topic))
         self._delete(f"delete configs of {topic}", kafka_paths.config_path(topic))
 
-    def delete_partition_nodes(self, partitions: Iterable[TopicPartition]) -> None:
-        """Delete the states of some partitions, with the nodes that lead to them alone.
-
-        Raises:
-            NoNodeError: the topic was deleted.
-        """
-        for each in partitions:
-            self._same_topic(each.topic)
-            self._delete(f"delete state of {each}", kafka_paths.partition_path(each))
-
     def marked(self) -> list[str]:
         """Topics marked for deletion, by full name, sorted."""
         return kafka_paths.topics_to_delete(self._session)

@@ -72,11 +72,6 @@ class Replicas:
             partition.drop()
             self.ended(partition)
 
-    def drop_all(self) -> None:
-        """Have no role at all."""
-        for at in list(self._partitions):
-            self.drop(at)
-
     def follow_the_store(self) -> None:
         """Drop what is no longer the live replica it was: staged, made anew under another ID, moved, or offline."""
         entries, offline = self._store.entries(), self._store.offline

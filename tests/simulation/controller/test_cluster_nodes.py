@@ -221,15 +221,6 @@ def test_a_broker_that_registered_after_a_state_was_written_was_restarted(bench:
     assert bench.nodes.restarted([at("orders"), at("orders", 1)], brokers) == {1}
 
 
-def test_states_of_partitions_are_deleted_and_the_others_stay(bench: Bench) -> None:
-    bench.create()
-    for partition in (0, 1):
-        bench.nodes.create_state(at("orders", partition), STATE)
-    bench.nodes.delete_partition_nodes([at("orders", 1)])
-    assert bench.nodes.state(at("orders", 1)) is None
-    assert bench.nodes.state(at("orders", 0)) == STATE
-
-
 def test_a_tree_without_any_brokers_has_none(bench: Bench) -> None:
     bench.other.delete(kafka_paths.BROKERS)
     assert bench.nodes.brokers() == {}
