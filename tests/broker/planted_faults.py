@@ -34,6 +34,9 @@ PARTITION_METADATA = "partition.metadata"
 SLOW = 2_000
 """Bytes a second, at which a move of 3 MB takes longer than a story."""
 
+LOOKS = 5
+"""How often a stage is looked at before its disks count as never at rest."""
+
 SETTINGS = {"log.segment.delete.delay.ms": 600_000}
 """What a broker deletes stays as a ``-delete`` directory until the story is over."""
 
@@ -238,7 +241,15 @@ class _Teller:
             self.cluster.metadata.stop()
 
     def _look(self, stage: str, *described: str) -> None:
-        self.story.without_id[stage] = self._without_id()
+        """Ask every source, and again if a broker wrote a topic ID meanwhile: all were to see the same disks."""
+        for _ in range(LOOKS):
+            self.story.without_id[stage] = self._without_id()
+            self._look_once(stage, *described)
+            if self._without_id() == self.story.without_id[stage]:
+                return
+        raise AssertionError(f"{stage}: brokers wrote topic IDs during each of {LOOKS} looks at their disks")
+
+    def _look_once(self, stage: str, *described: str) -> None:
         self.story.directories[stage] = {
             str(path) for disk in self.cluster.log_dirs for path in disk.iterdir() if path.is_dir()
         }

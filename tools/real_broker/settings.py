@@ -36,6 +36,8 @@ def broker_settings(
         "log.dirs": ",".join(log_dirs),
         "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
         "auto.create.topics.enable": "false",
+        # A controller that is new looks for better leaders after five seconds: nobody asked for what it then changes.
+        "auto.leader.rebalance.enable": "false",
         "controlled.shutdown.retry.backoff.ms": 200,
         "group.initial.rebalance.delay.ms": 0,
         "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
