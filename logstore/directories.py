@@ -65,13 +65,17 @@ def _new_places(before: Listing, after: Listing) -> list[Place]:
 
 
 def _enter(log_dir: str, places: Iterable[Place]) -> None:
-    """Go into the log dir, in a process that does nothing else: shorter paths save look-ups of the folders above."""
+    """Go into the log dir, in a process that does nothing else: shorter paths save look-ups of the folders above.
+
+    What lies beside a log dir keeps its whole path: for a log dir that was reached by a link, ``..`` is another folder.
+    """
     try:
         os.chdir(log_dir)
     except OSError:
         return
     for place in places:
-        place.path = place.prefix
+        if not place.prefix.startswith("../"):
+            place.path = place.prefix
 
 
 def _look_into(log_dir: str, places: Sequence[Place], glance: Glance, jobs: int | None) -> list[pa.RecordBatch]:

@@ -46,6 +46,20 @@ def test_processes_and_threads_give_the_same_rows_in_the_same_order(fleet_of: An
     assert len(lots) == 9
 
 
+def test_what_is_staged_beside_a_log_dir_that_was_reached_by_a_link_is_seen_by_processes_too(
+    fleet_of: Any, tmp_path_factory: Any
+) -> None:
+    link = tmp_path_factory.mktemp("elsewhere") / "disk"
+    link.symlink_to(fleet_of.path)
+    staged = link.with_name("disk.deleting") / f"{fleet_of.topic_id}_5"
+    staged.mkdir(parents=True)
+    for jobs in (1, 2):
+        batches, _ = look_everywhere(str(link), None, Glance(True), jobs)
+        names = [row["name"] for batch in batches for row in batch.to_pylist()]
+        assert names[-1] == f"../disk.deleting/{staged.name}"
+        assert len(names) == 91
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_directory_that_a_broker_renames_meanwhile_is_seen_under_its_new_name(
     fleet_of: Any, jobs: int, monkeypatch: Any
