@@ -3,8 +3,8 @@
 Only what is due goes, only what carries a valid record, and the record goes last (``remove_staged`` says in which
 order, and why). Directories that a broker left have no record; nothing says when they may go, so a purge never takes
 them.
-One barrier makes the removals of a whole lot durable before any of its records goes. What fails or is cancelled in
-between stays staged and due, and the next purge goes on with it. A clock that went backwards purges nothing.
+How the directories of one staging root go, lot by lot, is told by ``purge_lots``. What fails or is cancelled in between
+stays staged and due, and the next purge goes on with it. A clock that went backwards purges nothing.
 Source: DESIGN §5; USERS, pains 5, 6 and 8.
 """
 
@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
-from functools import partial
-from typing import Final, TypeVar
+from contextlib import closing
+from typing import Final
 
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_staged
 from logstore import purge_note
 from logstore.directory import Directory
 from logstore.errors import LogStoreError, UnsafePathError
-from logstore.log_dir import DISK_FAILURES, LogDir
+from logstore.log_dir import LogDir
 from logstore.log_dir_view import LogDirView
 from logstore.open_files import OpenFiles, find_open_files
+from logstore.purge_lots import Lot, Lots
 from logstore.purge_report import HeldFile, Kept, LogDirPurge, Purged, PurgeReport, Why
 from logstore.remove_staged import Due, Removal, Rules, StagingRoot, weigh
 from logstore.spare_records import SpareRecords
@@ -33,20 +33,8 @@ from logstore.staging_root import Placement, staging_roots
 
 logger = logging.getLogger(__name__)
 
-LOT: Final = 1000
-"""Directories behind one barrier."""
-
 WORKERS: Final = 2
 """Threads for each disk; the system does nearly all the work, and lets go of the interpreter for it."""
-
-_FEW = 4
-"""Directories up to which each is synced by itself: a barrier waits for all that others wrote to the disk."""
-
-_PIECE = 25
-"""Directories that a worker takes at a time."""
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 def purge(
@@ -141,7 +129,6 @@ class _Run:
         self._held: list[HeldFile] = []
         self._former: purge_note.PurgeNote | None = None
         self._partly: dict[str, int] = {}
-        self._map: Callable[[Callable[[list[Item]], list[Result]], list[list[Item]]], Iterator[list[Result]]] = map
 
     def purge(self) -> None:
         """Do it all; what goes wrong ends up in the report."""
@@ -149,13 +136,8 @@ class _Run:
         free = _free_bytes(self.log_dir)
         try:
             self.log_dir.check_online()
-            with ExitStack() as opened:
-                if self._workers > 1:
-                    pool = ThreadPoolExecutor(self._workers, thread_name_prefix="purge")
-                    opened.callback(pool.shutdown, cancel_futures=True)
-                    self._map = pool.map
-                for staging, names in _staging_roots(self.log_dir, self.rules, self.spare):
-                    self._purge_root(staging, names)
+            for staging, names in _staging_roots(self.log_dir, self.rules, self.spare):
+                self._purge_root(staging, names)
             self._note_end(all_looked_at=self.rules.only is None)
         except LogStoreError as error:
             report.error = str(error)
@@ -190,12 +172,13 @@ class _Run:
             if self._former is None:
                 due_by_ms = purge_note.ALL_MS if self.rules.before_due else self.rules.now_ms
                 self._former = purge_note.begin(self.log_dir, due_by_ms)
-            removal = Removal(staging, self.log_dir.disk)
-            for start in range(first, len(names), LOT):
-                if self.rules.cancel.is_set():
-                    self.report.cancelled = True
-                    return
-                self._purge_lot(removal, names[start : start + LOT])
+            lots = Lots(Removal(staging, self.log_dir.disk), self.log_dir.disk, names[first:], self._workers)
+            try:
+                lots.purge()
+            finally:
+                self.report.cancelled |= lots.cancelled
+                for lot in lots.gone:
+                    self._take_up(staging, lot)
 
     def _note_end(self, *, all_looked_at: bool) -> None:
         """Say what is left partly gone, by this purge or an earlier one that was cut short and not made good by it."""
@@ -231,26 +214,22 @@ class _Run:
                 self.report.keep(judged)
         return len(names)
 
-    def _purge_lot(self, removal: Removal, names: list[DirectoryName]) -> None:
-        report, staging = self.report, removal.staging
-        emptied: list[Due] = []
-        for outcome in self._spread(partial(_each, removal.empty), names):
-            if isinstance(outcome, Kept):
-                report.keep(outcome)
-            elif outcome is not None:
-                if outcome.held:
-                    self._held += _held(staging.location(outcome.name), outcome, self._open_files or OpenFiles())
-                if outcome.problem is None and not outcome.cancelled:
-                    emptied.append(outcome)
-                else:
-                    self._is_partly_gone(staging, outcome)
-                    report.failures += [outcome.problem] if outcome.problem else []
-                    report.cancelled |= outcome.cancelled
-        if not emptied or not self._make_durable(staging, emptied):
-            return
-        inside = list(self._spread(partial(_each, removal.finish), emptied))
-        self.log_dir.disk.sync(staging.root.descriptor)
-        for due, had_record_inside in zip(emptied, inside, strict=True):
+    def _take_up(self, staging: StagingRoot, lot: Lot) -> None:
+        """Put what became of a lot into the report."""
+        report = self.report
+        for kept in lot.kept:
+            report.keep(kept)
+        for due in (*lot.emptied, *lot.partly):
+            if due.held:
+                self._held += _held(staging.location(due.name), due, self._open_files or OpenFiles())
+        if lot.failure is not None:
+            report.failures.append(lot.failure)
+        left, gone = (lot.partly, lot.emptied) if lot.failure is None else ([*lot.partly, *lot.emptied], [])
+        for due in left:
+            self._is_partly_gone(staging, due)
+            report.failures += [due.problem] if due.problem else []
+            report.cancelled |= due.cancelled
+        for due, had_record_inside in zip(gone, lot.had_record_inside, strict=True):
             if due.problem is not None:
                 self.log_dir.leave_unclean = True  # where only the empty directory is left, the next open removes it
                 self._is_partly_gone(staging, due)
@@ -260,42 +239,11 @@ class _Run:
                 self.spare.remove(self.log_dir, due.name)
             report.purged.append(Purged(staging.location(due.name), due.record, due.files, due.bytes))
 
-    def _make_durable(self, staging: StagingRoot, emptied: list[Due]) -> bool:
-        """The barrier; False: nobody knows what came through, so the records stay, and all that was emptied is due."""
-        disk = self.log_dir.disk
-        try:
-            if len(emptied) > _FEW and disk.sync_file_system(staging.root.descriptor):
-                return True
-            for due in emptied:
-                with staging.root.child(due.name) as directory:
-                    disk.sync(directory.descriptor)
-        except OSError as error:
-            if error.errno in DISK_FAILURES:
-                raise
-            for due in emptied:
-                self._is_partly_gone(staging, due)
-            self.report.failures.append(
-                f"{staging.root.path}: {len(emptied)} directories were emptied, and keep their records, because the "
-                f"disk does not confirm it ({error.strerror})"
-            )
-            return False
-        return True
-
-    def _spread(self, work: Callable[[list[Item]], list[Result]], items: list[Item]) -> Iterator[Result]:
-        """Apply a function to pieces of a list, by the workers; the results in the order of the list."""
-        pieces = [items[start : start + _PIECE] for start in range(0, len(items), _PIECE)]
-        for results in self._map(work, pieces):
-            yield from results
-
     def _look_again(self) -> None:
         """Report the files that are still held: whoever let go meanwhile is not worth a word."""
         if self._held:
             still = find_open_files(self.device, {held.process.pid for held in self._held}).holders
             self.report.held = [held for held in self._held if held.process in still.get(held.inode, ())]
-
-
-def _each(work: Callable[[Item], Result], items: list[Item]) -> list[Result]:
-    return [work(item) for item in items]
 
 
 def _staging_roots(

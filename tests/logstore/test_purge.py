@@ -16,6 +16,7 @@ from layout.meta_properties import encode
 from layout.staged_record import FILE_NAME
 from layout.topic import TopicPartition
 from logstore import purge as purge_module
+from logstore import purge_lots
 from logstore.clock import ManualClock
 from logstore.durable import Disk
 from logstore.errors import OfflineLogDirError
@@ -194,7 +195,7 @@ def test_a_barrier_that_fails_leaves_every_record(tmp_path: Path) -> None:
 
 
 def test_lots_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purge_module, "LOT", 3)
+    monkeypatch.setattr(purge_lots, "LOT", 3)
     told = []
     with staged(tmp_path / "disk", 8) as log_dir:
         report = only(log_dir, Rules(LATER_MS, progress=lambda *step: told.append(step)))
@@ -202,19 +203,21 @@ def test_lots_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.M
     assert sum(directories for directories, _ in told) == 8
 
 
-def test_cancelled_it_stops_between_lots_and_the_next_one_goes_on(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(purge_module, "LOT", 2)
+def test_cancelled_it_finishes_the_lots_that_it_has_emptied_and_the_next_one_goes_on(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(purge_lots, "LOT", 2)
     cancel = threading.Event()
 
     def stop(directories: int, number_of_bytes: int) -> None:
         if directories:
             cancel.set()
 
-    with staged(tmp_path / "disk", 6) as log_dir:
+    with staged(tmp_path / "disk", 8) as log_dir:
         report = only(log_dir, Rules(LATER_MS, cancel=cancel, progress=stop), workers=1)
         assert report.cancelled
         assert not report.is_whole
-        assert len(report.purged) == 2
+        assert len(report.purged) == 4
         assert len(only(log_dir, Rules(LATER_MS)).purged) == 4
 
 

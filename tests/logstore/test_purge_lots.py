@@ -1,0 +1,142 @@
+"""Lots of a purge: one is emptied while the one before is made durable, and records wait for their own barrier."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from layout.staged_record import FILE_NAME
+from logstore import purge_lots
+from logstore.durable import Disk
+from logstore.remove_staged import Rules
+from logstore.staged import list_staged
+from tests.logstore.engine import DiskThat
+from tests.logstore.test_purge import LATER_MS, only, staged
+
+SECONDS = 30
+
+
+@pytest.fixture(autouse=True)
+def small_lots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lots of five, which are more than are synced one by one."""
+    monkeypatch.setattr(purge_lots, "LOT", 5)
+    monkeypatch.setattr(purge_lots, "_SMALLEST_LOT", 5)
+
+
+class Noted(Disk):
+    """Writes down barriers, and which directory lost its record or something else."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, str]] = []
+        self.lock = threading.Lock()
+
+    def note(self, what: str, descriptor: int) -> None:
+        with self.lock:
+            self.steps.append((what, os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))))
+
+    def sync_file_system(self, descriptor: int) -> bool:
+        barrier = f"barrier {len(self.steps)}"
+        self.note(barrier, descriptor)
+        done = super().sync_file_system(descriptor)
+        self.note(f"end of {barrier}", descriptor)
+        return done
+
+    def unlink(self, parent: int, name: str) -> None:
+        if not name.startswith(".logstore"):
+            self.note("record" if name == FILE_NAME else "content", parent)
+        super().unlink(parent, name)
+
+
+def test_the_next_lot_is_emptied_while_a_barrier_is_waited_for(tmp_path: Path) -> None:
+    class Patient(Noted):
+        """Its first barrier ends when something of the second lot is gone."""
+
+        emptied: set[str]
+        seen = threading.Event()
+        in_time = False
+
+        def sync_file_system(self, descriptor: int) -> bool:
+            if not any(what.startswith("barrier") for what, _ in self.steps):
+                self.in_time = self.seen.wait(SECONDS)
+            return super().sync_file_system(descriptor)
+
+        def unlink(self, parent: int, name: str) -> None:
+            super().unlink(parent, name)
+            if len({where for what, where in self.steps if what == "content"}) > 5:
+                self.seen.set()
+
+    disk = Patient()
+    with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
+        assert len(only(log_dir, Rules(LATER_MS * 2), workers=1).purged) == 15
+    assert disk.in_time
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_no_record_goes_before_a_barrier_that_came_after_the_rest_of_its_directory(
+    tmp_path: Path, workers: int
+) -> None:
+    disk = Noted()
+    with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
+        assert len(only(log_dir, Rules(LATER_MS * 3), workers=workers).purged) == 25
+    names = {where for what, where in disk.steps if what == "record"}
+    assert len(names) == 25
+    for name in names:
+        rest = max(place for place, step in enumerate(disk.steps) if step == ("content", name))
+        between = [what for what, _ in disk.steps[rest : disk.steps.index(("record", name))]]
+        assert any(f"end of {what}" in between for what in between), name
+
+
+def test_a_barrier_that_fails_concerns_its_own_lot_alone(tmp_path: Path) -> None:
+    disk = DiskThat(errno.ENOSPC, {"sync_file_system"})
+    disk.after = 1
+    with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
+        disk.fails = {"sync_file_system"}
+        report = only(log_dir, Rules(LATER_MS * 2), workers=1)
+        assert len(report.purged) == 5
+        assert [failure.split(": ")[1].split(",")[0] for failure in report.failures] == [
+            "5 directories were emptied"
+        ] * 2
+        assert len(list_staged(log_dir)) == 10
+        disk.fails.clear()
+        assert len(only(log_dir, Rules(LATER_MS * 2)).purged) == 10
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_was_gone_before_the_disk_failed_is_told(
+    tmp_path: Path, workers: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    disk = DiskThat(errno.EIO, {"rmdir"})
+    disk.after = 22
+    with staged(tmp_path / "disk", 30, disk=disk) as log_dir:
+        report = only(log_dir, Rules(LATER_MS * 4), workers=workers)
+        assert "offline" in str(report.error)
+        told = len(report.purged)
+        assert told == 20 if workers == 1 else told in (5, 10, 15, 20)
+        log_dir.abandon()
+    left = {path.name for path in (tmp_path / "disk" / "deleting").iterdir()}
+    assert not left & {purged.location.partition("/")[2] for purged in report.purged}
+
+
+def test_all_workers_get_their_share_of_few_large_replicas(tmp_path: Path) -> None:
+    class Meeting(Disk):
+        """Two threads have to be in it at the same time."""
+
+        both = threading.Barrier(2)
+        threads: set[int]
+
+        def unlink(self, parent: int, name: str) -> None:
+            if not name.startswith(".logstore") and threading.get_ident() not in self.threads:
+                self.threads.add(threading.get_ident())
+                self.both.wait(SECONDS)
+            super().unlink(parent, name)
+
+    disk = Meeting()
+    disk.threads = set()
+    with staged(tmp_path / "disk", 10, disk=disk) as log_dir:
+        assert len(only(log_dir, Rules(LATER_MS), workers=2).purged) == 10
