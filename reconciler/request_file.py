@@ -17,7 +17,7 @@ import orjson
 
 from reconciler.errors import InvalidRequestError, MetadataError
 from reconciler.requests import ControlRequest
-from reconciler.requests_check import MAX_PARTITIONS, check
+from reconciler.requests_check import MAX_PARTITIONS, check, check_extent
 from reconciler.requests_json import parse_stop_replica
 from reconciler.sources import request_json
 from reconciler.sources.bulk import paused_gc
@@ -35,9 +35,6 @@ _OF_LEAD = frozenset({"ungroupedPartitionStates", "topic_states", "liveLeaders",
 _HEADER = struct.Struct(">hh")
 _LENGTH = struct.Struct(">i")
 _KEYS = (request_json.API_KEY, _STOP_REPLICA_KEY)
-_MOST_COMMAS = 40 * MAX_PARTITIONS
-_MOST_OBJECTS = MAX_PARTITIONS + 100_000
-"""A request of so many partitions, and of the brokers that lead them, has no more; what has is not even taken apart."""
 
 
 def read_request(spec: str) -> tuple[ControlRequest, str]:
@@ -94,9 +91,7 @@ def _decode_wire(data: bytes, location: str) -> ControlRequest:
 
 
 def _decode_json(data: bytes, location: str) -> ControlRequest:
-    if data.count(b"{") > _MOST_OBJECTS or data.count(b",") > _MOST_COMMAS:
-        reason = f"it has more in it than {MAX_PARTITIONS} partitions, the most that one request may name"
-        raise InvalidRequestError(location, [reason], "control request")
+    check_extent(data, location)
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -19,7 +19,26 @@ from reconciler.requests import ControlRequest, LeaderAndIsrRequest, StopPartiti
 MAX_PARTITIONS = 1_000_000
 """Topics and partitions of one request: ten times those of the largest broker that is planned for here."""
 
+_MOST_COMMAS = 40 * MAX_PARTITIONS
+_MOST_OBJECTS = MAX_PARTITIONS + 100_000
+"""A request of so many partitions, and of the brokers that lead them, has no more; what has is not even taken apart."""
+
 _INT32 = 1 << 31
+
+
+def check_extent(data: bytes, location: str) -> None:
+    """Refuse JSON that can be no request because of all that is in it, before it takes time and memory to parse.
+
+    Args:
+        data: the whole text.
+        location: names it in the message.
+
+    Raises:
+        InvalidRequestError: it holds more objects or values than the longest request.
+    """
+    if data.count(b"{") > _MOST_OBJECTS or data.count(b",") > _MOST_COMMAS:
+        reason = f"it has more in it than {MAX_PARTITIONS} partitions, the most that one request may name"
+        raise InvalidRequestError(location, [reason], "control request")
 
 
 def check(request: ControlRequest, location: str) -> None:

@@ -20,6 +20,7 @@ from layout.topic import check_full_topic_name
 from reconciler.desired import DesiredState
 from reconciler.errors import InvalidRequestError
 from reconciler.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
+from reconciler.requests_check import check_extent
 from reconciler.sources.bulk import first_bytes
 from reconciler.sources.json_fields import INT64, Fields
 from reconciler.sources.request_files import MAX_REQUEST_BYTES, load_requests
@@ -62,6 +63,7 @@ def parse(data: bytes, location: str) -> LeaderAndIsrRequest:
     """
     if not data:
         raise InvalidRequestError(location, ["the file is empty"])
+    check_extent(data, location)
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as error:

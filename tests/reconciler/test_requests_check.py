@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import InvalidRequestError
 from reconciler.requests import StopPartition, StopTopic, TopicState
-from reconciler.requests_check import MAX_PARTITIONS, check, reasons
+from reconciler.requests_check import MAX_PARTITIONS, check, check_extent, reasons
 from tests.reconciler.control_requests import FULL, A, B, leader_and_isr, state, stop_replica, topic
 
 
@@ -18,6 +18,14 @@ def test_a_good_request_has_no_reasons() -> None:
     check(request, "here")
     assert reasons(leader_and_isr(FULL)) == reasons(stop_replica("a", 0, 1, epoch=-2)) == []
     assert reasons(leader_and_isr(FULL, topic("a", A, state(0, leader=-1, replicas=())))) == []
+
+
+def test_text_of_the_longest_request_may_be_parsed_and_any_longer_one_may_not() -> None:
+    longest = b"{" * (MAX_PARTITIONS + 100_000) + b"," * (40 * MAX_PARTITIONS)
+    check_extent(longest, "here")
+    for more in (b"{", b","):
+        with pytest.raises(InvalidRequestError, match="here"):
+            check_extent(longest + more, "here")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "x" * 250, "a/b", "org::x", "../../etc", "ü"])

@@ -17,6 +17,7 @@ from layout.ids import TopicId
 from reconciler.desired import Completeness
 from reconciler.errors import SHOWN_REASONS, InvalidRequestError, MetadataError, UsageError
 from reconciler.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
+from reconciler.requests_check import MAX_PARTITIONS
 from reconciler.sources import request_files, request_json
 
 ID = TopicId.parse("b8tRS7h4TJ2Vt43Dp85v2A")
@@ -327,6 +328,13 @@ def test_a_file_that_may_not_be_opened_is_one_sentence(tmp_path: Path, monkeypat
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(MetadataError, match="cannot be read: Permission denied"):
         request_json.load(path)
+
+
+def test_more_than_a_request_can_hold_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "request.json"
+    path.write_bytes(b"{" * (MAX_PARTITIONS + 100_001))  # no JSON, and nobody got as far as to notice
+    with pytest.raises(InvalidRequestError, match="it has more in it than 1000000 partitions"):
+        request_json.load(str(path))
 
 
 def test_the_garbage_collector_runs_again_afterwards(tmp_path: Path) -> None:
