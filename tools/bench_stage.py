@@ -33,7 +33,7 @@ from logstore.store import LogStore
 class Counting(Disk):
     calls = 0
     def __getattribute__(self, name):
-        if name in ("create", "write", "truncate", "mkdir", "rename", "unlink", "rmdir"):
+        if name in ("create", "write", "truncate", "mkdir", "rename", "link", "unlink", "rmdir"):
             type(self).calls += 1
         return super().__getattribute__(name)
 
