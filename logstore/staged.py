@@ -37,7 +37,7 @@ from logstore.spare_records import SpareRecords
 from logstore.staging_root import Placement, name_below_log_dir, staging_roots
 
 _REMEMBERED = 256
-"""Shared files of records that are kept in memory; each holds those of 64 replicas."""
+"""Shared files of records that are kept in memory, each of some 30 kB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class RecordReader:
     def __init__(self, log_dir: LogDirView, spare: SpareRecords) -> None:
         """Read records of one log dir."""
         self._log_dir, self._spare = log_dir, spare
-        self._shared: dict[tuple[int, int, int, int], dict[str, StagedRecord]] = {}
+        self._shared: dict[tuple[int, int, int, int], bytes] = {}
 
     def read(self, directory: Directory, name: DirectoryName) -> StagedRecord | None:
         """The record of a staged directory; None: a stray without one.
@@ -224,7 +224,7 @@ class RecordReader:
         shared = status is not None and status.st_nlink > 1
         key = (0, 0, 0, 0) if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if shared and key in self._shared:
-            return staged_record.choose(self._shared[key], name.text)
+            return staged_record.parse(self._shared[key], name.text)
         data = None
         if status is not None:
             data = read_small_file(staged_record.FILE_NAME, staged_record.MOST_BYTES, directory.descriptor)
@@ -234,12 +234,11 @@ class RecordReader:
             if name.kind is DirectoryKind.STRAY:
                 return None
             raise DamagedRecordError(f"{directory.path} has no {staged_record.FILE_NAME}, so nothing says what it was")
-        records = staged_record.parse_all(data)
         if shared:
             if len(self._shared) >= _REMEMBERED:
                 self._shared.clear()
-            self._shared[key] = records
-        return staged_record.choose(records, name.text)
+            self._shared[key] = data
+        return staged_record.parse(data, name.text)
 
 
 def _topic_id_in(directory: Directory) -> TopicId | None:

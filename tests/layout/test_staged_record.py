@@ -164,6 +164,24 @@ def test_a_shared_file_answers_only_for_the_directories_that_it_names() -> None:
         parse(data, "other_0")
 
 
+def test_damage_to_the_record_of_one_is_none_to_those_of_the_others() -> None:
+    data = encode_many({"a_0": RECORD, "b_1": RECORD}).replace(b'"b_1": {"name"', b'"b_1": {"nome"')
+    assert parse(data, "a_0") == RECORD
+    with pytest.raises(DamagedFileError, match="name is missing"):
+        parse(data, "b_1")
+    with pytest.raises(DamagedFileError):
+        parse_all(data)
+
+
+@pytest.mark.parametrize(
+    "change", [(b"}}\n", b"}"), (b'"schema_version": 1', b'"schema_version": 2'), (b"a_0", b"b_1")]
+)
+def test_a_shared_file_that_is_damaged_as_a_whole_is_damaged_for_all(change: tuple[bytes, bytes]) -> None:
+    data = encode_many({"a_0": RECORD, "b_1": RECORD}).replace(*change)
+    with pytest.raises(DamagedFileError):
+        parse(data, "b_1")
+
+
 def test_a_file_that_one_replica_has_for_itself_answers_under_any_name() -> None:
     assert parse(encode(RECORD), "UXyU9i5ARn6W00ON2taeWA_3") == RECORD
 
