@@ -36,7 +36,7 @@ from logstore.small_file import read_small_file
 from logstore.spare_records import SpareRecords
 from logstore.staging_root import Placement, name_below_log_dir, staging_roots
 
-_REMEMBERED = 256
+_REMEMBERED = 1024
 """Shared files of records that are kept in memory, each of some 30 kB."""
 
 
