@@ -27,6 +27,7 @@ needs.
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 
@@ -34,6 +35,8 @@ import click
 
 from reconciler.cli.commands import Commands
 from reconciler.cli.no_pandas import do_without_pandas
+
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 _EPILOG = """\b
 Examples:
@@ -118,6 +121,8 @@ def main() -> None:
         # A terminal or a locale that lacks a character must not end the run.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    # A command makes millions of small objects and few cycles; the collector would walk them every 700.
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     if "--spark" not in sys.argv:
         do_without_pandas()
     # Whoever ends it in another way than Ctrl-C gets the same: no temporary files left, a sentence, an exit code.
