@@ -143,24 +143,29 @@ def _unusual_row(glance: Glance, place: Place, name: str, inode: int) -> Row:
     read = place.parse(name)
     path = place.path + name
     weight, obstacle = _weigh(path) if glance.sizes else (_UNKNOWN, None)
-    topic = None if read.topic is None else place.namespace + read.topic
+    kind, topic = read.kind, None if read.topic is None else place.namespace + read.topic
     found: IdFound = (None, None, read.problem or obstacle, None)
     record: StagedRecord | None = None
-    if read.kind is not DirectoryKind.FOREIGN and read.partition is not None:
-        surely = None if read.kind in _NAME_MAY_BE_CUT else topic
+    if kind is not DirectoryKind.FOREIGN and read.partition is not None:
+        surely = None if kind in _NAME_MAY_BE_CUT else topic
         found = unreadable(obstacle) if obstacle else read_topic_id(path, surely, read.partition, glance.topic_ids)
         found = held_against_name(found, read.topic_id)
-        if read.kind is DirectoryKind.STAGED:
+        if kind is DirectoryKind.STAGED:
             record, problem = _staged_record(path, read)
             found = (*found[:2], found[2] or problem, None if record is None else record.topic)
+        elif kind is DirectoryKind.STRAY:
+            record, _ = _staged_record(path, read)
+            if record is not None:  # it was not a broker that moved it aside
+                kind, topic = DirectoryKind.STAGED, record.topic
+                found = held_against_name(found, record.topic_id)
     elif not os.path.lexists(path):
         raise VanishedError
     topic = topic or found[3]
     offset = None
-    if read.kind in _IN_CHECKPOINT and topic is not None and read.partition is not None:
+    if kind in _IN_CHECKPOINT and topic is not None and read.partition is not None:
         offset = glance.recovery_points.get((topic, read.partition))
     due_ms = None if record is None else record.due_ms
-    return place.prefix + name, read.kind.value, topic, read.partition, *found[:3], *weight, inode, due_ms, offset
+    return place.prefix + name, kind.value, topic, read.partition, *found[:3], *weight, inode, due_ms, offset
 
 
 def _weigh(path: str) -> tuple[Weight, str | None]:
@@ -203,6 +208,6 @@ def _staged_record(path: str, read: DirectoryName) -> tuple[StagedRecord | None,
         return None, f"{file} {error}, so no purge takes this"
     except DamagedFileError as error:
         return None, f"{error}; no purge takes this"
-    if (record.partition, record.topic_id) != (read.partition, read.topic_id):
+    if record.partition != read.partition or read.topic_id not in (None, record.topic_id):
         return None, f"{file} is the record of {record.topic}-{record.partition}, not of this, so no purge takes this"
     return record, None

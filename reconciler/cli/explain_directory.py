@@ -51,6 +51,7 @@ _RULE: Mapping[DirectoryKind, str] = {
     DirectoryKind.INTERNAL: "__cluster_metadata is KRaft's own log, remote-log-index-cache belongs to tiered storage",
 }
 _BY_TOPIC_ID = "the path is the first two digits of a topic ID in hex, the ID in hex, '_', partition"
+_IN_PLACE = "the name is a stray's, and the record in it says that no broker moved it aside: it was staged in place"
 
 
 def explain_log_dir(home: Home, rows: Sequence[Mapping[str, Any]]) -> Explanation:
@@ -88,10 +89,13 @@ def explain_directory(path: str, home: Home | None, row: Mapping[str, Any] | Non
     name = _read_name(path, home)
     kind = name.kind if row is None else DirectoryKind(row["kind"])
     topic = name.topic if row is None else row["topic"]
-    values = {"topic": topic or "not told", "partition": name.partition, "topic_id": name.topic_id}
+    topic_id = name.topic_id if row is None else row["topic_id"]
+    values = {"topic": topic or "not told", "partition": name.partition, "topic_id": topic_id or name.topic_id}
     rule = name.problem if kind is DirectoryKind.FOREIGN else _RULE[kind]
     if kind is DirectoryKind.LIVE and name.topic_id is not None:
         rule = _BY_TOPIC_ID
+    elif kind is DirectoryKind.STAGED and name.kind is DirectoryKind.STRAY:
+        rule = _IN_PLACE
     facts = [("log dir", "none above it, so this is told by its name alone" if home is None else home.log_dir)]
     if kind is not DirectoryKind.FOREIGN:
         facts += _metadata_facts(path, row)

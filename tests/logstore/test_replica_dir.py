@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -245,3 +246,26 @@ def test_a_record_of_another_replica_is_no_record(log_dir: Any, other: bool, par
     row = _staged(log_dir, _record(log_dir, topic_id, partition))
     assert row["due_ms"] is None
     assert "another" in row["problem"] or "not of this" in row["problem"]
+
+
+@pytest.mark.parametrize("topic", ["orders", "x" * 249])
+def test_a_stray_that_was_staged_in_place_is_staged(log_dir: Any, topic: str) -> None:
+    name = stray_name(topic, 3, UNIQUE)
+    path = log_dir.replica(name)
+    record = staged_record.parse(_record(log_dir, log_dir.topic_id))
+    (path / staged_record.FILE_NAME).write_bytes(staged_record.encode(replace(record, topic=topic, path=f"{topic}-3")))
+    (row,) = _look(log_dir, name)
+    assert (row["kind"], row["topic"], row["partition"], row["due_ms"]) == ("staged", topic, 3, 5000)
+    assert (row["topic_id"], row["metadata_state"], row["problem"]) == (log_dir.topic_id, "ok", None)
+    (path / "partition.metadata").unlink()
+    (row,) = _look(log_dir, name)
+    assert (row["topic_id"], row["metadata_state"]) == (log_dir.topic_id, "missing")
+
+
+@pytest.mark.parametrize("partition", [3, 4])
+def test_a_stray_without_a_record_of_its_own_was_moved_aside_by_a_broker(log_dir: Any, partition: int) -> None:
+    path = log_dir.replica(stray_name("orders", 3, UNIQUE))
+    record = _record(log_dir, log_dir.topic_id, 4) if partition == 4 else b"{"
+    (path / staged_record.FILE_NAME).write_bytes(record)
+    (row,) = _look(log_dir, path.name)
+    assert (row["kind"], row["topic"], row["due_ms"], row["problem"]) == ("stray", "orders", None, None)
