@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
 
 from layout.scheme import PURGE_NOTE_FILE
+from logstore import purge_lots
 from logstore.errors import ChangeFailedError, OfflineLogDirError
 from logstore.purge import purge
 from logstore.remove_staged import Rules
@@ -99,6 +102,46 @@ def test_when_a_failure_is_followed_by_a_crash_what_is_due_has_its_record_or_is_
 
 def test_where_no_call_syncs_a_file_system_a_purge_is_as_safe(crash: Driver) -> None:
     assert crash(purging(OURS, MANY), recorder=NoBarrier, bound=BOUND).cases >= 20
+
+
+class AtOnce:
+    """In place of the threads for barriers: a barrier is over before the next lot is begun."""
+
+    def __init__(self, workers: int, **_: object) -> None:
+        assert workers == 1
+
+    def __enter__(self) -> AtOnce:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, work: Callable[..., None], *arguments: object) -> Future[None]:
+        done = Future[None]()
+        work(*arguments)
+        done.set_result(None)
+        return done
+
+
+class AtTheEnd(AtOnce):
+    """A barrier begins when the next lot is empty."""
+
+    def submit(self, work: Callable[..., None], *arguments: object) -> Future[None]:
+        class Late(Future[None]):
+            def result(self, timeout: float | None = None) -> None:
+                work(*arguments)
+
+        return Late()
+
+
+@pytest.mark.parametrize("barriers", [AtOnce, AtTheEnd])
+def test_lots_that_overlap_are_as_safe_as_one(
+    barriers: type[AtOnce], crash: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge_lots, "ThreadPoolExecutor", barriers)
+    for size in ("LOT", "_SMALLEST_LOT"):
+        monkeypatch.setattr(purge_lots, size, MANY)
+    assert crash(purging(OURS, 2 * MANY, noted=True), bound=BOUND // 3).cases >= 100
 
 
 @KINDS
