@@ -155,7 +155,7 @@ def _unusual_row(glance: Glance, place: Place, name: str, inode: int) -> Row:
             found = (*found[:2], found[2] or problem, None if record is None else record.topic)
         elif kind is DirectoryKind.STRAY:
             record, _ = _staged_record(path, read)
-            if record is not None:  # it was not a broker that moved it aside
+            if record is not None:  # it was staged in place, or a broker moved it aside and we gave it a due time
                 kind, topic = DirectoryKind.STAGED, record.topic
                 found = held_against_name(found, record.topic_id)
     elif not os.path.lexists(path):
