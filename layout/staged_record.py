@@ -34,6 +34,9 @@ _OFFSET_CHECKPOINTS = frozenset(OFFSET_CHECKPOINTS)
 _HEAD, _TAIL = f'{{"schema_version": {SCHEMA_VERSION}, "records": {{'.encode("ascii"), b"\n}}\n"
 """Around the records of replicas that were staged together, each of which has a line."""
 
+_BETWEEN = b'": {'
+"""Between a name and its record. A name that holds it has a backslash before the quote, and so is no other's."""
+
 
 @dataclass(frozen=True, slots=True)
 class StagedRecord:
@@ -126,23 +129,49 @@ def parse(data: bytes, name: str = "") -> StagedRecord:
     Raises:
         DamagedFileError: see :func:`parse_all`; or the file holds no record of that name.
     """
-    line = _line_of(name, data)
-    if line is None:
-        return choose(parse_all(data), name)
-    fields = json_text.parse_object(line, FILE_NAME)
-    return _record(fields, json_text.FieldReader(fields, FILE_NAME))
+    return RecordFile(data).record_of(name)
 
 
-def _line_of(name: str, data: bytes) -> bytes | None:
-    """The object of one record among several, if it has a line of its own; None: the file has to be read whole."""
-    if not (data.startswith(_HEAD) and data.endswith(_TAIL)):
-        return None
-    key = f"\n{json.dumps(name)}: ".encode("ascii")
-    start = data.find(key)
-    if start < 0 or data.find(key, start + 1) >= 0:
-        return None
-    start += len(key)
-    return data[start : data.index(b"\n", start)].removesuffix(b",")
+class RecordFile:
+    """A file of records, of which each is read when it is asked for.
+
+    Where each record has a line of its own, as :func:`encode_many` writes them, the others are not looked at.
+    """
+
+    __slots__ = ("_data", "_lines")
+
+    def __init__(self, data: bytes) -> None:
+        """Take the whole file."""
+        self._data = data
+        self._lines = _lines_of(data)
+
+    def record_of(self, name: str) -> StagedRecord:
+        """The record of one directory, held to every rule of :class:`StagedRecord`.
+
+        Args:
+            name: of the directory in the staging root; asked for where the file holds the records of several.
+
+        Raises:
+            DamagedFileError: see :func:`parse_all`; or the file holds no record of that name.
+        """
+        line = self._lines.get(json.dumps(name).encode("ascii"))
+        if line is None:
+            return choose(parse_all(self._data), name)
+        fields = json_text.parse_object(line, FILE_NAME)
+        return _record(fields, json_text.FieldReader(fields, FILE_NAME))
+
+
+def _lines_of(data: bytes) -> dict[bytes, bytes]:
+    """The object of each record that has a line of its own, by its name as JSON; none of a file of another form."""
+    found: dict[bytes, bytes] = {}
+    if data.startswith(_HEAD) and data.endswith(_TAIL):
+        for line in data[len(_HEAD) : -len(_TAIL)].split(b"\n")[1:]:
+            name, _, fields = line.partition(_BETWEEN)
+            key = name + b'"'
+            if key in found:
+                return {}
+            found[key] = b"{" + fields.removesuffix(b",")
+    return found
 
 
 def choose(records: Mapping[str, StagedRecord], name: str) -> StagedRecord:

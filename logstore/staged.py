@@ -25,7 +25,7 @@ from layout.directory_name import (
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.scheme import Scheme, partition_path
-from layout.staged_record import StagedRecord
+from layout.staged_record import RecordFile, StagedRecord
 from layout.topic import TopicPartition
 from logstore.directory import Directory
 from logstore.errors import DamagedRecordError, LogStoreError, UnreadableFileError
@@ -36,8 +36,8 @@ from logstore.small_file import read_small_file
 from logstore.spare_records import SpareRecords
 from logstore.staging_root import Placement, name_below_log_dir, staging_roots
 
-_REMEMBERED = 1024
-"""Shared files of records that are kept in memory, each of some 30 kB."""
+_REMEMBERED = 512
+"""Shared files of records that are kept in memory, each of some 60 kB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class RecordReader:
     def __init__(self, log_dir: LogDirView, spare: SpareRecords) -> None:
         """Read records of one log dir."""
         self._log_dir, self._spare = log_dir, spare
-        self._shared: dict[tuple[int, int, int, int], bytes] = {}
+        self._shared: dict[tuple[int, int, int, int], RecordFile] = {}
 
     def read(self, directory: Directory, name: DirectoryName) -> StagedRecord | None:
         """The record of a staged directory; None: a stray without one.
@@ -224,7 +224,7 @@ class RecordReader:
         shared = status is not None and status.st_nlink > 1
         key = (0, 0, 0, 0) if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if shared and key in self._shared:
-            return staged_record.parse(self._shared[key], name.text)
+            return self._shared[key].record_of(name.text)
         data = None
         if status is not None:
             data = read_small_file(staged_record.FILE_NAME, staged_record.MOST_BYTES, directory.descriptor)
@@ -234,11 +234,12 @@ class RecordReader:
             if name.kind is DirectoryKind.STRAY:
                 return None
             raise DamagedRecordError(f"{directory.path} has no {staged_record.FILE_NAME}, so nothing says what it was")
+        found = RecordFile(data)
         if shared:
             if len(self._shared) >= _REMEMBERED:
                 self._shared.clear()
-            self._shared[key] = data
-        return staged_record.parse(data, name.text)
+            self._shared[key] = found
+        return found.record_of(name.text)
 
 
 def _topic_id_in(directory: Directory) -> TopicId | None:

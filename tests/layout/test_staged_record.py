@@ -164,6 +164,14 @@ def test_a_shared_file_answers_only_for_the_directories_that_it_names() -> None:
         parse(data, "other_0")
 
 
+@pytest.mark.parametrize("name", ['x": {"y', "a: b", '"', "x\\", "ü", "x\n"])
+def test_a_name_that_looks_like_the_text_around_it_has_its_own_record(name: str) -> None:
+    other = dataclasses.replace(RECORD, partition=7)
+    data = encode_many({"x": RECORD, name: other, "y": RECORD})
+    assert parse(data, name) == other
+    assert parse(data, "x") == parse(data, "y") == RECORD
+
+
 def test_damage_to_the_record_of_one_is_none_to_those_of_the_others() -> None:
     data = encode_many({"a_0": RECORD, "b_1": RECORD}).replace(b'"b_1": {"name"', b'"b_1": {"nome"')
     assert parse(data, "a_0") == RECORD
