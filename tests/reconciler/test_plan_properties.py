@@ -305,5 +305,6 @@ def test_a_plan_and_a_full_request_of_the_same_metadata_come_to_the_same(world: 
             {name: held for name, held in live(paths).items() if name not in doubled}
             for paths in (broker.log_dirs, copies)
         )
+        assert doubled <= live(broker.log_dirs).keys()
         assert planned.keys() == handled.keys()
         assert {name for name in planned if planned[name] != handled[name]} <= bare
