@@ -119,16 +119,7 @@ def encode_many(records: Mapping[str, StagedRecord]) -> bytes:
 
 
 def parse(data: bytes, name: str = "") -> StagedRecord:
-    """Read the record of one replica, and hold it to every rule of :class:`StagedRecord`.
-
-    Args:
-        data: the whole file.
-        name: of its directory in the staging root; asked for where a file holds the records of several. Where each has
-            a line of its own, as :func:`encode_many` writes them, the others are not looked at.
-
-    Raises:
-        DamagedFileError: see :func:`parse_all`; or the file holds no record of that name.
-    """
+    """Read the record of one replica from the bytes of its file; see :meth:`RecordFile.record_of`."""
     return RecordFile(data).record_of(name)
 
 

@@ -95,13 +95,13 @@ def _decode_json(data: bytes, location: str) -> ControlRequest:
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError:
-        document = None  # the parser says what is wrong with it
+        return request_json.parse(data, location)  # which says what is wrong with it
     found, key = document, None
     if isinstance(document, dict) and isinstance(document.get("request"), dict):
         header = document.get("requestHeader")
         found, key = document["request"], header.get("requestApiKey") if isinstance(header, dict) else None
     if not isinstance(found, dict) or not (key == _STOP_REPLICA_KEY or (key is None and _is_stop_replica(found))):
-        return request_json.parse(data, location)
+        return request_json.parse_document(document, location)
     number = _count_stopped(found)
     if number > MAX_PARTITIONS:
         reason = f"it names {number} partitions, and {MAX_PARTITIONS} are the most that one request may name"

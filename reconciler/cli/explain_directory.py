@@ -89,8 +89,8 @@ def explain_directory(path: str, home: Home | None, row: Mapping[str, Any] | Non
     name = _read_name(path, home)
     kind = name.kind if row is None else DirectoryKind(row["kind"])
     topic = name.topic if row is None else row["topic"]
-    topic_id = name.topic_id if row is None else row["topic_id"]
-    values = {"topic": topic or "not told", "partition": name.partition, "topic_id": topic_id or name.topic_id}
+    topic_id = row["topic_id"] if row is not None and name.topic_id is None else name.topic_id
+    values = {"topic": topic or "not told", "partition": name.partition, "topic_id": topic_id}
     rule = name.problem if kind is DirectoryKind.FOREIGN else _RULE[kind]
     if kind is DirectoryKind.LIVE and name.topic_id is not None:
         rule = _BY_TOPIC_ID

@@ -25,7 +25,7 @@ from reconciler.sources.bulk import first_bytes
 from reconciler.sources.json_fields import INT64, Fields
 from reconciler.sources.request_files import MAX_REQUEST_BYTES, load_requests
 
-__all__ = ["API_KEY", "MAX_REQUEST_BYTES", "load", "load_all", "parse", "recognises"]
+__all__ = ["API_KEY", "MAX_REQUEST_BYTES", "load", "load_all", "parse", "parse_document", "recognises"]
 
 API_KEY = 4
 """The number of LeaderAndIsr in the header of a request log."""
@@ -68,6 +68,15 @@ def parse(data: bytes, location: str) -> LeaderAndIsrRequest:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise InvalidRequestError(location, [f"it is no JSON: {error}"]) from error
+    return parse_document(document, location)
+
+
+def parse_document(document: object, location: str) -> LeaderAndIsrRequest:
+    """Make a request of what JSON holds.
+
+    Raises:
+        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+    """
     reasons: list[str] = []
     fields = _unwrapped(Fields.of(document, "", reasons))
     request = _request(fields) if fields else None

@@ -56,7 +56,6 @@ def test_the_next_lot_is_emptied_while_a_barrier_is_waited_for(tmp_path: Path) -
     class Patient(Noted):
         """Its first barrier ends when something of the second lot is gone."""
 
-        emptied: set[str]
         seen = threading.Event()
         in_time = False
 

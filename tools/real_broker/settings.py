@@ -36,7 +36,7 @@ def broker_settings(
         "log.dirs": ",".join(log_dirs),
         "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
         "auto.create.topics.enable": "false",
-        # A controller that is new looks for better leaders after five seconds: nobody asked for what it then changes.
+        # A new controller elects preferred leaders after five seconds, and nobody asked for what that changes.
         "auto.leader.rebalance.enable": "false",
         "controlled.shutdown.retry.backoff.ms": 200,
         "group.initial.rebalance.delay.ms": 0,

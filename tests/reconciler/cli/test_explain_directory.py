@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from layout.ids import TopicId
+from layout.staged_record import FILE_NAME, StagedRecord, encode
 from reconciler.cli.explain_directory import BROKERS, explain_directory, explain_log_dir
 from reconciler.cli.explanation import Explanation, home_of, rows_of
 
@@ -13,6 +17,10 @@ UNIQUE = "0123456789abcdef0123456789abcdef"
 def explained(cluster, name: str) -> Explanation:
     path = cluster.log_dir(1) / name
     path.mkdir(parents=True, exist_ok=True)
+    return explained_as_it_is(path)
+
+
+def explained_as_it_is(path: Path) -> Explanation:
     home = home_of(str(path))
     assert home is not None
     row = next((row for row in rows_of(home) if row["name"] == home.name), None)
@@ -43,6 +51,17 @@ def test_every_kind_of_directory_is_named_with_its_rule(cluster, name: str, what
     assert what in explanation.what
     assert explanation.rule
     assert len(explanation.at_start) == len(BROKERS)
+
+
+def test_a_stray_with_a_record_is_staged_and_says_by_what(cluster) -> None:
+    path = cluster.log_dir(1) / f"orders-0.{UNIQUE}-stray"
+    path.mkdir(parents=True)
+    topic_id = TopicId.parse("AAECAwQFBgcICQoLDA0ODw")
+    record = StagedRecord("orders", 0, topic_id, "orders-0", "STALE_ID", "why", 1000, 5000)
+    (path / FILE_NAME).write_bytes(encode(record))
+    explanation = explained_as_it_is(path)
+    assert explanation.what == "a staged replica: partition 0 of topic ID AAECAwQFBgcICQoLDA0ODw"
+    assert "the record in it says what it was" in explanation.rule
 
 
 def test_a_live_replica_tells_its_topic_id_and_its_files(cluster) -> None:
