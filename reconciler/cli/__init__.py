@@ -28,11 +28,11 @@ needs.
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 
 import click
 
+from reconciler.cli import signals
 from reconciler.cli.commands import Commands
 from reconciler.cli.no_pandas import do_without_pandas
 
@@ -126,7 +126,5 @@ def main() -> None:
     if "--spark" not in sys.argv:
         do_without_pandas()
     # Whoever ends it in another way than Ctrl-C gets the same: no temporary files left, a sentence, an exit code.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+    signals.interrupt()
     logstore(prog_name="logstore")

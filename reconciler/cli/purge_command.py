@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from reconciler.cli import signals
 from reconciler.cli.exits import Exit, say
 from reconciler.cli.staging_options import Opened, in_use, log_dirs_in, spare_option
 from reconciler.cli.staging_options import spare_records as spare_folder
@@ -172,14 +172,8 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
 
     from reconciler.cli.progress import busy
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    former = {number: signal.signal(number, lambda *_: cancel.set()) for number in numbers}
-    try:
-        with ThreadPoolExecutor(1) as pool, busy("purging"):
-            return pool.submit(work).result()
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+    with signals.instead(lambda _: cancel.set()), ThreadPoolExecutor(1) as pool, busy("purging"):
+        return pool.submit(work).result()
 
 
 def _tell(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:

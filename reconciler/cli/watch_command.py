@@ -14,11 +14,11 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import FrameType
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from reconciler.cli import signals
 from reconciler.cli.exits import Exit, abandon_output, say
 from reconciler.cli.options import metadata_option
 from reconciler.cli.output import destination
@@ -162,17 +162,12 @@ def _stopped_by_signals(watch: Watch) -> Iterator[None]:
         yield
         return
 
-    def stop(number: int, _frame: FrameType | None) -> None:
+    def stop(number: int) -> None:
         watch.stop()
         signal.signal(number, signal.default_int_handler)
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, stop) for number in numbers]
-    try:
+    with signals.instead(stop):
         yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,3 +99,13 @@ def start() -> Callable[..., subprocess.CompletedProcess[str]]:
         )  # type: ignore[call-overload, no-any-return]
 
     return started
+
+
+@pytest.fixture
+def every_signal_heard() -> Iterator[None]:
+    """Undo what tests inherit that run under nohup, or in the background of a script: signals that are nothing."""
+    former = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    former[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in former.items():
+        signal.signal(number, handler)

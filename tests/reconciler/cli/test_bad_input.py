@@ -282,6 +282,7 @@ def test_no_permission(process, cluster, bound, args: tuple[str, ...], code: Exi
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.usefixtures("every_signal_heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_is_told_and_leaves_nothing_behind(cluster, tmp_path: Path, number: signal.Signals) -> None:
     temporary = tmp_path / "temporary"

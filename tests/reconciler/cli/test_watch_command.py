@@ -112,6 +112,7 @@ def test_a_name_that_is_not_utf_8_stands_with_escapes(cluster, run: Run) -> None
     ]
 
 
+@pytest.mark.usefixtures("every_signal_heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_each_change_is_a_line_at_once_and_a_signal_ends_it(cluster, watching, number: int) -> None:
     watch = watching(cluster.log_dirs[0], "--metadata", cluster.metadata)
