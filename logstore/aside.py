@@ -6,7 +6,7 @@ Source: DESIGN §5; KIP516-6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
@@ -19,11 +19,11 @@ from logstore.replica_index import Replica
 from logstore.restore import Restored, restore
 from logstore.settings import STALE_DELAY
 from logstore.staged import Staged, list_staged
-from logstore.staging import stage
+from logstore.staging import LOT, Settled, stage
 from logstore.staging_root import placements
 
-BATCH = 1000
-"""Replicas that are staged behind one barrier."""
+BATCH = LOT
+"""Replicas that are changed behind one barrier."""
 
 
 class Aside(OpenStore):
@@ -49,12 +49,22 @@ class Aside(OpenStore):
         return self.stage_each(dict.fromkeys(partitions, (verdict, evidence)), setting=setting)
 
     def stage_each(
-        self, reasons: Mapping[TopicPartition, tuple[str, str]], *, setting: str = STALE_DELAY
+        self,
+        reasons: Mapping[TopicPartition, tuple[str, str]],
+        *,
+        setting: str = STALE_DELAY,
+        settled: Settled | None = None,
     ) -> StagingOutcome:
-        """The same for partitions of which each has its own verdict and evidence; raises as :meth:`stage`."""
+        """The same for partitions of which each has its own verdict and evidence; raises as :meth:`stage`.
+
+        Args:
+            reasons: partition → verdict and evidence.
+            setting: as :meth:`stage`.
+            settled: told lot by lot what is staged for good, whatever is raised later.
+        """
         outcome = StagingOutcome()
         with self._changing:
-            self._stage(self._by_log_dir(reasons, setting, outcome), outcome)
+            self._stage(self._by_log_dir(reasons, setting, outcome), outcome, settled)
         return outcome
 
     def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
@@ -75,7 +85,17 @@ class Aside(OpenStore):
             self._stage(found, outcome)
         return outcome
 
-    def _stage(self, by_log_dir: Mapping[str, list[Candidate]], outcome: StagingOutcome) -> None:
+    def _stage(
+        self, by_log_dir: Mapping[str, list[Candidate]], outcome: StagingOutcome, settled: Settled | None = None
+    ) -> None:
+        def entered(lot: Sequence[Staged]) -> None:
+            with self._looking:
+                for staged in lot:
+                    if staged.partition is not None:
+                        self._index.drop_copy(staged.partition, staged.log_dir, staged.inode)
+            if settled is not None:
+                settled(lot)
+
         if self._purger is not None:
             self._purger.wake()  # it looks for the next due time when this has let go of the store
         for path, candidates in by_log_dir.items():
@@ -83,15 +103,11 @@ class Aside(OpenStore):
             asked = self._placement
             asked = asked.get(log_dir.path) if isinstance(asked, Mapping) else asked
             placement = asked if asked in placements(log_dir) else None
-            for start in range(0, len(candidates), BATCH):
-                lot = candidates[start : start + BATCH]
-                done = stage(log_dir, lot, self.clock.now_ms(), placement=placement, spare=self.spare)
-                outcome.staged += done.staged
-                outcome.refused += done.refused
-                with self._looking:
-                    for staged in done.staged:
-                        if staged.partition is not None:
-                            self._index.drop_copy(staged.partition, path, staged.inode)
+            done = stage(
+                log_dir, candidates, self.clock.now_ms(), placement=placement, spare=self.spare, settled=entered
+            )
+            outcome.staged += done.staged
+            outcome.refused += done.refused
 
     def staged(self) -> list[Staged]:
         """Everything that waits for its purge, and every stray, over all log dirs that are online."""

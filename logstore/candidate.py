@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import stat
 from dataclasses import dataclass, field
 
-from layout import partition_metadata, staged_record
+from layout import partition_metadata
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
@@ -69,9 +68,6 @@ def change_since(candidate: Candidate, directory: Directory) -> str | None:
         found = None if data is None else partition_metadata.parse(data).topic_id
     except (UnreadableFileError, LayoutError):
         found = None
-    record = directory.status(staged_record.FILE_NAME)
-    if record is not None and stat.S_ISDIR(record.st_mode):
-        return f"a directory called {staged_record.FILE_NAME} takes the place of its record"
     if found != candidate.topic_id:
         return f"its topic ID is {found or 'not readable'}, and {candidate.topic_id or 'none'} was expected"
     return None

@@ -213,8 +213,11 @@ def sync_all(disk: Disk, directories: Iterable[Directory]) -> None:
             disk.sync(directory.descriptor)
 
 
-def barrier(disk: Disk, of_file_system: Directory, directories: Iterable[Directory]) -> None:
+def barrier(disk: Disk, of_file_system: Directory, directories: Iterable[Directory]) -> bool:
     """Make many small files durable at once: the whole file system, or where there is no such call each by itself.
+
+    Returns:
+        Whether it was the whole file system.
 
     Args:
         disk: the seam.
@@ -223,7 +226,7 @@ def barrier(disk: Disk, of_file_system: Directory, directories: Iterable[Directo
             files is synced, and its entry.
     """
     if disk.sync_file_system(of_file_system.descriptor):
-        return
+        return True
     for directory in directories:
         for name in directory.plain_files():
             descriptor = disk.open_to_change(directory.descriptor, name)
@@ -232,6 +235,7 @@ def barrier(disk: Disk, of_file_system: Directory, directories: Iterable[Directo
             finally:
                 os.close(descriptor)
         disk.sync(directory.descriptor)
+    return False
 
 
 def remove_file(disk: Disk, parent: Directory, name: str, *, durable: bool = True) -> None:

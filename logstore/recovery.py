@@ -33,7 +33,7 @@ from logstore.moving import drop_record
 from logstore.restore import finish
 from logstore.spare_records import SpareRecords
 from logstore.staged import home_of, list_staged, record_of_live
-from logstore.staging import SHARED_RECORDS
+from logstore.staging_lot import SHARED_RECORDS
 from logstore.staging_root import Placement, staging_roots
 
 logger = logging.getLogger(__name__)

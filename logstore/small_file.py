@@ -47,20 +47,25 @@ def read_small_file(path: str, limit: int, directory: int | None = None) -> byte
             raise UnreadableFileError(f"is {kind_of_file(status.st_mode)}, not a plain file")
         if status.st_size > limit:
             raise _too_large(limit)
-        return _read_up_to(descriptor, limit)
+        return _read_up_to(descriptor, limit, status.st_size)
     except OSError as error:
         raise UnreadableFileError(refusal(error)) from error
     finally:
         os.close(descriptor)
 
 
-def _read_up_to(descriptor: int, limit: int) -> bytes:
+def _read_up_to(descriptor: int, limit: int, expected: int) -> bytes:
     """Read until the end, and no more than one byte beyond the limit, which tells that there is more."""
-    pieces: list[bytes] = []
     left = limit + 1
-    while left and (piece := os.read(descriptor, min(left, PIECE if not pieces else MANY_BYTES))):
+    asked = min(left, PIECE)
+    piece = os.read(descriptor, asked)
+    if len(piece) == expected < asked:
+        return piece  # nearly always: as much as there should be, and no more though more was asked for
+    pieces: list[bytes] = []
+    while left and piece:
         pieces.append(piece)
         left -= len(piece)
+        piece = os.read(descriptor, min(left, MANY_BYTES))
     if not left:
         raise _too_large(limit)  # it grew, or is one of those that tell no size
     return b"".join(pieces)

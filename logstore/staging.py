@@ -9,54 +9,45 @@ In which order, and why (DESIGN §5)::
     5  the offset checkpoints are written without them           old entries do no harm, and the records hold them
 
 Whatever fails before step 4 is undone, and nothing was staged. A live replica that is found with a record in it, after
-a crash, is live: recovery takes the record away again. Source: KIP516-6, DESIGN §5.
+a crash, is live: recovery takes the record away again.
+
+Many replicas go by lots. While the disk makes the records of one lot durable, those of the next are written, and the
+barrier of a lot is step 4 of the lot before it::
+
+    here       records 1   records 2   rename 1   records 3   rename 2   rename 3   sync of the directories
+    barrier                1                      2           3
+
+Source: KIP516-6, DESIGN §5.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Final, TypeAlias
 
-from layout import staged_record
-from layout.errors import LayoutError
-from layout.ids import TopicId
-from layout.staged_record import StagedRecord
-from layout.topic import TopicPartition, named
-from logstore.candidate import Candidate, Refused, StagingOutcome, change_since
-from logstore.directory import Directory
-from logstore.durable import TEMPORARY, barrier, link_anew, remove_file, sync_all, write_new_file
-from logstore.errors import ChangeRefusedError, LogStoreError, UnsafePathError
+from layout.topic import named
+from logstore.candidate import Candidate, StagingOutcome
+from logstore.errors import ChangeRefusedError
 from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.spare_records import SpareRecords
-from logstore.staged import Staged, home_of, record_of_live
-from logstore.staging_root import (
-    Placement,
-    choose_placement,
-    free_name,
-    name_below_log_dir,
-    open_staging_root,
-    placements,
-)
+from logstore.staged import Staged
+from logstore.staging_lot import Lot, Place
+from logstore.staging_root import Placement, choose_placement, placements
 
 logger = logging.getLogger(__name__)
 
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+LOT: Final = 1000
+"""Replicas behind one barrier."""
 
 _FEW = 4
 """Records up to which each is synced by itself; for more, one barrier over the file system costs less."""
 
-_LONGEST_EVIDENCE = 4096
-"""Characters of evidence that are kept, so that no record is larger than its reader takes."""
-
-_TOGETHER = 64
-"""Replicas that share one file of records, linked into each of them."""
-
-SHARED_RECORDS = staged_record.FILE_NAME + TEMPORARY
-"""That file's name in the staging root, until all its links are made."""
+Settled: TypeAlias = Callable[[Sequence[Staged]], None]
+"""Told of the replicas of a lot when they are staged for good, whatever becomes of later lots."""
 
 
 def stage(
@@ -66,22 +57,25 @@ def stage(
     *,
     placement: Placement | None = None,
     spare: SpareRecords | None = None,
+    settled: Settled | None = None,
 ) -> StagingOutcome:
-    """Stage replicas of one log dir, durably, with one barrier for all of them.
+    """Stage replicas of one log dir, durably, with one barrier for each thousand.
 
     Each candidate is looked at first. One that has changed since, is a link, or lies under a mount point, is refused
     and the others go on. Every replica that is staged is logged at WARN with the time at which it will be deleted.
 
     Args:
         log_dir: that holds them.
-        candidates: at best about a thousand at a time.
+        candidates: any number; up to a thousand are staged together or not at all.
         now_ms: in ms since 1970.
         placement: where they go; None: chosen by looking.
         spare: where records go that find no room in the log dir.
+        settled: told lot by lot what is staged; what it was told of stays staged when a later lot fails.
 
     Raises:
         OfflineLogDirError: the log dir is offline, or failed now; opening it again sorts out what was under way.
-        ChangeFailedError: the system refused, for example for lack of space; nothing was staged.
+        ChangeFailedError: the system refused, for example for lack of space; the replicas that it names, and all for
+            which ``settled`` was not called, are live as they were.
         UnsafePathError: the staging root is a link, or lies on another file system; or a replica was swapped for
             something else while it was staged.
         ChangeRefusedError: nobody would look for staged replicas in such a place.
@@ -90,244 +84,113 @@ def stage(
     if placement is not None and placement not in placements(log_dir):
         usual = " or ".join(placements(log_dir))
         raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {usual}")
-    with log_dir.changing(f"{named([each.partition for each in wanted])} cannot be staged"), ExitStack() as opened:
-        batch = _Batch(log_dir, placement or choose_placement(log_dir), spare or SpareRecords(None), now_ms, opened)
-        try:
-            batch.write_records(wanted)
-            batch.rename()
-        except BaseException:
-            batch.undo()
-            raise
-        batch.settle()
-    for staged, step in zip(batch.outcome.staged, batch.steps, strict=True):
-        logger.warning(
-            "%s: %s (topic ID %s) is staged as %s because of %s, and will be deleted at %s",
-            *(log_dir.path, step.candidate.partition, staged.topic_id, staged.location, step.candidate.verdict),
-            _time_text(step.record.due_ms),
-        )
-    return batch.outcome
+    with log_dir.changing(_what(wanted)), ExitStack() as opened:
+        place = Place(log_dir, placement or choose_placement(log_dir), spare or SpareRecords(None), now_ms, opened)
+        staging = _Staging(place, wanted, settled)
+        staging.run()
+        log_dir.write_checkpoints()
+    return staging.outcome
 
 
-@dataclass(slots=True)
-class _Step:
-    """One candidate on its way."""
+class _Staging:
+    """The lots of one call.
 
-    candidate: Candidate
-    record: StagedRecord
-    parent: Directory
-    inode: int
-    name: str
-    """In the staging root."""
-    inside: bool = False
-    """The record lies in the partition dir."""
-    renamed: bool = False
+    Attributes:
+        outcome: of those that were settled, and whatever was refused.
+    """
 
-    @property
-    def former(self) -> str:
-        """Its name while it is live."""
-        return self.candidate.path.rpartition("/")[2]
-
-
-class _Batch:
-    """The candidates of one call, step by step."""
-
-    def __init__(
-        self, log_dir: LogDir, placement: Placement, spare: SpareRecords, now_ms: int, opened: ExitStack
-    ) -> None:
-        self.log_dir, self.placement, self.spare, self.now_ms = log_dir, placement, spare, now_ms
-        self.opened = opened
-        self.root = opened.enter_context(self._staging_root())
-        self.parents: dict[str, Directory] = {}
-        self.steps: list[_Step] = []
-        self.promised: set[str] = set()
+    def __init__(self, place: Place, candidates: Sequence[Candidate], settled: Settled | None) -> None:
+        self._place, self._log_dir, self._tell = place, place.log_dir, settled
+        few = len(candidates) <= _FEW
+        lots = [candidates[start : start + LOT] for start in range(0, len(candidates), LOT)]
+        self._left: Iterator[Lot] = (Lot(place, lot, each_synced=few) for lot in lots)
+        self._under_way: list[Lot] = []
+        """Lots that are not settled, in the order in which they began."""
+        self._failure: tuple[Lot, OSError] | None = None
         self.outcome = StagingOutcome()
 
-    def _staging_root(self) -> Directory:
-        """Open the staging root; where there is no room for a new directory, replicas are staged in place."""
+    def run(self) -> None:
+        """Stage them all; where that fails, what is not settled is undone."""
         try:
-            root = open_staging_root(self.log_dir, self.placement, make=True)
-        except OSError as error:
-            if self.placement is not Placement.SIBLING or error.errno not in NO_SPACE:
-                raise
-            self.placement = Placement.IN_PLACE
-            root = open_staging_root(self.log_dir, self.placement)
-        assert root is not None, "a staging root that is made is there"
-        return root
+            with ThreadPoolExecutor(1, thread_name_prefix="staging-barrier") as barriers:
+                self._stage(barriers)
+        except BaseException as error:
+            undone = [candidate for lot in self._under_way for candidate in lot.candidates]
+            for lot in reversed(self._under_way):
+                lot.undo()
+            if isinstance(error, OSError):
+                raise self._failed(undone, error) from error
+            raise
+        if self._failure is not None:
+            lot, failure = self._failure
+            raise self._failed(lot.candidates, failure) from failure
 
-    def write_records(self, candidates: Sequence[Candidate]) -> None:
-        """Steps 1 and 2; a candidate that is not what it was said to be is refused."""
-        few = len(candidates) <= _FEW
-        for start in range(0, len(candidates), _TOGETHER):
-            with ExitStack() as looked_at:
-                lot = list(self._look_at(candidates[start : start + _TOGETHER], looked_at))
-                if few or not self._link_records(lot):
-                    for step, directory in lot:
-                        self._write_record(step, directory, durable=few)
-        if not few:
-            with closing(self._with_records()) as directories:
-                barrier(self.log_dir.disk, self.log_dir.root, directories)
-
-    def _look_at(self, candidates: Iterable[Candidate], opened: ExitStack) -> Iterator[tuple[_Step, Directory]]:
-        """Open every candidate, and choose its name; one that is not what it was said to be is refused."""
-        for candidate in candidates:
-            try:
-                parent = self._parent(candidate.path)
-                directory = opened.enter_context(parent.child(candidate.path.rpartition("/")[2]))
-                change = change_since(candidate, directory)
-                record = self._record(candidate, directory)
-                home_of(self.log_dir, record)  # what could not come back must not go
-                staged_record.check(record)
-                step = _Step(candidate, record, parent, directory.key[1], self._free_name(record))
-            except FileNotFoundError:
-                change = "it is gone"
-            except NotADirectoryError:
-                change = "it is no directory"
-            except (LogStoreError, LayoutError) as error:
-                change = str(error)
-            if change is None:
-                self.steps.append(step)
-                yield step, directory
+    def _stage(self, barriers: ThreadPoolExecutor) -> None:
+        former: Lot | None = None
+        lot = self._begin(next(self._left, None))
+        while lot is not None:
+            following = next(self._left, None)
+            if following is None:
+                everything = lot.make_durable()
             else:
-                self.outcome.refused.append(Refused(candidate, f"{candidate.path} was left where it is: {change}"))
+                durable = barriers.submit(lot.make_durable)
+                try:
+                    following = self._begin(following)
+                finally:
+                    everything = durable.result()
+            if former is not None:
+                if not everything:
+                    self._place.sync()
+                self._settle(former)
+            lot.rename()
+            former, lot = lot, following
+        if former is not None:
+            self._place.sync()
+            self._settle(former)
 
-    def _link_records(self, lot: Sequence[tuple[_Step, Directory]]) -> bool:
-        """Put one file with all their records into all of them; False: that cannot be done here, and nothing was."""
-        disk, root = self.log_dir.disk, self.root
-        data = staged_record.encode_many({step.name: step.record for step, _ in lot})
-        if len(data) > staged_record.MOST_BYTES:
-            return False
+    def _begin(self, lot: Lot | None) -> Lot | None:
+        """Write the records of a lot, if there is one; None: the system refused them, and no other lot is begun."""
+        if lot is None:
+            return None
+        self._under_way.append(lot)
         try:
-            write_new_file(disk, root, SHARED_RECORDS, data, durable=False)
-            for step, directory in lot:
-                step.inside = True
-                link_anew(disk, root, SHARED_RECORDS, directory, staged_record.FILE_NAME)
-            disk.unlink(root.descriptor, SHARED_RECORDS)
+            lot.write_records()
         except OSError as error:
-            if error.errno in DISK_FAILURES:
+            if error.errno in DISK_FAILURES or len(self._under_way) == 1:
                 raise
-            for step, directory in lot:
-                remove_file(disk, directory, staged_record.FILE_NAME, durable=False)
-                step.inside = False
-            remove_file(disk, root, SHARED_RECORDS, durable=False)
-            return False
-        return True
+            # That is no reason to give up the lots before it.
+            lot.undo()
+            self._log_dir.check_online()
+            self._under_way.remove(lot)
+            self._failure = lot, error
+            self._left = iter(())
+            return None
+        self.outcome.refused += lot.refused
+        return lot
 
-    def _write_record(self, step: _Step, directory: Directory, *, durable: bool) -> None:
-        """Put the record into the partition dir; where it finds no room, outside, under the name to come."""
-        disk, data = self.log_dir.disk, staged_record.encode(step.record)
-        step.inside = True
-        try:
-            write_new_file(disk, directory, staged_record.FILE_NAME, data, durable=durable)
-        except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise
-            # Durably, for an empty file that came back after a crash would be read before the record outside.
-            remove_file(disk, directory, staged_record.FILE_NAME)
-            try:
-                written = self.spare.write(self.log_dir, step.name, data)
-            except (OSError, LogStoreError) as failure:
-                # That folder is on another disk, whose failure says nothing of this one.
-                logger.warning("the folder for spare records, %s, cannot be used: %s", self.spare.folder, failure)
-                written = False
-            if not written:
-                raise
-            step.inside = False
-
-    def _with_records(self) -> Generator[Directory, None, None]:
-        """The partition dirs that records were put into, one after the other; what is another thing by now is none."""
-        for step in self.steps:
-            if step.inside:
-                with ExitStack() as opened:
-                    try:
-                        directory = opened.enter_context(step.parent.child(step.former))
-                    except (FileNotFoundError, NotADirectoryError, UnsafePathError):
-                        continue
-                    yield directory
-
-    def rename(self) -> None:
-        """Steps 3 and 4."""
-        disk = self.log_dir.disk
-        for step in self.steps:
-            disk.rename(step.parent.descriptor, step.former, self.root.descriptor, step.name)
-            step.renamed = True
-            status = self.root.status(step.name)
-            if status is None or status.st_ino != step.inode:
-                raise UnsafePathError(f"{self.root.path_of(step.name)} is not the directory that was looked at before")
-        if self.steps:
-            sync_all(disk, [self.root, *self.parents.values()])
-
-    def settle(self) -> None:
-        """Step 5."""
-        self.log_dir.checkpoints.take_out(step.candidate.partition for step in self.steps)
-        self.log_dir.write_checkpoints()
-        self.outcome.staged = [self._staged(step) for step in self.steps]
-
-    def undo(self) -> None:
-        """Bring everything back to where it was. Where that fails too, the disk is failing and goes offline.
-
-        A record goes only when its replica is durably back: a crash may lose the way back alone, and what then lies
-        staged must have its record. One that comes back after a crash is for the next open to see.
-        """
-        disk = self.log_dir.disk
-        try:
-            for step in reversed(self.steps):
-                if step.renamed:
-                    disk.rename(self.root.descriptor, step.name, step.parent.descriptor, step.former)
-            if any(step.renamed for step in self.steps):
-                sync_all(disk, [*self.parents.values(), self.root])
-            self.log_dir.leave_unclean |= any(step.inside for step in self.steps)
-            with closing(self._with_records()) as directories:
-                for directory in directories:
-                    remove_file(disk, directory, staged_record.FILE_NAME, durable=False)
-        except OSError as error:
-            self.log_dir.leave_unclean = True
-            self.log_dir.go_offline(
-                f"{self.log_dir.path}: what was staged so far could not be brought back ({error.strerror}); the log "
-                "dir is offline, and opening it again sorts it out"
+    def _settle(self, lot: Lot) -> None:
+        """What comes when a lot is staged for good."""
+        self._under_way.remove(lot)
+        staged = lot.staged()
+        self._log_dir.checkpoints.take_out(step.candidate.partition for step in lot.steps)
+        self.outcome.staged += staged
+        if self._tell is not None:
+            self._tell(staged)
+        due = {moment: _time_text(moment) for moment in {step.record.due_ms for step in lot.steps}}
+        for each, step in zip(staged, lot.steps, strict=True):
+            logger.warning(
+                "%s: %s (topic ID %s) is staged as %s because of %s, and will be deleted at %s",
+                *(self._log_dir.path, step.candidate.partition, each.topic_id, each.location, step.candidate.verdict),
+                due[step.record.due_ms],
             )
-        for step in self.steps:
-            self.spare.remove(self.log_dir, step.name)
 
-    def _parent(self, path: str) -> Directory:
-        folder = path.rpartition("/")[0]
-        if folder not in self.parents:
-            self.parents[folder] = self.opened.enter_context(self.log_dir.root.below(folder))
-        return self.parents[folder]
+    def _failed(self, candidates: Sequence[Candidate], error: OSError) -> Exception:
+        self._log_dir.leave_unclean = True  # what was undone may not be, after a crash
+        return self._log_dir.failed(_what(candidates), error)
 
-    def _record(self, candidate: Candidate, directory: Directory) -> StagedRecord:
-        # A restore that a crash cut short leaves a live replica whose offsets are in its former record alone.
-        former = record_of_live(self.log_dir, directory, candidate.path)
-        kept = {} if former is None else former.checkpoints
-        return StagedRecord(
-            topic=candidate.partition.topic,
-            partition=candidate.partition.partition,
-            topic_id=candidate.topic_id or TopicId.ZERO,
-            path=candidate.path,
-            verdict=candidate.verdict,
-            evidence=candidate.evidence[:_LONGEST_EVIDENCE],
-            staged_ms=self.now_ms,
-            due_ms=self.now_ms + candidate.delay_ms,
-            checkpoints={**kept, **self.log_dir.checkpoints.offsets(candidate.partition)},
-        )
 
-    def _free_name(self, record: StagedRecord) -> str:
-        partition = TopicPartition(record.topic, record.partition)
-        name = free_name(self.root, self.placement, partition, record.topic_id, self.promised, disk=self.log_dir.disk)
-        self.promised.add(name)
-        return name
-
-    def _staged(self, step: _Step) -> Staged:
-        return Staged(
-            log_dir=self.log_dir.path,
-            placement=self.placement,
-            name=step.name,
-            location=name_below_log_dir(self.log_dir, self.placement, step.name),
-            record=step.record,
-            problem=None,
-            topic_id=step.record.topic_id,
-            partition=step.candidate.partition,
-            inode=step.inode,
-        )
+def _what(candidates: Sequence[Candidate]) -> str:
+    return f"{named([each.partition for each in candidates])} cannot be staged"
 
 
 def _time_text(milliseconds: int) -> str:

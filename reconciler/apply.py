@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 from layout.ids import DirectoryId, TopicId
 from layout.run_journal import RunJournal
-from logstore.aside import BATCH
+from layout.topic import TopicPartition
 from logstore.clock import Clock, SystemClock
 from logstore.durable import Disk
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
@@ -31,6 +31,8 @@ from logstore.open_store import StoreOptions
 from logstore.repair_step import Status
 from logstore.rows import MetadataState
 from logstore.settings import STALE_DELAY, Settings
+from logstore.staged import Staged
+from logstore.staging import LOT
 from logstore.staging_root import placement_of
 from logstore.store import LogStore
 from logstore.stray_record import give_record
@@ -225,26 +227,31 @@ class _Run:
         self._write_journals(self.how.clock.now_ms())
 
     def _stage(self, todo: Sequence[Checked]) -> None:
-        """Stage log dir by log dir, in lots behind one barrier each."""
+        """Stage log dir by log dir; where that fails, what is left is tried lot by lot, each with its own outcome."""
         for log_dir in dict.fromkeys(each.action.log_dir for each in todo):
-            of_log_dir = [each.action for each in todo if each.action.log_dir == log_dir]
-            for start in range(0, len(of_log_dir), BATCH):
-                self._stage_lot(of_log_dir[start : start + BATCH])
+            left = {each.action.replica: each.action for each in todo if each.action.log_dir == log_dir}
+            if len(left) > LOT:
+                with suppress(LogStoreError):
+                    self._stage_these(left)
+            while left:
+                lot = {replica: left.pop(replica) for replica in list(left)[:LOT]}
+                try:
+                    self._stage_these(lot)
+                except LogStoreError as error:
+                    for action in lot.values():
+                        self._note(action, _status_of(error), str(error))
 
-    def _stage_lot(self, lot: Sequence[Action]) -> None:
-        by_replica = {action.replica: action for action in lot}
-        try:
-            outcome = self.store.stage_each({each.replica: (each.verdict, each.why) for each in lot})
-        except LogStoreError as error:
-            for action in lot:
-                self._note(action, _status_of(error), str(error))
-            return
-        for staged in outcome.staged:
-            assert staged.partition is not None, "what was just staged has its record"
-            where = f"staged as {staged.location}"
-            self._note(by_replica.pop(staged.partition), Status.DONE, where)
-        for refused in outcome.refused:
-            action = by_replica.pop(refused.candidate.partition)
+    def _stage_these(self, actions: dict[TopicPartition, Action]) -> None:
+        """Stage replicas, and take each out of what was given when its outcome is known. Raises LogStoreError."""
+
+        def settled(lot: Sequence[Staged]) -> None:
+            for staged in lot:
+                assert staged.partition is not None, "what was just staged has its record"
+                self._note(actions.pop(staged.partition), Status.DONE, f"staged as {staged.location}")
+
+        reasons = {replica: (action.verdict, action.why) for replica, action in actions.items()}
+        for refused in self.store.stage_each(reasons, settled=settled).refused:
+            action = actions.pop(refused.candidate.partition)
             failed = action.log_dir in self.store.offline
             self._note(action, Status.FAILED if failed else Status.SKIPPED, refused.reason)
 

@@ -34,6 +34,7 @@ from logstore.restore import planned_restore
 from logstore.rows import MetadataState
 from logstore.settings import STALE_DELAY
 from logstore.staged import Staged
+from logstore.staging import Settled
 from logstore.staging_root import Placement, choose_placement, name_below_log_dir
 from logstore.store import LogStore
 from logstore.tiers import is_tier
@@ -87,7 +88,11 @@ class Rehearsal:
         return list(self._staged.values())
 
     def stage_each(
-        self, reasons: Mapping[TopicPartition, tuple[str, str]], *, setting: str = STALE_DELAY
+        self,
+        reasons: Mapping[TopicPartition, tuple[str, str]],
+        *,
+        setting: str = STALE_DELAY,
+        settled: Settled | None = None,
     ) -> StagingOutcome:
         """Move replicas from the live to the staged ones."""
         outcome, doubled = StagingOutcome(), {replica.partition for replica in self.doubled}
@@ -100,6 +105,8 @@ class Rehearsal:
                 outcome.refused.append(Refused(candidate, f"{partition} is not live, lives twice, or is offline"))
                 continue
             outcome.staged.append(self._set_aside(replica, _record(replica, verdict, evidence, now_ms, delay_ms)))
+        if settled is not None and outcome.staged:
+            settled(outcome.staged)
         return outcome
 
     def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:

@@ -17,6 +17,7 @@ from logstore.kafka_error import KafkaError
 from logstore.replica_index import Entry, Replica
 from logstore.settings import STALE_DELAY
 from logstore.staged import Staged
+from logstore.staging import Settled
 
 
 class ReplicaStore(Protocol):
@@ -43,9 +44,13 @@ class ReplicaStore(Protocol):
         """Everything that lies staged, and every stray."""
 
     def stage_each(
-        self, reasons: Mapping[TopicPartition, tuple[str, str]], *, setting: str = STALE_DELAY
+        self,
+        reasons: Mapping[TopicPartition, tuple[str, str]],
+        *,
+        setting: str = STALE_DELAY,
+        settled: Settled | None = None,
     ) -> StagingOutcome:
-        """Stage live replicas, each with its verdict and evidence."""
+        """Stage live replicas, each with its verdict and evidence; ``settled`` is told of them as they are."""
 
     def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
         """Stage just these of the copies of partitions that are live in several log dirs."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
-from concurrent.futures import Future
 
 import pytest
 
@@ -15,6 +13,7 @@ from logstore.errors import ChangeFailedError, OfflineLogDirError
 from logstore.purge import purge
 from logstore.remove_staged import Rules
 from logstore.store import LogStore
+from tests.crash.barriers import BARRIERS, AtOnce
 from tests.crash.engine_histories import (
     CLICKS_ID,
     HOUR_MS,
@@ -104,37 +103,7 @@ def test_where_no_call_syncs_a_file_system_a_purge_is_as_safe(crash: Driver) -> 
     assert crash(purging(OURS, MANY), recorder=NoBarrier, bound=BOUND).cases >= 20
 
 
-class AtOnce:
-    """In place of the threads for barriers: a barrier is over before the next lot is begun."""
-
-    def __init__(self, workers: int, **_: object) -> None:
-        assert workers == 1
-
-    def __enter__(self) -> AtOnce:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def submit(self, work: Callable[..., None], *arguments: object) -> Future[None]:
-        done = Future[None]()
-        work(*arguments)
-        done.set_result(None)
-        return done
-
-
-class AtTheEnd(AtOnce):
-    """A barrier begins when the next lot is empty."""
-
-    def submit(self, work: Callable[..., None], *arguments: object) -> Future[None]:
-        class Late(Future[None]):
-            def result(self, timeout: float | None = None) -> None:
-                work(*arguments)
-
-        return Late()
-
-
-@pytest.mark.parametrize("barriers", [AtOnce, AtTheEnd])
+@BARRIERS
 def test_lots_that_overlap_are_as_safe_as_one(
     barriers: type[AtOnce], crash: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

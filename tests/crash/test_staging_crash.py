@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from layout.topic import TopicPartition
-from logstore import spare_records, staging
+from logstore import spare_records, staging, staging_lot
 from logstore.durable import Disk
+from logstore.staged import Staged
 from logstore.store import LogStore
+from tests.crash.barriers import BARRIERS, AtOnce, AtTheEnd
 from tests.crash.engine_histories import (
     IN_PLACE,
     ONE,
@@ -72,6 +75,23 @@ def many(kind: Kind, count: int = MANY) -> History:
     partitions = [orders(number) for number in range(count)]
     act = lambda store, done: stage(store, done, *partitions)  # noqa: E731 - it is nothing but that call
     return history(f"stage {count}", broker, act, said_is_so, many_ends=True)
+
+
+def by_lots(kind: Kind) -> History:
+    """Many, of which each counts as staged as soon as its lot is told to be."""
+    broker = Broker(kind)
+    for number in range(MANY):
+        broker.live(orders(number))
+
+    def act(store: LogStore, done: Done) -> None:
+        def settled(lot: Sequence[Staged]) -> None:
+            for staged in lot:
+                done(f"staged {staged.partition}")
+
+        reason = ("STALE_ID", "the cluster has it under another ID")
+        wanted(store.stage_each(dict.fromkeys(map(orders, range(MANY)), reason), settled=settled), store)
+
+    return history("stage by lots", broker, act, said_is_so, many_ends=True)
 
 
 def and_back(kind: Kind) -> History:
@@ -133,10 +153,39 @@ def test_many_are_staged_as_safely_where_no_call_syncs_a_file_system(crash: Driv
     assert fail(many(OURS), inner=NoBarrierDisk).steps >= 40
 
 
+def test_lots_that_overlap_are_as_safe_where_no_call_syncs_a_file_system(
+    crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "ThreadPoolExecutor", AtTheEnd)
+    monkeypatch.setattr(staging, "LOT", 2)
+    assert crash(by_lots(OURS), recorder=NoBarrier, bound=64).cases >= 100
+    assert fail(by_lots(OURS), inner=NoBarrierDisk).steps >= 40
+
+
 def test_records_in_several_files_are_as_safe(crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "_TOGETHER", 3)
+    monkeypatch.setattr(staging_lot, "_TOGETHER", 3)
     assert crash(many(OURS)).cases >= 100
     assert fail(many(OURS)).steps >= 30
+
+
+@BARRIERS
+@pytest.mark.parametrize("kind", [OURS, SIBLING], ids=str)
+def test_lots_that_overlap_are_as_safe_as_one(
+    kind: Kind, barriers: type[AtOnce], crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "ThreadPoolExecutor", barriers)
+    monkeypatch.setattr(staging, "LOT", 2)
+    assert crash(by_lots(kind), bound=64).cases >= 200
+    assert fail(by_lots(kind)).steps >= 40
+
+
+@BARRIERS
+def test_lots_that_overlap_are_as_safe_when_a_failure_is_followed_by_a_crash(
+    barriers: type[AtOnce], crash_after_failure: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "ThreadPoolExecutor", barriers)
+    monkeypatch.setattr(staging, "LOT", 2)
+    assert crash_after_failure(noting(by_lots(OURS)), bound=16).cases >= 200
 
 
 @KINDS

@@ -41,9 +41,3 @@ def test_another_topic_id_is_told_with_both(
 ) -> None:
     replica = fill(tmp_path / "orders-0", metadata)
     assert found in (change(replica, candidate(topic_id=said)) or "")
-
-
-def test_a_directory_in_the_place_of_the_record_is_told(tmp_path: Path) -> None:
-    replica = fill(tmp_path / "orders-0")
-    (replica / "staged.json").mkdir()
-    assert "takes the place of its record" in (change(replica, candidate()) or "")

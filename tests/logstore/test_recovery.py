@@ -18,7 +18,8 @@ from logstore.errors import OfflineLogDirError
 from logstore.log_dir import LogDir
 from logstore.recovery import recover
 from logstore.spare_records import SpareRecords
-from logstore.staging import SHARED_RECORDS, stage
+from logstore.staging import stage
+from logstore.staging_lot import SHARED_RECORDS
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,

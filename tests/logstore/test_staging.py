@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -502,3 +503,148 @@ def test_no_descriptor_is_left_behind_whatever_happens(path: Path, tmp_path: Pat
         with pytest.raises(OfflineLogDirError):
             stage(log_dir, [candidate()], NOW_MS)
     assert open_descriptors() == before
+
+
+# Lots
+
+
+@pytest.fixture
+def lots_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "LOT", 5)
+
+
+class Noted(Disk):
+    """Writes down what begins and ends, in order; the lot of a replica follows from its number."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def sync_file_system(self, descriptor: int) -> bool:
+        self.steps.append("barrier")
+        done = super().sync_file_system(descriptor)
+        self.steps.append("end of barrier")
+        return done
+
+    def link(self, source: int, name: str, target: int, new_name: str) -> None:
+        self.steps.append(f"record {os.path.basename(os.readlink(f'/proc/self/fd/{target}'))}")
+        super().link(source, name, target, new_name)
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        self.steps.append(f"rename {name}")
+        super().rename(source, name, target, new_name)
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_the_records_of_the_next_lot_are_written_while_a_barrier_is_waited_for(path: Path) -> None:
+    class Patient(Noted):
+        """Its first barrier ends when the sixth record is written."""
+
+        seen = threading.Event()
+        in_time = False
+
+        def sync_file_system(self, descriptor: int) -> bool:
+            if "barrier" not in self.steps:
+                self.in_time = self.seen.wait(30)
+            return super().sync_file_system(descriptor)
+
+        def link(self, source: int, name: str, target: int, new_name: str) -> None:
+            super().link(source, name, target, new_name)
+            if sum(step.startswith("record") for step in self.steps) > 5:
+                self.seen.set()
+
+    disk = Patient()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        assert len(stage(log_dir, many(path, 12), NOW_MS).staged) == 12
+    assert disk.in_time
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_no_replica_is_renamed_before_a_barrier_that_began_after_its_record(path: Path) -> None:
+    disk = Noted()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, many(path, 12), NOW_MS)
+    for number in range(12):
+        between = disk.steps[disk.steps.index(f"record t-{number}") : disk.steps.index(f"rename t-{number}")]
+        assert "end of barrier" in between[between.index("barrier") :]
+    assert disk.steps.count("barrier") == 3
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_each_lot_is_told_when_it_is_staged_for_good(path: Path) -> None:
+    told: list[int] = []
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, many(path, 12), NOW_MS, settled=lambda lot: told.append(len(lot)))
+        assert list_staged(log_dir) == sorted(outcome.staged, key=lambda staged: staged.location)
+    assert told == [5, 5, 2]
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_a_lot_that_the_system_refuses_leaves_those_before_it_staged_and_its_own_live(path: Path) -> None:
+    class NoMoreThanSeven(Disk):
+        """Has room for the records of seven replicas in all."""
+
+        left = 7
+
+        def link(self, source: int, name: str, target: int, new_name: str) -> None:
+            self.left -= 1
+            if self.left < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().link(source, name, target, new_name)
+
+        def write(self, descriptor: int, data: bytes) -> None:
+            if self.left < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().write(descriptor, data)
+
+    told: list[Any] = []
+    candidates = many(path, 12)
+    with LogDir.open(str(path), disk=NoMoreThanSeven()) as log_dir:
+        with pytest.raises(ChangeFailedError, match="t-5 and 4 more cannot be staged: No space left"):
+            stage(log_dir, candidates, NOW_MS, settled=told.extend)
+        assert {item.partition for item in list_staged(log_dir)} == {TopicPartition("t", number) for number in range(5)}
+    assert [item.partition for item in told] == [TopicPartition("t", number) for number in range(5)]
+    assert not [
+        replica for number in range(5, 12) for replica in [path / f"t-{number}"] if (replica / "staged.json").exists()
+    ]
+    assert all((path / f"t-{number}").is_dir() for number in range(5, 12))
+
+
+@pytest.mark.usefixtures("lots_of_five")
+@pytest.mark.parametrize(("method", "number"), [("rename", 8), ("sync_file_system", 3), ("sync_file_system", 2)])
+def test_whatever_fails_later_is_undone_up_to_the_last_lot_that_was_told(path: Path, method: str, number: int) -> None:
+    class FailsOnce(Disk):
+        calls = 0
+
+        def _call(self, what: str) -> None:
+            self.calls += what == method
+            if what == method and self.calls == number:
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            self._call("rename")
+            super().rename(source, name, target, new_name)
+
+        def sync_file_system(self, descriptor: int) -> bool:
+            self._call("sync_file_system")
+            return super().sync_file_system(descriptor)
+
+    told: list[Any] = []
+    candidates = many(path, 12)
+    with LogDir.open(str(path), disk=FailsOnce()) as log_dir:
+        with pytest.raises(ChangeFailedError, match="cannot be staged: Permission denied"):
+            stage(log_dir, candidates, NOW_MS, settled=told.extend)
+        listed = [item.partition.partition for item in list_staged(log_dir) if item.partition is not None]
+    first_live = 0 if (method, number) == ("sync_file_system", 2) else 5
+    assert sorted(listed) == [item.partition.partition for item in told] == list(range(first_live))
+    for each in range(first_live, 12):
+        assert sorted(os.listdir(path / f"t-{each}")) == sorted(os.listdir(path / "orders-0"))
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_the_checkpoints_are_written_once_for_all_lots(path: Path) -> None:
+    write_offsets(path, {("t", number): number for number in range(12)} | {("payments", 0): 7})
+    disk = Noted()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, many(path, 12), NOW_MS)
+    assert [step for step in disk.steps if "checkpoint" in step] == ["rename recovery-point-offset-checkpoint.tmp"]
+    assert read_offsets(path) == {("payments", 0): 7}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shlex
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from click.testing import CliRunner
 
 from layout import run_journal
 from layout.scheme import Scheme
+from logstore import staging
 from logstore.durable import Disk
 from logstore.errors import LogDirInUseError
 from logstore.log_dir import LogDir
 from logstore.scan import scan_all
+from reconciler import apply
 from reconciler.apply import UNDER_WAY
 from reconciler.cli import logstore
 from reconciler.errors import RefusedError
@@ -283,6 +286,30 @@ def test_a_disk_that_fails_fails_its_own_actions_alone(messy: Broker) -> None:
     for each in outcome.results:
         by_disk[each.action.log_dir].add(each.status.value)
     assert by_disk == {messy.paths[0]: {"done"}, messy.paths[1]: {"failed"}}
+
+
+def test_a_lot_that_is_refused_fails_its_own_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(Disk):
+        """Refuses to rename one replica."""
+
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            if name == "gone-4":
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+            super().rename(source, name, target, new_name)
+
+    for module in (apply, staging):
+        monkeypatch.setattr(module, "LOT", 2)
+    broker = Broker(tmp_path)
+    broker.in_order(20)
+    for partition in range(9):
+        broker.replica(f"gone-{partition}", GONE)
+    outcome = broker.apply(broker.plan(), disk=Refusing())
+    failed = [each.action.name for each in outcome.results if each.status == "failed"]
+    assert (len(outcome.results), len(failed), "gone-4" in failed) == (9, 2, True)
+    assert {each.detail.partition("; ")[0] for each in outcome.results if each.status == "failed"} == {
+        f"{broker.paths[0]}: gone-4 and 1 more cannot be staged: Permission denied"
+    }
+    assert sorted(broker.verdicts().values()) == sorted(["STAGED"] * 7 + ["UNKNOWN_TOPIC"] * 2)
 
 
 def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: Broker, tmp_path: Path) -> None:

@@ -1,0 +1,313 @@
+"""One lot of replicas on its way into the staging root; ``staging`` tells the steps, their order, and why."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import stat
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Final
+
+from layout import staged_record
+from layout.errors import LayoutError
+from layout.ids import TopicId
+from layout.staged_record import StagedRecord
+from layout.topic import TopicPartition
+from logstore.candidate import Candidate, Refused, change_since
+from logstore.directory import Directory
+from logstore.durable import TEMPORARY, barrier, link_anew, remove_file, sync_all, write_new_file
+from logstore.errors import LogStoreError, UnsafePathError
+from logstore.log_dir import DISK_FAILURES, LogDir
+from logstore.spare_records import SpareRecords
+from logstore.staged import Staged, home_of, record_of_live
+from logstore.staging_root import Placement, free_name, name_below_log_dir, open_staging_root
+
+logger = logging.getLogger(__name__)
+
+NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+_LONGEST_EVIDENCE = 4096
+"""Characters of evidence that are kept, so that no record is larger than its reader takes."""
+
+_TOGETHER = 64
+"""Replicas that share one file of records, linked into each of them."""
+
+SHARED_RECORDS: Final = staged_record.FILE_NAME + TEMPORARY
+"""That file's name in the staging root, until all its links are made."""
+
+
+class Place:
+    """Where the lots of one call come from and go to.
+
+    Attributes:
+        root: the staging root, open.
+        parents: the directories that hold the replicas, open, by their paths below the log dir.
+        promised: the names in the staging root that replicas of the call have or will get.
+    """
+
+    def __init__(
+        self, log_dir: LogDir, placement: Placement, spare: SpareRecords, now_ms: int, opened: ExitStack
+    ) -> None:
+        """Open, or make, the staging root; everything that is opened here is closed with ``opened``."""
+        self.log_dir, self.placement, self.spare, self.now_ms = log_dir, placement, spare, now_ms
+        self._opened = opened
+        self.root = opened.enter_context(self._staging_root())
+        self.parents: dict[str, Directory] = {}
+        self.promised: set[str] = set()
+
+    def _staging_root(self) -> Directory:
+        """Open the staging root; where there is no room for a new directory, replicas are staged in place."""
+        try:
+            root = open_staging_root(self.log_dir, self.placement, make=True)
+        except OSError as error:
+            if self.placement is not Placement.SIBLING or error.errno not in NO_SPACE:
+                raise
+            self.placement = Placement.IN_PLACE
+            root = open_staging_root(self.log_dir, self.placement)
+        assert root is not None, "a staging root that is made is there"
+        return root
+
+    def parent(self, path: str) -> Directory:
+        """The directory that holds a replica, by the replica's path."""
+        folder = path.rpartition("/")[0]
+        if folder not in self.parents:
+            self.parents[folder] = self._opened.enter_context(self.log_dir.root.below(folder))
+        return self.parents[folder]
+
+    def free_name(self, partition: TopicPartition, topic_id: TopicId) -> str:
+        """A name in the staging root that nobody has, and nobody else of the call gets."""
+        name = free_name(self.root, self.placement, partition, topic_id, self.promised, disk=self.log_dir.disk)
+        self.promised.add(name)
+        return name
+
+    def sync(self) -> None:
+        """Make all renames so far durable: the staging root, and every directory that lost a replica."""
+        sync_all(self.log_dir.disk, [self.root, *self.parents.values()])
+
+
+@dataclass(slots=True)
+class Step:
+    """One candidate on its way."""
+
+    candidate: Candidate
+    record: StagedRecord
+    parent: Directory
+    inode: int
+    name: str
+    """In the staging root."""
+    inside: bool = False
+    """The record lies in the partition dir."""
+    renamed: bool = False
+
+    @property
+    def former(self) -> str:
+        """Its name while it is live."""
+        return self.candidate.path.rpartition("/")[2]
+
+
+class Lot:
+    """Some candidates, step by step.
+
+    Attributes:
+        candidates: all of them.
+        steps: those that are what they were said to be.
+        refused: the others.
+    """
+
+    def __init__(self, place: Place, candidates: Sequence[Candidate], *, each_synced: bool) -> None:
+        """Take candidates; nothing happens yet.
+
+        Args:
+            place: where they come from and go to.
+            candidates: of one log dir.
+            each_synced: sync each record by itself, so that the lot needs no barrier.
+        """
+        self.candidates, self._place, self._each_synced = candidates, place, each_synced
+        self._log_dir = place.log_dir
+        self.steps: list[Step] = []
+        self.refused: list[Refused] = []
+
+    def write_records(self) -> None:
+        """Step 1; a candidate that is not what it was said to be is refused."""
+        alone = self._each_synced
+        for start in range(0, len(self.candidates), _TOGETHER):
+            with ExitStack() as looked_at:
+                together = list(self._look_at(self.candidates[start : start + _TOGETHER], looked_at))
+                if alone or not self._link_records(together):
+                    for step, directory in together:
+                        self._write_record(step, directory, durable=alone)
+
+    def make_durable(self) -> bool:
+        """Step 2; whether that made everything durable that had happened on the file system before."""
+        if self._each_synced:
+            return False
+        with closing(self._with_records()) as directories:
+            return barrier(self._log_dir.disk, self._log_dir.root, directories)
+
+    def _look_at(self, candidates: Iterable[Candidate], opened: ExitStack) -> Iterator[tuple[Step, Directory]]:
+        """Open every candidate, and choose its name; one that is not what it was said to be is refused."""
+        for candidate in candidates:
+            try:
+                parent = self._place.parent(candidate.path)
+                directory = opened.enter_context(parent.child(candidate.path.rpartition("/")[2]))
+                change = change_since(candidate, directory)
+                record = self._record(candidate, directory)
+                home_of(self._log_dir, record)  # what could not come back must not go
+                staged_record.check(record)
+                name = self._place.free_name(candidate.partition, record.topic_id)
+                step = Step(candidate, record, parent, directory.key[1], name)
+            except FileNotFoundError:
+                change = "it is gone"
+            except NotADirectoryError:
+                change = "it is no directory"
+            except (LogStoreError, LayoutError) as error:
+                change = str(error)
+            if change is None:
+                self.steps.append(step)
+                yield step, directory
+            else:
+                self.refused.append(Refused(candidate, f"{candidate.path} was left where it is: {change}"))
+
+    def _link_records(self, lot: Sequence[tuple[Step, Directory]]) -> bool:
+        """Put one file with all their records into all of them; False: that cannot be done here, and nothing was."""
+        disk, root = self._log_dir.disk, self._place.root
+        data = staged_record.encode_many({step.name: step.record for step, _ in lot})
+        if len(data) > staged_record.MOST_BYTES:
+            return False
+        try:
+            write_new_file(disk, root, SHARED_RECORDS, data, durable=False)
+            for step, directory in lot:
+                step.inside = True
+                link_anew(disk, root, SHARED_RECORDS, directory, staged_record.FILE_NAME)
+            disk.unlink(root.descriptor, SHARED_RECORDS)
+        except OSError as error:
+            if error.errno in DISK_FAILURES:
+                raise
+            for step, directory in lot:
+                remove_file(disk, directory, staged_record.FILE_NAME, durable=False)
+                step.inside = False
+            remove_file(disk, root, SHARED_RECORDS, durable=False)
+            return False
+        return True
+
+    def _write_record(self, step: Step, directory: Directory, *, durable: bool) -> None:
+        """Put the record into the partition dir; where it finds no room, outside, under the name to come."""
+        disk, data = self._log_dir.disk, staged_record.encode(step.record)
+        step.inside = True
+        try:
+            write_new_file(disk, directory, staged_record.FILE_NAME, data, durable=durable)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            # Durably, for an empty file that came back after a crash would be read before the record outside.
+            remove_file(disk, directory, staged_record.FILE_NAME)
+            spare = self._place.spare
+            try:
+                written = spare.write(self._log_dir, step.name, data)
+            except (OSError, LogStoreError) as failure:
+                # That folder is on another disk, whose failure says nothing of this one.
+                logger.warning("the folder for spare records, %s, cannot be used: %s", spare.folder, failure)
+                written = False
+            if not written:
+                raise
+            step.inside = False
+
+    def _with_records(self) -> Generator[Directory, None, None]:
+        """The partition dirs that records were put into, one after the other; what is another thing by now is none."""
+        for step in self.steps:
+            if step.inside:
+                with ExitStack() as opened:
+                    try:
+                        directory = opened.enter_context(step.parent.child(step.former))
+                    except (FileNotFoundError, NotADirectoryError, UnsafePathError):
+                        continue
+                    yield directory
+
+    def rename(self) -> None:
+        """Step 3.
+
+        Raises:
+            OSError: as the system gives it.
+            UnsafePathError: what was renamed is not what was looked at.
+        """
+        disk, root = self._log_dir.disk, self._place.root
+        for step in self.steps:
+            disk.rename(step.parent.descriptor, step.former, root.descriptor, step.name)
+            step.renamed = True
+            status = root.status(step.name)
+            if status is None or status.st_ino != step.inode:
+                raise UnsafePathError(f"{root.path_of(step.name)} is not the directory that was looked at before")
+
+    def staged(self) -> list[Staged]:
+        """What is staged by now, in the order of the steps."""
+        return [self._staged(step) for step in self.steps]
+
+    def undo(self) -> None:
+        """Bring everything back to where it was. Where that fails too, the disk is failing and goes offline.
+
+        A record goes only when its replica is durably back: a crash may lose the way back alone, and what then lies
+        staged must have its record. One that comes back after a crash is for the next open to see.
+        """
+        log_dir, disk, root = self._log_dir, self._log_dir.disk, self._place.root
+        try:
+            for step in reversed(self.steps):
+                if step.renamed:
+                    disk.rename(root.descriptor, step.name, step.parent.descriptor, step.former)
+            if any(step.renamed for step in self.steps):
+                sync_all(disk, [*self._place.parents.values(), root])
+            log_dir.leave_unclean |= any(step.inside for step in self.steps)
+            with closing(self._with_records()) as directories:
+                for directory in directories:
+                    remove_file(disk, directory, staged_record.FILE_NAME, durable=False)
+        except OSError as error:
+            log_dir.leave_unclean = True
+            log_dir.go_offline(
+                f"{log_dir.path}: what was staged so far could not be brought back ({error.strerror}); the log dir is "
+                "offline, and opening it again sorts it out"
+            )
+        for step in self.steps:
+            self._place.spare.remove(log_dir, step.name)
+
+    def _record(self, candidate: Candidate, directory: Directory) -> StagedRecord:
+        # A restore that a crash cut short leaves a live replica whose offsets are in its former record alone.
+        former = None if _record_in(directory) is None else record_of_live(self._log_dir, directory, candidate.path)
+        kept = {} if former is None else former.checkpoints
+        return StagedRecord(
+            topic=candidate.partition.topic,
+            partition=candidate.partition.partition,
+            topic_id=candidate.topic_id or TopicId.ZERO,
+            path=candidate.path,
+            verdict=candidate.verdict,
+            evidence=candidate.evidence[:_LONGEST_EVIDENCE],
+            staged_ms=self._place.now_ms,
+            due_ms=self._place.now_ms + candidate.delay_ms,
+            checkpoints={**kept, **self._log_dir.checkpoints.offsets(candidate.partition)},
+        )
+
+    def _staged(self, step: Step) -> Staged:
+        return Staged(
+            log_dir=self._log_dir.path,
+            placement=self._place.placement,
+            name=step.name,
+            location=name_below_log_dir(self._log_dir, self._place.placement, step.name),
+            record=step.record,
+            problem=None,
+            topic_id=step.record.topic_id,
+            partition=step.candidate.partition,
+            inode=step.inode,
+        )
+
+
+def _record_in(directory: Directory) -> os.stat_result | None:
+    """What lies in a partition dir where its record goes; None: nothing.
+
+    Raises:
+        UnsafePathError: a directory, which no record replaces.
+    """
+    found = directory.status(staged_record.FILE_NAME)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise UnsafePathError(f"a directory called {staged_record.FILE_NAME} takes the place of its record")
+    return found
