@@ -298,6 +298,16 @@ CASES: tuple[Case, ...] = (
 )
 
 
+def plainly_in_order(row: Any) -> Any:
+    """The short way to OK, by which nearly every row goes, without what is looked up of topics and brokers.
+
+    Whatever lies on the disk under the name and the topic ID that the metadata wants here has its topic's name and its
+    broker's judge from the same metadata, so a row for which this holds is OK by the table.
+    """
+    same_id = (row.disk_topic_id == row.wanted_topic_id) & _no(row.disk_topic_id == "")
+    return _live(row) & (row.state == "ok") & (row.copies == 1) & row.wanted & _no(row.moving) & same_id
+
+
 def case_number(row: JoinedRow) -> int:
     """Index in :data:`CASES` of the first case that holds for the row.
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.findings import FINDINGS
-from reconciler.audit.joined import VIEWS
-from reconciler.audit.render import case_number, evidence, is_finding, verdict
+from reconciler.audit.joined import VIEWS, joined
+from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict
 from reconciler.audit.result import AuditResult
 from reconciler.audit.small_tables import keep_log_dirs, keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.summary import DISKS, conclude
@@ -164,9 +164,10 @@ def _register_desired(connection: duckdb.DuckDBPyConnection, states: Mapping[str
 
 
 def _judge(connection: duckdb.DuckDBPyConnection, folder: str, all_rows: bool) -> str:
-    for name in ("desired", "copies", "pairs", "joined"):
-        connection.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
     dialect = DuckDialect()
+    for name in ("desired", "copies", "pairs", "counted"):
+        connection.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
+    connection.execute(f"CREATE VIEW joined AS {joined('true' if all_rows else str(is_worth_a_look(dialect)))}")
     listed = "kind <> 'log_dir' OR state <> 'ok'" if all_rows else is_finding(dialect)
     # DuckDB guesses that few rows are live, and would hold the disks' wide rows in memory to join the narrow desired
     # ones with them. As the views are written, it holds the desired ones, or what is truly small: half the memory.

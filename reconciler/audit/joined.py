@@ -110,19 +110,25 @@ _PAIRS = f"""
     FROM desired d RIGHT JOIN (SELECT * FROM observed WHERE kind <> 'live') o ON {SAME_TOPIC_ID}
 """
 
-_JOINED = f"""
-    SELECT p.*, coalesce(c.copies, CASE WHEN p.kind = 'live' THEN 1 ELSE 0 END) AS copies, {LOOKED_UP}
+_COUNTED = """
+    SELECT p.*, coalesce(c.copies, CASE WHEN p.kind = 'live' THEN 1 ELSE 0 END) AS copies
     FROM pairs p
     LEFT JOIN copies c ON p.topic = c.topic AND p.partition = c.partition AND p.node = c.node AND p.cluster = c.cluster
-    {LOOKUPS}
 """
+
+
+def joined(condition: str) -> str:
+    """The joined rows for which a condition holds that asks for nothing that is looked up: the others pass by that."""
+    return f"SELECT p.*, {LOOKED_UP} FROM (SELECT * FROM counted WHERE {condition}) p {LOOKUPS}"
+
 
 VIEWS: dict[str, str] = {
     "observed": _OBSERVED,
     "desired": _DESIRED,
     "copies": _COPIES,
     "pairs": _PAIRS,
-    "joined": _JOINED,
+    "counted": _COUNTED,
+    "joined": joined("true"),
 }
 """The views to create, in this order; ``joined`` is the answer. They are views and not common table expressions,
 because an engine that keeps such an expression in memory keeps every row of the fleet.

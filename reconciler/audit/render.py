@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from string import Formatter
 from typing import Any, Protocol
 
-from reconciler.verdicts import CASES, Verdict
+from reconciler.verdicts import CASES, Verdict, plainly_in_order
 
 _LAST_OK = max(number for number, case in enumerate(CASES) if case.verdict is Verdict.OK)
 
@@ -67,6 +67,12 @@ def is_finding(dialect: Dialect) -> Any:
 def _is_finding(dialect: Dialect, row: _Columns) -> Any:
     branches = [(case.when(row), dialect.literal(case.verdict is not Verdict.OK)) for case in CASES[: _LAST_OK + 1]]
     return dialect.choose(branches, dialect.literal(True))
+
+
+def is_worth_a_look(dialect: Dialect) -> Any:
+    """Whether a row may be a finding, by what is known of it before anything is looked up."""
+    in_order = plainly_in_order(_Columns(dialect))
+    return dialect.choose([(in_order, dialect.literal(False))], dialect.literal(True))
 
 
 def verdict(dialect: Dialect) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import pytest
 
-from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number
+from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number, plainly_in_order
 
 A, B = "UXyU9i5ARn6W00ON2taeWA", "cxBT72dK4si8Ied1iP4wBA"
 
@@ -108,6 +110,45 @@ def test_evidence_uses_only_columns_of_the_joined_row() -> None:
 
 def test_every_finding_has_evidence() -> None:
     assert all(case.evidence for case in CASES if case.verdict is not Verdict.OK)
+
+
+IN_ORDER = JoinedRow(
+    on_disk=True, kind="live", state="ok", topic="t", disk_topic_id="A", copies=1, wanted=True, wanted_topic_id="A"
+)
+
+
+def test_the_short_way_leads_to_ok_whatever_else_is_said_of_the_row() -> None:
+    assert plainly_in_order(IN_ORDER)
+    tried = 0
+    for due, complete, name_known, home_seen in product([False, True], repeat=4):
+        for problem, name_topic_id in product(["", "odd"], ["", "A", "B"]):
+            # What the joined row has of a wanted replica whose topic ID lies on the disk: its judge, and its topic.
+            row = replace(
+                IN_ORDER, judged=True, id_topic="t", due=due, complete=complete, name_known=name_known,
+                home_seen=home_seen, problem=problem, name_topic_id=name_topic_id,
+            )  # fmt: skip
+            assert plainly_in_order(row)
+            assert CASES[case_number(row)].verdict is Verdict.OK
+            tried += 1
+    assert tried == 96
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"kind": "future"},
+        {"state": "malformed"},
+        {"copies": 2},
+        {"copies": 0},
+        {"wanted": False},
+        {"moving": True},
+        {"disk_topic_id": "B"},
+        {"disk_topic_id": ""},
+        {"disk_topic_id": "", "wanted_topic_id": ""},
+    ],
+)
+def test_nothing_else_goes_the_short_way(difference: dict[str, Any]) -> None:
+    assert not plainly_in_order(replace(IN_ORDER, **difference))
 
 
 def test_a_row_that_says_nothing_is_refused() -> None:

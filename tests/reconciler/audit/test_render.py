@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.rows import Kind, MetadataState
-from reconciler.audit.render import case_number, evidence, is_finding, verdict
+from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict
 from reconciler.compare import evidence as evidence_in_python
-from reconciler.verdicts import CASES, JoinedRow, Verdict
+from reconciler.verdicts import CASES, JoinedRow, Verdict, plainly_in_order
 from reconciler.verdicts import case_number as case_number_in_python
 
 Env = dict[str, Any]
@@ -100,6 +100,16 @@ def test_a_row_that_no_case_holds_for_is_minus_one() -> None:
 def test_a_row_is_a_finding_unless_its_case_says_ok(row: JoinedRow) -> None:
     expected = CASES[case_number_in_python(row)].verdict is not Verdict.OK
     assert is_finding(Toy()).run(asdict(row)) == expected
+
+
+@given(joined_rows)
+def test_a_row_is_worth_a_look_unless_it_is_plainly_in_order(row: JoinedRow) -> None:
+    assert is_worth_a_look(Toy()).run(asdict(row)) == (not plainly_in_order(row))
+
+
+def test_a_live_replica_as_it_is_wanted_is_not_worth_a_look() -> None:
+    row = JoinedRow(True, "live", "ok", "t", "A", copies=1, wanted=True, wanted_topic_id="A")
+    assert not is_worth_a_look(Toy()).run(asdict(row))
 
 
 def test_a_replica_that_is_wanted_and_nowhere_is_a_finding() -> None:
