@@ -24,6 +24,9 @@ NAMESPACE_SEPARATOR = ":"
 METADATA_TOPIC = "__cluster_metadata"
 """KRaft's own log; no client may create it, and a broker's scan passes it over (FACTS §1.6)."""
 
+METADATA_DIR = f"{METADATA_TOPIC}-0"
+"""The directory that holds it, in the log dir that ``metadata.log.dir`` names."""
+
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Topics that brokers create for themselves, as of 3.9 (FACTS §1.4)."""
 

@@ -16,11 +16,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from layout import meta_properties
+from layout.topic import METADATA_DIR
 from reconciler.desired import DesiredState
 from reconciler.errors import ReconcilerError
 from reconciler.metadata_tail import quiet_until
 from reconciler.sources import load, zookeeper_snapshot
-from reconciler.sources.kraft.files import METADATA_DIR, find_metadata_dir, list_files
+from reconciler.sources.kraft.files import find_metadata_dir, list_files
 from reconciler.sources.locate import candidates, split_spec
 
 SHARE = 0.05

@@ -26,7 +26,7 @@ from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, KafkaId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.segment_name import FileKind, metadata_snapshot_name, segment_file_name
-from reconciler.sources.kraft.files import METADATA_DIR
+from layout.topic import METADATA_DIR
 from tools.kraft_encoding import batch, control_record, record
 
 CONTROL = 0x20

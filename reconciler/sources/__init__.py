@@ -11,6 +11,7 @@
       request_files.py request_state.py the files that requests lie in, and the state of them, for both
     bulk.py                 loading much at once
     parquet.py              a desired state that was saved before
+    kinds.py                the table of these, each imported when something is asked of it
     locate.py               which of these a path, ``scheme:path`` or ``scheme:address`` is
 
 Each source offers ``load(path) -> DesiredState``; those that are files also ``recognises(path) -> bool``, which looks

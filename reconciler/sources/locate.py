@@ -2,7 +2,7 @@
 
 A spec is ``scheme:path``, a plain path that is recognised by looking at it, or ``scheme:address`` of something live.
 The path is a source, a glob, or a folder of sources; then the newest state of each cluster wins and the others are
-named in its problems. Owns the table of schemes; leaves every format to the module of its source.
+named in its problems. The kinds of sources are a table in ``kinds``.
 """
 
 from __future__ import annotations
@@ -11,51 +11,19 @@ import errno
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from reconciler.desired import Completeness, DesiredState
+from layout.topic import METADATA_DIR
+from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources import (
-    kafka_admin,
-    kafka_topics,
-    kraft,
-    parquet,
-    request_json,
-    request_wire,
-    zookeeper_live,
-    zookeeper_snapshot,
-)
-from reconciler.sources.kraft.files import METADATA_DIR
+from reconciler.sources.kinds import SOURCES, Source
 
 FIND_DEPTH = 6
 """How many folders below the given one :func:`find` goes."""
 
 _SCHEME = re.compile(r"([a-z][a-z-]*):(.+)", re.DOTALL)
 _LOG_DIR_FILE = "meta.properties"
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One kind of metadata source.
-
-    Attributes:
-        scheme: what stands before the colon of a spec.
-        looks_like: what a path must look like to be recognised, for messages.
-        recognises: whether a path looks like it.
-        load: reads paths of this kind; the text is the location as it was given.
-        suffix: a file that was named, and not met in a folder, is of this kind by the end of its name alone.
-        is_path: False: what stands behind the colon is an address, and nothing on a disk.
-        together: several files of one place make one state, so one that cannot be read spoils them all.
-    """
-
-    scheme: str
-    looks_like: str
-    recognises: Callable[[str], bool]
-    load: Callable[[Sequence[str], str], list[DesiredState]]
-    suffix: str | None = None
-    is_path: bool = True
-    together: bool = False
 
 
 def load(spec: str) -> list[DesiredState]:
@@ -109,96 +77,6 @@ def find(folder: str) -> list[str]:
     except OSError as error:
         raise UsageError(f"{folder} cannot be looked at: {error.strerror or error}") from error
     return sorted(_walk(folder, FIND_DEPTH))
-
-
-def _is_kraft(path: str) -> bool:
-    """A metadata directory, a log dir that holds one, or a snapshot; ``bootstrap.checkpoint`` names no topics."""
-    name = os.path.basename(os.path.normpath(path))
-    if os.path.isfile(path):
-        return name.endswith(".checkpoint") and name != "bootstrap.checkpoint"
-    return os.path.isdir(path) and (name == METADATA_DIR or os.path.isdir(os.path.join(path, METADATA_DIR)))
-
-
-def _never(_path: str) -> bool:
-    """An address is asked for by its scheme and never met on a disk."""
-    return False
-
-
-def _each(load_one: Callable[[str], DesiredState]) -> Callable[[Sequence[str], str], list[DesiredState]]:
-    return lambda paths, _location: [load_one(path) for path in paths]
-
-
-SOURCES = (
-    Source(
-        "parquet",
-        f"a folder with {parquet.IDENTITY_FILE} and replicas.parquet, as an audit saves it",
-        parquet.recognises,
-        _each(parquet.load),
-    ),
-    Source(
-        "kraft",
-        f"a {METADATA_DIR} directory, a log dir that holds one, or a *.checkpoint file",
-        _is_kraft,
-        _each(kraft.load),
-    ),
-    Source(
-        "zk-snapshot",
-        "a snapshot.<zxid> file of ZooKeeper, its version-2 folder, or the data folder above",
-        zookeeper_snapshot.recognises,
-        _each(zookeeper_snapshot.load),
-    ),
-    Source(
-        "describe",
-        "the output of kafka-topics --describe, of some topics (describe-all: of all topics)",
-        kafka_topics.recognises,
-        lambda paths, location: [kafka_topics.load_one(paths, location, Completeness.INCREMENTAL)],
-        together=True,
-    ),
-    Source(
-        "describe-all",
-        "the output of kafka-topics --describe, of all topics",
-        kafka_topics.recognises,
-        lambda paths, location: [kafka_topics.load_one(paths, location, Completeness.FULL)],
-        together=True,
-    ),
-    Source(
-        "request",
-        "a LeaderAndIsr request as JSON (request:FILE@N names the broker that received it)",
-        request_json.recognises,
-        lambda paths, location: [request_json.load_all(paths, location)],
-        ".json",
-        together=True,
-    ),
-    Source(
-        "wire",
-        "a LeaderAndIsr request as bytes, with its header (wire:FILE@N names the broker that received it)",
-        request_wire.recognises,
-        lambda paths, location: [request_wire.load_all(paths, location)],
-        together=True,
-    ),
-    Source(
-        "zk",
-        "HOST:PORT[,HOST:PORT…][/chroot] of a live ZooKeeper",
-        _never,
-        _each(zookeeper_live.load),
-        is_path=False,
-    ),
-    Source(
-        "kafka",
-        "HOST:PORT[,HOST:PORT…][?config=FILE] of a live cluster",
-        _never,
-        _each(kafka_admin.load),
-        is_path=False,
-    ),
-    Source(
-        "kafka-all",
-        "as kafka:, for a user who may describe every topic",
-        _never,
-        _each(lambda address: kafka_admin.load(address, is_vouched=True)),
-        is_path=False,
-    ),
-)
-"""In the order in which a path is looked at."""
 
 
 def split_spec(spec: str) -> tuple[Sequence[Source], str]:
@@ -324,5 +202,7 @@ def _walk(folder: str, depth: int) -> Iterator[str]:
 
 
 def _is_source_dir(folder: str) -> bool:
+    from reconciler.sources import zookeeper_snapshot
+
     name = os.path.basename(os.path.normpath(folder))
     return name == METADATA_DIR or (name == zookeeper_snapshot.DATA_DIR and zookeeper_snapshot.recognises(folder))

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError
 from reconciler.sources import kraft
 from reconciler.sources.kraft.batches import read_batches
-from reconciler.sources.kraft.files import METADATA_DIR, list_files, name_snapshot, opened
+from reconciler.sources.kraft.files import list_files, name_snapshot, opened
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
 
 pytestmark = pytest.mark.corpus

@@ -17,9 +17,10 @@ import pytest
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.segment_name import MetadataSnapshotName, metadata_snapshot_name
+from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kraft.batches import Batch, BrokenBatchError, read_batches
-from reconciler.sources.kraft.files import METADATA_DIR, Snapshot, list_files
+from reconciler.sources.kraft.files import Snapshot, list_files
 from reconciler.sources.kraft.records import RecordDecoder, read_control_type, read_frame
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
 from reconciler.sources.kraft.tables import METADATA_RECORDS

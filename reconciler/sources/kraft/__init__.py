@@ -21,15 +21,24 @@ from functools import cache
 from layout import meta_properties
 from layout.errors import DamagedFileError
 from layout.ids import DirectoryId, TopicId
+from layout.topic import METADATA_DIR
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError
 from reconciler.sources.bulk import paused_gc
-from reconciler.sources.kraft.files import METADATA_DIR, find_metadata_dir, opened
+from reconciler.sources.kraft.files import find_metadata_dir, opened
 from reconciler.sources.kraft.image import Image
 from reconciler.sources.kraft.replay import read
 
 _MAX_PROPERTIES_BYTES = 1 << 20
 _NOWHERE_YET = (DirectoryId.MIGRATING.to_bytes(), DirectoryId.UNASSIGNED.to_bytes())
+
+
+def recognises(path: str) -> bool:
+    """A metadata directory, a log dir that holds one, or a snapshot; ``bootstrap.checkpoint`` names no topics."""
+    name = os.path.basename(os.path.normpath(path))
+    if os.path.isfile(path):
+        return name.endswith(".checkpoint") and name != "bootstrap.checkpoint"
+    return os.path.isdir(path) and (name == METADATA_DIR or os.path.isdir(os.path.join(path, METADATA_DIR)))
 
 
 def load(path: str) -> DesiredState:

@@ -13,13 +13,12 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from layout.errors import InvalidNameError
 from layout.segment_name import FileKind, MetadataSnapshotName, parse, parse_metadata_snapshot
+from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError
-
-METADATA_DIR: Final = "__cluster_metadata-0"
 
 
 class Snapshot(NamedTuple):

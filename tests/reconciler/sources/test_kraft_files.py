@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError
-from reconciler.sources.kraft.files import METADATA_DIR, find_metadata_dir, list_files, name_snapshot, opened
+from reconciler.sources.kraft.files import find_metadata_dir, list_files, name_snapshot, opened
 
 
 def test_a_metadata_directory_is_found_by_its_name_or_in_a_log_dir(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from layout.ids import TopicId
 from layout.segment_name import metadata_snapshot_name
+from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.kraft.files import METADATA_DIR
 from reconciler.sources.kraft.replay import Replay, read
 from tools.kraft_encoding import batch, control_record
 from tools.kraft_writer import (

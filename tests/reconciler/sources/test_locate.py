@@ -137,7 +137,7 @@ def test_what_came_from_an_address_is_located_by_what_can_be_typed_again(
     scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = DesiredBuilder().build(MetadataIdentity("zookeeper", "host:1/kafka", "C"))
-    spoken = [replace(each, load=lambda paths, location: [made]) for each in locate.SOURCES]
+    spoken = [replace(each, loader=lambda module, paths, location: [made]) for each in locate.SOURCES]
     monkeypatch.setattr(locate, "SOURCES", tuple(spoken))
     (state,) = load(f"{scheme}:host:1/kafka")
     assert state.identity.location == f"{scheme}:host:1/kafka"
