@@ -46,12 +46,15 @@ TOPIC_SCHEMA = pa.schema(
 )
 """One row per topic; ``topic`` is unique, and so is every ``topic_id`` that is not null."""
 
+_IDS = pa.list_(pa.field("element", pa.string()))
+"""Texts, under the name that Parquet has for what a list holds: a table that was saved needs no cast."""
+
 BROKER_SCHEMA = pa.schema(
     [
         pa.field("node_id", pa.int32()),
         pa.field("broker_epoch", pa.int64()),
         pa.field("fenced", pa.bool_()),
-        pa.field("directory_ids", pa.list_(pa.string())),  # registered log dirs; empty before Kafka 3.7
+        pa.field("directory_ids", _IDS),  # registered log dirs; empty before Kafka 3.7
     ]
 )
 """One row per broker that the source knows to be registered; empty where a source does not say."""

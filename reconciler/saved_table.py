@@ -36,7 +36,9 @@ class SavedTable:
         Raises:
             MetadataError: the file went, or is damaged.
         """
-        return self._read(self.schema.names).cast(self.schema)
+        found = self._read(self.schema.names)
+        # Arrow starts its library of functions for a cast, though there be nothing to cast.
+        return found if found.schema.equals(self.schema, check_metadata=True) else found.cast(self.schema)
 
     def _read(self, columns: list[str]) -> pa.Table:
         try:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reconciler.audit.findings import BENIGN, FINDING_SCHEMA, URGENCY
 from reconciler.desired import MetadataIdentity
@@ -79,6 +78,8 @@ class AuditResult:
 
         Reads one verdict at a time and stops when it has enough, so a million findings cost no more than the first.
         """
+        import pyarrow.dataset as ds  # as in _dataset
+
         tables: list[pa.Table] = []
         room = limit
         for verdict in verdicts:
@@ -86,7 +87,7 @@ class AuditResult:
                 break
             if not self.totals.get(verdict.value):
                 continue
-            found = self._dataset().to_table(filter=pc.field("verdict") == verdict.value)
+            found = self._dataset().to_table(filter=ds.field("verdict") == verdict.value)
             order = [(name, "ascending") for name in ("broker", "topic", "partition", "log_dir", "name")]
             tables.append(found.sort_by(order).slice(0, room))
             room -= tables[-1].num_rows

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-_SPARK_TYPES = {
-    pa.string(): "string",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.bool_(): "boolean",
-    pa.list_(pa.string()): "array<string>",
-    pa.list_(pa.int32()): "array<int>",
-}
+_SPARK_TYPES = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.bool_(): "boolean"}
 
 
 def ddl(schema: pa.Schema) -> str:
@@ -20,4 +13,10 @@ def ddl(schema: pa.Schema) -> str:
     Raises:
         KeyError: a type that no table of this project has.
     """
-    return ", ".join(f"`{field.name}` {_SPARK_TYPES[field.type]}" for field in schema)
+    return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{_spark_type(kind.value_type)}>"
+    return _SPARK_TYPES[kind]

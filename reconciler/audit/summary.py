@@ -12,9 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+import pyarrow as pa
+
 from reconciler.audit.fleet import ID_CHANGES, LIMIT, QUERIES, FleetQuery, tell
 from reconciler.audit.result import AuditResult, BrokerSummary, FleetFinding
+from reconciler.audit.small_tables import parquet_files
 from reconciler.desired import DesiredState
+from reconciler.saved_table import SavedTable
 from reconciler.verdicts import Verdict
 
 Query = Callable[[str], list[dict[str, Any]]]
@@ -82,7 +86,7 @@ def conclude(
         bytes=size,
         fleet=(*fleet, *_other_clusters(states, log_dirs)),
         findings_path=findings_path,
-        notes=(*_notes(states, brokers), *_disk_notes(disks, log_dirs)),
+        notes=(*_notes(query, states, brokers), *_disk_notes(disks, log_dirs)),
     )
 
 
@@ -143,19 +147,27 @@ def _other_clusters(
             yield FleetFinding("OTHER_CLUSTER", cluster, cluster, detail)
 
 
-def _notes(states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary]) -> tuple[str, ...]:
+def _notes(query: Query, states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary]) -> tuple[str, ...]:
     notes: list[str] = []
     for cluster, state in states.items():
         notes.extend(f"{state.identity.location}: {problem}" for problem in state.identity.problems)
         if not state.topics.num_rows:
             notes.append(f"{state.identity.location} knows no topic at all: nothing was compared with it")
-        known = set(state.replicas.column("node_id").unique().to_pylist())
+        known = _holders(query, state.replicas)
         scanned = {broker.node_id for broker in brokers if broker.cluster_id == (cluster or None)}
         unseen = sorted(known - scanned)
         if unseen and state.identity.scope is None:
             shown = ", ".join(map(str, unseen[:10])) + (", …" if len(unseen) > 10 else "")
             notes.append(f"{len(unseen)} of {len(known)} brokers that hold replicas were not scanned: {shown}")
     return tuple(notes)
+
+
+def _holders(query: Query, replicas: pa.Table | SavedTable) -> set[int]:
+    """The brokers that hold replicas; of a table that was saved, the engine reads that column in no time."""
+    if isinstance(replicas, SavedTable):
+        found = query(f"SELECT DISTINCT node_id FROM {parquet_files(replicas.path)}")
+        return {row["node_id"] for row in found}
+    return set(replicas.column("node_id").unique().to_pylist())
 
 
 def _disk_notes(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
