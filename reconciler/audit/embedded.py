@@ -165,15 +165,17 @@ def _register_desired(connection: duckdb.DuckDBPyConnection, states: Mapping[str
 
 def _judge(connection: duckdb.DuckDBPyConnection, folder: str, all_rows: bool) -> str:
     dialect = DuckDialect()
-    for name in ("desired", "copies", "pairs", "counted"):
-        connection.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
-    connection.execute(f"CREATE VIEW joined AS {joined('true' if all_rows else str(is_worth_a_look(dialect)))}")
+    views = {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
+    views["joined"] = joined("true" if all_rows else str(is_worth_a_look(dialect)))
+    # In the statement itself they are looked at once; as views, each would be again for every one that rests on it.
+    stated = ", ".join(f"{name} AS NOT MATERIALIZED ({sql})" for name, sql in views.items())
     listed = "kind <> 'log_dir' OR state <> 'ok'" if all_rows else is_finding(dialect)
     # DuckDB guesses that few rows are live, and would hold the disks' wide rows in memory to join the narrow desired
     # ones with them. As the views are written, it holds the desired ones, or what is truly small: half the memory.
     _do_without(connection, "build_side_probe_side")
     connection.execute(
-        f"CREATE TEMP TABLE found AS SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence "
+        f"CREATE TEMP TABLE found AS WITH {stated} "
+        f"SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence "
         f"FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined WHERE {listed})"
     )
     _do_without(connection)

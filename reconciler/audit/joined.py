@@ -130,8 +130,8 @@ VIEWS: dict[str, str] = {
     "counted": _COUNTED,
     "joined": joined("true"),
 }
-"""The views to create, in this order; ``joined`` is the answer. They are views and not common table expressions,
-because an engine that keeps such an expression in memory keeps every row of the fleet.
+"""The views, in the order in which they rest on each other; ``joined`` is the answer. They are views, or parts of one
+statement, and never expressions that an engine keeps in memory: it would keep every row of the fleet.
 
 ``joined`` has every row once: a broker's directory, or a wanted replica that no live directory of its broker holds. It
 multiplies nothing as long as ``(cluster, topic, partition, node_id)`` is unique in ``replicas`` and the names and the
