@@ -46,6 +46,7 @@ class Place:
         root: the staging root, open.
         parents: the directories that hold the replicas, open, by their paths below the log dir.
         promised: the names in the staging root that replicas of the call have or will get.
+        taken: the paths of the replicas that the call stages: one that is named twice would have two records.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Place:
         self.root = opened.enter_context(self._staging_root())
         self.parents: dict[str, Directory] = {}
         self.promised: set[str] = set()
+        self.taken: set[str] = set()
 
     def _staging_root(self) -> Directory:
         """Open the staging root; where there is no room for a new directory, replicas are staged in place."""
@@ -154,6 +156,8 @@ class Lot:
                 parent = self._place.parent(candidate.path)
                 directory = opened.enter_context(parent.child(candidate.path.rpartition("/")[2]))
                 change = change_since(candidate, directory)
+                if candidate.path in self._place.taken:
+                    change = "it was named before"
                 record = self._record(candidate, directory)
                 home_of(self._log_dir, record)  # what could not come back must not go
                 staged_record.check(record)
@@ -166,6 +170,7 @@ class Lot:
             except (LogStoreError, LayoutError) as error:
                 change = str(error)
             if change is None:
+                self._place.taken.add(candidate.path)
                 self.steps.append(step)
                 yield step, directory
             else:

@@ -648,3 +648,14 @@ def test_the_checkpoints_are_written_once_for_all_lots(path: Path) -> None:
         stage(log_dir, many(path, 12), NOW_MS)
     assert [step for step in disk.steps if "checkpoint" in step] == ["rename recovery-point-offset-checkpoint.tmp"]
     assert read_offsets(path) == {("payments", 0): 7}
+
+
+@pytest.mark.usefixtures("lots_of_five")
+@pytest.mark.parametrize("number", [1, 4, 5, 9])
+def test_a_replica_that_is_named_twice_is_staged_once(path: Path, number: int) -> None:
+    candidates = many(path, number)
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, [*candidates, candidates[0]], NOW_MS)
+        assert [item.problem for item in list_staged(log_dir)] == [None] * number
+    assert len(outcome.staged) == number
+    assert [refused.reason for refused in outcome.refused] == ["t-0 was left where it is: it was named before"]

@@ -11,6 +11,7 @@ import pytest
 
 from layout import staged_record
 from layout.ids import TopicId
+from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore import staging_lot
 from logstore.candidate import Candidate
@@ -122,18 +123,15 @@ def test_a_file_of_records_has_no_more_than_its_share(
 
 
 def test_a_former_record_of_a_live_replica_hands_on_its_offsets(place: Place, log_dir: LogDir) -> None:
+    former = StagedRecord(
+        "orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
+    )
+    Path(log_dir.path, "orders-0", staged_record.FILE_NAME).write_bytes(staged_record.encode(former))
     lot = Lot(place, [candidate()], each_synced=True)
     lot.write_records()
     (record,) = [step.record for step in lot.steps]
-    kept = staged_record.StagedRecord(
-        **{name: getattr(record, name) for name in staged_record.StagedRecord.__slots__ if name != "checkpoints"},
-        checkpoints={"recovery-point-offset-checkpoint": 42},
-    )
-    Path(log_dir.path, "orders-0", staged_record.FILE_NAME).write_bytes(staged_record.encode(kept))
-    again = Lot(place, [candidate()], each_synced=True)
-    again.write_records()
-    assert [step.record.checkpoints for step in again.steps] == [{"recovery-point-offset-checkpoint": 42}]
-    assert again.steps[0].record.topic_id == ORDERS_ID
+    assert record.checkpoints == {"recovery-point-offset-checkpoint": 42}
+    assert (record.evidence, record.staged_ms) == ("the cluster has it under another ID", NOW_MS)
 
 
 def test_a_directory_in_the_place_of_the_record_is_told(place: Place, log_dir: LogDir) -> None:
