@@ -22,6 +22,7 @@ import sys
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import ClassVar
 
 from logstore.directory import Directory
 
@@ -33,7 +34,13 @@ _OLD_FILE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Disk:
-    """The primitive changes, each one system call. Every method raises OSError as the system gives it."""
+    """The primitive changes, each one system call. Every method raises OSError as the system gives it.
+
+    Attributes:
+        is_shared: several threads may use it at once; where not, whoever has one works with it alone.
+    """
+
+    is_shared: ClassVar[bool] = True
 
     def unique(self) -> str:
         """32 hex digits that nothing else has, for names that Kafka makes the same way; drawn anew each time."""

@@ -71,7 +71,7 @@ class Lots:
         self._root = removal.staging.root
         size = min(LOT, max(_SMALLEST_LOT, -(-len(names) // workers)))
         lots = [Lot(names[start : start + size]) for start in range(0, len(names), size)]
-        self._workers = min(workers, len(lots))
+        self._workers = min(workers, len(lots)) if disk.is_shared else 1
         self._left: Iterator[Lot] = iter(lots)
         self._taking = threading.Lock()
         self._given_up = False
@@ -107,6 +107,9 @@ class Lots:
             following = self._take()
             if following is None:
                 self._make_durable(lot)
+            elif not self._disk.is_shared:
+                self._make_durable(lot)
+                self._empty(following)
             else:
                 self._make_durable_beside(lot, following, barriers)
             if former is not None:

@@ -130,8 +130,9 @@ class _Staging:
         lot = self._begin(next(self._left, None))
         while lot is not None:
             following = next(self._left, None)
-            if following is None:
+            if following is None or not self._log_dir.disk.is_shared:
                 everything = lot.make_durable()
+                following = self._begin(following)
             else:
                 durable = barriers.submit(lot.make_durable)
                 try:

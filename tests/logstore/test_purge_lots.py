@@ -139,3 +139,17 @@ def test_all_workers_get_their_share_of_few_large_replicas(tmp_path: Path) -> No
     disk.threads = set()
     with staged(tmp_path / "disk", 10, disk=disk) as log_dir:
         assert len(only(log_dir, Rules(LATER_MS), workers=2).purged) == 10
+
+
+def test_a_disk_for_one_thread_is_used_by_one_alone(tmp_path: Path) -> None:
+    class ForOne(Noted):
+        is_shared = False
+
+        def note(self, what: str, descriptor: int) -> None:
+            assert threading.current_thread() is threading.main_thread()
+            super().note(what, descriptor)
+
+    disk = ForOne()
+    with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
+        assert len(only(log_dir, Rules(LATER_MS * 2), workers=3).purged) == 15
+    assert sum(what.startswith("barrier") for what, _ in disk.steps) >= 3

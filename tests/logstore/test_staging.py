@@ -659,3 +659,18 @@ def test_a_replica_that_is_named_twice_is_staged_once(path: Path, number: int) -
         assert [item.problem for item in list_staged(log_dir)] == [None] * number
     assert len(outcome.staged) == number
     assert [refused.reason for refused in outcome.refused] == ["t-0 was left where it is: it was named before"]
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_a_disk_for_one_thread_is_used_by_one_alone(path: Path) -> None:
+    class ForOne(Noted):
+        is_shared = False
+
+        def sync_file_system(self, descriptor: int) -> bool:
+            assert threading.current_thread() is threading.main_thread()
+            return super().sync_file_system(descriptor)
+
+    disk = ForOne()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        assert len(stage(log_dir, many(path, 12), NOW_MS).staged) == 12
+    assert disk.steps.count("barrier") == 3

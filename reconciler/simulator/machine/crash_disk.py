@@ -2,7 +2,8 @@
 
 What the engine does is done at once on a real file system, and remembered until it is synced; so a crash can take it
 back. Nothing is synced in truth: what survives a cut of the real power is of no interest here, and this is what makes
-it fast. Each disk is a file system of its own, so that no rename or link leads from one to another. Not thread-safe.
+it fast. Each disk is a file system of its own, so that no rename or link leads from one to another. One thread works
+with it at a time.
 
 What the engine *reads* does not come this way. A disk that failed is replaced at its mount point by an empty one that
 gives EIO as soon as its lock is asked for, so that opening it, or reading it by a path, fails; what was opened before
@@ -31,6 +32,8 @@ class CrashDisk(Disk):
         fail: what makes a disk fail whose time has come; set by ``disks``.
         names: where the digits of unique names are drawn from, so that one seed gives one history.
     """
+
+    is_shared = False
 
     def __init__(self, passes: Callable[[], None] = lambda: None) -> None:
         """No disk yet.

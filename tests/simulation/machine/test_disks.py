@@ -17,6 +17,7 @@ from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
+from logstore import staging
 from logstore.clock import ManualClock
 from logstore.errors import ChangeFailedError, NotALogDirError, OfflineLogDirError, UnknownReplicaError
 from logstore.log_dir import LogDir
@@ -53,6 +54,19 @@ def format_disk(disks: MachineDisks, number: int) -> None:
 
 def opened(disks: MachineDisks) -> LogStore:
     return LogStore.open(disks.log_dirs, StoreOptions(clock=ManualClock(), disk=disks.disk, jobs=1))
+
+
+class NoThreads:
+    """In place of a pool of threads: nobody may ask it for one."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __enter__(self) -> NoThreads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def abandon(store: LogStore) -> None:
@@ -115,6 +129,22 @@ def test_what_the_engine_said_it_had_done_outlives_every_crash(fresh: Fresh) -> 
             assert names(store) == ["orders-1", "orders-2", "orders-3"]
             assert [str(staged.partition) for staged in store.staged()] == ["orders-0"]
         disks.close()
+
+
+def test_lots_of_replicas_are_staged_by_the_one_thread_that_works_with_the_disks(
+    fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "LOT", 5)
+    monkeypatch.setattr(staging, "ThreadPoolExecutor", NoThreads)
+    disks = formatted(fresh(), 1)
+    store = opened(disks)
+    store.create_many({orders(number): ORDERS_ID for number in range(12)})
+    assert len(store.stage([orders(number) for number in range(12)], "STALE_ID", "a test").staged) == 12
+    abandon(store)
+    disks.crash(Random(1))
+    with opened(disks) as store:
+        assert len(store.staged()) == 12
+    disks.close()
 
 
 def test_a_power_cut_at_any_change_of_the_engine_leaves_a_store_that_opens(fresh: Fresh) -> None:
