@@ -15,8 +15,8 @@ Changing, always under the log dir's own lock::
       open_directories replace_files
     log_dir               one disk: lock, identity, offline after an I/O error; checkpoint_files, lock
     store                 a broker's log dirs as one: create, find, fence, stage, restore, move, purge
-      open_store opening replica_index creation settings clock layout_changes aside
-    staging restore       aside and back: candidate, staged, staging_root, spare_records, stray_record
+      open_store opening replica_index creation settings clock layout_changes aside paused_gc
+    staging restore       aside and back: candidate, staging_lot, staged, staging_root, spare_records, stray_record
     purge                 for ever: purge_lots, remove_staged, purge_note, purge_report, purger, throttle
     moving                between disks: copy_replica
     namespaces convert rename_topic      changes of many steps: planned_change, journal, steps, tiers

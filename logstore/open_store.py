@@ -22,6 +22,7 @@ from logstore.errors import OfflineLogDirError, UnknownReplicaError
 from logstore.kafka_error import KafkaError
 from logstore.log_dir import LogDir
 from logstore.opening import open_log_dirs, recover_all
+from logstore.paused_gc import paused_gc
 from logstore.replica_index import Entry, Replica, ReplicaIndex
 from logstore.rows import MetadataState
 from logstore.scan import scan_all
@@ -121,9 +122,10 @@ class OpenStore:
                     log_dir = self._log_dirs[observation.log_dir]
                     log_dir.go_offline(f"{log_dir.path} is offline, because it cannot be read: {observation.problem}")
             fresh = ReplicaIndex()
-            for observation in observations:
-                if observation.state is MetadataState.OK:
-                    fresh.load(observation.log_dir, observation.rows)
+            with paused_gc():
+                for observation in observations:
+                    if observation.state is MetadataState.OK:
+                        fresh.load(observation.log_dir, observation.rows)
             with self._looking:
                 for replica in self._index:
                     # What lay on a disk that failed lies there still, and must not be made a second time elsewhere.

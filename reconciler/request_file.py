@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import orjson
 
+from logstore.paused_gc import paused_gc
 from reconciler.errors import InvalidRequestError, MetadataError
 from reconciler.requests import ControlRequest
 from reconciler.requests_check import MAX_PARTITIONS, check, check_extent
 from reconciler.requests_json import parse_stop_replica
 from reconciler.sources import request_json
-from reconciler.sources.bulk import paused_gc
 from reconciler.sources.request_files import MAX_REQUEST_BYTES, read_file
 from reconciler.wire.errors import UnsupportedVersionError
 from reconciler.wire.header import decode_request

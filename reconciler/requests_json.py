@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import orjson
 
 from layout.ids import TopicId
+from logstore.paused_gc import paused_gc
 from reconciler.errors import InvalidRequestError
 from reconciler.requests import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
 from reconciler.requests_check import check
@@ -22,7 +23,6 @@ from reconciler.responses import (
     StopReplicaResponse,
     TopicErrors,
 )
-from reconciler.sources.bulk import paused_gc
 from reconciler.sources.json_fields import INT64, Fields
 from reconciler.wire.messages import tree
 from reconciler.wire.tables import Version

@@ -13,6 +13,7 @@ from typing import overload
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
+from logstore.paused_gc import paused_gc
 from logstore.store import LogStore
 from reconciler.broker.leading import lead
 from reconciler.broker.stopping import stop_replicas
@@ -20,7 +21,6 @@ from reconciler.errors import UsageError
 from reconciler.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
 from reconciler.requests_check import check
 from reconciler.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse, error_response
-from reconciler.sources.bulk import paused_gc
 
 
 class Broker:

@@ -9,7 +9,7 @@
     request_json.py         LeaderAndIsr requests as JSON (json_fields.py: typed fields)
     request_wire.py         LeaderAndIsr requests as bytes
       request_files.py request_state.py the files that requests lie in, and the state of them, for both
-    bulk.py                 loading much at once
+    first_bytes.py          a look at the beginning of any file
     parquet.py              a desired state that was saved before
     kinds.py                the table of these, each imported when something is asked of it
     locate.py               which of these a path, ``scheme:path`` or ``scheme:address`` is

@@ -23,9 +23,9 @@ import orjson
 
 from layout import java_properties
 from layout.errors import DamagedFileError
+from logstore.paused_gc import paused_gc
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.bulk import paused_gc
 from reconciler.sources.kafka_admin_reading import LiveCluster, read
 from reconciler.sources.request_files import read_file
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import kafka_topics_text
-from reconciler.sources.bulk import first_bytes
+from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.kafka_topics_text import DescribedTopic
 from reconciler.sources.request_files import read_file
 from reconciler.sources.zookeeper_state import listed

@@ -11,10 +11,10 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
+from logstore.paused_gc import paused_gc
 from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.requests import LeaderAndIsrRequest
-from reconciler.sources.bulk import paused_gc
 from reconciler.sources.request_state import Received, merge, receiver
 
 MAX_REQUEST_BYTES = 256 << 20

@@ -21,7 +21,7 @@ from reconciler.desired import DesiredState
 from reconciler.errors import InvalidRequestError
 from reconciler.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
 from reconciler.requests_check import check_extent
-from reconciler.sources.bulk import first_bytes
+from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.json_fields import INT64, Fields
 from reconciler.sources.request_files import MAX_REQUEST_BYTES, load_requests
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError
 from reconciler.requests import LeaderAndIsrRequest
-from reconciler.sources.bulk import first_bytes
+from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.request_files import load_requests
 
 _LEADER_AND_ISR = 4

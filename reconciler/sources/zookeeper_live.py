@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from logstore.paused_gc import paused_gc
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.bulk import paused_gc
 from reconciler.sources.jute import Znode
 from reconciler.sources.zookeeper_reading import read
 from reconciler.sources.zookeeper_state import assemble

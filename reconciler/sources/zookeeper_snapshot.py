@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from logstore.paused_gc import paused_gc
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import jute, znodes
-from reconciler.sources.bulk import first_bytes, paused_gc
+from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.jute import Snapshot
 from reconciler.sources.zookeeper_state import SHOWN, assemble, listed
 

@@ -10,11 +10,11 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
+from logstore.paused_gc import paused_gc
 from reconciler.errors import InvalidRequestError
 from reconciler.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest, StopTopic, TopicState
 from reconciler.requests_check import check
 from reconciler.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse
-from reconciler.sources.bulk import paused_gc
 from reconciler.wire import proposal, tables
 from reconciler.wire.errors import MalformedMessageError, UnsupportedVersionError
 from reconciler.wire.reading import MAX_MESSAGE_BYTES, Budget, reader

@@ -1,26 +1,8 @@
-"""What sources share: a look at the first bytes of any file, and loading millions of small objects at once.
-
-What is loaded, and what the bytes mean, belongs to the sources.
-"""
+"""What sources share: a look at the first bytes of any file. What they mean belongs to the sources."""
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-
-@contextmanager
-def paused_gc() -> Iterator[None]:
-    """Hold the cyclic collector back: it costs several times the decoding, and a bulk load makes no cycles."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def first_bytes(path: str, most: int) -> bytes:
