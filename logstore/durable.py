@@ -223,14 +223,14 @@ def sync_all(disk: Disk, directories: Iterable[Directory]) -> None:
 def barrier(disk: Disk, of_file_system: Directory, directories: Iterable[Directory]) -> bool:
     """Make many small files durable at once: the whole file system, or where there is no such call each by itself.
 
-    Returns:
-        Whether it was the whole file system.
-
     Args:
         disk: the seam.
         of_file_system: any directory on it.
         directories: those that hold the new files, asked for only where there is no such call; then each of their
             files is synced, and its entry.
+
+    Returns:
+        Whether it was the whole file system.
     """
     if disk.sync_file_system(of_file_system.descriptor):
         return True

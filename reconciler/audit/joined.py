@@ -118,7 +118,7 @@ _COUNTED = """
 
 
 def joined(condition: str) -> str:
-    """The joined rows for which a condition holds that asks for nothing that is looked up: the others pass by that."""
+    """The joined rows for which a condition over ``counted`` holds; nothing is looked up for the others."""
     return f"SELECT p.*, {LOOKED_UP} FROM (SELECT * FROM counted WHERE {condition}) p {LOOKUPS}"
 
 
