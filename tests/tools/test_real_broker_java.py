@@ -198,6 +198,20 @@ def test_the_watchdog_kills_what_still_runs_when_its_owner_goes_and_nothing_else
             child.wait()
 
 
+def test_an_owner_whose_watchdog_ended_first_still_stops_in_order() -> None:
+    dog = Watchdog()
+    child = subprocess.Popen(["sleep", "600"], process_group=0)
+    try:
+        dog.add(child.pid)
+        dog._process.kill()
+        dog._process.wait()
+        dog.remove(child.pid)
+        dog.close()
+    finally:
+        child.kill()
+        child.wait()
+
+
 def test_a_group_that_is_gone_is_no_error() -> None:
     child = subprocess.Popen(["true"], process_group=0)
     child.wait()

@@ -36,8 +36,9 @@ class Watchdog:
         self._tell(f"+{group}\n")
 
     def remove(self, group: int) -> None:
-        """A process group has ended."""
-        self._tell(f"-{group}\n")
+        """A process group has ended; a watchdog that ended before it need not hear of that."""
+        with contextlib.suppress(BrokenPipeError):
+            self._tell(f"-{group}\n")
 
     def close(self) -> None:
         """Let it kill what still runs, and wait for it."""
