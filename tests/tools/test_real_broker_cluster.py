@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
+import socketserver
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +15,12 @@ import pytest
 
 from tools.real_broker import __main__ as command
 from tools.real_broker import cluster as cluster_module
-from tools.real_broker import java, reassign, settings
+from tools.real_broker import java, reassign, settings, znodes
 from tools.real_broker.client import Partition, until
 from tools.real_broker.cluster import Cluster, random_cluster_id
 from tools.real_broker.errors import CommandError, NotInTimeError, RealBrokerError, StartError
 from tools.real_broker.releases import RELEASES, Mode
-from tools.real_broker.servers import answers, free_ports
+from tools.real_broker.servers import answers, free_ports, gives_sessions
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +117,42 @@ def test_free_ports_are_distinct_and_nothing_answers_there() -> None:
     ports = free_ports(5)
     assert len(set(ports)) == 5
     assert not any(answers(port) for port in ports)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_at_work"),
+    [
+        (b"Zookeeper version: 3.8.4\nLatency min/avg/max: 0/0.0/0\nMode: standalone\nNode count: 5\n", True),
+        (b"This ZooKeeper instance is not currently serving requests\n", False),
+        (b"", False),
+    ],
+)
+def test_a_zookeeper_that_listens_is_not_at_work_before_it_says_so(answer: bytes, is_at_work: bool) -> None:
+    asked: list[bytes] = []
+
+    class Zookeeper(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.request.recv(4))
+            self.request.sendall(answer)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Zookeeper) as server:
+        serving = threading.Thread(target=server.handle_request)
+        serving.start()
+        assert gives_sessions(server.server_address[1]) is is_at_work
+        serving.join()
+    assert asked == [b"srvr"]
+
+
+def test_a_zookeeper_that_forgets_the_question_is_not_waited_for_long() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as forgetful:
+        assert not gives_sessions(forgetful.getsockname()[1])
+
+
+def test_without_a_session_the_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("kazoo")
+    monkeypatch.setattr(znodes, "SECONDS", 0.2)
+    with pytest.raises(NotInTimeError, match=r"ZooKeeper at 127\.0\.0\.1:1 gave no session within 0\.2 s"):
+        znodes.set_cluster_id("127.0.0.1:1", "x")
 
 
 def test_the_input_of_a_reassignment_names_disks_only_where_they_were_asked_for() -> None:

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from tools.real_broker.client import until
+from tools.real_broker.servers import gives_sessions
+
 SERVER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 SECONDS_TO_START = 60
 SECONDS_TO_STOP = 30
@@ -61,10 +64,9 @@ class ZooKeeperServer:
     def connect(self) -> Any:
         """A client that is connected; whoever asks for it stops it."""
         from kazoo.client import KazooClient
-        from kazoo.retry import KazooRetry
 
-        patient = KazooRetry(max_tries=-1, delay=0.1, max_delay=0.5, ignore_expire=False)
-        client = KazooClient(hosts=self.address, timeout=30, connection_retry=patient)
+        until("ZooKeeper gives sessions", lambda: gives_sessions(self.port), SECONDS_TO_START)
+        client = KazooClient(hosts=self.address, timeout=30)
         client.start(SECONDS_TO_START)
         return client
 

@@ -6,6 +6,7 @@ and how to tell that it is ready. A server keeps its port for its whole life.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import socket
@@ -48,6 +49,19 @@ def answers(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(2)
         return probe.connect_ex((texts.HOST, port)) == 0
+
+
+def gives_sessions(port: int) -> bool:
+    """Whether a ZooKeeper on a port of the loopback interface is at work, by its command ``srvr``.
+
+    It listens a moment before it has read its own data, and forgets whoever asks for a session in that moment: he waits
+    until his patience ends. So this question, which costs no session, is asked first, and again after a second.
+    """
+    with contextlib.suppress(OSError), socket.create_connection((texts.HOST, port), timeout=1) as asking:
+        asking.sendall(b"srvr")
+        with asking.makefile("rb") as answer:
+            return b"\nMode: " in answer.read()
+    return False
 
 
 class Server:
@@ -152,6 +166,11 @@ class ZooKeeper(Server):
         super().__init__(release, "zookeeper", folder, port, watchdog)
         self.data = folder / "data"
         self._settings.write_text(texts.as_text(texts.zookeeper_settings(port, str(self.data))), encoding="utf-8")
+
+    def wait_until_ready(self, seconds: float = SECONDS_TO_START) -> None:
+        """Wait until it listens, then until it gives a session to whoever asks for one."""
+        super().wait_until_ready(seconds)
+        self._wait("give sessions", seconds, lambda: gives_sessions(self.port))
 
 
 class KafkaServer(Server):

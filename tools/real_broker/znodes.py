@@ -12,19 +12,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tools.real_broker.client import until
+from tools.real_broker.client import SECONDS, until
+from tools.real_broker.errors import NotInTimeError
 
-SECONDS_TO_CONNECT = 30
+SECONDS_AN_ATTEMPT = 10
+"""After so long without an answer a session is asked for anew; also the session's own length."""
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """A ``kazoo.client.KazooClient`` that is connected, and stopped at the end."""
+    """A ``kazoo.client.KazooClient`` that is connected, and stopped at the end.
+
+    Raises:
+        NotInTimeError: if no attempt at a session was answered.
+    """
     from kazoo.client import KazooClient
+    from kazoo.handlers.threading import KazooTimeoutError
 
     quiet = logging.Logger("real-broker", logging.ERROR)
-    client = KazooClient(hosts=address, timeout=30, logger=quiet)
-    client.start(SECONDS_TO_CONNECT)
+    client = KazooClient(hosts=address, timeout=SECONDS_AN_ATTEMPT, logger=quiet)
+    try:
+        client.start(SECONDS)
+    except KazooTimeoutError as error:
+        raise NotInTimeError(f"ZooKeeper at {address} gave no session within {SECONDS} s: look into its log") from error
     try:
         yield client
     finally:
