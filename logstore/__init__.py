@@ -3,7 +3,7 @@
 Looking, which takes no lock and changes nothing::
 
     scan                  one pass over a log dir: an Observation, whose rows are in `rows`
-      directories entries replica_dir replica_id identity offset_checkpoints duplicates columns pace workers
+      directories entries replica_dir replica_id identity offset_checkpoints duplicates columns pace workers no_pandas
     watch                 what changed since the last look: watch_events, watched_log_dir, known_rows
     discover inventory    log dirs below a folder; rows that another machine wrote (checksum)
     lock_holder open_files small_file log_dir_view      who holds what; reading without being caught

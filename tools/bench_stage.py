@@ -52,7 +52,7 @@ assert not outcome.refused
 print(Counting.calls / len(partitions) if sys.argv[2] == "counting" else seconds)
 """
 _OPEN = """
-from reconciler.cli.no_pandas import do_without_pandas
+from logstore.no_pandas import do_without_pandas
 do_without_pandas()
 import sys
 from logstore.store import LogStore

@@ -32,9 +32,9 @@ import sys
 
 import click
 
+from logstore.no_pandas import do_without_pandas
 from reconciler.cli import signals
 from reconciler.cli.commands import Commands
-from reconciler.cli.no_pandas import do_without_pandas
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 

@@ -2,8 +2,9 @@
 
 Arrow imports NumPy, where it is installed, when it is imported itself, and pandas the first time that it is given a
 list; it asks whether the list is one of pandas' own. The two take a third of a second, as long as a scan of twenty
-thousand replicas. Spark needs both, so an environment with the extra ``spark`` has them, and every command that does
-not use Spark would pay.
+thousand replicas. Spark needs both, so an environment with the extra ``spark`` has them, and every process that scans
+or opens a store would pay. The command line says no to them where Spark is not asked for; a program that embeds
+``LogStore`` may, before it imports Arrow, if nothing else in it wants them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class _WithoutPandas:
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         """Refuse them, in the words in which Python says that a module is not installed."""
         if fullname in ("pandas", "numpy"):
-            raise ModuleNotFoundError(f"{fullname} is not used by this command", name=fullname)
+            raise ModuleNotFoundError(f"{fullname} is not used by this process", name=fullname)
 
 
 def do_without_pandas() -> None:
