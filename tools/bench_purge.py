@@ -3,7 +3,8 @@
 Before each run the same tree is built anew and staged through the engine, so each staged directory has its five files
 and its record, and the disk is synced, so that nobody pays for what was written before. The purge checks every record,
 weighs every file, syncs, and reports; ``rm`` does none of that. Both are whole processes, start included. A second
-means nothing on another machine, so the targets are ratios.
+means nothing on another machine, so the targets are ratios; two ``rm`` at once, each over its share, tell what a second
+worker can win on this disk at all.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from tools.bench_process import Run, say
 from tools.bench_process import run as run_process
 
 LOGSTORE = str(Path(sys.executable).with_name("logstore"))
-RM, ONE, TWO = "rm -rf", "logstore purge, 1 worker", "logstore purge, 2 workers"
+RM, TWO_RM, ONE, TWO = "rm -rf", "rm -rf, 2 at once", "logstore purge, 1 worker", "logstore purge, 2 workers"
+_SHARED_OUT = 'cd "$1" && ls -U | xargs -P 2 -n 1000 rm -rf --'
 TARGETS = ((ONE, 1.08), (TWO, 0.65))
 LONG_AGO_MS = 1_700_000_000_000
 
@@ -41,11 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Build, purge, print, again and again. Exit code 1 when a target is missed."""
     options = _options(argv)
     logging.disable(logging.WARNING)  # staging warns of each replica
-    results: dict[str, list[Run]] = {RM: [], ONE: [], TWO: []}
+    results: dict[str, list[Run]] = {RM: [], TWO_RM: [], ONE: [], TWO: []}
     with tempfile.TemporaryDirectory(prefix="logstore-bench-", dir=options.folder) as folder:
         log_dir = os.path.join(folder, "log-dir")
         commands = {
             RM: ["rm", "-rf", sibling_staging_root(log_dir)],
+            TWO_RM: ["sh", "-c", _SHARED_OUT, "sh", sibling_staging_root(log_dir)],
             ONE: [LOGSTORE, "purge", log_dir, "--quiet", "--workers", "1"],
             TWO: [LOGSTORE, "purge", log_dir, "--quiet", "--workers", "2"],
         }
@@ -91,12 +94,20 @@ def _report(results: dict[str, list[Run]], directories: int) -> bool:
         print(f"{name:28}{wall:8.2f}{processor:8.2f}{1e6 * wall / directories:8.1f}{peak:9.0f}")
     met = True
     for name, most in TARGETS:
-        # Each run is held against the one beside it: what else the disk had to do changes from one minute to the next.
-        ratios = [ours.wall / theirs.wall for ours, theirs in zip(results[name], results[RM], strict=True)]
-        ratio = statistics.median(ratios)
-        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-        met &= say(ratio <= most, f"{name} / {RM}: {ratio:.2f} ({spread}), target {most}")
+        ratio, told = _against_rm(results, name)
+        met &= say(ratio <= most, f"{told}, target {most}")
+    print(f"          {_against_rm(results, TWO_RM)[1]}")
     return met
+
+
+def _against_rm(results: dict[str, list[Run]], name: str) -> tuple[float, str]:
+    """The median ratio of a contender and ``rm``, and the same with its spread, told.
+
+    Each run is held against the one beside it: what else the disk had to do changes from one minute to the next.
+    """
+    ratios = [ours.wall / theirs.wall for ours, theirs in zip(results[name], results[RM], strict=True)]
+    ratio = statistics.median(ratios)
+    return ratio, f"{name} / {RM}: {ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

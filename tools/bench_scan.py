@@ -57,9 +57,27 @@ with open(sys.argv[2], "w") as out:
             print(*row, file=out)
 """
 
+_BARE = """
+import os, sys
+log_dir, sizes = sys.argv[1] + "/", sys.argv[2:] == ["sizes"]
+for name in os.listdir(log_dir):
+    directory = log_dir + name
+    try:
+        descriptor = os.open(directory + "/partition.metadata", os.O_RDONLY)
+    except OSError:
+        continue
+    os.read(descriptor, 256)
+    os.close(descriptor)
+    if sizes:
+        for file in os.listdir(directory):
+            os.lstat(directory + "/" + file)
+"""
+
 OURS, OURS_TWICE, OUR_IDS, OUR_IDS_TWICE = "logstore", "logstore, 2 jobs", "logstore, IDs", "logstore, IDs, 2 jobs"
 FIND, FIND_ONCE, FIND_IDS = "find | awk, twice", "find | awk, once", "find | xargs awk, IDs"
 C, C_IDS, NAIVE, NAIVE_IDS = "C", "C, IDs", "pathlib", "pathlib, IDs"
+BARE, BARE_IDS = "bare calls", "bare calls, IDs"
+"""The system calls of our scan made from a loop in Python that keeps nothing: what one process cannot go below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +87,17 @@ class Target:
     ours: str
     theirs: str
     most: float
+    floor: str | None = None
+    """A peer that does less than ours could; its ratio is told beside the target."""
 
 
 WARM = (
-    Target(OURS, FIND, 0.75),
+    Target(OURS, FIND, 0.75, BARE),
     Target(OURS_TWICE, FIND, 0.45),
-    Target(OUR_IDS, FIND_IDS, 0.7),
-    Target(OURS, C, 1.7),
-    Target(OUR_IDS, C_IDS, 1.7),
+    Target(OUR_IDS, FIND_IDS, 0.7, BARE_IDS),
+    Target(OURS, C, 1.7, BARE),
+    Target(OUR_IDS, C_IDS, 1.7, BARE_IDS),
+    Target(OUR_IDS_TWICE, C_IDS, 1.7),
 )
 COLD = (Target(OURS, FIND, 0.45),)
 
@@ -128,16 +149,21 @@ def _peers(log_dir: str, out: str, yardstick: str | None) -> dict[str, list[str]
     def naive(*flags: str) -> list[str]:
         return [sys.executable, "-c", _NAIVE, log_dir, out, *flags]
 
+    def bare(*flags: str) -> list[str]:
+        return [sys.executable, "-I", "-S", "-c", _BARE, log_dir, *flags]
+
     peers = {
         OURS: ours("--jobs", "1"),
         OURS_TWICE: ours("--jobs", "2"),
         FIND: shell(_WEIGH.replace("{id}", "") + _IDS),
         FIND_ONCE: shell(_WEIGH.replace("{id}", _READ_ID)),
         NAIVE: naive("sizes"),
+        BARE: bare("sizes"),
         OUR_IDS: ours("--jobs", "1", "--no-sizes"),
         OUR_IDS_TWICE: ours("--jobs", "2", "--no-sizes"),
         FIND_IDS: shell(': > "$2"; ' + _IDS),
         NAIVE_IDS: naive(),
+        BARE_IDS: bare(),
     }
     if yardstick:
         peers[C] = shell(f'\'{yardstick}\' --sizes "$1" > "$2"')
@@ -177,8 +203,11 @@ def _report(title: str, results: dict[str, list[Run]], targets: Sequence[Target]
     met = True
     for target in targets:
         if target.ours in wall and target.theirs in wall:
-            ratio = wall[target.ours] / wall[target.theirs]
-            met &= say(ratio <= target.most, f"{target.ours} / {target.theirs}: {ratio:.2f}, target {target.most}")
+            theirs = wall[target.theirs]
+            ratio, floor = wall[target.ours] / theirs, wall.get(target.floor or "")
+            below = "" if floor is None else f" ({target.floor}: {floor / theirs:.2f})"
+            text = f"{target.ours} / {target.theirs}: {ratio:.2f}, target {target.most}{below}"
+            met &= say(ratio <= target.most, text)
     largest = max(peak[name] for name in peak if name.startswith("logstore"))
     return say(largest <= MOST_MEMORY, f"memory: {largest >> 20} MB, target {MOST_MEMORY >> 20} MB") and met
 

@@ -51,6 +51,47 @@ with LogStore.open([sys.argv[1]], StoreOptions(disk=disk)) as store:
 assert not outcome.refused
 print(Counting.calls / len(partitions) if sys.argv[2] == "counting" else seconds)
 """
+_BARE = """
+import os, sys, time
+directory, plain = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, os.O_RDONLY | os.O_NOFOLLOW
+log_dir = os.open(sys.argv[1], directory)
+staging = os.open("deleting", directory, dir_fd=log_dir)
+names = [name for name in os.listdir(log_dir) if "-" in name]
+for name in names:  # as the opening of a store does before
+    os.close(os.open(name + "/partition.metadata", plain, dir_fd=log_dir))
+
+def is_there(name, parent):
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+started = time.perf_counter()
+for first in range(0, len(names), 64):
+    lot = [os.open(name, directory, dir_fd=log_dir) for name in names[first : first + 64]]
+    for opened in lot:
+        os.fstat(opened)
+        file = os.open("partition.metadata", plain, dir_fd=opened)
+        os.fstat(file)
+        os.read(file, 256)
+        os.close(file)
+        is_there("staged.json", opened)
+    file = os.open("records", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=staging)
+    os.write(file, bytes(400 * len(lot)))
+    os.close(file)
+    for opened in lot:
+        os.link("records", "staged.json", src_dir_fd=staging, dst_dir_fd=opened)
+        os.close(opened)
+    os.unlink("records", dir_fd=staging)
+    for name in names[first : first + 64]:
+        is_there(name, staging)
+        os.rename(name, name, src_dir_fd=log_dir, dst_dir_fd=staging)
+        os.stat(name, dir_fd=staging, follow_symlinks=False)
+print(time.perf_counter() - started)
+for name in names:
+    os.unlink(name + "/staged.json", dir_fd=staging)
+"""
 _OPEN = """
 from logstore.no_pandas import do_without_pandas
 do_without_pandas()
@@ -91,6 +132,7 @@ def _staging(folder: str, replicas: int, runs: int) -> bool:
     contenders: dict[str, Callable[[], float]] = {
         "durable": lambda: _python(_STAGE, str(log_dir), "durable"),
         "without syncs": lambda: _python(_STAGE, str(log_dir), "no-sync"),
+        "Python, bare calls": lambda: _python(_BARE, str(log_dir)),
     }
     if yardstick:
         contenders["C, bare renames"] = lambda: _printed([yardstick, str(log_dir), str(log_dir / "deleting")])
@@ -109,8 +151,9 @@ def _staging(folder: str, replicas: int, runs: int) -> bool:
         print(f"{name:24}{taken:8.3f} s{1e6 * taken / replicas:8.1f} µs each")
     met = say(calls <= MOST_CALLS, f"calls that change the disk, per replica: {calls:.2f}, target {MOST_CALLS:.0f}")
     if yardstick:
-        ratio = median["durable"] / median["C, bare renames"]
-        met &= say(ratio <= MOST_RENAMES, f"durable / C: {ratio:.2f}, target {MOST_RENAMES:.0f}")
+        ratio, floor = (median[name] / median["C, bare renames"] for name in ("durable", "Python, bare calls"))
+        text = f"durable / C: {ratio:.2f}, target {MOST_RENAMES:.0f} (the same calls bare, without syncs: {floor:.2f})"
+        met &= say(ratio <= MOST_RENAMES, text)
     return met
 
 

@@ -23,7 +23,7 @@ def test_every_staged_directory_has_its_files_and_a_record_that_is_due(tmp_path:
     assert counts == {bench_tree.FILES + 1}
 
 
-def test_it_runs_to_its_end_and_tells_both_ratios(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs_to_its_end_and_tells_every_ratio(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         assert bench_purge.main(["--dirs", "20", "--runs", "1", "--folder", str(tmp_path)]) in (0, 1)
     finally:
@@ -31,6 +31,7 @@ def test_it_runs_to_its_end_and_tells_both_ratios(tmp_path: Path, capsys: pytest
     told = capsys.readouterr().out
     assert "logstore purge, 1 worker / rm -rf" in told
     assert "logstore purge, 2 workers / rm -rf" in told
+    assert "rm -rf, 2 at once / rm -rf" in told
     assert list(tmp_path.iterdir()) == []
 
 
