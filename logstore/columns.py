@@ -123,9 +123,7 @@ def _array(name: str, values: Sequence[Value]) -> pa.Array:
 def _namespaces(topics: Sequence[Value]) -> pa.Array:
     """The namespace of each topic. Nearly always all are in the default one, so the separator is sought first."""
     texts = [topic for topic in topics if isinstance(topic, str)]
-    if NAMESPACE_SEPARATOR not in "".join(texts):
-        if len(texts) == len(topics):
-            return pa.repeat(pa.scalar("", pa.string()), len(topics))
-        return pa.array(["" if isinstance(topic, str) else None for topic in topics], pa.string())
+    if len(texts) == len(topics) and NAMESPACE_SEPARATOR not in "".join(texts):
+        return pa.repeat(pa.scalar("", pa.string()), len(topics))
     of = {topic: utf8(namespace_of(topic)) for topic in set(texts)}
     return pa.array([of.get(topic) if isinstance(topic, str) else None for topic in topics], pa.string())

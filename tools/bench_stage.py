@@ -1,7 +1,8 @@
 """Measures staging against the bare renames of a C program, and the opening of a store against the scan it rests on.
 
 Staging is timed inside the process, from the first look at a replica to the last sync, by lots of a thousand as the
-store does it; the C program times its renames alone. The same tree serves all, and is put back in between.
+store does it; the C program times its renames alone, and a loop in Python the same calls as the store's, but for the
+syncs, with nothing round them. The same tree serves all, and is put back in between.
 """
 
 from __future__ import annotations
