@@ -15,13 +15,12 @@ An engine makes the view ``observed`` (:mod:`reconciler.audit.joined`) and the t
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import duckdb
 
-from reconciler.desired import DesiredState
-from reconciler.scope import Broker, registered, speaking
+from reconciler.scope import Broker, Registered, Speaks
 
 # Only the columns that somebody asks for: each one more is read for whole groups of rows to find these few.
 _LOG_DIRS = """
@@ -67,20 +66,34 @@ def _read_parquet(patterns: Sequence[str]) -> str:
 def keep_log_dirs(connection: duckdb.DuckDBPyConnection) -> list[Broker]:
     """Make ``log_dirs``, and say which brokers were scanned."""
     connection.execute(_LOG_DIRS)
+    return brokers_in(connection)
+
+
+def brokers_in(connection: duckdb.DuckDBPyConnection) -> list[Broker]:
+    """The brokers whose log dirs are in ``log_dirs``."""
     return [Broker(row["cluster"], row["node"]) for row in rows_of(connection, _BROKERS)]
 
 
 def keep_metadata(
-    connection: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredState], brokers: Sequence[Broker]
+    connection: duckdb.DuckDBPyConnection,
+    clusters: Iterable[str],
+    speaks: Sequence[Speaks],
+    registered: Sequence[Registered] = (),
 ) -> None:
-    """Make ``clusters``, ``homes``, ``speaks`` and ``registered``, after ``log_dirs`` and ``disks``."""
+    """Make ``clusters``, ``homes``, ``speaks`` and ``registered``, after ``log_dirs`` and ``disks``.
+
+    Args:
+        connection: the engine's.
+        clusters: the cluster IDs that metadata was given of; those that were scanned are added.
+        speaks: the rows of ``speaks``.
+        registered: the rows of ``registered``.
+    """
     seen = rows_of(connection, "SELECT cluster FROM disks UNION SELECT cluster FROM log_dirs")
-    names = sorted({"", *(row["cluster"] for row in seen), *states})
+    names = sorted({"", *(row["cluster"] for row in seen), *clusters})
     connection.execute(f"CREATE TYPE clusters AS ENUM ({', '.join(map(quoted, names))})")
     connection.execute(_HOMES)
-    by_id = dict(states)
-    _make(connection, "speaks (cluster clusters, node INTEGER, complete BOOLEAN)", speaking(by_id, brokers))
-    _make(connection, "registered (cluster clusters, node INTEGER, directory_id VARCHAR)", registered(by_id))
+    _make(connection, "speaks (cluster clusters, node INTEGER, complete BOOLEAN)", speaks)
+    _make(connection, "registered (cluster clusters, node INTEGER, directory_id VARCHAR)", registered)
 
 
 def _make(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:

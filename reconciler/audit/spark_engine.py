@@ -43,7 +43,7 @@ from reconciler.audit.summary import DISKS, conclude
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState
 from reconciler.errors import RefusedError
 from reconciler.saved_table import SavedTable
-from reconciler.scope import by_cluster
+from reconciler.scope import by_cluster, registered, speaking
 
 FINDINGS_FILE = "findings.parquet"
 TOPICS_FILE = "topics.parquet"
@@ -164,7 +164,7 @@ def _register_small(
     by_id = by_cluster(states, {broker.cluster for broker in brokers})
     small.register("counted", own.sql(DISKS).toArrow())
     small.execute("CREATE TABLE disks AS FROM counted")
-    keep_metadata(small, by_id, brokers)
+    keep_metadata(small, by_id, speaking(by_id, brokers), registered(by_id))
     for name in ("speaks", "homes"):
         rows = small.sql(f"SELECT * REPLACE (CAST(cluster AS VARCHAR) AS cluster) FROM {name}")
         # As Arrow they are a local relation, whose size Spark knows; as tuples it would not.

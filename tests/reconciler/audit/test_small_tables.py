@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.audit.small_tables import (
+    brokers_in,
     keep_log_dirs,
     keep_metadata,
     parquet_files,
@@ -19,8 +20,7 @@ from reconciler.audit.small_tables import (
     quoted,
     rows_of,
 )
-from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.scope import Broker
+from reconciler.scope import Broker, Registered, Speaks
 
 OBSERVED = """
     SELECT *, 'h' AS host, '/' || directory_id AS log_dir, '' AS topic, '' AS problem, true AS clean_shutdown
@@ -38,13 +38,6 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
-def state(*directory_ids: str) -> DesiredState:
-    builder = DesiredBuilder()
-    builder.partition("t", None, 0, [1, 7])
-    builder.broker(1, 1, False, directory_ids)
-    return builder.build(MetadataIdentity("kraft", "/m", "c1"))
-
-
 def values(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
     return connection.execute(f"FROM {table} ORDER BY ALL").fetchall()
 
@@ -54,19 +47,22 @@ def test_only_rows_about_log_dirs_are_kept_and_only_log_dirs_make_a_broker(
 ) -> None:
     assert set(keep_log_dirs(connection)) == {Broker("c1", 1), Broker("c2", 3)}
     assert {row["kind"] for row in rows_of(connection, "FROM log_dirs")} == {"log_dir", "internal"}
+    assert set(brokers_in(connection)) == {Broker("c1", 1), Broker("c2", 3)}
 
 
-def test_metadata_speaks_for_scanned_brokers_and_homes_are_log_dirs_that_can_be_trusted(
+def test_what_metadata_says_of_brokers_is_kept_and_homes_are_log_dirs_that_can_be_trusted(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
-    keep_metadata(connection, {"c1": state("d1", "d5")}, keep_log_dirs(connection))
+    keep_log_dirs(connection)
+    keep_metadata(connection, ["c1"], [Speaks("c1", 1, True)], [Registered("c1", 1, "d1"), Registered("c1", 1, "d5")])
     assert values(connection, "speaks") == [("c1", 1, True)]
     assert values(connection, "homes") == [("c1", 1, "d1"), ("c2", 3, "d3")]
     assert values(connection, "registered") == [("c1", 1, "d1"), ("c1", 1, "d5")]
 
 
 def test_every_cluster_has_a_number_wherever_it_was_seen(connection: duckdb.DuckDBPyConnection) -> None:
-    keep_metadata(connection, {"c'5": state()}, keep_log_dirs(connection))
+    keep_log_dirs(connection)
+    keep_metadata(connection, ["c'5"], [])
     (names,) = connection.execute("SELECT enum_range(NULL::clusters)").fetchall()[0]
     assert names == ["", "c'5", "c1", "c2", "c9"]
 

@@ -1,0 +1,160 @@
+"""The join in DuckDB: what the audit on one machine does, and each task of a fleet's audit for what it listed.
+
+DuckDB is given the views of :mod:`reconciler.audit.joined` and the case table as one CASE expression. The steps come in
+the order of this module: :func:`configure`, :func:`look_over` the rows, say who speaks for whom
+(:func:`reconciler.audit.small_tables.keep_metadata`), and :func:`judge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from logstore.rows import ROW_SCHEMA
+from reconciler.audit.findings import FINDINGS
+from reconciler.audit.joined import VIEWS, joined
+from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict
+from reconciler.audit.small_tables import keep_log_dirs, parquet_files, quoted
+from reconciler.audit.summary import DISKS
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
+from reconciler.scope import Broker
+
+
+class Wanted(NamedTuple):
+    """The desired state of one cluster; each part is a table in memory, or the path of a Parquet file."""
+
+    replicas: pa.Table | str
+    """In REPLICA_SCHEMA."""
+    topics: pa.Table | str
+    """In TOPIC_SCHEMA."""
+
+
+class DuckDialect:
+    """DuckDB's expressions, as the case table needs them."""
+
+    def column(self, name: str) -> Any:
+        """A column of the relation."""
+        return duckdb.ColumnExpression(name)
+
+    def literal(self, value: str | int | bool) -> Any:
+        """A constant."""
+        return duckdb.ConstantExpression(value)
+
+    def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
+        """CASE WHEN … ELSE …."""
+        (condition, value), *rest = branches
+        expression = duckdb.CaseExpression(condition, value)
+        for condition, value in rest:
+            expression = expression.when(condition, value)
+        return expression.otherwise(otherwise)
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        """The parts as one text."""
+        return duckdb.FunctionExpression("concat", *parts)
+
+
+def configure(
+    connection: duckdb.DuckDBPyConnection, spill: str, memory_limit: str | None = None, threads: int | None = None
+) -> None:
+    """Set up a connection for a join that spills to disk rather than run out of memory.
+
+    Args:
+        connection: a new one.
+        spill: a folder for what has no room in memory.
+        memory_limit: as DuckDB writes it, for example ``4GB``; None leaves it to DuckDB.
+        threads: at most this many; None leaves it to DuckDB.
+    """
+    connection.execute("SET temp_directory = ?", [spill])
+    _do_without(connection)
+    # The order of rows means nothing here, and keeping it costs memory.
+    connection.execute("SET preserve_insertion_order = false")
+    # Several queries read the same files: their footers are parsed once.
+    connection.execute("SET parquet_metadata_cache = true")
+    if memory_limit is not None:
+        connection.execute("SET memory_limit = ?", [memory_limit])
+    if threads is not None:
+        connection.execute("SET threads = ?", [threads])
+
+
+def _do_without(connection: duckdb.DuckDBPyConnection, *optimizers: str) -> None:
+    """Turn some of DuckDB's optimizers off, and all others on but one.
+
+    That one makes a join of a count over a window, and then searches all replicas twice for topics with several IDs.
+    """
+    connection.execute(f"SET disabled_optimizers = '{','.join(('window_self_join', *optimizers))}'")
+
+
+def look_over(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[pa.Table], inventories: Sequence[str], now_ms: int
+) -> list[Broker]:
+    """Make the views ``rows`` and ``observed`` and the tables ``log_dirs`` and ``disks``; gives the brokers seen.
+
+    Args:
+        connection: as :func:`configure` left it.
+        tables: rows of scans, each in ROW_SCHEMA.
+        inventories: paths of Parquet files in ROW_SCHEMA.
+        now_ms: the time of the audit, ms since 1970.
+    """
+    columns = ", ".join(ROW_SCHEMA.names)
+    parts = []
+    if tables or not inventories:
+        connection.register("scanned", pa.concat_tables(tables or [ROW_SCHEMA.empty_table()]))
+        parts.append(f"SELECT {columns} FROM scanned")
+    if inventories:
+        parts.append(f"SELECT {columns} FROM {parquet_files(*inventories)}")
+    rows = " UNION ALL ".join(parts)
+    connection.execute(f"CREATE VIEW rows AS SELECT *, CAST({now_ms} AS BIGINT) AS now_ms FROM ({rows})")
+    connection.execute(f"CREATE VIEW observed AS {VIEWS['observed']}")
+    brokers = keep_log_dirs(connection)
+    connection.execute(f"CREATE TABLE disks AS {DISKS}")
+    return brokers
+
+
+def judge(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, Wanted], path: str, all_rows: bool) -> None:
+    """Join, judge, and leave the findings in a Parquet file; afterwards ``found``, ``replicas`` and ``topics`` exist.
+
+    Args:
+        connection: as :func:`look_over` and :func:`reconciler.audit.small_tables.keep_metadata` left it.
+        wanted: the desired state by cluster ID.
+        path: where the file is written.
+        all_rows: list the OK rows as well.
+    """
+    observed = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']})"
+    connection.execute(f"CREATE OR REPLACE VIEW observed AS {observed}")
+    _register_desired(connection, wanted)
+    dialect = DuckDialect()
+    views = {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
+    views["joined"] = joined("true" if all_rows else str(is_worth_a_look(dialect)))
+    # In the statement itself they are looked at once; as views, each would be again for every one that rests on it.
+    stated = ", ".join(f"{name} AS NOT MATERIALIZED ({sql})" for name, sql in views.items())
+    listed = "kind <> 'log_dir' OR state <> 'ok'" if all_rows else is_finding(dialect)
+    # DuckDB guesses that few rows are live, and would hold the disks' wide rows in memory to join the narrow desired
+    # ones with them. As the views are written, it holds the desired ones, or what is truly small: half the memory.
+    _do_without(connection, "build_side_probe_side")
+    connection.execute(
+        f"CREATE TEMP TABLE found AS WITH {stated} "
+        f"SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence "
+        f"FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined WHERE {listed})"
+    )
+    _do_without(connection)
+    connection.execute(f"COPY ({FINDINGS}) TO {quoted(path)} (FORMAT parquet)")
+
+
+def _register_desired(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, Wanted]) -> None:
+    for view, schema in (("replicas", REPLICA_SCHEMA), ("topics", TOPIC_SCHEMA)):
+        parts = []
+        for number, (cluster, state) in enumerate(wanted.items()):
+            table = getattr(state, view)
+            if isinstance(table, str):
+                source = parquet_files(table)
+            else:
+                source = f"{view}_{number}"
+                connection.register(source, table)
+            parts.append(f"SELECT CAST({quoted(cluster)} AS clusters) AS cluster, * FROM {source}")
+        if not parts:
+            connection.register(f"no_{view}", schema.empty_table())
+            parts.append(f"SELECT CAST('' AS clusters) AS cluster, * FROM no_{view}")
+        connection.execute(f"CREATE VIEW {view} AS {' UNION ALL '.join(parts)}")

@@ -1,0 +1,88 @@
+"""The join in DuckDB, step by step; that its verdicts are those of the case table is tested with both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from logstore.rows import ROW_SCHEMA
+from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
+from reconciler.audit.small_tables import keep_metadata, rows_of
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
+from reconciler.scope import Broker, Speaks
+
+TOPIC_ID, OLD_ID = "I" * 21 + "A", "J" * 21 + "A"
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as opened:
+        configure(opened, str(tmp_path / "spill"), "100MB", threads=1)
+        yield opened
+
+
+def rows(*names: str) -> pa.Table:
+    """Broker 1's log dir with these live directories, all with the old topic ID."""
+    log_dir = dict.fromkeys(ROW_SCHEMA.names) | {"cluster_id": "c1", "node_id": 1, "log_dir": "/data"}
+    found: list[dict[str, Any]] = [log_dir | {"name": ".", "kind": "log_dir", "metadata_state": "ok"}]
+    for name in names:
+        topic, _, partition = name.rpartition("-")
+        replica = {"kind": "live", "topic": topic, "partition": int(partition), "topic_id": OLD_ID, "bytes": 5}
+        found.append(log_dir | {"name": name, "metadata_state": "ok"} | replica)
+    return pa.Table.from_pylist(found, schema=ROW_SCHEMA)
+
+
+def wanted(*nodes: int) -> tuple[pa.Table, pa.Table]:
+    """The replicas and topics of t-0, wanted on these brokers under the new topic ID."""
+    replica = dict.fromkeys(REPLICA_SCHEMA.names) | {"topic": "t", "topic_id": TOPIC_ID, "partition": 0}
+    known = {"in_sync": False, "isr_size": 2, "adding": False, "removing": False}
+    replicas = [replica | known | {"node_id": node} for node in nodes]
+    topics = [{"topic": "t", "topic_id": TOPIC_ID, "partitions": 1}]
+    return pa.Table.from_pylist(replicas, schema=REPLICA_SCHEMA), pa.Table.from_pylist(topics, schema=TOPIC_SCHEMA)
+
+
+def judged(connection: duckdb.DuckDBPyConnection, told: Wanted, path: Path, *names: str) -> list[tuple[Any, ...]]:
+    look_over(connection, [rows(*names)], [], 0)
+    keep_metadata(connection, ["c1"], [Speaks("c1", 1, True)])
+    judge(connection, {"c1": told}, str(path), all_rows=False)
+    return sorted((row["verdict"], row["broker"], row["name"]) for row in pq.read_table(path).to_pylist())
+
+
+def test_a_connection_keeps_to_its_memory_and_threads(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    asked = "SELECT current_setting('threads'), current_setting('memory_limit'), current_setting('temp_directory')"
+    assert connection.execute(asked).fetchall() == [(1, "95.3 MiB", str(tmp_path / "spill"))]
+
+
+def test_a_look_tells_the_brokers_and_what_lies_on_them(connection: duckdb.DuckDBPyConnection) -> None:
+    assert look_over(connection, [rows("t-0", "u-1")], [], 0) == [Broker("c1", 1)]
+    (disk,) = rows_of(connection, "FROM disks")
+    assert (disk["cluster"], disk["node"], disk["live"], disk["bytes"]) == ("c1", 1, 2, 10)
+
+
+def test_what_is_wanted_may_lie_in_tables_or_in_files(tmp_path: Path) -> None:
+    replicas, topics = wanted(1)
+    files = Wanted(str(tmp_path / "it's replicas.parquet"), str(tmp_path / "topics.parquet"))
+    for table, path in zip((replicas, topics), files, strict=True):
+        pq.write_table(table, path)
+    for told in (Wanted(replicas, topics), files):
+        with duckdb.connect() as fresh:
+            assert judged(fresh, told, tmp_path / "found.parquet", "t-0") == [("STALE_ID", 1, "t-0")]
+
+
+def test_replicas_that_are_wanted_where_nobody_looked_are_no_findings(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    assert judged(connection, Wanted(*wanted(1, 2)), tmp_path / "found.parquet") == [("MISSING", 1, None)]
+
+
+def test_without_metadata_nothing_is_compared(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    look_over(connection, [rows("t-0")], [], 0)
+    keep_metadata(connection, [], [])
+    judge(connection, {}, str(tmp_path / "found.parquet"), all_rows=True)
+    assert [row["verdict"] for row in pq.read_table(tmp_path / "found.parquet").to_pylist()] == ["NOT_COMPARED"]
