@@ -33,7 +33,7 @@ def listed(spark: SparkSession, trees: Sequence[str], sizes: bool, folder: str) 
         folder: where inventories are left; the driver and all executors see it.
     """
     log_dirs = dict.fromkeys(os.path.abspath(log_dir) for path in trees for log_dir in discover(path))
-    groups = grouped(by_broker(log_dirs), spark.sparkContext.defaultParallelism * GROUPS_PER_CORE)
+    groups = grouped(by_broker(log_dirs).values(), spark.sparkContext.defaultParallelism * GROUPS_PER_CORE)
     task = partial(leave, groups, sizes, folder)
     numbers = spark.range(0, len(groups), 1, len(groups))
     return [row[_PATH] for row in numbers.mapInArrow(task, f"{_PATH} string").collect()]

@@ -21,7 +21,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -36,6 +36,7 @@ from logstore.rows import ROW_SCHEMA, Kind, MetadataState
 from logstore.scan import scan, scan_all
 from reconciler.audit.spark_types import ddl
 from reconciler.errors import UsageError
+from reconciler.scope import Broker
 
 GROUPS_PER_CORE = 4
 
@@ -89,7 +90,7 @@ class LogDirsReader(DataSourceReader):
     def partitions(self) -> Sequence[LogDirs]:
         """At most ``groups`` of them, about equal in log dirs."""
         found = dict.fromkeys(os.path.abspath(log_dir) for path in self.paths for log_dir in discover(path))
-        return grouped(by_broker(found), self.groups)
+        return grouped(by_broker(found).values(), self.groups)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of the log dirs of one partition, in batches of ROW_SCHEMA."""
@@ -104,17 +105,22 @@ class LogDirsReader(DataSourceReader):
                 yield from rows.cast(schema).to_batches(max_chunksize=_BATCH_ROWS)
 
 
-def by_broker(log_dirs: Iterable[str]) -> list[tuple[str, ...]]:
+def by_broker(log_dirs: Iterable[str]) -> dict[Broker | str, tuple[str, ...]]:
     """Put the log dirs of one broker together, by what their identity names; one without identity stands alone."""
-    brokers: dict[object, list[str]] = {}
+    brokers: dict[Broker | str, list[str]] = {}
     for log_dir in log_dirs:
         identity = read_identity(log_dir).identity
-        key = log_dir if identity is None else (identity.cluster_id, identity.node_id)
+        key = log_dir if identity is None else Broker(identity.cluster_id or "", _node(identity.node_id))
         brokers.setdefault(key, []).append(log_dir)
-    return [tuple(each) for each in brokers.values()]
+    return {key: tuple(each) for key, each in brokers.items()}
 
 
-def grouped(brokers: Sequence[tuple[str, ...]], groups: int) -> list[LogDirs]:
+def _node(node_id: int | None) -> int:
+    """A node ID as the engines have it: -1 where there is none."""
+    return -1 if node_id is None else node_id
+
+
+def grouped(brokers: Collection[tuple[str, ...]], groups: int) -> list[LogDirs]:
     """Spread brokers over at most so many partitions, the largest first, each to where there are fewest log dirs."""
     chosen: list[list[tuple[str, ...]]] = [[] for _ in range(min(groups, len(brokers)))]
     for broker in sorted(brokers, key=len, reverse=True):

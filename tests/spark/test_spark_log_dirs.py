@@ -13,6 +13,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from reconciler.audit import spark_log_dirs
 from reconciler.audit.spark_log_dirs import KafkaLogDirs, LogDirsReader, by_broker, grouped
 from reconciler.errors import UsageError
+from reconciler.scope import Broker
 
 
 def listed(spark: Any, **options: str) -> list[dict[str, Any]]:
@@ -72,7 +73,8 @@ def test_a_scan_that_fails_is_a_row_with_the_reason(monkeypatch: pytest.MonkeyPa
 
 
 def test_log_dirs_of_one_broker_stay_together(two_disks: list[str]) -> None:
-    assert by_broker([two_disks[0], "/nowhere", two_disks[1]]) == [tuple(two_disks), ("/nowhere",)]
+    found = by_broker([two_disks[0], "/nowhere", two_disks[1]])
+    assert found == {Broker("C", 1): tuple(two_disks), "/nowhere": ("/nowhere",)}
 
 
 def test_brokers_are_spread_over_at_most_as_many_groups_as_asked_for() -> None:
