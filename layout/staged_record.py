@@ -30,6 +30,9 @@ SCHEMA_VERSION: Final = 1
 MOST_BYTES: Final = 1 << 20
 """Of a file of records that are read: topic and evidence are short, and 64 replicas may share one file."""
 
+_quoted = json.encoder.encode_basestring_ascii
+"""A text as JSON in ASCII, with its quotes."""
+
 _OFFSET_CHECKPOINTS = frozenset(OFFSET_CHECKPOINTS)
 _HEAD, _TAIL = f'{{"schema_version": {SCHEMA_VERSION}, "records": {{'.encode("ascii"), b"\n}}\n"
 """Around the records of replicas that were staged together, each of which has a line."""
@@ -89,12 +92,18 @@ def _plainly_right(record: StagedRecord) -> bool:
     """The short way for the many: True where no rule can be broken; False says nothing, and all the rules are asked."""
     texts = (record.topic, record.path, record.verdict, record.evidence)
     return (
-        all(text.isascii() and text for text in texts)
+        "" not in texts
+        and "".join(texts).isascii()
         and 0 <= record.partition < 1 << 31
         and 0 <= record.staged_ms <= record.due_ms < 1 << 63
-        and not record.checkpoints.keys() - _OFFSET_CHECKPOINTS
-        and all(json_text.is_int(offset, 64) for offset in record.checkpoints.values())
+        and (not record.checkpoints or _are_offsets(record.checkpoints))
         and stays_below(record.path)
+    )
+
+
+def _are_offsets(checkpoints: Mapping[str, int]) -> bool:
+    return not checkpoints.keys() - _OFFSET_CHECKPOINTS and all(
+        json_text.is_int(offset, 64) for offset in checkpoints.values()
     )
 
 
@@ -114,8 +123,19 @@ def encode_many(records: Mapping[str, StagedRecord]) -> bytes:
     Each of them must have passed :func:`check`, which is not done again here.
     """
     # One line for each, and not the usual layout of a page, which Python's encoder takes ten times as long to make.
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(_fields(record))}" for name, record in records.items())
+    lines = ",\n".join(f"{_quoted(name)}: {_line_of(record)}" for name, record in records.items())
     return b"".join((_HEAD, b"\n", lines.encode("ascii"), _TAIL))
+
+
+def _line_of(record: StagedRecord) -> str:
+    """The fields on one line, as ``json.dumps`` writes them; put together by hand that takes a third of the time."""
+    return (
+        f'{{"name": {_quoted(record.topic)}, "namespace": {_quoted(record.namespace)}, '
+        f'"topic_id": "{record.topic_id}", "partition": {record.partition}, "path": {_quoted(record.path)}, '
+        f'"verdict": {_quoted(record.verdict)}, "evidence": {_quoted(record.evidence)}, '
+        f'"staged_ms": {record.staged_ms}, "due_ms": {record.due_ms}, "checkpoints": '
+        f"{json.dumps(dict(record.checkpoints)) if record.checkpoints else '{}'}}}"
+    )
 
 
 def parse(data: bytes, name: str = "") -> StagedRecord:

@@ -13,6 +13,7 @@ from layout.topic import TopicPartition
 from logstore.candidate import Candidate, Refused, StagingOutcome
 from logstore.errors import NameTakenError, OfflineLogDirError
 from logstore.open_store import OpenStore
+from logstore.paused_gc import paused_gc
 from logstore.purger import Purger
 from logstore.replica_id import read_topic_id
 from logstore.replica_index import Replica
@@ -63,7 +64,7 @@ class Aside(OpenStore):
             settled: told lot by lot what is staged for good, whatever is raised later.
         """
         outcome = StagingOutcome()
-        with self._changing:
+        with self._changing, paused_gc():
             self._stage(self._by_log_dir(reasons, setting, outcome), outcome, settled)
         return outcome
 

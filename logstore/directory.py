@@ -18,7 +18,9 @@ from typing import Self
 
 from logstore.errors import UnsafePathError
 
-_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""For ``os.open``: a link is an error."""
+
 _ROOT_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """For the path that the user gave, which may lead through links: the user wrote them."""
 
@@ -149,7 +151,7 @@ class _OpenHow(ctypes.Structure):
 _OPENAT2 = 437
 """Number of the system call, which Python does not offer; the same on the machines below."""
 _NO_MOUNTS, _NO_LINKS = 0x01, 0x04
-_HOW = _OpenHow(_FLAGS, 0, _NO_MOUNTS | _NO_LINKS)
+_HOW = _OpenHow(DIRECTORY_FLAGS, 0, _NO_MOUNTS | _NO_LINKS)
 
 
 def _open_beneath(parent: int, name: str) -> int:
@@ -158,7 +160,7 @@ def _open_beneath(parent: int, name: str) -> int:
     Where the kernel has no such call, or a sandbox forbids it, the device alone is looked at, by the caller.
     """
     if _SYSCALL is None:
-        return os.open(name, _FLAGS, dir_fd=parent)
+        return os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
     path = os.fsencode(name)
     if b"\0" in path:
         raise ValueError("embedded null byte")
@@ -168,7 +170,7 @@ def _open_beneath(parent: int, name: str) -> int:
             return int(descriptor)
         number = ctypes.get_errno()
         if number in (errno.ENOSYS, errno.EPERM):
-            return os.open(name, _FLAGS, dir_fd=parent)
+            return os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
         if number != errno.EINTR:
             raise OSError(number, os.strerror(number), name)
 

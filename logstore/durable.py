@@ -140,15 +140,6 @@ def create_anew(disk: Disk, parent: Directory, name: str) -> int:
         return disk.create(parent.descriptor, name)
 
 
-def link_anew(disk: Disk, source: Directory, name: str, target: Directory, new_name: str) -> None:
-    """Give a file one more name, one that is ours alone; what an earlier crash left under it goes. Not synced."""
-    try:
-        disk.link(source.descriptor, name, target.descriptor, new_name)
-    except FileExistsError:
-        disk.unlink(target.descriptor, new_name)
-        disk.link(source.descriptor, name, target.descriptor, new_name)
-
-
 def write_new_file(disk: Disk, parent: Directory, name: str, data: bytes, *, durable: bool) -> None:
     """Write a small file into a directory that nobody reads yet; where that fails, no file is left.
 

@@ -33,6 +33,7 @@ from layout.topic import named
 from logstore.candidate import Candidate, StagingOutcome
 from logstore.errors import ChangeRefusedError
 from logstore.log_dir import DISK_FAILURES, LogDir
+from logstore.paused_gc import paused_gc
 from logstore.spare_records import SpareRecords
 from logstore.staged import Staged
 from logstore.staging_lot import Lot, Place
@@ -45,6 +46,9 @@ LOT: Final = 1000
 
 _FEW = 4
 """Records up to which each is synced by itself; for more, one barrier over the file system costs less."""
+
+_MANY = 256
+"""Replicas from which on one listing of the staging root costs less than a look for each name."""
 
 Settled: TypeAlias = Callable[[Sequence[Staged]], None]
 """Told of the replicas of a lot when they are staged for good, whatever becomes of later lots."""
@@ -84,8 +88,9 @@ def stage(
     if placement is not None and placement not in placements(log_dir):
         usual = " or ".join(placements(log_dir))
         raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {usual}")
-    with log_dir.changing(_what(wanted)), ExitStack() as opened:
-        place = Place(log_dir, placement or choose_placement(log_dir), spare or SpareRecords(None), now_ms, opened)
+    where, spare, many = placement or choose_placement(log_dir), spare or SpareRecords(None), len(wanted) >= _MANY
+    with log_dir.changing(_what(wanted)), ExitStack() as opened, paused_gc():
+        place = Place(log_dir, where, spare, now_ms, opened, many=many)
         staging = _Staging(place, wanted, settled)
         staging.run()
         log_dir.write_checkpoints()
@@ -177,13 +182,20 @@ class _Staging:
         self.outcome.staged += staged
         if self._tell is not None:
             self._tell(staged)
+        self._warn(lot, staged)
+
+    def _warn(self, lot: Lot, staged: Sequence[Staged]) -> None:
+        """Log each replica with the time at which it will be deleted (KIP516-6)."""
+        if not logger.isEnabledFor(logging.WARNING):
+            return
         due = {moment: _time_text(moment) for moment in {step.record.due_ms for step in lot.steps}}
+        text = "%s: %s (topic ID %s) is staged as %s because of %s, and will be deleted at %s"
+        # The same lines tell of them all, so where those stand is found out once: it takes as long as all the rest.
+        file, line, function, _ = logger.findCaller()
         for each, step in zip(staged, lot.steps, strict=True):
-            logger.warning(
-                "%s: %s (topic ID %s) is staged as %s because of %s, and will be deleted at %s",
-                *(self._log_dir.path, step.candidate.partition, each.topic_id, each.location, step.candidate.verdict),
-                due[step.record.due_ms],
-            )
+            told = (self._log_dir.path, step.candidate.partition, each.topic_id, each.location, step.candidate.verdict)
+            values = (*told, due[step.record.due_ms])
+            logger.handle(logger.makeRecord(logger.name, logging.WARNING, file, line, text, values, None, function))
 
     def _failed(self, candidates: Sequence[Candidate], error: OSError) -> Exception:
         self._log_dir.leave_unclean = True  # what was undone may not be, after a crash

@@ -6,21 +6,22 @@ import errno
 import logging
 import os
 import stat
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from layout import staged_record
+from layout import partition_metadata, staged_record
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore.candidate import Candidate, Refused, change_since
-from logstore.directory import Directory
-from logstore.durable import TEMPORARY, barrier, link_anew, remove_file, sync_all, write_new_file
+from logstore.directory import DIRECTORY_FLAGS, Directory
+from logstore.durable import TEMPORARY, barrier, remove_file, sync_all, write_new_file
 from logstore.errors import LogStoreError, UnsafePathError
 from logstore.log_dir import DISK_FAILURES, LogDir
+from logstore.small_file import PIECE, READ_FLAGS
 from logstore.spare_records import SpareRecords
 from logstore.staged import Staged, home_of, record_of_live
 from logstore.staging_root import Placement, free_name, name_below_log_dir, open_staging_root
@@ -45,19 +46,31 @@ class Place:
     Attributes:
         root: the staging root, open.
         parents: the directories that hold the replicas, open, by their paths below the log dir.
-        promised: the names in the staging root that replicas of the call have or will get.
+        promised: the names in the staging root that replicas of the call have or will get, and perhaps all others.
         taken: the paths of the replicas that the call stages: one that is named twice would have two records.
     """
 
     def __init__(
-        self, log_dir: LogDir, placement: Placement, spare: SpareRecords, now_ms: int, opened: ExitStack
+        self,
+        log_dir: LogDir,
+        placement: Placement,
+        spare: SpareRecords,
+        now_ms: int,
+        opened: ExitStack,
+        *,
+        many: bool = False,
     ) -> None:
-        """Open, or make, the staging root; everything that is opened here is closed with ``opened``."""
+        """Open, or make, the staging root; everything that is opened here is closed with ``opened``.
+
+        For many replicas the names that are taken are listed once. Nobody else takes one meanwhile: the log dir is
+        locked, and a rename fails rather than replace what is staged, which is never empty.
+        """
         self.log_dir, self.placement, self.spare, self.now_ms = log_dir, placement, spare, now_ms
         self._opened = opened
         self.root = opened.enter_context(self._staging_root())
         self.parents: dict[str, Directory] = {}
-        self.promised: set[str] = set()
+        self._listed = many
+        self.promised: set[str] = set(os.listdir(self.root.descriptor)) if many else set()
         self.taken: set[str] = set()
 
     def _staging_root(self) -> Directory:
@@ -81,7 +94,8 @@ class Place:
 
     def free_name(self, partition: TopicPartition, topic_id: TopicId) -> str:
         """A name in the staging root that nobody has, and nobody else of the call gets."""
-        name = free_name(self.root, self.placement, partition, topic_id, self.promised, disk=self.log_dir.disk)
+        root = None if self._listed else self.root
+        name = free_name(root, self.placement, partition, topic_id, self.promised, disk=self.log_dir.disk)
         self.promised.add(name)
         return name
 
@@ -134,13 +148,12 @@ class Lot:
 
     def write_records(self) -> None:
         """Step 1; a candidate that is not what it was said to be is refused."""
-        alone = self._each_synced
         for start in range(0, len(self.candidates), _TOGETHER):
-            with ExitStack() as looked_at:
-                together = list(self._look_at(self.candidates[start : start + _TOGETHER], looked_at))
-                if alone or not self._link_records(together):
-                    for step, directory in together:
-                        self._write_record(step, directory, durable=alone)
+            together = self.candidates[start : start + _TOGETHER]
+            if self._each_synced or not self._link_records(together):
+                with ExitStack() as opened:
+                    for step, directory in list(self._look_at(together, opened)):
+                        self._write_record(step, directory, durable=self._each_synced)
 
     def make_durable(self) -> bool:
         """Step 2; whether that made everything durable that had happened on the file system before."""
@@ -158,7 +171,7 @@ class Lot:
                 change = change_since(candidate, directory)
                 if candidate.path in self._place.taken:
                     change = "it was named before"
-                record = self._record(candidate, directory)
+                record = self._record(candidate, self._kept(candidate, directory))
                 home_of(self._log_dir, record)  # what could not come back must not go
                 staged_record.check(record)
                 name = self._place.free_name(candidate.partition, record.topic_id)
@@ -176,24 +189,88 @@ class Lot:
             else:
                 self.refused.append(Refused(candidate, f"{candidate.path} was left where it is: {change}"))
 
-    def _link_records(self, lot: Sequence[tuple[Step, Directory]]) -> bool:
-        """Put one file with all their records into all of them; False: that cannot be done here, and nothing was."""
-        disk, root = self._log_dir.disk, self._place.root
-        data = staged_record.encode_many({step.name: step.record for step, _ in lot})
+    def _link_records(self, candidates: Sequence[Candidate]) -> bool:
+        """Put one file with all their records into all of them, where nothing about any of them is unusual.
+
+        Returns:
+            False: something is, or the system refused. Nothing has changed, and each is to be looked at by itself.
+        """
+        place, before = self._place, len(self.steps)
+        opened: list[int] = []
+        try:
+            for candidate in candidates:
+                step = self._glance(candidate, opened)
+                if step is None:
+                    break
+                self.steps.append(step)
+                place.taken.add(candidate.path)
+            steps = self.steps[before:]
+            if len(steps) == len(candidates) and self._linked(steps, opened):
+                return True
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+        del self.steps[before:]
+        place.taken.difference_update(step.candidate.path for step in steps)
+        place.promised.difference_update(step.name for step in steps)
+        return False
+
+    def _glance(self, candidate: Candidate, opened: list[int]) -> Step | None:
+        """Take a quick look at a candidate, and choose its name; None: it wants a closer look, which has the words.
+
+        What the quick look leaves out, the link fails on: a former record, and a mount point between the two. The
+        descriptor of the partition dir is put among those that are open.
+        """
+        place = self._place
+        folder, _, name = candidate.path.rpartition("/")
+        if candidate.topic_id is None or candidate.path in place.taken:
+            return None
+        try:
+            parent = place.parents.get(folder) or place.parent(candidate.path)
+            descriptor = os.open(name, DIRECTORY_FLAGS, dir_fd=parent.descriptor)
+            opened.append(descriptor)
+            status = os.fstat(descriptor)
+            file = os.open(partition_metadata.FILE_NAME, READ_FLAGS, dir_fd=descriptor)
+            try:
+                data = os.read(file, PIECE)
+            finally:
+                os.close(file)
+            if status.st_dev != parent.device or candidate.inode not in (None, status.st_ino):
+                return None
+            usual = data == partition_metadata.encode(candidate.topic_id)
+            if not usual and (len(data) == PIECE or partition_metadata.parse(data).topic_id != candidate.topic_id):
+                return None
+            record = self._record(candidate, {})
+            home_of(self._log_dir, record)  # what could not come back must not go
+            staged_record.check(record)
+        except (OSError, LogStoreError, LayoutError):
+            return None
+        return Step(candidate, record, parent, status.st_ino, place.free_name(candidate.partition, record.topic_id))
+
+    def _linked(self, steps: Sequence[Step], opened: Sequence[int]) -> bool:
+        """Make the file, and link it into the open partition dirs; False: that cannot be done, and nothing was."""
+        disk, root, name = self._log_dir.disk, self._place.root, staged_record.FILE_NAME
+        data = staged_record.encode_many({step.name: step.record for step in steps})
         if len(data) > staged_record.MOST_BYTES:
             return False
         try:
             write_new_file(disk, root, SHARED_RECORDS, data, durable=False)
-            for step, directory in lot:
+            for step, descriptor in zip(steps, opened, strict=True):
                 step.inside = True
-                link_anew(disk, root, SHARED_RECORDS, directory, staged_record.FILE_NAME)
+                try:
+                    disk.link(root.descriptor, SHARED_RECORDS, descriptor, name)
+                except FileExistsError:
+                    step.inside = False  # that is a former record, which may hold the replica's offsets
+                    raise
             disk.unlink(root.descriptor, SHARED_RECORDS)
         except OSError as error:
             if error.errno in DISK_FAILURES:
                 raise
-            for step, directory in lot:
-                remove_file(disk, directory, staged_record.FILE_NAME, durable=False)
-                step.inside = False
+            for step, descriptor in zip(steps, opened, strict=True):
+                if step.inside:
+                    with suppress(FileNotFoundError):
+                        disk.unlink(descriptor, name)
+                    step.inside = False
             remove_file(disk, root, SHARED_RECORDS, durable=False)
             return False
         return True
@@ -276,10 +353,7 @@ class Lot:
         for step in self.steps:
             self._place.spare.remove(log_dir, step.name)
 
-    def _record(self, candidate: Candidate, directory: Directory) -> StagedRecord:
-        # A restore that a crash cut short leaves a live replica whose offsets are in its former record alone.
-        former = None if _record_in(directory) is None else record_of_live(self._log_dir, directory, candidate.path)
-        kept = {} if former is None else former.checkpoints
+    def _record(self, candidate: Candidate, kept: Mapping[str, int]) -> StagedRecord:
         return StagedRecord(
             topic=candidate.partition.topic,
             partition=candidate.partition.partition,
@@ -291,6 +365,11 @@ class Lot:
             due_ms=self._place.now_ms + candidate.delay_ms,
             checkpoints={**kept, **self._log_dir.checkpoints.offsets(candidate.partition)},
         )
+
+    def _kept(self, candidate: Candidate, directory: Directory) -> Mapping[str, int]:
+        """The offsets of a former record: a restore that a crash cut short leaves them there alone."""
+        former = None if _record_in(directory) is None else record_of_live(self._log_dir, directory, candidate.path)
+        return {} if former is None else former.checkpoints
 
     def _staged(self, step: Step) -> Staged:
         return Staged(

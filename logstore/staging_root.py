@@ -136,7 +136,7 @@ def staging_roots(log_dir: LogDirView) -> Generator[tuple[Placement, Directory],
 
 
 def free_name(
-    root: Directory,
+    root: Directory | None,
     placement: Placement,
     partition: TopicPartition,
     topic_id: TopicId,
@@ -147,7 +147,7 @@ def free_name(
     """A name in the staging root that nobody has: never overwritten, never merged, ``.2`` and ``.3`` where taken.
 
     Args:
-        root: the staging root.
+        root: the staging root; None: ``promised`` names all that is in it.
         placement: which of the places it is.
         partition: of the replica.
         topic_id: of the replica, or the zero ID.
@@ -157,7 +157,7 @@ def free_name(
     if placement is Placement.IN_PLACE:
         return stray_name(partition.local_topic, partition.partition, (disk or Disk()).unique())
     copy = 1
-    while (name := staged_name(topic_id, partition.partition, copy)) in promised or root.holds(name):
+    while (name := staged_name(topic_id, partition.partition, copy)) in promised or (root and root.holds(name)):
         copy += 1
     return name
 

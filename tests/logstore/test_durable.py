@@ -283,20 +283,6 @@ def test_a_link_is_one_more_name_of_the_same_file_and_never_takes_one_that_is_th
     assert (tmp_path / "taken").read_bytes() == b"y"
 
 
-def test_linking_anew_takes_the_place_of_what_a_crash_left_and_goes_along_no_link(
-    disk: Disk, top: Directory, tmp_path: Path, outside: Path
-) -> None:
-    (tmp_path / "file").write_bytes(b"x")
-    (tmp_path / "left").symlink_to(outside / "precious")
-    durable.link_anew(disk, top, "file", top, "left")
-    assert (tmp_path / "file").samefile(tmp_path / "left")
-    (tmp_path / "symbolic").symlink_to(outside / "precious")
-    durable.link_anew(disk, top, "symbolic", top, "left")
-    assert (tmp_path / "left").is_symlink()
-    assert (outside / "precious").stat().st_nlink == 1
-    assert (outside / "precious").read_bytes() == b"precious"
-
-
 class Counting(Disk):
     """Counts what is synced, by inode."""
 

@@ -95,6 +95,15 @@ def test_each_one_is_told_at_warn_with_the_time_of_its_deletion(path: Path, capl
     assert len(warnings) == 1
     assert "orders-0 (topic ID UXyU9i5ARn6W00ON2taeWA) is staged as" in warnings[0]
     assert warnings[0].endswith("because of STALE_ID, and will be deleted at 2023-11-15 02:13:20 UTC")
+    (told,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert (told.name, told.filename, told.funcName) == ("logstore.staging", "staging.py", "_warn")
+
+
+def test_nothing_is_told_where_warnings_are_not_wanted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, "logstore.staging")
+    with LogDir.open(str(path)) as log_dir:
+        assert stage(log_dir, [candidate()], NOW_MS).staged
+    assert not caplog.records
 
 
 def test_a_due_time_beyond_the_calendar_is_told_all_the_same() -> None:

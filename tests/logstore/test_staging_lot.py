@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from layout import staged_record
+from layout import partition_metadata, staged_record
 from layout.ids import TopicId
+from layout.partition_metadata import encode_json
 from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore import staging_lot
@@ -122,21 +123,59 @@ def test_a_file_of_records_has_no_more_than_its_share(
     assert links == [2, 2, 2, 2, 1]
 
 
-def test_a_former_record_of_a_live_replica_hands_on_its_offsets(place: Place, log_dir: LogDir) -> None:
+@pytest.mark.parametrize("metadata", [partition_metadata.encode, lambda topic_id: encode_json(topic_id, "t", 0)])
+def test_replicas_share_a_file_whatever_form_their_metadata_has(
+    place: Place, log_dir: LogDir, metadata: Callable[[TopicId], bytes]
+) -> None:
+    Path(log_dir.path, "t-0", "partition.metadata").write_bytes(metadata(ORDERS_ID))
+    Lot(place, five(), each_synced=False).write_records()
+    assert os.stat(f"{log_dir.path}/t-0/{staged_record.FILE_NAME}").st_nlink == 5
+
+
+def test_names_that_are_taken_are_listed_once_when_there_are_many(log_dir: LogDir) -> None:
+    taken = Path(log_dir.path, "deleting", f"{ORDERS_ID}_0")
+    taken.mkdir()
+    with ExitStack() as opened:
+        place = Place(log_dir, Placement.INSIDE, SpareRecords(None), NOW_MS, opened, many=True)
+        taken.rename(taken.with_name("gone"))
+        assert place.free_name(ORDERS, ORDERS_ID) == f"{ORDERS_ID}_0.2"
+        assert place.free_name(ORDERS, TopicId.ZERO) == f"{TopicId.ZERO}_0"
+
+
+def test_one_unusual_replica_makes_all_beside_it_be_looked_at_one_by_one(place: Place, log_dir: LogDir) -> None:
+    former = StagedRecord(
+        "t", 3, ORDERS_ID, "t-3", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
+    )
+    path = Path(log_dir.path, "t-3", staged_record.FILE_NAME)
+    path.write_bytes(staged_record.encode(former))
+    lot = Lot(place, five(), each_synced=False)
+    lot.write_records()
+    assert [step.name for step in lot.steps] == [f"{ORDERS_ID}_{number}" for number in range(5)]
+    assert [step.record.checkpoints for step in lot.steps] == [{}, {}, {}, former.checkpoints, {}]
+    assert staged_record.parse(path.read_bytes()) == lot.steps[3].record
+    assert all(os.stat(path.parents[1] / f"t-{number}" / path.name).st_nlink == 1 for number in range(5))
+    assert os.listdir(f"{log_dir.path}/deleting") == []
+
+
+@pytest.mark.parametrize("each_synced", [True, False])
+def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
+    place: Place, log_dir: LogDir, each_synced: bool
+) -> None:
     former = StagedRecord(
         "orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
     )
     Path(log_dir.path, "orders-0", staged_record.FILE_NAME).write_bytes(staged_record.encode(former))
-    lot = Lot(place, [candidate()], each_synced=True)
+    lot = Lot(place, [candidate()], each_synced=each_synced)
     lot.write_records()
     (record,) = [step.record for step in lot.steps]
     assert record.checkpoints == {"recovery-point-offset-checkpoint": 42}
     assert (record.evidence, record.staged_ms) == ("the cluster has it under another ID", NOW_MS)
 
 
-def test_a_directory_in_the_place_of_the_record_is_told(place: Place, log_dir: LogDir) -> None:
+@pytest.mark.parametrize("each_synced", [True, False])
+def test_a_directory_in_the_place_of_the_record_is_told(place: Place, log_dir: LogDir, each_synced: bool) -> None:
     Path(log_dir.path, "orders-0", staged_record.FILE_NAME).mkdir()
-    lot = Lot(place, [candidate()], each_synced=True)
+    lot = Lot(place, [candidate()], each_synced=each_synced)
     lot.write_records()
     assert (lot.steps, len(lot.refused)) == ([], 1)
     assert "takes the place of its record" in lot.refused[0].reason
