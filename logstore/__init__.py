@@ -2,8 +2,9 @@
 
 Looking, which takes no lock and changes nothing::
 
-    scan                  one pass over a log dir: an Observation, whose rows are in `rows`
-      directories entries replica_dir replica_id identity offset_checkpoints duplicates columns pace workers no_pandas
+    scan                  one pass over a log dir: an Observation; `rows` says what its rows stand for
+      directories entries replica_dir replica_id identity offset_checkpoints duplicates pace workers
+      columns row_batches row_schema no_pandas      what was seen, before it is Arrow and after
     watch                 what changed since the last look: watch_events, watched_log_dir, known_rows
     discover inventory    log dirs below a folder; rows that another machine wrote (checksum)
     lock_holder open_files small_file log_dir_view      who holds what; reading without being caught

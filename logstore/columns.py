@@ -1,21 +1,16 @@
-"""Turns what was seen into Arrow: rows as tuples, then a table with what is true of the whole log dir added.
+"""What was seen, before it is Arrow: rows as tuples, or column by column where there are many.
 
-A row of a scan differs from its neighbours in the columns of :data:`VARYING` only. Those travel as plain tuples, or
-column by column where there are many, and become Arrow arrays many at a time; host, log dir and identity are added
-once, at the end. What the columns mean is in ``rows``.
+A row of a scan differs from its neighbours in the columns of :data:`VARYING` only. Those travel from process to
+process as plain tuples and lists, because whoever looks needs no Arrow; ``row_batches`` turns many at a time into
+Arrow, and adds host, log dir and identity once, at the end. What the columns mean is in ``row_schema``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
-
-import pyarrow as pa
-
-from layout.topic import NAMESPACE_SEPARATOR, namespace_of
-from logstore.rows import ROW_SCHEMA
 
 Value: TypeAlias = str | int | None
 Row: TypeAlias = tuple[Value, ...]
@@ -29,13 +24,10 @@ VARYING = (
 )  # fmt: skip
 """The columns in which the rows of one log dir differ; ``namespace`` follows from ``topic``."""
 
-_TOPIC = VARYING.index("topic")
-BATCH_SCHEMA = pa.schema([*(ROW_SCHEMA.field(name) for name in VARYING), ROW_SCHEMA.field("namespace")])
-
 
 @dataclass(frozen=True, slots=True)
 class LogDirFacts:
-    """What is the same in every row of one log dir; names as in :data:`logstore.rows.ROW_SCHEMA`."""
+    """What is the same in every row of one log dir; names as in :data:`logstore.row_schema.ROW_SCHEMA`."""
 
     host: str
     log_dir: str
@@ -67,11 +59,6 @@ def utf8(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Turn rows into one Arrow batch of :data:`BATCH_SCHEMA`."""
-    return columns_to_batch(by_column(rows))
-
-
 def by_column(rows: Sequence[Row]) -> Columns:
     """The same values, column by column."""
     return tuple(zip(*rows, strict=True)) or ((),) * len(VARYING)
@@ -80,50 +67,3 @@ def by_column(rows: Sequence[Row]) -> Columns:
 def joined(pieces: Sequence[Columns]) -> Columns:
     """The rows of all the pieces, one after the other."""
     return [list(chain.from_iterable(column)) for column in zip(*pieces, strict=True)]
-
-
-def columns_to_batch(columns: Columns) -> pa.RecordBatch:
-    """Turn columns into one Arrow batch of :data:`BATCH_SCHEMA`."""
-    arrays = [_array(name, column) for name, column in zip(VARYING, columns, strict=True)]
-    return pa.RecordBatch.from_arrays([*arrays, _namespaces(columns[_TOPIC])], schema=BATCH_SCHEMA)
-
-
-def to_table(batches: Iterable[pa.RecordBatch], facts: LogDirFacts) -> pa.Table:
-    """Join the batches of one log dir into a table of the whole row schema."""
-    table = pa.Table.from_batches(batches, BATCH_SCHEMA)
-    same = {
-        "host": utf8(facts.host),
-        "log_dir": utf8(facts.log_dir),
-        "scanned_ms": facts.scanned_ms,
-        "cluster_id": facts.cluster_id,
-        "node_id": facts.node_id,
-        "directory_id": facts.directory_id,
-        "leader_epoch": None,
-        "clean_shutdown": facts.clean_shutdown,
-    }
-    return pa.Table.from_arrays(
-        [
-            pa.repeat(pa.scalar(same[field.name], field.type), table.num_rows)
-            if field.name in same
-            else table.column(field.name)
-            for field in ROW_SCHEMA
-        ],
-        schema=ROW_SCHEMA,
-    )
-
-
-def _array(name: str, values: Sequence[Value]) -> pa.Array:
-    kind = ROW_SCHEMA.field(name).type
-    try:
-        return pa.array(values, kind)
-    except UnicodeEncodeError:
-        return pa.array([utf8(value) if isinstance(value, str) else value for value in values], kind)
-
-
-def _namespaces(topics: Sequence[Value]) -> pa.Array:
-    """The namespace of each topic. Nearly always all are in the default one, so the separator is sought first."""
-    texts = [topic for topic in topics if isinstance(topic, str)]
-    if len(texts) == len(topics) and NAMESPACE_SEPARATOR not in "".join(texts):
-        return pa.repeat(pa.scalar("", pa.string()), len(topics))
-    of = {topic: utf8(namespace_of(topic)) for topic in set(texts)}
-    return pa.array([of.get(topic) if isinstance(topic, str) else None for topic in topics], pa.string())

@@ -1,23 +1,26 @@
 """Looks into all the directories of a log dir, by as many processes as asked for and as many threads as pay.
 
 One listing, then unit after unit of directories (``workers`` spreads them, ``pace`` chooses between one thread and
-many). When directories vanished meanwhile, the log dir is listed once more, and what is new is looked at: so a
-directory that a live broker renamed is seen under its new name. What one directory holds is told by ``replica_dir``.
+many). Workers look and hand back columns; this process imports Arrow meanwhile, and makes batches of them as they come.
+When directories vanished meanwhile, the log dir is listed once more, and what is new is looked at: so a directory that
+a live broker renamed is seen under its new name. What one directory holds is told by ``replica_dir``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from layout.scheme import Scheme
-from logstore.columns import BATCH_SCHEMA, Columns, Row, columns_to_batch, joined
+from logstore.columns import Columns, Row, joined
 from logstore.entries import Listing, Place, list_log_dir
 from logstore.pace import Pace
 from logstore.replica_dir import Glance, look_at_many
 from logstore.workers import MOST_UNITS, processors, spread
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PAYS_TO_FORK = 8192
 """Directories below which a second process costs more than it saves."""
@@ -41,7 +44,8 @@ def look_everywhere(
         log_dir: its path, without a slash at the end.
         scheme: how it is laid out when it is ours; None for a real broker's.
         glance: what to look for.
-        jobs: processes; None: as many as pay.
+        jobs: processes that look, while this one makes batches; 0: none, this one looks too; None: as many as pay. A
+            unit of directories or less does not pay for any.
 
     Raises:
         OSError: the log dir itself cannot be listed.
@@ -51,7 +55,7 @@ def look_everywhere(
     if sum(batch.num_rows for batch in batches) == sum(len(place.names) for place in listing.places):
         return batches, listing.rows
     again = list_log_dir(log_dir, scheme)
-    return [*batches, *_look_into(log_dir, _new_places(listing, again), glance, 1)], again.rows
+    return [*batches, *_look_into(log_dir, _new_places(listing, again), glance, 0)], again.rows
 
 
 def _new_places(before: Listing, after: Listing) -> list[Place]:
@@ -84,22 +88,23 @@ def _look_into(log_dir: str, places: Sequence[Place], glance: Glance, jobs: int 
     size = max(_UNIT, -(-2 * total // MOST_UNITS))
     units = [(place, first) for place in places for first in range(0, len(place.names), size)]
 
-    def looked_at(numbers: Iterable[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def looked_at(numbers: Iterable[int]) -> Iterator[tuple[int, list[Columns]]]:
         with Pace[tuple[Place, list[str], list[int]], Columns](lambda piece: look_at_many(glance, *piece)) as pace:
             for number in numbers:
                 place, first = units[number]
                 names, inodes = place.names[first : first + size], place.inodes[first : first + size]
                 starts = range(0, len(names), _PIECE)
                 lot = [(place, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
-                yield number, columns_to_batch(joined(pace.map(lot, _FEWEST_WAITS)))
+                yield number, pace.map(lot, _FEWEST_WAITS)
 
-    def serialized(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        for number, batch in looked_at(numbers):
-            yield number, batch.serialize().to_pybytes()
+    def batch(pieces: list[Columns]) -> pa.RecordBatch:
+        # Imported here, because Arrow takes as long as a look into twenty thousand directories: by now workers look.
+        from logstore.row_batches import columns_to_batch
+
+        return columns_to_batch(joined(pieces))
 
     if jobs is None:
-        jobs = processors() if total >= PAYS_TO_FORK else 1
-    if jobs == 1 or not 1 < len(units) <= MOST_UNITS:
-        return [batch for _, batch in looked_at(range(len(units)))]
-    results = spread(serialized, len(units), jobs, lambda: _enter(log_dir, places))
-    return [pa.ipc.read_record_batch(pa.py_buffer(result), BATCH_SCHEMA) for result in results]
+        jobs = processors() if total >= PAYS_TO_FORK else 0
+    if not 1 < len(units) <= MOST_UNITS:
+        jobs = 0
+    return spread(looked_at, len(units), jobs, batch, lambda: _enter(log_dir, places))

@@ -1,9 +1,9 @@
 """Inventories: the rows of a scan as a file, written on one machine and read on another.
 
-Owns the files and what makes one valid: the columns of ``rows.ROW_SCHEMA`` and a schema version that is known. Two
-forms hold the same rows: Parquet, which an audit joins without loading it, and an Arrow IPC file. What is in the rows
-is left to ``scan``. The parts of Arrow that read and write Parquet take long to import, so that is done where they are
-used.
+Owns the files and what makes one valid: the columns of ``row_schema.ROW_SCHEMA`` and a schema version that is known.
+Two forms hold the same rows: Parquet, which an audit joins without loading it, and an Arrow IPC file. What is in the
+rows is left to ``scan``. The parts of Arrow that read and write Parquet take long to import, so that is done where they
+are used.
 
 The footer of a Parquet inventory says how many bytes stand before it and what their CRC-32C is, because engines read
 damaged pages without complaint. An Arrow file, and what other programs wrote, is taken as it is.
@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from logstore.checksum import SummedWriter, crc32c_of_file
 from logstore.errors import InventoryError
-from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, VERSION_KEY, Kind
+from logstore.row_schema import ROW_SCHEMA
+from logstore.rows import SCHEMA_VERSION, VERSION_KEY, Kind
 
 ROWS_AT_ONCE = 1 << 17
 """Rows that are gathered before they are written, so that many small log dirs make few row groups."""

@@ -23,7 +23,7 @@ _LIVE = DirectoryKind.LIVE.value
 
 
 class Seen(NamedTuple):
-    """What a row says that a verdict can hang on; columns as in :data:`logstore.rows.ROW_SCHEMA`."""
+    """What a row says that a verdict can hang on; columns as in :data:`logstore.row_schema.ROW_SCHEMA`."""
 
     kind: str
     topic: str | None = None

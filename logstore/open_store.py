@@ -40,7 +40,8 @@ class StoreOptions:
         settings: delays, by topic and namespace.
         disk: the primitive changes.
         spare_records: folder on another disk for records that find no room; None: there is none.
-        jobs: processes that scan; None: as many as pay.
+        jobs: processes that look into a log dir, beside this one; 0: none, this process looks itself; None: as many as
+            pay.
         placement: where replicas are staged, in every log dir that allows it or by the path of each; a log dir that it
             leaves out, or that does not allow it, gets the place that is chosen by looking.
     """

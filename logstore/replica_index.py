@@ -63,7 +63,7 @@ class ReplicaIndex:
         """Replicas of partitions that another log dir has too; a broker would not start with them (FACTS §1.7)."""
 
     def load(self, log_dir: str, rows: pa.Table) -> None:
-        """Take in a scan of one log dir, by :data:`logstore.rows.ROW_SCHEMA`."""
+        """Take in a scan of one log dir, by :data:`logstore.row_schema.ROW_SCHEMA`."""
         entries, live, count = self._entries, Kind.LIVE.value, 0
         columns = (rows.column(name).to_pylist() for name in _COLUMNS)
         for kind, topic, partition, topic_id, path, state, inode in zip(*columns, strict=True):

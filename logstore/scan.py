@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import itertools
 import os
-import pickle
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from layout import clean_shutdown
 from layout.meta_properties import MetaProperties
-from logstore.columns import LogDirFacts, Row, plain_row, to_batch, to_table
+from logstore.columns import LogDirFacts, Row, plain_row
 from logstore.directories import PAYS_TO_FORK, look_everywhere
 from logstore.duplicates import with_leader_epochs
 from logstore.identity import ExpectedIdentity, IdentityFound, read_identity
@@ -33,6 +31,9 @@ from logstore.replica_dir import Glance
 from logstore.rows import Kind, MetadataState
 from logstore.small_file import kind_of_file, refusal
 from logstore.workers import processors, spread
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _IN_CHECKPOINTS = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
 
@@ -53,13 +54,13 @@ class Observation:
     problem: str | None
     """Why the state is not ``ok``, or what is odd all the same, one sentence; None where all is well."""
     rows: pa.Table
-    """By :data:`logstore.rows.ROW_SCHEMA`; the log dir itself is the first."""
+    """By :data:`logstore.row_schema.ROW_SCHEMA`; the log dir itself is the first."""
     lock: LockHolder | None
     """Who holds ``.lock``; None: nobody, as far as this system can tell."""
 
 
 def scan(
-    log_dir: str, *, sizes: bool = True, jobs: int | None = 1, expected: ExpectedIdentity | None = None
+    log_dir: str, *, sizes: bool = True, jobs: int | None = 0, expected: ExpectedIdentity | None = None
 ) -> Observation:
     """Look at one log dir. Never raises for anything that lies, or does not lie, on a disk.
 
@@ -67,12 +68,14 @@ def scan(
         log_dir: its path.
         sizes: also add up each directory's files; without it those columns are null, and a scan takes about a third
             of the time.
-        jobs: processes; None: as many as pay.
+        jobs: processes that look, beside this one; 0: none, this process looks itself; None: as many as pay.
         expected: the identity it should have; a log dir with another one is absent.
     """
     path = os.path.abspath(log_dir)
     started_ms = time.time_ns() // 1_000_000
-    checkpoints, batches, rows = OffsetCheckpoints(), list[pa.RecordBatch](), list[Row]()
+    checkpoints = OffsetCheckpoints()
+    batches: list[pa.RecordBatch] = []
+    rows: list[Row] = []
     inode, absence = _find(path)
     found = absence or read_identity(path, expected)
     if absence is None:
@@ -85,6 +88,9 @@ def scan(
     held = _held(batches) if checkpoints.entries else frozenset()
     # What could not be listed holds unknown replicas, so no checkpoint entry can be said to lack one.
     orphans = () if found.state is MetadataState.UNREADABLE else checkpoints.orphans(held)
+    # Imported here, because Arrow takes long: where workers look, it is there by now.
+    from logstore.row_batches import to_batch, to_table
+
     table = to_table(
         [to_batch([first, *rows, *checkpoints.damaged, *orphans]), *batches], _facts(path, started_ms, found.identity)
     )
@@ -95,7 +101,8 @@ def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = 
     """Look at many log dirs; those of one broker come together, otherwise in the order given.
 
     Replicas that are live in two directories of one (cluster, node) have their ``leader_epoch`` filled in. Otherwise as
-    :func:`scan`. Large log dirs are in memory one broker at a time.
+    :func:`scan`; with two jobs or more, many small log dirs are spread over them, each looked at by one. Large log dirs
+    are in memory one broker at a time.
     """
     for lot in _lots(_by_broker(log_dirs)):
         seen = iter(_scan_each([log_dir for broker in lot for log_dir in broker], sizes, jobs))
@@ -133,14 +140,18 @@ def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[O
     """Scan log dirs: many small ones each by one process, others one after the other by all the processes."""
     many = jobs is not None or sum(map(_links, log_dirs)) >= PAYS_TO_FORK
     processes = processors() if jobs is None else jobs
-    if not many or len(log_dirs) < 2 * processes:
+    # Of one process that scans whole log dirs, this one would have nothing but the wait.
+    if not many or processes < 2 or len(log_dirs) < 2 * processes:
         return [scan(log_dir, sizes=sizes, jobs=jobs) for log_dir in log_dirs]
+    import pickle
+
+    import logstore.row_batches  # noqa: F401 - before the fork, so that not every process imports Arrow for itself
 
     def scanned(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         for number in numbers:
             yield number, pickle.dumps(scan(log_dirs[number], sizes=sizes))
 
-    return [pickle.loads(result) for result in spread(scanned, len(log_dirs), processes)]
+    return spread(scanned, len(log_dirs), processes, pickle.loads)
 
 
 def _links(log_dir: str) -> int:

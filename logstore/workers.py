@@ -1,29 +1,43 @@
-"""Spreads numbered units of work over forked processes, which hand back bytes.
+"""Spreads numbered units of work over forked processes, which hand back each result as soon as it is there.
 
-Forked, because a scan's input (names, offsets) is there already and need not be sent; bytes, because Arrow's own
-format is the cheapest way back. The numbers of the units lie in a pipe from which each worker takes the next one when
-it is done, so a slow unit holds nobody up. A worker that dies costs nothing but its share:
-this process does again what was not handed back. Where there is no fork, and with one job, this process does it all.
+Forked, because a scan's input (names, offsets) is there already and need not be sent. The results travel in Python's
+own ``marshal``: that is the fastest for columns of texts and numbers, keeps names that are not UTF-8, and the same
+Python writes and reads it. This process turns them into something else meanwhile, so that is no work of the workers.
+
+The numbers of the units lie in a pipe from which each worker takes the next one when it is done, so a slow unit holds
+nobody up; nor does a reader that is busy, because a worker keeps what does not fit into its pipe and goes on. A worker
+that dies costs nothing but its share: this process does again what was not handed back whole. Where there is no fork,
+and with no jobs, this process does it all.
 """
 
 from __future__ import annotations
 
+import fcntl
+import marshal
 import os
+import selectors
 import signal
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias, TypeVar
+
+Result = TypeVar("Result")
+Taken = TypeVar("Taken")
 
 MOST_UNITS = 16_000
 """Units that may be spread at once: the numbers of more might not fit into a pipe, and its writer would block."""
 
-Worker = Callable[[Iterable[int]], Iterator[tuple[int, bytes]]]
-"""Does the units whose numbers it is given, and yields each one's number and result."""
+Worker: TypeAlias = Callable[[Iterable[int]], Iterator[tuple[int, Result]]]
+"""Does the units whose numbers it is given, and yields each one's number and result: anything that marshal knows."""
 
 _NUMBER = struct.Struct("=i")
 _FRAME = struct.Struct("=iq")
 """Before each result: the unit's number, and the bytes that follow."""
 
+_PIPE_BYTES = 1 << 20
+"""What a pipe holds, where the system allows it: a unit or several, so that few calls are made for each."""
 
 _MOST_PROCESSES = 8
 """More than these wait for one disk, and for each other in the kernel."""
@@ -41,31 +55,49 @@ def _can_fork() -> bool:
     return sys.platform == "linux"
 
 
-def spread(worker: Worker, units: int, jobs: int, enter: Callable[[], None] = lambda: None) -> list[bytes]:
-    """The results of units 0 to ``units - 1``, in that order.
+def spread(
+    worker: Worker[Result],
+    units: int,
+    jobs: int,
+    take: Callable[[Result], Taken],
+    enter: Callable[[], None] = lambda: None,
+) -> list[Taken]:
+    """What was taken of the results of units 0 to ``units - 1``, in that order.
 
     Args:
-        worker: runs in forked processes, or in this one when there is one job or a fork died; what it raises comes out.
-        units: at most :data:`MOST_UNITS`.
-        jobs: processes at work, for which this one waits. With one job, or where there is no fork, it works itself.
+        worker: runs in forked processes; in this one when there are no jobs, or a fork died. What it raises comes out.
+        units: at most :data:`MOST_UNITS`, unless this process does them all.
+        jobs: processes at work beside this one; with 0, or where there is no fork, this one works itself.
+        take: is called in this process for each result, as they come; what it gives is kept, what it raises comes out.
         enter: is called first in each forked process, and may change that process as it likes.
     """
-    jobs = min(jobs, units) if _can_fork() else 1
-    if jobs <= 1:
-        return [result for _, result in sorted(worker(range(units)))]
+    taken: dict[int, Taken] = {}
+
+    def keep(number: int, result: Result) -> None:
+        taken[number] = take(result)
+
+    if _can_fork() and min(jobs, units) > 0:
+        _let_children_work(worker, units, min(jobs, units), keep, enter)
+    for number, result in worker([number for number in range(units) if number not in taken]):
+        keep(number, result)
+    return [taken[number] for number in range(units)]
+
+
+def _let_children_work(
+    worker: Worker[Result], units: int, jobs: int, keep: Callable[[int, Result], None], enter: Callable[[], None]
+) -> None:
+    """Fork, keep whatever comes back, and leave nothing behind."""
     numbers = _pipe_with_numbers(units)
     children: list[tuple[int, int]] = []
-    results: dict[int, bytes] = {}
     try:
-        children.extend(_fork(worker, enter, numbers, children) for _ in range(jobs))
-        for _, pipe in children:
-            results.update(_handed_back(pipe))
+        for _ in range(jobs):
+            with suppress(OSError):  # a process that cannot be started costs no more than one that died
+                children.append(_fork(worker, enter, numbers, children))
+        _keep_all([pipe for _, pipe in children], keep)
     finally:
         os.close(numbers)
         for pid, pipe in children:
             _end(pid, pipe)
-    results.update(worker([number for number in range(units) if number not in results]))
-    return [results[number] for number in range(units)]
 
 
 def _pipe_with_numbers(units: int) -> int:
@@ -85,11 +117,18 @@ def _taken_from(numbers: int) -> Iterator[int]:
 
 
 def _fork(
-    worker: Worker, enter: Callable[[], None], numbers: int, siblings: Iterable[tuple[int, int]]
+    worker: Worker[Result], enter: Callable[[], None], numbers: int, siblings: Iterable[tuple[int, int]]
 ) -> tuple[int, int]:
     """Start one child; gives its process ID and the pipe on which it hands back its results."""
     read, write = os.pipe()
-    pid = os.fork()
+    with suppress(OSError):  # all of a user's pipes together may be so large and no larger
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(read)
+        os.close(write)
+        raise
     if pid:
         os.close(write)
         return pid, read
@@ -99,23 +138,58 @@ def _fork(
         for descriptor in (read, *(pipe for _, pipe in siblings)):
             os.close(descriptor)
         enter()
-        # The results stay here until all the work is done: a pipe is small, and its reader may wait for a sibling.
-        results = list(worker(_taken_from(numbers)))
-        with open(write, "wb") as out:
-            for number, result in results:
-                out.write(_FRAME.pack(number, len(result)) + result)
+        _hand_back(worker(_taken_from(numbers)), write)
     finally:
         os._exit(0)
 
 
-def _handed_back(pipe: int) -> Iterator[tuple[int, bytes]]:
-    """Whole results from a child's pipe; one that is cut off, because the child died, is left out."""
-    with open(pipe, "rb", closefd=False) as source:
-        while len(frame := source.read(_FRAME.size)) == _FRAME.size:
-            number, length = _FRAME.unpack(frame)
-            result = source.read(length)
-            if len(result) == length:
-                yield number, result
+def _hand_back(results: Iterable[tuple[int, Any]], pipe: int) -> None:
+    """Write results as they come, as far as the pipe has room; the rest waits here, and the work does not."""
+    os.set_blocking(pipe, False)
+    unsent = bytearray()
+    for number, result in results:
+        data = marshal.dumps(result)
+        unsent += _FRAME.pack(number, len(data))
+        unsent += data
+        with suppress(BlockingIOError):
+            _send(unsent, pipe)
+    os.set_blocking(pipe, True)
+    _send(unsent, pipe)
+
+
+def _send(unsent: bytearray, pipe: int) -> None:
+    while unsent:
+        del unsent[: os.write(pipe, unsent)]
+
+
+def _keep_all(pipes: Sequence[int], keep: Callable[[int, Any], None]) -> None:
+    """Keep whole results as they come, until all the pipes are at their end.
+
+    One that is cut off, because the child died, is left out.
+    """
+    with selectors.DefaultSelector() as selector:
+        for pipe in pipes:
+            selector.register(pipe, selectors.EVENT_READ, bytearray())
+        while selector.get_map():
+            for key, _ in selector.select():
+                data = os.read(key.fd, _PIPE_BYTES)
+                if not data:
+                    selector.unregister(key.fd)
+                key.data.extend(data)
+                for number, result in _whole(key.data):
+                    keep(number, result)
+
+
+def _whole(received: bytearray) -> Iterator[tuple[int, Any]]:
+    """Take the whole results out of what was received; what has not come to its end yet stays there."""
+    while len(received) >= _FRAME.size:
+        number, length = _FRAME.unpack_from(received)
+        end = _FRAME.size + length
+        if len(received) < end:
+            return
+        result = marshal.loads(received[_FRAME.size : end])
+        del received[:end]
+        yield number, result
 
 
 def _end(pid: int, pipe: int) -> None:

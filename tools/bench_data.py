@@ -211,7 +211,8 @@ def _save_desired(connection: duckdb.DuckDBPyConnection, folder: str) -> None:
 
 
 def _save_inventory(connection: duckdb.DuckDBPyConnection, folder: str, node: int) -> None:
-    from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, VERSION_KEY
+    from logstore.row_schema import ROW_SCHEMA
+    from logstore.rows import SCHEMA_VERSION, VERSION_KEY
 
     types = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "bool": "BOOLEAN"}
     columns = ", ".join(f"{field.name}::{types[str(field.type)]} AS {field.name}" for field in ROW_SCHEMA)

@@ -28,11 +28,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from layout.errors import LayoutError
-from logstore.columns import LogDirFacts, plain_row, to_batch, to_table
+from logstore.columns import LogDirFacts, plain_row
 from logstore.discover import discover
 from logstore.errors import LogStoreError
 from logstore.identity import read_identity
-from logstore.rows import ROW_SCHEMA, Kind, MetadataState
+from logstore.row_batches import to_batch, to_table
+from logstore.row_schema import ROW_SCHEMA
+from logstore.rows import Kind, MetadataState
 from logstore.scan import scan, scan_all
 from reconciler.audit.spark_types import ddl
 from reconciler.errors import UsageError
@@ -61,7 +63,7 @@ class KafkaLogDirs(DataSource):
         return "kafka_log_dirs"
 
     def schema(self) -> str:
-        """``logstore.rows.ROW_SCHEMA``."""
+        """``logstore.row_schema.ROW_SCHEMA``."""
         return ddl(ROW_SCHEMA)
 
     def reader(self, schema: object) -> LogDirsReader:
@@ -131,7 +133,7 @@ def grouped(brokers: Collection[tuple[str, ...]], groups: int) -> list[LogDirs]:
 def scanned(broker: Sequence[str], sizes: bool) -> Iterator[pa.Table]:
     """The rows of one broker's log dirs; when they fail together, each is tried alone."""
     try:
-        tables = [observation.rows for observation in scan_all(broker, sizes=sizes, jobs=1)]
+        tables = [observation.rows for observation in scan_all(broker, sizes=sizes, jobs=0)]
     except _FAILURES:
         tables = [_scanned_alone(log_dir, sizes) for log_dir in broker]
     yield from tables

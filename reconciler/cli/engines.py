@@ -37,7 +37,7 @@ class Job:
 
 
 def run_embedded(job: Job, *, jobs: int | None, memory_limit: str | None) -> AuditResult:
-    """Scan the trees with so many processes, and join on this machine within so much memory.
+    """Scan the trees with so many processes that look, and join on this machine within so much memory.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs.

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layout import checkpoint, meta_properties
 from layout.scheme import STAGING_DIR
-from reconciler.desired import DesiredState
+
+if TYPE_CHECKING:
+    from reconciler.desired import DesiredState
 
 STAGING_SUFFIX = f".{STAGING_DIR}"
 _SIGNS = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)

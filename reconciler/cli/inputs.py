@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logstore import inventory
 from logstore.discover import discover
 from reconciler.errors import RefusedError, UsageError
 
@@ -45,17 +44,35 @@ def sort_out(paths: Sequence[str]) -> Inputs:
         RefusedError: two of them tell of the same log dir, so that each replica would count twice.
         InventoryError: a file looks like an inventory, and cannot be used as one.
     """
-    unusable = [path for path in paths if not os.path.isdir(path) and inventory.form_of(path) is None]
+    unusable = [path for path in paths if not os.path.isdir(path) and not _is_inventory(path)]
     if len(unusable) == len(paths):
         raise UsageError("; ".join(_why(path) for path in unusable[:5]))
     inventories = [path for path in _distinct(paths) if not os.path.isdir(path) and path not in unusable]
     folders = [path for path in _distinct(paths) if os.path.isdir(path)]
     log_dirs = list(_distinct(found for path in paths if path not in inventories for found in _log_dirs(path)))
-    told = {path: inventory.log_dirs(path) for path in inventories}
+    told = _told_by(inventories)
     _refuse_overlap(told)
     _refuse_scanned_already(told, log_dirs)
     rows = tuple(row for rows in told.values() for row in rows)
     return Inputs(tuple(log_dirs), tuple(inventories), tuple(folders), rows)
+
+
+def _is_inventory(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    # Imported where there is a file, because it brings Arrow along, which a scan of trees imports later.
+    from logstore import inventory
+
+    return inventory.form_of(path) is not None
+
+
+def _told_by(inventories: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The ``log_dir`` rows of each inventory. Raises InventoryError."""
+    if not inventories:
+        return {}
+    from logstore import inventory  # as in _is_inventory
+
+    return {path: inventory.log_dirs(path) for path in inventories}
 
 
 def _why(path: str) -> str:

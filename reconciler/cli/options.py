@@ -52,5 +52,8 @@ def scan_options(function: Function) -> Function:
         "--sizes/--no-sizes", default=True, help="Add up the files of each directory. [default: --sizes]"
     )(function)
     return click.option(
-        "--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes for each log dir. [default: as many as pay]"
+        "--jobs",
+        type=click.IntRange(1, 64),
+        metavar="N",
+        help="Processes that look, beside the one that gathers what they find. [default: as many as pay]",
     )(function)

@@ -5,8 +5,9 @@ One log dir is scanned and written at a time, so a fleet of trees needs no more 
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
@@ -72,7 +73,6 @@ class _Scanned:
         self.unreadable: list[str] = []
 
     def __iter__(self) -> Iterator[pa.Table]:
-        from logstore import inventory
         from logstore.rows import MetadataState
         from logstore.scan import scan_all
         from reconciler.cli.progress import followed
@@ -87,6 +87,8 @@ class _Scanned:
             self._know(seen.rows.slice(0, 1).to_pylist()[0], seen.rows.num_rows - 1, holder)
             yield seen.rows
         for path in self._inputs.inventories:
+            from logstore import inventory
+
             rows = inventory.read(path)
             for row in inventory.log_dirs(path):
                 self._know(row, None, None)
@@ -98,24 +100,35 @@ class _Scanned:
 
 
 def _write(scanned: _Scanned, form: Format, output: str | None) -> None:
-    from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION
+    from logstore.rows import SCHEMA_VERSION
 
     with destination(output) as out:
+        tables = _begun(iter(scanned))
+        # Not before the first rows: what writes them brings Arrow along, which a scan imports while its workers look.
+        from logstore.row_schema import ROW_SCHEMA
+
         if form is Format.JSON:
-            _write_json(scanned, SCHEMA_VERSION, out)
+            _write_json(tables, scanned.log_dirs, SCHEMA_VERSION, out)
         else:
-            write_rows(form, scanned, ROW_SCHEMA, SCHEMA_VERSION, out)
+            write_rows(form, tables, ROW_SCHEMA, SCHEMA_VERSION, out)
 
 
-def _write_json(scanned: _Scanned, schema_version: int, out: BinaryIO) -> None:
+def _begun(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same tables, handed on when the first is there."""
+    return itertools.chain(list(itertools.islice(tables, 1)), tables)
+
+
+def _write_json(
+    tables: Iterable[pa.Table], log_dirs: Sequence[dict[str, Any]], schema_version: int, out: BinaryIO
+) -> None:
     """One object; the log dirs come last, because only then all is known of them."""
     import orjson
 
     from reconciler import row_text
 
     out.write(b'{"schema_version":%d,"rows":' % schema_version)
-    row_text.write_array(scanned, out)
-    out.write(b',"log_dirs":' + orjson.dumps(scanned.log_dirs) + b"}\n")
+    row_text.write_array(tables, out)
+    out.write(b',"log_dirs":' + orjson.dumps(log_dirs) + b"}\n")
 
 
 def _show(scanned: _Scanned, output: str | None, limit: int | None) -> None:

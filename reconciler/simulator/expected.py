@@ -47,7 +47,7 @@ def audit(cluster: Cluster) -> list[str]:
         for number, log_dir in enumerate(disks.log_dirs):
             if number in disks.offline or disks.is_empty(number):
                 away.add(log_dir)
-        rows = [row for seen in scan_all(disks.log_dirs, sizes=False, jobs=1) for row in seen.rows.to_pylist()]
+        rows = [row for seen in scan_all(disks.log_dirs, sizes=False, jobs=0) for row in seen.rows.to_pylist()]
         wrong += _differences(state, rows, cluster.truth, cluster.world.clock_of(member.name))
         for row in rows:
             if row["kind"] == "log_dir" and (row["metadata_state"] != "ok") != (row["log_dir"] in away):

@@ -158,7 +158,7 @@ def let_delays_pass(cluster: Cluster, promises: Promises) -> None:
     wrong = [
         f"{member.name} has {row['name']}, of topic ID {row['topic_id']}, which nobody knows"
         for member in cluster.members.values()
-        for seen in scan_all(member.disks.log_dirs, sizes=False, jobs=1)
+        for seen in scan_all(member.disks.log_dirs, sizes=False, jobs=0)
         for row in seen.rows.to_pylist()
         if row["topic_id"] is not None and row["topic_id"] not in known
     ]
@@ -209,7 +209,7 @@ def _surplus(cluster: Cluster, member: Member) -> Iterator[str]:
 
 def _of_member(cluster: Cluster, member: Member) -> Iterator[str]:
     wanted = cluster.truth.on(member.node_id)
-    rows = [row for seen in scan_all(member.disks.log_dirs, sizes=False, jobs=1) for row in seen.rows.to_pylist()]
+    rows = [row for seen in scan_all(member.disks.log_dirs, sizes=False, jobs=0) for row in seen.rows.to_pylist()]
     live: dict[TopicPartition, str | None] = {}
     for row in rows:
         if row["kind"] in _LEFT_OVER:

@@ -182,7 +182,7 @@ def orders(number: int) -> TopicPartition:
 def opened(root: str, disk: Disk | None = None, *, now_ms: int = NOW_MS, spare: str | None = None) -> LogStore:
     """Open the broker below a root."""
     spares = None if spare is None else f"{root}/{spare}"
-    options = StoreOptions(ManualClock(now_ms), SETTINGS, disk or Disk(), spares, jobs=1)
+    options = StoreOptions(ManualClock(now_ms), SETTINGS, disk or Disk(), spares, jobs=0)
     return LogStore.open([f"{root}/{ONE}", f"{root}/{TWO}"], options)
 
 

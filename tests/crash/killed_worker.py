@@ -41,7 +41,7 @@ def content(number: int) -> bytes:
 
 
 def opened(log_dirs: list[str], now_ms: int) -> LogStore:
-    return LogStore.open(log_dirs, StoreOptions(ManualClock(now_ms), SETTINGS, Disk(), jobs=1))
+    return LogStore.open(log_dirs, StoreOptions(ManualClock(now_ms), SETTINGS, Disk(), jobs=0))
 
 
 class Worker:

@@ -86,7 +86,7 @@ def opened(
         settings=settings or Settings(),
         disk=disk or Disk(),
         spare_records=None if spare is None else str(spare),
-        jobs=1,
+        jobs=0,
     )
     return LogStore.open([str(path) for path in paths], options)
 

@@ -1,46 +1,31 @@
 from __future__ import annotations
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.columns import LogDirFacts, plain_row, to_batch, to_table, utf8
-from logstore.rows import ROW_SCHEMA
-
-FACTS = LogDirFacts("host", "/data", 5, "C", 1, None)
+from logstore.columns import VARYING, Row, by_column, joined, plain_row, utf8
 
 
-def test_the_table_has_the_row_schema_and_the_log_dirs_facts_in_every_row() -> None:
-    table = to_table([to_batch([plain_row("a", "live", topic="a", partition=0)]), to_batch([])], FACTS)
-    table.validate(full=True)
-    assert table.schema.equals(ROW_SCHEMA, check_metadata=True)
-    row = table.to_pylist()[0]
-    assert (row["host"], row["log_dir"], row["scanned_ms"], row["node_id"]) == ("host", "/data", 5, 1)
-    assert (row["name"], row["kind"], row["topic"], row["partition"], row["namespace"]) == ("a", "live", "a", 0, "")
-    assert row["directory_id"] is row["bytes"] is row["leader_epoch"] is None
-
-
-def test_no_batches_are_an_empty_table() -> None:
-    assert to_table([], FACTS).schema.equals(ROW_SCHEMA, check_metadata=True)
-
-
-def test_a_namespace_follows_from_its_topic_and_is_null_without_one() -> None:
-    rows = [plain_row("x", "live", topic=topic) for topic in ("org:apache:orders", "orders", None)]
-    assert to_batch(rows).column("namespace").to_pylist() == ["org:apache", "", None]
-
-
-def test_bytes_that_are_not_utf8_stand_as_escapes_and_the_rest_is_untouched() -> None:
+def test_bytes_that_are_not_utf8_are_escapes_in_text_that_arrow_can_hold() -> None:
     name = b"caf\xc3\xa9\xff-0".decode("utf-8", "surrogateescape")
     assert utf8(name) == "café\\xff-0"
-    batch = to_batch([plain_row(name, "live", topic=name[:-2]), plain_row("plain", "live")])
-    assert batch.column("name").to_pylist() == ["café\\xff-0", "plain"]
+    assert utf8("plain") == "plain"
 
 
-@given(names=st.lists(st.binary(min_size=1, max_size=20), max_size=20))
-def test_any_names_of_a_linux_directory_fit_into_arrow(names: list[bytes]) -> None:
-    texts = [name.decode("utf-8", "surrogateescape") for name in names]
-    rows = [plain_row(text, "foreign", topic=f"{text}:{text}", problem=text) for text in texts]
-    table = to_table([to_batch(rows)], LogDirFacts("h", "\udcff", 0, None, None, None))
-    table.validate(full=True)
-    assert table["name"].type == pa.string()
-    assert table.num_rows == len(names)
+def test_a_plain_row_has_a_value_for_each_column_and_each_in_its_place() -> None:
+    row = plain_row(
+        "a-0", "live", topic="a", partition=0, metadata_state="ok", problem="odd", inode=7, end_offset=42
+    )  # fmt: skip
+    assert {name: value for name, value in zip(VARYING, row, strict=True) if value is not None} == {
+        "name": "a-0", "kind": "live", "topic": "a", "partition": 0, "metadata_state": "ok", "problem": "odd",
+        "inode": 7, "end_offset": 42,
+    }  # fmt: skip
+
+
+@given(pieces=st.lists(st.lists(st.tuples(st.text(max_size=3), st.integers()), max_size=4), min_size=1, max_size=5))
+def test_columns_of_pieces_joined_are_the_columns_of_all_their_rows(pieces: list[list[tuple[str, int]]]) -> None:
+    rows: list[list[Row]] = [[plain_row(name, "live", inode=inode) for name, inode in piece] for piece in pieces]
+    found = joined([by_column(piece) for piece in rows])
+    together = [row for piece in rows for row in piece]
+    assert len(found) == len(VARYING)
+    assert list(zip(*found, strict=True)) == together

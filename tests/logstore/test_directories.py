@@ -9,12 +9,12 @@ from logstore import directories
 from logstore.directories import look_everywhere
 from logstore.entries import list_log_dir
 from logstore.pace import Pace
-from logstore.replica_dir import Glance
+from logstore.replica_dir import Glance, look_at_many
 
 GONE = "0123456789abcdef" * 2
 
 
-def _rows(log_dir: Any, jobs: int = 1) -> list[dict[str, Any]]:
+def _rows(log_dir: Any, jobs: int = 0) -> list[dict[str, Any]]:
     batches, _ = look_everywhere(str(log_dir), None, Glance(True), jobs)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -33,7 +33,7 @@ def fleet_of(log_dir: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_processes_and_threads_give_the_same_rows_in_the_same_order(fleet_of: Any, monkeypatch: Any) -> None:
     alone = _rows(fleet_of)
     assert len(alone) == 90
-    assert _rows(fleet_of, jobs=2) == _rows(fleet_of, jobs=3) == alone
+    assert _rows(fleet_of, jobs=1) == _rows(fleet_of, jobs=2) == _rows(fleet_of, jobs=3) == alone
     lots = []
     usual = Pace.map
 
@@ -53,14 +53,14 @@ def test_what_is_staged_beside_a_log_dir_that_was_reached_by_a_link_is_seen_by_p
     link.symlink_to(fleet_of.path)
     staged = link.with_name("disk.deleting") / f"{fleet_of.topic_id}_5"
     staged.mkdir(parents=True)
-    for jobs in (1, 2):
+    for jobs in (0, 1, 2):
         batches, _ = look_everywhere(str(link), None, Glance(True), jobs)
         names = [row["name"] for batch in batches for row in batch.to_pylist()]
         assert names[-1] == f"../disk.deleting/{staged.name}"
         assert len(names) == 91
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [0, 1, 2])
 def test_a_directory_that_a_broker_renames_meanwhile_is_seen_under_its_new_name(
     fleet_of: Any, jobs: int, monkeypatch: Any
 ) -> None:
@@ -94,3 +94,30 @@ def test_everything_may_vanish(fleet_of: Any, monkeypatch: Any) -> None:
 
 def test_no_directories_are_no_rows(log_dir: Any) -> None:
     assert _rows(log_dir) == _rows(log_dir, jobs=2) == []
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_workers_look_into_everything_and_this_process_into_nothing(
+    fleet_of: Any, jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (f"old-0.{GONE}-delete", "lost+found", "caf\udce9-0"):
+        fleet_of.replica(name, None)
+    this_process = os.getpid()
+
+    def elsewhere(*arguments: Any) -> Any:
+        assert os.getpid() != this_process
+        return look_at_many(*arguments)
+
+    alone = _rows(fleet_of)
+    monkeypatch.setattr(directories, "look_at_many", elsewhere)
+    assert _rows(fleet_of, jobs) == alone
+    assert len(alone) == 93
+
+
+@pytest.mark.parametrize(("directories_each", "jobs"), [(10, 0), (90, 2), (100, None)])
+def test_nothing_is_forked_without_jobs_or_for_one_unit(
+    fleet_of: Any, directories_each: int, jobs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directories, "_UNIT", directories_each)
+    monkeypatch.setattr(os, "fork", None)
+    assert len(_rows(fleet_of, jobs)) == 90

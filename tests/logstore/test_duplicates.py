@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from logstore import duplicates
 from logstore.duplicates import with_leader_epochs
 from logstore.scan import Observation, scan
 
@@ -49,3 +50,13 @@ def test_without_duplicates_the_observations_are_the_same(log_dir: Any) -> None:
     log_dir.replica("foo-0")
     seen = scan(str(log_dir))
     assert with_leader_epochs([seen])[0] is seen
+
+
+def test_replicas_whose_hashes_happen_to_be_equal_are_no_duplicates(log_dir: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(duplicates, "hash", lambda replica: 0, raising=False)
+    for name in ("foo-0", "foo-1", "bar-0"):
+        log_dir.replica(name)
+    seen = scan(str(log_dir))
+    assert with_leader_epochs([seen])[0] is seen
+    (log_dir.replica("foo-00") / "leader-epoch-checkpoint").write_text("0\n1\n4 0\n")
+    assert _epochs(with_leader_epochs([scan(str(log_dir))]))[log_dir.path.name, "foo-00"] == 4

@@ -12,7 +12,8 @@ import pytest
 from logstore import inventory
 from logstore.errors import InventoryError
 from logstore.inventory import Form
-from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, VERSION_KEY
+from logstore.row_schema import ROW_SCHEMA
+from logstore.rows import SCHEMA_VERSION, VERSION_KEY
 
 
 def rows(*names: str) -> pa.Table:

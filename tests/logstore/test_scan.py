@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logstore import directories
 from logstore import scan as scan_module
 from logstore.identity import ExpectedIdentity
-from logstore.rows import ROW_SCHEMA, MetadataState
+from logstore.row_schema import ROW_SCHEMA
+from logstore.rows import MetadataState
 from logstore.scan import Observation, scan, scan_all
 
 
@@ -163,7 +167,7 @@ def test_scan_all_keeps_the_log_dirs_of_a_broker_together_and_reads_epochs_of_du
     assert list(scan_all([])) == []
 
 
-@pytest.mark.parametrize("jobs", [None, 1, 2])
+@pytest.mark.parametrize("jobs", [None, 0, 1, 2])
 def test_scan_all_tells_the_same_with_any_number_of_processes(new_log_dir: Any, tmp_path: Path, jobs: Any) -> None:
     made = [new_log_dir(tmp_path / f"{n:02}").identity(node_id=n) for n in range(10)]
     for number, log_dir in enumerate(made):
@@ -171,6 +175,40 @@ def test_scan_all_tells_the_same_with_any_number_of_processes(new_log_dir: Any, 
     seen = list(scan_all(list(map(str, made)), jobs=jobs))
     assert [each.identity.node_id for each in seen if each.identity] == list(range(10))
     assert [_rows(each)[0]["bytes"] for each in seen] == [43 + n for n in range(10)]
+
+
+@pytest.mark.parametrize("jobs", [0, 1])
+def test_whole_log_dirs_are_spread_over_two_processes_or_more(
+    new_log_dir: Any, tmp_path: Path, monkeypatch: Any, jobs: int
+) -> None:
+    made = [str(new_log_dir(tmp_path / f"{n}").identity(node_id=n)) for n in range(6)]
+    fork, forked = os.fork, list[int]()
+
+    def noted() -> int:
+        forked.append(1)
+        return fork()
+
+    monkeypatch.setattr(os, "fork", noted)
+    assert len(list(scan_all(made, jobs=jobs))) == 6
+    assert len(forked) == 0
+    assert len(list(scan_all(made, jobs=2))) == 6
+    assert len(forked) == 2
+
+
+def test_a_scan_forks_nothing_unless_it_is_told_to(log_dir: Any, monkeypatch: Any) -> None:
+    for number in range(6):
+        log_dir.replica(f"orders-{number}")
+    monkeypatch.setattr(directories, "_UNIT", 2)
+    monkeypatch.setattr(os, "fork", None)
+    assert len(_rows(scan(str(log_dir)))) == 6
+    with pytest.raises(TypeError):
+        scan(str(log_dir), jobs=1)
+
+
+def test_what_is_imported_before_workers_look_leaves_arrow_out() -> None:
+    code = "import sys, logstore.scan; print('pyarrow' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"
 
 
 def test_many_small_log_dirs_are_spread_and_a_large_one_stands_alone(

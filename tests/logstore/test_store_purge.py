@@ -84,7 +84,7 @@ def test_where_staged_replicas_go_can_be_set_for_a_whole_store(tmp_path: Path, n
     fill(theirs.path / "orders-0")
     ours = formatted(tmp_path / "ours", 1)
     fill(ours / "clicks-0", f"version: 0\ntopic_id: {ORDERS_ID}".encode())
-    options = StoreOptions(clock=ManualClock(NOW_MS), jobs=1, placement=Placement.IN_PLACE)
+    options = StoreOptions(clock=ManualClock(NOW_MS), jobs=0, placement=Placement.IN_PLACE)
     with LogStore.open([str(theirs), str(ours)], options) as store:
         staged = store.stage([TopicPartition("orders", 0), TopicPartition("clicks", 0)], "STALE_ID", "x").staged
     assert [each.placement for each in staged] == [Placement.IN_PLACE, Placement.INSIDE]

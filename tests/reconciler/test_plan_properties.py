@@ -128,7 +128,7 @@ def made(world: World) -> Iterator[Broker]:
     """The disks of a world; what was staged before was staged by the engine."""
     with tempfile.TemporaryDirectory() as folder:
         broker = Broker(Path(folder), world.scheme)
-        options = StoreOptions(clock=broker.clock, jobs=1)
+        options = StoreOptions(clock=broker.clock, jobs=0)
         if world.scheme == "namespaced":
             with LogStore.open(broker.paths, options) as store:
                 for namespace in ("org", "org:apache"):
@@ -215,7 +215,7 @@ def take_back(broker: Broker, action: Action) -> None:
     if action.kind is ActionKind.CREATE:
         shutil.rmtree(f"{action.log_dir}/{action.name}")
     elif action.kind is ActionKind.STAGE:
-        with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=1)) as store:
+        with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
             (found,) = (each for each in store.staged() if (each.log_dir, each.inode) == (action.log_dir, action.inode))
             store.restore(found)
     else:
@@ -267,7 +267,7 @@ def test_a_plan_for_another_machine_or_other_disks_changes_nothing(world: World)
 
 def live(log_dirs: list[Path]) -> dict[str, str | None]:
     """What is live on a broker's disks, by name, with its topic ID."""
-    with LogStore.open([str(path) for path in log_dirs], StoreOptions(jobs=1)) as store:
+    with LogStore.open([str(path) for path in log_dirs], StoreOptions(jobs=0)) as store:
         return {str(each.partition): None if each.topic_id is None else str(each.topic_id) for each in store.replicas()}
 
 
@@ -293,7 +293,7 @@ def test_a_plan_and_a_full_request_of_the_same_metadata_come_to_the_same(world: 
     request = as_request(world)
     with made(world) as broker, tempfile.TemporaryDirectory() as folder:
         copies = [Path(shutil.copytree(path, Path(folder) / path.name)) for path in broker.log_dirs]
-        with LogStore.open([str(path) for path in copies], StoreOptions(clock=broker.clock, jobs=1)) as store:
+        with LogStore.open([str(path) for path in copies], StoreOptions(clock=broker.clock, jobs=0)) as store:
             RequestBroker(store).handle(request)
         state = merge([Received(request, 1, "r.json")], "r.json", "d" * 64)
         broker.apply(broker.plan(choice(world), states=(state,)))

@@ -29,7 +29,7 @@ def only(broker: Broker) -> Action:
 
 
 def looked_at(broker: Broker, action: Action) -> Checked:
-    with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=1)) as store:
+    with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
         return Recheck(store).look(action)
 
 

@@ -219,7 +219,7 @@ def test_the_audit_by_duckdb_says_the_same_row_by_row_of_disks_in_the_middle_of_
         cluster.run(1_500)
         assert audit(cluster) == []
         log_dirs = [each for member in cluster.members.values() for each in member.disks.log_dirs]
-        tables = [each.rows for each in scan_all(log_dirs, sizes=False, jobs=1)]
+        tables = [each.rows for each in scan_all(log_dirs, sizes=False, jobs=0)]
         state, now_ms = desired(cluster.zookeeper), cluster.world.now_ms
         rows = [row for table in tables for row in table.to_pylist()]
         judged = list(expected.compare({state.identity.cluster_id or "": state}, rows, now_ms))

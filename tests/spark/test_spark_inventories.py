@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from logstore.rows import ROW_SCHEMA
+from logstore.row_schema import ROW_SCHEMA
 from logstore.scan import scan_all
 from reconciler.audit import embedded, spark_engine
 from tests.fleets import NOW_MS, random_fleet

@@ -11,7 +11,8 @@ import pytest
 
 from layout.ids import DirectoryId, TopicId
 from logstore import inventory
-from logstore.rows import ROW_SCHEMA, Kind
+from logstore.row_schema import ROW_SCHEMA
+from logstore.rows import Kind
 from reconciler.sources import load
 from tools import bench_data
 

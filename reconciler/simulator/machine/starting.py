@@ -62,4 +62,4 @@ def open_store(
         except LogStoreError as error:
             usable.remove(path)
             say(f"{short(path)} is left out: {error}")
-    return LogStore.open(usable, StoreOptions(clock=clock, settings=settings.delays, disk=disk, jobs=1))
+    return LogStore.open(usable, StoreOptions(clock=clock, settings=settings.delays, disk=disk, jobs=0))

@@ -20,7 +20,8 @@ import pytest
 from click.testing import Result
 
 from logstore import inventory
-from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION
+from logstore.row_schema import ROW_SCHEMA
+from logstore.rows import SCHEMA_VERSION
 
 Run = Callable[..., Result]
 NAMES = {".", "orders-0", "orders-1"}
@@ -43,6 +44,27 @@ def test_a_scan_loads_none_of_the_large_parts_of_arrow(cluster) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code, *cluster.log_dirs], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("form", ["table", "json", "ndjson", "csv", "arrow", "parquet"])
+def test_workers_look_before_arrow_is_imported(cluster, form: str) -> None:
+    code = """
+import os, sys
+from logstore import directories
+from reconciler import cli
+directories._UNIT = 1
+fork = os.fork
+def told():
+    print("pyarrow" in sys.modules, file=sys.stderr)
+    return fork()
+os.fork = told
+cli.logstore(sys.argv[1:], standalone_mode=False)
+"""
+    output = cluster.folder / "output"
+    arguments = ["scan", cluster.log_dirs[0], "--jobs", "1", "--format", form, "-o", str(output)]
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert ran.stderr.splitlines() == ["False"]
+    assert output.stat().st_size
 
 
 def test_a_folder_of_disks_is_scanned_whole(cluster, run: Run) -> None:

@@ -66,7 +66,7 @@ class BusyDisks:
             if self.disks.is_empty(number):
                 own_id = DirectoryId.from_halves(1, 1000 + self.disks.serial(number))
                 LogDir.format(path, MetaProperties(1, "C", 1, own_id, Scheme.FLAT), disk=self.disks.disk).close()
-        options = StoreOptions(clock=self.clock, settings=Settings(), disk=self.disks.disk, jobs=1)
+        options = StoreOptions(clock=self.clock, settings=Settings(), disk=self.disks.disk, jobs=0)
         return LogStore.open(self.disks.log_dirs, options)
 
     def work(self, store: LogStore) -> None:

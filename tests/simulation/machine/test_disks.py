@@ -53,7 +53,7 @@ def format_disk(disks: MachineDisks, number: int) -> None:
 
 
 def opened(disks: MachineDisks) -> LogStore:
-    return LogStore.open(disks.log_dirs, StoreOptions(clock=ManualClock(), disk=disks.disk, jobs=1))
+    return LogStore.open(disks.log_dirs, StoreOptions(clock=ManualClock(), disk=disks.disk, jobs=0))
 
 
 class NoThreads:

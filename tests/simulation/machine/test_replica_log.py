@@ -79,7 +79,7 @@ def test_records_are_read_as_they_were_appended_also_after_a_restart(machine: Ma
     machine.log.append(RECORDS[2:])
     assert machine.log.read(1, 3) == tuple(RECORDS[1:3])
     machine.store.close()
-    machine.store = LogStore.open(machine.disks.log_dirs, StoreOptions(disk=machine.disks.disk, jobs=1))
+    machine.store = LogStore.open(machine.disks.log_dirs, StoreOptions(disk=machine.disks.disk, jobs=0))
     again = machine.open_log()
     assert again.read(0, 10) == tuple(RECORDS)
     assert again.epochs.end_of(1, again.end) == (1, 4)
