@@ -1,6 +1,8 @@
 """Whole processes, measured from outside: what every benchmark here counts.
 
-Owns the measuring of one process, the building of a yardstick in C, and how a target is told.
+Owns the measuring of one process, the building of a yardstick in C, and how a target is told. Programs in Python keep
+their bytecode from run to run, as installed ones do, whatever the environment says: otherwise the compiler would be
+measured.
 """
 
 from __future__ import annotations
@@ -33,12 +35,17 @@ def run(name: str, command: Sequence[str]) -> Run:
         SystemExit: with the name, the exit code and the command.
     """
     started = time.perf_counter()
-    pid = os.posix_spawnp(command[0], list(command), os.environ)
+    pid = os.posix_spawnp(command[0], list(command), environment())
     _, status, usage = os.wait4(pid, 0)
     wall = time.perf_counter() - started
     if os.waitstatus_to_exitcode(status) != 0:
         raise SystemExit(f"{name} ended with {os.waitstatus_to_exitcode(status)}: {' '.join(command)}")
     return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+def environment() -> dict[str, str]:
+    """The environment of what is measured."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def compiled(source: Path, folder: str) -> str | None:
