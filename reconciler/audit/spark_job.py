@@ -5,9 +5,10 @@ r"""The audit as a job for spark-submit, with the session that spark-submit give
 
     python -m reconciler.audit.spark_job --metadata … --out …        the same on this machine
 
-Leaves ``findings.parquet``, ``topics.parquet`` and ``summary.json`` in the output folder, which the driver and all
-executors must see, and writes the path of the summary to stdout, nothing else. Exit codes are those of the command line
-(DESIGN §9).
+What the package needs, DuckDB and Arrow above all, is installed wherever an executor runs; ``--py-files`` brings only
+the package itself. Leaves ``findings.parquet``, ``topics.parquet`` and ``summary.json`` in the output folder, which the
+driver and all executors must see, and writes the path of the summary to stdout, nothing else. Exit codes are those of
+the command line (DESIGN §9).
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ metadata speaks for it) concerns one broker alone, and a task lists whole broker
 findings; how much lies on each broker; the rows about log dirs; and, of every directory with a topic ID, the few
 columns that are asked for when the whole fleet is searched.
 
-Executors import this package: it is installed there, or given to spark-submit with ``--py-files``.
+Executors import this package, which is installed there or given to spark-submit with ``--py-files``, and what its core
+needs, DuckDB and Arrow above all, which must be installed there.
 """
 
 from __future__ import annotations
