@@ -1,0 +1,73 @@
+"""What both ways of an audit by Spark leave in the output folder, and how it is found again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from reconciler.audit.findings import FINDING_SCHEMA
+from reconciler.audit.small_tables import rows_of
+from reconciler.audit.spark_output import Ask, as_it_stands, leave_topics, register_found, searched_by
+from tests.fleets import NOW_MS
+from tests.spark.answers import TOPIC_ID, orders
+
+
+def an_ask(folder: Path) -> Ask:
+    return Ask([], [orders()], str(folder), NOW_MS, sizes=False, all_rows=False)
+
+
+def leave_findings(ask: Ask) -> None:
+    found = dict.fromkeys(FINDING_SCHEMA.names) | {"verdict": "MISSING", "topic": "orders", "partition": 2, "broker": 1}
+    nameless = dict.fromkeys(FINDING_SCHEMA.names) | {"verdict": "FOREIGN", "log_dir": "/data", "name": "x"}
+    Path(ask.findings).mkdir()
+    table = pa.Table.from_pylist([found, nameless], schema=FINDING_SCHEMA)
+    pq.write_table(table, Path(ask.findings, "part-00000.parquet"))
+
+
+def test_a_path_that_looks_like_a_glob_is_escaped_for_spark() -> None:
+    assert as_it_stands("/a[1]/{b}*?\\c") == "/a\\[1\\]/\\{b\\}\\*\\?\\\\c"
+    assert as_it_stands("/plain/node=5") == "/plain/node=5"
+
+
+def test_topics_are_left_with_their_cluster_and_without_what_nobody_compares(tmp_path: Path) -> None:
+    ask = an_ask(tmp_path)
+    with duckdb.connect() as small:
+        leave_topics(small, {"C": orders()}, ask.topics)
+        assert rows_of(small, "FROM topics") == [{"cluster": "C", "topic": "orders", "topic_id": TOPIC_ID}]
+    assert pq.read_schema(tmp_path / "topics.parquet").names == ["cluster", "topic", "topic_id"]
+
+
+def test_without_metadata_the_file_of_topics_is_there_and_empty(tmp_path: Path) -> None:
+    with duckdb.connect() as small:
+        leave_topics(small, {}, an_ask(tmp_path).topics)
+        assert rows_of(small, "FROM topics") == []
+
+
+def test_findings_are_found_again_in_the_words_of_the_join(tmp_path: Path) -> None:
+    ask = an_ask(tmp_path)
+    leave_findings(ask)
+    with duckdb.connect() as small:
+        register_found(small, ask.findings)
+        rows = rows_of(small, "SELECT verdict, cluster, node, topic, partition, on_disk FROM found ORDER BY verdict")
+    assert [tuple(row.values()) for row in rows] == [
+        ("FOREIGN", "", -1, "", -1, True),
+        ("MISSING", "", 1, "orders", 2, False),
+    ]
+
+
+@pytest.mark.spark
+def test_spark_searches_the_same_topics_and_findings(spark: Any, tmp_path: Path) -> None:
+    ask = an_ask(tmp_path)
+    leave_findings(ask)
+    with duckdb.connect() as small:
+        leave_topics(small, {"C": orders()}, ask.topics)
+    search = searched_by(spark.newSession(), ask)
+    joined = search("SELECT f.verdict, t.topic_id FROM found f JOIN topics t ON t.topic = f.topic")
+    assert joined == [{"verdict": "MISSING", "topic_id": TOPIC_ID}]
