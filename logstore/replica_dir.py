@@ -9,11 +9,11 @@ directory that is gone gives no row, and the caller counts the rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from layout import staged_record
+from layout import partition_metadata, staged_record
 from layout.directory_name import DirectoryKind, DirectoryName, parse, split_live
 from layout.errors import DamagedFileError
 from layout.segment_name import FileKind, Transient
@@ -38,8 +38,11 @@ Weight: TypeAlias = tuple[int | None, int | None, int | None, int | None, int | 
 _UNKNOWN: Weight = (None,) * 6
 _LIVE = DirectoryKind.LIVE.value
 _FILE_TYPE, _PLAIN_FILE = 0o170000, 0o100000
+_METADATA = partition_metadata.FILE_NAME
 _SEGMENT = FileKind.LOG.value
 _LEFTOVER_SUFFIXES = tuple(suffix.value for suffix in Transient)
+_SEGMENT_END, *_TRANSIENT_ENDS = (f"{suffix}\0" for suffix in (_SEGMENT, *_LEFTOVER_SUFFIXES))
+"""The same, with what stands behind each name when many are one text."""
 _NAME_MAY_BE_CUT = frozenset({DirectoryKind.DELETE, DirectoryKind.STRAY})
 _IN_CHECKPOINT = frozenset({DirectoryKind.LIVE, DirectoryKind.FUTURE})
 
@@ -97,10 +100,11 @@ def _usual_columns(glance: Glance, place: Place, names: Sequence[str], inodes: S
     replicas = [replica for replica in map(split_live, names) if replica is not None]
     if len(replicas) < len(names):
         return None
-    topic_ids = read_usual_topic_ids(place.path, names, glance.topic_ids)
+    statuses: list[os.stat_result] | None = [] if glance.sizes else None
+    topic_ids = read_usual_topic_ids(place.path, names, glance.topic_ids, statuses)
     if topic_ids is None:
         return None
-    weights = _usual_weights(place.path, names) if glance.sizes else [_UNKNOWN] * len(names)
+    weights = [_UNKNOWN] * len(names) if statuses is None else _usual_weights(place.path, names, statuses)
     if weights is None:
         return None
     if place.namespace:
@@ -114,14 +118,19 @@ def _usual_columns(glance: Glance, place: Place, names: Sequence[str], inodes: S
     return [paths, live, topics, partitions, topic_ids, ok, nothing, *weighed, inodes, nothing, offsets]
 
 
-def _usual_weights(base: str, names: Iterable[str]) -> list[Weight] | None:
-    """The weights of directories; None: one of them is gone, or cannot be weighed."""
+def _usual_weights(base: str, names: Sequence[str], statuses: Sequence[os.stat_result]) -> list[Weight] | None:
+    """The weights of directories, of which the status of ``partition.metadata`` is known.
+
+    None: one of them is gone, or cannot be weighed.
+    """
     weights: list[Weight] = []
     try:
-        for name in names:
-            weight, obstacle = _weigh(base + name)
-            if obstacle:
-                return None
+        for name, status in zip(names, statuses, strict=True):
+            weight = _usual_weight(base + name, status)
+            if weight is None:
+                weight, obstacle = _weigh(base + name)
+                if obstacle:
+                    return None
             weights.append(weight)
     except VanishedError:
         return None
@@ -166,6 +175,31 @@ def _unusual_row(glance: Glance, place: Place, name: str, inode: int) -> Row:
         offset = glance.recovery_points.get((topic, read.partition))
     due_ms = None if record is None else record.due_ms
     return place.prefix + name, kind.value, topic, read.partition, *found[:3], *weight, inode, due_ms, offset
+
+
+def _usual_weight(path: str, metadata: os.stat_result) -> Weight | None:
+    """The weight of a directory that holds plain files only, none of them transient; None: ask :func:`_weigh`."""
+    base = path + "/"
+    try:
+        names = os.listdir(path)
+        statuses = [os.lstat(base + name) for name in names if name != _METADATA]
+    except OSError:
+        return None
+    statuses.append(metadata)
+    size = blocks = newest = 0
+    for status in statuses:
+        if status[0] & _FILE_TYPE != _PLAIN_FILE:
+            return None
+        size += status[6]
+        blocks += status.st_blocks
+        modified = status.st_mtime_ns
+        if modified > newest:  # noqa: PLR1730 - half a million times; max() would be a call each time
+            newest = modified
+    text = "\0".join(names) + "\0"
+    for suffix in _TRANSIENT_ENDS:
+        if suffix in text:
+            return None
+    return size, 512 * blocks, len(statuses), 0, text.count(_SEGMENT_END), newest // 1_000_000
 
 
 def _weigh(path: str) -> tuple[Weight, str | None]:

@@ -60,13 +60,16 @@ def read_topic_id(path: str, topic: str | None, partition: int | None, known: di
     return _judge(path, topic, partition) if text is None else (text, _OK, None, None)
 
 
-def read_usual_topic_ids(folder: str, names: Iterable[str], known: dict[bytes, str]) -> list[str] | None:
+def read_usual_topic_ids(
+    folder: str, names: Iterable[str], known: dict[bytes, str], statuses: list[os.stat_result] | None = None
+) -> list[str] | None:
     """Read ``partition.metadata`` of several directories, as long as each is as a broker writes it.
 
     Args:
         folder: where they lie, ending in ``/``.
         names: of the directories.
         known: as for :func:`read_topic_id`.
+        statuses: takes up the status of each file: of one that is open, that costs half of what it costs by its path.
 
     Returns:
         The topic ID texts; None: not all of the files are as usual, so ask :func:`read_topic_id` of each.
@@ -77,6 +80,8 @@ def read_usual_topic_ids(folder: str, names: Iterable[str], known: dict[bytes, s
             descriptor = os.open(folder + name + _BELOW, READ_FLAGS)
             try:
                 data = os.read(descriptor, PIECE)
+                if statuses is not None:
+                    statuses.append(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
             text = known.get(data) or _learned(data, known)

@@ -75,6 +75,20 @@ def test_usual_directories_are_told_together_in_their_order(log_dir: Any, monkey
     assert list(columns["bytes"]) == ([43, 44, 45] if sizes else [None] * 3)
 
 
+def test_a_file_that_was_open_is_not_asked_for_again(log_dir: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_dir.replica("orders-3", x__log=5000, x__index=0)
+    asked: list[str] = []
+    lstat = os.lstat
+
+    def noted(path: str) -> os.stat_result:
+        asked.append(os.path.basename(path))
+        return lstat(path)
+
+    monkeypatch.setattr(os, "lstat", noted)
+    look_at_many(Glance(True), Place("", f"{log_dir}/"), ["orders-3"], [7])
+    assert sorted(asked) == ["x.index", "x.log"]
+
+
 @pytest.mark.parametrize("sizes", [True, False])
 @pytest.mark.parametrize("odd", ["junk", "gone-0", "empty-0", "fifo-0", "missing-0", f"orders-3.{UNIQUE}-delete"])
 def test_one_unusual_directory_among_many_changes_nothing_for_the_others(log_dir: Any, odd: str, sizes: bool) -> None:
