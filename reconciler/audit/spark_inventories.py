@@ -28,7 +28,7 @@ from reconciler.audit.render import case_number, evidence, is_finding, verdict
 from reconciler.audit.small_tables import keep_log_dirs, keep_metadata, parquet_files
 from reconciler.audit.spark_joined import VIEWS
 from reconciler.audit.spark_listing import listed
-from reconciler.audit.spark_output import Ask, as_it_stands, leave_topics, searched_by
+from reconciler.audit.spark_output import Ask, as_it_stands, leave_topics, register_topics, searched_by
 from reconciler.audit.spark_types import ddl
 from reconciler.audit.summary import DISKS, Query
 from reconciler.desired import REPLICA_SCHEMA, DesiredState
@@ -91,7 +91,7 @@ def judged_by_a_join(
     _register_rows(own, small, paths, ask.now_ms)
     by_id = _register_small(own, small, ask.states)
     leave_topics(small, by_id, ask.topics)
-    own.read.parquet(as_it_stands(ask.topics)).createOrReplaceTempView("topics")
+    register_topics(own, ask)
     _register_replicas(own, by_id, scratch)
     _judge(own, ask.findings, ask.all_rows)
     return by_id, searched_by(own, ask)

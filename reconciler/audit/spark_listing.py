@@ -6,7 +6,6 @@ there. What a task leaves here is written by Arrow, and only the path of it goes
 
 from __future__ import annotations
 
-import gc
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +15,15 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from logstore import inventory
-from logstore.discover import discover
-from reconciler.audit.spark_log_dirs import GROUPS_PER_CORE, LogDirs, by_broker, grouped, scanned
+from reconciler.audit.spark_log_dirs import (
+    GROUPS_PER_CORE,
+    LogDirs,
+    by_broker,
+    freeze_what_is_there,
+    grouped,
+    log_dirs_in,
+    scanned,
+)
 
 _GROUP = "id"
 _PATH = "path"
@@ -32,8 +38,7 @@ def listed(spark: SparkSession, trees: Sequence[str], sizes: bool, folder: str) 
         sizes: add up the files.
         folder: where inventories are left; the driver and all executors see it.
     """
-    log_dirs = dict.fromkeys(os.path.abspath(log_dir) for path in trees for log_dir in discover(path))
-    groups = grouped(by_broker(log_dirs).values(), spark.sparkContext.defaultParallelism * GROUPS_PER_CORE)
+    groups = grouped(by_broker(log_dirs_in(trees)).values(), spark.sparkContext.defaultParallelism * GROUPS_PER_CORE)
     task = partial(leave, groups, sizes, folder)
     numbers = spark.range(0, len(groups), 1, len(groups))
     return [row[_PATH] for row in numbers.mapInArrow(task, f"{_PATH} string").collect()]
@@ -43,9 +48,7 @@ def leave(
     groups: Sequence[LogDirs], sizes: bool, folder: str, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """List the groups that are numbered in the batches, each into a file of its own."""
-    # A worker collects garbage after every task, and walks all of pyarrow each time; what is frozen is not walked.
-    gc.collect()
-    gc.freeze()
+    freeze_what_is_there()
     for batch in batches:
         paths = []
         for number in batch.column(_GROUP).to_pylist():

@@ -91,20 +91,31 @@ class LogDirsReader(DataSourceReader):
 
     def partitions(self) -> Sequence[LogDirs]:
         """At most ``groups`` of them, about equal in log dirs."""
-        found = dict.fromkeys(os.path.abspath(log_dir) for path in self.paths for log_dir in discover(path))
-        return grouped(by_broker(found).values(), self.groups)
+        return grouped(by_broker(log_dirs_in(self.paths)).values(), self.groups)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of the log dirs of one partition, in batches of ROW_SCHEMA."""
         assert isinstance(partition, LogDirs)
-        # A worker collects garbage after every task, and walks all of pyarrow each time; what is frozen is not walked.
-        gc.collect()
-        gc.freeze()
+        freeze_what_is_there()
         schema = ROW_SCHEMA.remove_metadata()
         for broker in partition.brokers:
             for table in scanned(broker, self.sizes):
                 rows = table.combine_chunks().replace_schema_metadata(None)
                 yield from rows.cast(schema).to_batches(max_chunksize=_BATCH_ROWS)
+
+
+def freeze_what_is_there() -> None:
+    """Take what was imported from the collector, at the start of a task.
+
+    A worker collects garbage after every task, and walks all of pyarrow each time; what is frozen is not walked.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def log_dirs_in(trees: Iterable[str]) -> list[str]:
+    """The absolute paths of the log dirs that lie in trees, each once, in the order given."""
+    return list(dict.fromkeys(os.path.abspath(log_dir) for tree in trees for log_dir in discover(tree)))
 
 
 def by_broker(log_dirs: Iterable[str]) -> dict[Broker | str, tuple[str, ...]]:

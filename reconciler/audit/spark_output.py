@@ -81,6 +81,11 @@ def leave_topics(small: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredS
     small.execute(f"CREATE VIEW topics AS FROM {parquet_files(path)}")
 
 
+def register_topics(spark: SparkSession, ask: Ask) -> None:
+    """Make the view ``topics`` in Spark as well, of what :func:`leave_topics` left."""
+    spark.read.parquet(as_it_stands(ask.topics)).createOrReplaceTempView("topics")
+
+
 def _with_cluster(cluster: str, table: pa.Table) -> pa.Table:
     return table.add_column(0, _CLUSTER, pa.repeat(pa.scalar(cluster, pa.string()), table.num_rows))
 
@@ -92,8 +97,7 @@ def register_found(small: duckdb.DuckDBPyConnection, findings: str) -> None:
 
 
 def searched_by(spark: SparkSession, ask: Ask) -> Query:
-    """What runs SQL in Spark, over ``observed``, which is there, and ``topics`` and ``found``, which are made here."""
-    spark.read.parquet(as_it_stands(ask.topics)).createOrReplaceTempView("topics")
+    """What runs SQL in Spark, over ``observed`` and ``topics``, which are there, and ``found``, which is made here."""
     findings = spark.read.schema(ddl(FINDING_SCHEMA)).parquet(as_it_stands(ask.findings))
     findings.createOrReplaceTempView("findings")
     spark.sql(_FOUND).createOrReplaceTempView("found")

@@ -12,7 +12,6 @@ needs, DuckDB and Arrow above all, which must be installed there.
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 import uuid
@@ -25,7 +24,7 @@ import pyarrow as pa
 
 from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
 from reconciler.audit.small_tables import keep_metadata, quoted
-from reconciler.audit.spark_log_dirs import LogDirs, scanned
+from reconciler.audit.spark_log_dirs import LogDirs, freeze_what_is_there, scanned
 from reconciler.scope import Speaks
 
 LOT_ROWS = 1 << 18
@@ -71,9 +70,7 @@ class Task:
 
 def run(task: Task, numbers: Iterable[int]) -> Iterator[Left]:
     """List and judge the groups that are numbered; gives what each lot left, and at least one lot for each group."""
-    # A worker collects garbage after every task, and walks all of pyarrow each time; what is frozen is not walked.
-    gc.collect()
-    gc.freeze()
+    freeze_what_is_there()
     for number in numbers:
         for tables in _lots(task.groups[number], task.sizes):
             # A task that Spark repeats must not meet what its first attempt left.

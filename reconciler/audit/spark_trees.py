@@ -18,11 +18,10 @@ import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
 from logstore.columns import utf8
-from logstore.discover import discover
 from reconciler.audit.duckdb_join import Wanted
 from reconciler.audit.small_tables import brokers_in, keep_metadata, parquet_files, rows_of
-from reconciler.audit.spark_log_dirs import GROUPS_PER_CORE, LogDirs, by_broker, grouped
-from reconciler.audit.spark_output import Ask, as_it_stands, leave_topics, searched_by
+from reconciler.audit.spark_log_dirs import GROUPS_PER_CORE, LogDirs, by_broker, grouped, log_dirs_in
+from reconciler.audit.spark_output import Ask, as_it_stands, leave_topics, register_topics, searched_by
 from reconciler.audit.spark_task import Left, Task, run
 from reconciler.errors import RefusedError
 from reconciler.saved_table import SavedTable
@@ -58,7 +57,7 @@ def judged_where_they_lie(
     Raises:
         RefusedError: the metadata does not fit the log dirs, or those changed their identity meanwhile.
     """
-    brokers = by_broker(dict.fromkeys(os.path.abspath(log_dir) for path in ask.trees for log_dir in discover(path)))
+    brokers = by_broker(log_dirs_in(ask.trees))
     known = [broker for broker in brokers if isinstance(broker, Broker)]
     by_id = by_cluster(ask.states, {broker.cluster for broker in known})
     leave_topics(small, by_id, ask.topics)
@@ -80,6 +79,7 @@ def _search(own: SparkSession, small: duckdb.DuckDBPyConnection, ask: Ask, obser
     if rows_of(small, "SELECT count(*) AS directories FROM observed")[0]["directories"] <= SEARCHED_HERE:
         return partial(rows_of, small)
     own.read.parquet(*map(as_it_stands, observed)).createOrReplaceTempView("observed")
+    register_topics(own, ask)
     return searched_by(own, ask)
 
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from reconciler.audit import spark_log_dirs
-from reconciler.audit.spark_log_dirs import KafkaLogDirs, LogDirsReader, by_broker, grouped
+from reconciler.audit.spark_log_dirs import KafkaLogDirs, LogDirsReader, by_broker, grouped, log_dirs_in
 from reconciler.errors import UsageError
 from reconciler.scope import Broker
 
@@ -70,6 +70,11 @@ def test_a_scan_that_fails_is_a_row_with_the_reason(monkeypatch: pytest.MonkeyPa
     assert first["metadata_state"] == "absent"
     assert "Input/output error" in first["problem"]
     assert sum(row["kind"] == "live" for row in rows) == 2
+
+
+def test_a_log_dir_that_is_named_twice_is_listed_once(two_disks: list[str]) -> None:
+    parent = str(Path(two_disks[0]).parent)
+    assert log_dirs_in([two_disks[1], parent, f"{two_disks[0]}/../one"]) == [two_disks[1], two_disks[0]]
 
 
 def test_log_dirs_of_one_broker_stay_together(two_disks: list[str]) -> None:

@@ -14,7 +14,14 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.small_tables import rows_of
-from reconciler.audit.spark_output import Ask, as_it_stands, leave_topics, register_found, searched_by
+from reconciler.audit.spark_output import (
+    Ask,
+    as_it_stands,
+    leave_topics,
+    register_found,
+    register_topics,
+    searched_by,
+)
 from tests.fleets import NOW_MS
 from tests.spark.answers import TOPIC_ID, orders
 
@@ -68,6 +75,8 @@ def test_spark_searches_the_same_topics_and_findings(spark: Any, tmp_path: Path)
     leave_findings(ask)
     with duckdb.connect() as small:
         leave_topics(small, {"C": orders()}, ask.topics)
-    search = searched_by(spark.newSession(), ask)
+    own = spark.newSession()
+    register_topics(own, ask)
+    search = searched_by(own, ask)
     joined = search("SELECT f.verdict, t.topic_id FROM found f JOIN topics t ON t.topic = f.topic")
     assert joined == [{"verdict": "MISSING", "topic_id": TOPIC_ID}]
