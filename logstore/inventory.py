@@ -56,12 +56,12 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Sche
         OSError: the file cannot be written; what is there then is no inventory.
     """
     rows = 0
-    summed = SummedWriter(out)
-    with _writer(pa.PythonFile(summed, "w"), form, schema) as writer:
+    summed = SummedWriter(out) if form is Form.PARQUET else None
+    with _writer(pa.PythonFile(out if summed is None else summed, "w"), form, schema) as writer:
         for table in _gathered(tables, schema):
             writer.write_table(table)
             rows += table.num_rows
-        if form is Form.PARQUET:
+        if summed is not None:
             writer.add_key_value_metadata({CHECKSUM_KEY: f"{summed.length}:{summed.crc32c}"})
     return rows
 

@@ -32,7 +32,7 @@ def columns_to_batch(columns: Columns) -> pa.RecordBatch:
 def to_table(batches: Iterable[pa.RecordBatch], facts: LogDirFacts) -> pa.Table:
     """Join the batches of one log dir into a table of the whole row schema."""
     table = pa.Table.from_batches(batches, BATCH_SCHEMA)
-    same = {
+    same: dict[str, Value] = {
         "host": utf8(facts.host),
         "log_dir": utf8(facts.log_dir),
         "scanned_ms": facts.scanned_ms,
@@ -42,15 +42,18 @@ def to_table(batches: Iterable[pa.RecordBatch], facts: LogDirFacts) -> pa.Table:
         "leader_epoch": None,
         "clean_shutdown": facts.clean_shutdown,
     }
-    return pa.Table.from_arrays(
-        [
-            pa.repeat(pa.scalar(same[field.name], field.type), table.num_rows)
-            if field.name in same
-            else table.column(field.name)
-            for field in ROW_SCHEMA
-        ],
-        schema=ROW_SCHEMA,
-    )
+    lengths = [batch.num_rows for batch in table.to_batches()]
+    columns = [
+        _repeated(same[field.name], field.type, lengths) if field.name in same else table.column(field.name)
+        for field in ROW_SCHEMA
+    ]
+    return pa.Table.from_arrays(columns, schema=ROW_SCHEMA)
+
+
+def _repeated(value: Value, kind: pa.DataType, lengths: Sequence[int]) -> pa.ChunkedArray:
+    """One value in every row of some batches, which all share the values of the longest."""
+    longest = pa.repeat(pa.scalar(value, kind), max(lengths, default=0))
+    return pa.chunked_array([longest.slice(0, length) for length in lengths], kind)
 
 
 def _array(name: str, values: Sequence[Value]) -> pa.Array:
