@@ -3,7 +3,8 @@
 Looking, which takes no lock and changes nothing::
 
     scan                  one pass over a log dir: an Observation; `rows` says what its rows stand for
-      directories entries replica_dir replica_id identity offset_checkpoints duplicates pace workers
+      directories entries replica_dir usual_replicas replica_id identity offset_checkpoints census duplicates
+      pace workers unit_queue      how many look at a time, and who does what
       columns row_batches row_schema no_pandas      what was seen, before it is Arrow and after
     watch                 what changed since the last look: watch_events, watched_log_dir, known_rows
     discover inventory    log dirs below a folder; rows that another machine wrote (checksum)

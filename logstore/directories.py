@@ -1,23 +1,29 @@
 """Looks into all the directories of a log dir, by as many processes as asked for and as many threads as pay.
 
-One listing, then unit after unit of directories (``workers`` spreads them, ``pace`` chooses between one thread and
-many). Workers look and hand back columns; this process imports Arrow meanwhile, and makes batches of them as they come.
-When directories vanished meanwhile, the log dir is listed once more, and what is new is looked at: so a directory that
-a live broker renamed is seen under its new name. What one directory holds is told by ``replica_dir``.
+Unit after unit of directories is looked at while the log dir is still listed (``workers`` spreads them, ``pace``
+chooses between one thread and many). Workers hand back what is peculiar to each directory; this process imports Arrow
+meanwhile, and makes batches as results come. When directories vanished meanwhile, the log dir is listed once more, and
+what is new is looked at: so a directory that a live broker renamed is seen under its new name. What one directory holds
+is told by ``replica_dir``, and for nearly all of them by ``usual_replicas``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from layout.scheme import Scheme
-from logstore.columns import Columns, Row, joined
-from logstore.entries import Listing, Place, list_log_dir
+from logstore.census import Census
+from logstore.columns import Columns, Row, by_column, joined
+from logstore.entries import Listing, Lot, Place, Reading, list_in_lots, list_log_dir, lots_of
 from logstore.pace import Pace
-from logstore.replica_dir import Glance, look_at_many
-from logstore.workers import MOST_UNITS, processors, spread
+from logstore.paused_gc import paused_gc
+from logstore.replica_dir import Glance, look
+from logstore.usual_replicas import Usual, look_at_usual, usual_columns
+from logstore.workers import processors, spread
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,27 +41,45 @@ _FEWEST_WAITS = 8
 """Waits for the disk during one piece from which on threads pay. Warm there are none, cold there are hundreds."""
 
 
-def look_everywhere(
-    log_dir: str, scheme: Scheme | None, glance: Glance, jobs: int | None
-) -> tuple[list[pa.RecordBatch], list[Row]]:
-    """Look into every directory of a log dir: the rows of directories, in batches, and those of everything else.
+class Seen(NamedTuple):
+    """What lies in a log dir."""
+
+    batches: list[pa.RecordBatch]
+    """The rows of directories."""
+    rows: list[Row]
+    """The rows of everything else."""
+    census: Census
+    """The replicas that the directories hold."""
+
+
+_Task: TypeAlias = tuple[str, str, str, str, bool, list[str], list[int]]
+"""A lot as it is sent: its place's prefix, path, reading and namespace; whether its names are live; names, inodes."""
+
+_Look: TypeAlias = tuple[Usual | None, Columns | None]
+"""What was found in some directories: one or the other."""
+
+
+def look_everywhere(log_dir: str, scheme: Scheme | None, glance: Glance, jobs: int | None) -> Seen:
+    """Look into every directory of a log dir.
 
     Args:
         log_dir: its path, without a slash at the end.
         scheme: how it is laid out when it is ours; None for a real broker's.
         glance: what to look for.
-        jobs: processes that look, while this one makes batches; 0: none, this one looks too; None: as many as pay. A
-            unit of directories or less does not pay for any.
+        jobs: processes that look, while this one lists and makes batches; 0: none, this one looks too; None: as many as
+            pay. A unit of directories or less does not pay for any.
 
     Raises:
         OSError: the log dir itself cannot be listed.
     """
-    listing = list_log_dir(log_dir, scheme)
-    batches = _look_into(log_dir, listing.places, glance, jobs)
+    listing, census = Listing(), Census()
+    with nullcontext() if jobs == 0 else paused_gc():
+        batches = _look_into(log_dir, list_in_lots(log_dir, scheme, listing, _UNIT), glance, jobs, census)
     if sum(batch.num_rows for batch in batches) == sum(len(place.names) for place in listing.places):
-        return batches, listing.rows
+        return Seen(batches, listing.rows, census)
     again = list_log_dir(log_dir, scheme)
-    return [*batches, *_look_into(log_dir, _new_places(listing, again), glance, 0)], again.rows
+    new = lots_of(_new_places(listing, again), _UNIT)
+    return Seen([*batches, *_look_into(log_dir, new, glance, 0, census)], again.rows, census)
 
 
 def _new_places(before: Listing, after: Listing) -> list[Place]:
@@ -68,43 +92,84 @@ def _new_places(before: Listing, after: Listing) -> list[Place]:
     return after.places
 
 
-def _enter(log_dir: str, places: Iterable[Place]) -> None:
-    """Go into the log dir, in a process that does nothing else: shorter paths save look-ups of the folders above.
+def _look_into(
+    log_dir: str, lots: Iterable[Lot], glance: Glance, jobs: int | None, census: Census
+) -> list[pa.RecordBatch]:
+    """Look into all directories of some lots; batches in their order."""
+    listed: list[Lot] = []
+    entered = False
 
-    What lies beside a log dir keeps its whole path: for a log dir that was reached by a link, ``..`` is another folder.
-    """
-    try:
+    def enter() -> None:
+        """Go into the log dir, in a process that does nothing else: shorter paths save look-ups of those above it."""
+        nonlocal entered
         os.chdir(log_dir)
-    except OSError:
-        return
-    for place in places:
-        if not place.prefix.startswith("../"):
-            place.path = place.prefix
+        entered = True
 
+    def looked_at(tasks: Iterable[tuple[int, _Task]]) -> Iterator[tuple[int, list[_Look]]]:
+        with Pace[tuple[Place, bool, list[str], list[int]], _Look](lambda piece: _look(glance, *piece)) as pace:
+            for number, task in tasks:
+                yield number, pace.map(_pieces(task, entered), _FEWEST_WAITS)
 
-def _look_into(log_dir: str, places: Sequence[Place], glance: Glance, jobs: int | None) -> list[pa.RecordBatch]:
-    """Look into all directories of some places; batches in their order."""
-    total = sum(len(place.names) for place in places)
-    size = max(_UNIT, -(-2 * total // MOST_UNITS))
-    units = [(place, first) for place in places for first in range(0, len(place.names), size)]
-
-    def looked_at(numbers: Iterable[int]) -> Iterator[tuple[int, list[Columns]]]:
-        with Pace[tuple[Place, list[str], list[int]], Columns](lambda piece: look_at_many(glance, *piece)) as pace:
-            for number in numbers:
-                place, first = units[number]
-                names, inodes = place.names[first : first + size], place.inodes[first : first + size]
-                starts = range(0, len(names), _PIECE)
-                lot = [(place, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
-                yield number, pace.map(lot, _FEWEST_WAITS)
-
-    def batch(pieces: list[Columns]) -> pa.RecordBatch:
+    def batch(number: int, looks: Sequence[_Look]) -> pa.RecordBatch:
         # Imported here, because Arrow takes as long as a look into twenty thousand directories: by now workers look.
         from logstore.row_batches import columns_to_batch
 
-        return columns_to_batch(joined(pieces))
+        columns = _columns(listed[number], looks, glance)
+        census.add(columns)
+        return columns_to_batch(columns)
 
-    if jobs is None:
-        jobs = processors() if total >= PAYS_TO_FORK else 0
-    if not 1 < len(units) <= MOST_UNITS:
-        jobs = 0
-    return spread(looked_at, len(units), jobs, batch, lambda: _enter(log_dir, places))
+    fewest = PAYS_TO_FORK if jobs is None else _UNIT + 1
+    begun, tasks = _begun(_tasks(lots, listed), fewest)
+    jobs = processors() if jobs is None else jobs
+    return spread(looked_at, tasks, 0 if begun < fewest else jobs, batch, enter)
+
+
+def _tasks(lots: Iterable[Lot], listed: list[Lot]) -> Iterator[_Task]:
+    """The lots as they are sent; they themselves are kept in ``listed``."""
+    for lot in lots:
+        listed.append(lot)
+        place, names, inodes, replicas = lot
+        yield place.prefix, place.path, place.reading.value, place.namespace, replicas is not None, names, inodes
+
+
+def _begun(tasks: Iterator[_Task], fewest: int) -> tuple[int, Iterator[_Task]]:
+    """Begin with the tasks, until they concern so many directories; that number, and all the tasks."""
+    directories, begun = 0, list[_Task]()
+    for task in tasks:
+        begun.append(task)
+        directories += len(task[-1])
+        if directories >= fewest:
+            break
+    return directories, chain(begun, tasks)
+
+
+def _pieces(task: _Task, entered: bool) -> list[tuple[Place, bool, list[str], list[int]]]:
+    """Cut a task into pieces, as seen by a process that may have gone into the log dir."""
+    prefix, path, reading, namespace, live, names, inodes = task
+    # What lies beside a log dir keeps its whole path: if the log dir was reached by a link, '..' is another folder.
+    if entered and not prefix.startswith("../"):
+        path = prefix
+    place = Place(prefix, path, Reading(reading), namespace)
+    starts = range(0, len(names), _PIECE)
+    return [(place, live, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
+
+
+def _look(glance: Glance, place: Place, live: bool, names: list[str], inodes: list[int]) -> _Look:
+    usual = look_at_usual(glance, place, names) if live else None
+    if usual is not None:
+        return usual, None
+    return None, by_column(look(glance, place, list(zip(names, inodes, strict=True))))
+
+
+def _columns(lot: Lot, looks: Sequence[_Look], glance: Glance) -> Columns:
+    """The columns of a lot, whose pieces were looked at one after the other."""
+    usual = [found for found, _ in looks if found is not None]
+    if len(usual) == len(looks):
+        return usual_columns(lot, usual, glance.recovery_points)
+    pieces: list[Columns] = []
+    for start, (found, columns) in zip(range(0, len(lot.names), _PIECE), looks, strict=True):
+        if columns is not None:
+            pieces.append(columns)
+        elif found is not None:
+            pieces.append(usual_columns(lot.part(start, start + _PIECE), [found], glance.recovery_points))
+    return joined(pieces)

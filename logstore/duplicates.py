@@ -21,18 +21,25 @@ from logstore.small_file import read_small_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logstore.census import Census
     from logstore.scan import Observation
 
 LEADER_EPOCH_LIMIT = 1 << 22
 """Bytes: a line per election."""
 
 
-def with_leader_epochs(observations: Sequence[Observation]) -> list[Observation]:
-    """The same observations, all of one broker, with ``leader_epoch`` filled in where a replica is live twice."""
+def with_leader_epochs(seen: Sequence[tuple[Observation, Census]]) -> list[Observation]:
+    """The observations of one broker's log dirs, with ``leader_epoch`` filled in where a replica is live twice.
+
+    Args:
+        seen: each with the replicas that its log dir holds.
+    """
+    observations = [observation for observation, _ in seen]
+    directories = sum(census.directories for _, census in seen)
+    if len(set[str]().union(*(census.live for _, census in seen))) == directories:
+        return observations
     twice = _live_twice([observation.rows for observation in observations])
-    if not twice:
-        return list(observations)
-    return [dataclasses.replace(seen, rows=_filled(seen.log_dir, seen.rows, twice)) for seen in observations]
+    return [dataclasses.replace(each, rows=_filled(each.log_dir, each.rows, twice)) for each in observations]
 
 
 def _live_twice(tables: Iterable[pa.Table]) -> frozenset[tuple[str, int]]:
@@ -40,15 +47,6 @@ def _live_twice(tables: Iterable[pa.Table]) -> frozenset[tuple[str, int]]:
 
     Counted in Python: the part of Arrow that groups rows takes longer to import than 100,000 replicas take to count.
     """
-    # Equal pairs have equal hashes: where there are as many hashes as pairs, which is nearly always, no pair is there
-    # twice. Hashes are found, kept and compared in half the time that the pairs themselves take.
-    number, hashes = 0, set[int]()
-    for table in tables:
-        live = list(map(hash, _live(table)))
-        number += len(live)
-        hashes.update(live)
-    if len(hashes) == number:
-        return frozenset()
     counted = Counter(replica for table in tables for replica in _live(table))
     return frozenset(replica for replica, times in counted.items() if times > 1)
 

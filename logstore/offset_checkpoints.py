@@ -8,7 +8,7 @@ left to ``layout``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from layout import checkpoint
@@ -39,7 +39,7 @@ class OffsetCheckpoints:
         """(topic, partition) → recovery point, a lower bound of the log end offset."""
         return self.entries.get(checkpoint.RECOVERY_POINT_CHECKPOINT, {})
 
-    def orphans(self, held: Collection[tuple[str, int]]) -> Iterator[Row]:
+    def orphans(self, held: Container[tuple[str, int]]) -> Iterator[Row]:
         """A row for each entry whose (topic, partition) is not among those that are held, file by file.
 
         None while the log dir is in use.

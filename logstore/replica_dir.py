@@ -1,9 +1,8 @@
-"""Looks into the directories of a log dir: the part of a scan that is done 100,000 times.
+"""Looks into the directories of a log dir, one by one: whatever they are, and whatever is wrong with them.
 
-A look takes the topic ID and, when sizes are asked for, the length of every file. What makes it fast: paths as text,
-columns instead of row objects, and no system call that is not needed. Everything rarer than a plainly named live
-replica with a usual ``partition.metadata`` takes a longer way. A live broker renames and deletes meanwhile, so a
-directory that is gone gives no row, and the caller counts the rows.
+A look takes the topic ID and, when sizes are asked for, the length of every file. A live broker renames and deletes
+meanwhile, so a directory that is gone gives no row, and the caller counts the rows. Nearly all directories are live
+replicas as a broker writes them, which ``usual_replicas`` looks at many at a time.
 """
 
 from __future__ import annotations
@@ -13,36 +12,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from layout import partition_metadata, staged_record
-from layout.directory_name import DirectoryKind, DirectoryName, parse, split_live
+from layout import staged_record
+from layout.directory_name import DirectoryKind, DirectoryName, split_live
 from layout.errors import DamagedFileError
 from layout.segment_name import FileKind, Transient
 from layout.staged_record import StagedRecord
-from logstore.columns import Columns, Row, by_column
-from logstore.entries import Place
+from logstore.columns import Row
+from logstore.entries import Place, Reading
 from logstore.errors import UnreadableFileError
 from logstore.replica_id import (
     IdFound,
     VanishedError,
     held_against_name,
     read_topic_id,
-    read_usual_topic_ids,
     unreadable,
 )
-from logstore.rows import MetadataState
 from logstore.small_file import read_small_file, refusal
 
 Weight: TypeAlias = tuple[int | None, int | None, int | None, int | None, int | None, int | None]
 """Bytes, bytes on disk, files, leftovers, segments, newest mtime in ms: the columns of that name."""
 
-_UNKNOWN: Weight = (None,) * 6
+UNKNOWN: Weight = (None,) * 6
+FILE_TYPE, PLAIN_FILE = 0o170000, 0o100000
+"""The bits of a mode that tell what a file is, and what they tell of a plain one."""
+
 _LIVE = DirectoryKind.LIVE.value
-_FILE_TYPE, _PLAIN_FILE = 0o170000, 0o100000
-_METADATA = partition_metadata.FILE_NAME
 _SEGMENT = FileKind.LOG.value
 _LEFTOVER_SUFFIXES = tuple(suffix.value for suffix in Transient)
-_SEGMENT_END, *_TRANSIENT_ENDS = (f"{suffix}\0" for suffix in (_SEGMENT, *_LEFTOVER_SUFFIXES))
-"""The same, with what stands behind each name when many are one text."""
 _NAME_MAY_BE_CUT = frozenset({DirectoryKind.DELETE, DirectoryKind.STRAY})
 _IN_CHECKPOINT = frozenset({DirectoryKind.LIVE, DirectoryKind.FUTURE})
 
@@ -66,7 +62,7 @@ def look(glance: Glance, place: Place, entries: Sequence[tuple[str, int]]) -> li
         entries: their names and inodes.
     """
     rows: list[Row] = []
-    usual = place.parse is parse
+    usual = place.reading is Reading.REPLICAS
     for name, inode in entries:
         plain = split_live(name) if usual else None
         try:
@@ -79,68 +75,10 @@ def look(glance: Glance, place: Place, entries: Sequence[tuple[str, int]]) -> li
     return rows
 
 
-def look_at_many(glance: Glance, place: Place, names: Sequence[str], inodes: Sequence[int]) -> Columns:
-    """What :func:`look` tells, column by column.
-
-    Where all of them are usual, most columns are made by one step for all, which is faster than row by row. As soon as
-    one is not, ``look`` tells of them all, and what was read before is read again: so give some dozens at a time.
-
-    Args:
-        glance: what to look for.
-        place: where the directories lie.
-        names: their names.
-        inodes: their inodes, in the same order.
-    """
-    columns = _usual_columns(glance, place, names, inodes) if place.parse is parse and names else None
-    return by_column(look(glance, place, list(zip(names, inodes, strict=True)))) if columns is None else columns
-
-
-def _usual_columns(glance: Glance, place: Place, names: Sequence[str], inodes: Sequence[int]) -> Columns | None:
-    """The columns of live replicas with usual names and files; None: there is something else among them."""
-    replicas = [replica for replica in map(split_live, names) if replica is not None]
-    if len(replicas) < len(names):
-        return None
-    statuses: list[os.stat_result] | None = [] if glance.sizes else None
-    topic_ids = read_usual_topic_ids(place.path, names, glance.topic_ids, statuses)
-    if topic_ids is None:
-        return None
-    weights = [_UNKNOWN] * len(names) if statuses is None else _usual_weights(place.path, names, statuses)
-    if weights is None:
-        return None
-    if place.namespace:
-        replicas = [(place.namespace + topic, partition) for topic, partition in replicas]
-    topics, partitions = zip(*replicas, strict=True)
-    paths = [place.prefix + name for name in names]
-    live, ok = [_LIVE] * len(names), [MetadataState.OK.value] * len(names)
-    nothing = [None] * len(names)
-    offsets = [glance.recovery_points.get(replica) for replica in replicas] if glance.recovery_points else nothing
-    weighed = zip(*weights, strict=True)
-    return [paths, live, topics, partitions, topic_ids, ok, nothing, *weighed, inodes, nothing, offsets]
-
-
-def _usual_weights(base: str, names: Sequence[str], statuses: Sequence[os.stat_result]) -> list[Weight] | None:
-    """The weights of directories, of which the status of ``partition.metadata`` is known.
-
-    None: one of them is gone, or cannot be weighed.
-    """
-    weights: list[Weight] = []
-    try:
-        for name, status in zip(names, statuses, strict=True):
-            weight = _usual_weight(base + name, status)
-            if weight is None:
-                weight, obstacle = _weigh(base + name)
-                if obstacle:
-                    return None
-            weights.append(weight)
-    except VanishedError:
-        return None
-    return weights
-
-
 def _live_row(glance: Glance, place: Place, name: str, inode: int, topic: str, partition: int) -> Row:  # noqa: PLR0917
     """A row for a live replica whose name is spelt as usual: nearly all of them."""
     path = place.path + name
-    weight, obstacle = _weigh(path) if glance.sizes else (_UNKNOWN, None)
+    weight, obstacle = weigh(path) if glance.sizes else (UNKNOWN, None)
     topic = place.namespace + topic
     found = read_topic_id(path, topic, partition, glance.topic_ids) if obstacle is None else unreadable(obstacle)
     offset = glance.recovery_points.get((topic, partition)) if glance.recovery_points else None
@@ -151,7 +89,7 @@ def _unusual_row(glance: Glance, place: Place, name: str, inode: int) -> Row:
     """A row for any other directory."""
     read = place.parse(name)
     path = place.path + name
-    weight, obstacle = _weigh(path) if glance.sizes else (_UNKNOWN, None)
+    weight, obstacle = weigh(path) if glance.sizes else (UNKNOWN, None)
     kind, topic = read.kind, None if read.topic is None else place.namespace + read.topic
     found: IdFound = (None, None, read.problem or obstacle, None)
     record: StagedRecord | None = None
@@ -177,32 +115,7 @@ def _unusual_row(glance: Glance, place: Place, name: str, inode: int) -> Row:
     return place.prefix + name, kind.value, topic, read.partition, *found[:3], *weight, inode, due_ms, offset
 
 
-def _usual_weight(path: str, metadata: os.stat_result) -> Weight | None:
-    """The weight of a directory that holds plain files only, none of them transient; None: ask :func:`_weigh`."""
-    base = path + "/"
-    try:
-        names = os.listdir(path)
-        statuses = [os.lstat(base + name) for name in names if name != _METADATA]
-    except OSError:
-        return None
-    statuses.append(metadata)
-    size = blocks = newest = 0
-    for status in statuses:
-        if status[0] & _FILE_TYPE != _PLAIN_FILE:
-            return None
-        size += status[6]
-        blocks += status.st_blocks
-        modified = status.st_mtime_ns
-        if modified > newest:  # noqa: PLR1730 - half a million times; max() would be a call each time
-            newest = modified
-    text = "\0".join(names) + "\0"
-    for suffix in _TRANSIENT_ENDS:
-        if suffix in text:
-            return None
-    return size, 512 * blocks, len(statuses), 0, text.count(_SEGMENT_END), newest // 1_000_000
-
-
-def _weigh(path: str) -> tuple[Weight, str | None]:
+def weigh(path: str) -> tuple[Weight, str | None]:
     """Add up the plain files of a directory, not of those below it; or say, in a clause, why that cannot be done."""
     files = size = blocks = leftovers = segments = newest = 0
     base = path + "/"
@@ -212,7 +125,7 @@ def _weigh(path: str) -> tuple[Weight, str | None]:
                 status = os.lstat(base + name)
             except FileNotFoundError:
                 continue
-            if status[0] & _FILE_TYPE == _PLAIN_FILE:
+            if status[0] & FILE_TYPE == PLAIN_FILE:
                 files += 1
                 size += status[6]
                 blocks += status.st_blocks
@@ -226,7 +139,7 @@ def _weigh(path: str) -> tuple[Weight, str | None]:
     except (FileNotFoundError, NotADirectoryError):
         raise VanishedError from None
     except OSError as error:
-        return _UNKNOWN, f"the directory {refusal(error)}"
+        return UNKNOWN, f"the directory {refusal(error)}"
     return (size, 512 * blocks, files, leftovers, segments, newest // 1_000_000 if files else None), None
 
 

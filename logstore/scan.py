@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 
 from layout import clean_shutdown
 from layout.meta_properties import MetaProperties
-from logstore.columns import LogDirFacts, Row, plain_row
-from logstore.directories import PAYS_TO_FORK, look_everywhere
+from logstore.census import Census
+from logstore.columns import LogDirFacts, plain_row
+from logstore.directories import PAYS_TO_FORK, Seen, look_everywhere
 from logstore.duplicates import with_leader_epochs
 from logstore.identity import ExpectedIdentity, IdentityFound, read_identity
 from logstore.lock_holder import LockHolder, find_lock_holder
@@ -34,8 +35,6 @@ from logstore.workers import processors, spread
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_IN_CHECKPOINTS = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
 
 _LOT = 64
 """Small log dirs whose rows are in memory together, unless one broker has more."""
@@ -71,30 +70,37 @@ def scan(
         jobs: processes that look, beside this one; 0: none, this process looks itself; None: as many as pay.
         expected: the identity it should have; a log dir with another one is absent.
     """
+    return _scan(log_dir, sizes, jobs, expected)[0]
+
+
+def _scan(
+    log_dir: str, sizes: bool, jobs: int | None, expected: ExpectedIdentity | None = None
+) -> tuple[Observation, Census]:
+    """As :func:`scan`, with the replicas that the log dir holds."""
     path = os.path.abspath(log_dir)
     started_ms = time.time_ns() // 1_000_000
     checkpoints = OffsetCheckpoints()
-    batches: list[pa.RecordBatch] = []
-    rows: list[Row] = []
+    seen = Seen([], [], Census())
     inode, absence = _find(path)
     found = absence or read_identity(path, expected)
     if absence is None:
         try:
             checkpoints = read_offset_checkpoints(path)
-            batches, rows = look_everywhere(path, found.scheme, Glance(sizes, checkpoints.recovery_points), jobs)
+            seen = look_everywhere(path, found.scheme, Glance(sizes, checkpoints.recovery_points), jobs)
         except OSError as error:
             found = IdentityFound(found.identity, MetadataState.UNREADABLE, f"the log dir {refusal(error)}")
     first = plain_row(".", Kind.LOG_DIR, metadata_state=found.state, problem=found.problem, inode=inode)
-    held = _held(batches) if checkpoints.entries else frozenset()
     # What could not be listed holds unknown replicas, so no checkpoint entry can be said to lack one.
-    orphans = () if found.state is MetadataState.UNREADABLE else checkpoints.orphans(held)
+    orphans = () if found.state is MetadataState.UNREADABLE else checkpoints.orphans(seen.census)
     # Imported here, because Arrow takes long: where workers look, it is there by now.
     from logstore.row_batches import to_batch, to_table
 
     table = to_table(
-        [to_batch([first, *rows, *checkpoints.damaged, *orphans]), *batches], _facts(path, started_ms, found.identity)
+        [to_batch([first, *seen.rows, *checkpoints.damaged, *orphans]), *seen.batches],
+        _facts(path, started_ms, found.identity),
     )
-    return Observation(path, found.identity, found.state, found.problem, table, find_lock_holder(path, search=False))
+    lock = find_lock_holder(path, search=False)
+    return Observation(path, found.identity, found.state, found.problem, table, lock), seen.census
 
 
 def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = None) -> Iterator[Observation]:
@@ -136,22 +142,22 @@ def _lots(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
         yield lot
 
 
-def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[Observation]:
+def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[tuple[Observation, Census]]:
     """Scan log dirs: many small ones each by one process, others one after the other by all the processes."""
     many = jobs is not None or sum(map(_links, log_dirs)) >= PAYS_TO_FORK
     processes = processors() if jobs is None else jobs
     # Of one process that scans whole log dirs, this one would have nothing but the wait.
     if not many or processes < 2 or len(log_dirs) < 2 * processes:
-        return [scan(log_dir, sizes=sizes, jobs=jobs) for log_dir in log_dirs]
+        return [_scan(log_dir, sizes, jobs) for log_dir in log_dirs]
     import pickle
 
     import logstore.row_batches  # noqa: F401 - before the fork, so that not every process imports Arrow for itself
 
-    def scanned(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        for number in numbers:
-            yield number, pickle.dumps(scan(log_dirs[number], sizes=sizes))
+    def scanned(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, bytes]]:
+        for number, log_dir in numbered:
+            yield number, pickle.dumps(_scan(log_dir, sizes, 0))
 
-    return spread(scanned, len(log_dirs), processes, pickle.loads)
+    return spread(scanned, log_dirs, processes, lambda _, seen: pickle.loads(seen))
 
 
 def _links(log_dir: str) -> int:
@@ -187,12 +193,3 @@ def _facts(path: str, started_ms: int, identity: MetaProperties | None) -> LogDi
     directory_id = None if identity.directory_id is None else str(identity.directory_id)
     stopped_cleanly = os.path.lexists(f"{path}/{clean_shutdown.FILE_NAME}")
     return LogDirFacts(host, path, started_ms, identity.cluster_id, identity.node_id, directory_id, stopped_cleanly)
-
-
-def _held(batches: Iterable[pa.RecordBatch]) -> frozenset[tuple[str, int]]:
-    """The (topic, partition) pairs that have a live or a future directory."""
-    held: set[tuple[str, int]] = set()
-    for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in ("kind", "topic", "partition"))
-        held.update((topic, number) for kind, topic, number in zip(*columns, strict=True) if kind in _IN_CHECKPOINTS)
-    return frozenset(held)

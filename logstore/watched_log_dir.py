@@ -18,12 +18,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from layout import checkpoint, meta_properties
-from layout.directory_name import parse, parse_staged
 from layout.errors import InvalidNameError
 from layout.meta_properties import MetaProperties
 from layout.scheme import STAGING_DIR, Scheme, sibling_staging_root
 from logstore.columns import VARYING, Row, plain_row
-from logstore.entries import KNOWN_FILES, Listing, Place, list_log_dir
+from logstore.entries import KNOWN_FILES, Listing, Place, Reading, list_log_dir
 from logstore.identity import ExpectedIdentity, IdentityFound, read_identity
 from logstore.known_rows import LOG_DIR_KEY, HeldReplicas, KnownRows, RowChange, Seen, name_of, of_row
 from logstore.offset_checkpoints import read_offset_checkpoints
@@ -242,9 +241,9 @@ class WatchedLogDir:
         """Where an entry of the log dir or of its staging directory lies; None for what lies deeper."""
         above, _, _ = name.rpartition("/")
         if not above:
-            return Place("", f"{self.path}/", parse)
+            return Place("", f"{self.path}/")
         if self.staging_root is not None and above == self.staging_prefix[:-1]:
-            return Place(self.staging_prefix, f"{self.staging_root}/", parse_staged)
+            return Place(self.staging_prefix, f"{self.staging_root}/", Reading.STAGED)
         return None
 
     def _is_read_alone(self, name: str) -> bool:

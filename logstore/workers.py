@@ -1,13 +1,13 @@
-"""Spreads numbered units of work over forked processes, which hand back each result as soon as it is there.
+"""Spreads units of work over forked processes, which hand back each result as soon as it is there.
 
-Forked, because a scan's input (names, offsets) is there already and need not be sent. The results travel in Python's
-own ``marshal``: that is the fastest for columns of texts and numbers, keeps names that are not UTF-8, and the same
-Python writes and reads it. This process turns them into something else meanwhile, so that is no work of the workers.
+Units may come one by one, while this process still finds out what there is to do. Each worker takes the next one from
+a queue when it is done, so a slow unit holds nobody up; nor does a reader that is busy, because a worker keeps what
+does not fit into its pipe and goes on.
 
-The numbers of the units lie in a pipe from which each worker takes the next one when it is done, so a slow unit holds
-nobody up; nor does a reader that is busy, because a worker keeps what does not fit into its pipe and goes on. A worker
-that dies costs nothing but its share: this process does again what was not handed back whole. Where there is no fork,
-and with no jobs, this process does it all.
+Results travel in Python's own ``marshal``: that is the fastest for columns of texts and numbers, keeps names that are
+not UTF-8, and the same Python writes and reads it. This process turns them into something else meanwhile, so that is no
+work of the workers. A worker that dies costs nothing but its share: this process does again what was not handed back
+whole. Where there is no fork, and with no jobs, this process does it all.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
+from logstore.unit_queue import UnitQueue
+
+Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 Taken = TypeVar("Taken")
 
-MOST_UNITS = 16_000
-"""Units that may be spread at once: the numbers of more might not fit into a pipe, and its writer would block."""
+Worker: TypeAlias = Callable[[Iterable[tuple[int, Unit]]], Iterator[tuple[int, Result]]]
+"""Does the numbered units that it is given, and yields each one's number and result: anything that marshal knows."""
 
-Worker: TypeAlias = Callable[[Iterable[int]], Iterator[tuple[int, Result]]]
-"""Does the units whose numbers it is given, and yields each one's number and result: anything that marshal knows."""
-
-_NUMBER = struct.Struct("=i")
 _FRAME = struct.Struct("=iq")
 """Before each result: the unit's number, and the bytes that follow."""
 
@@ -56,68 +55,75 @@ def _can_fork() -> bool:
 
 
 def spread(
-    worker: Worker[Result],
-    units: int,
+    worker: Worker[Unit, Result],
+    units: Iterable[Unit],
     jobs: int,
-    take: Callable[[Result], Taken],
+    take: Callable[[int, Result], Taken],
     enter: Callable[[], None] = lambda: None,
 ) -> list[Taken]:
-    """What was taken of the results of units 0 to ``units - 1``, in that order.
+    """What was taken of the result of each unit, in their order.
 
     Args:
         worker: runs in forked processes; in this one when there are no jobs, or a fork died. What it raises comes out.
-        units: at most :data:`MOST_UNITS`, unless this process does them all.
+        units: anything that marshal knows, asked for one by one while workers are at the first; that may raise.
         jobs: processes at work beside this one; with 0, or where there is no fork, this one works itself.
-        take: is called in this process for each result, as they come; what it gives is kept, what it raises comes out.
+        take: is called in this process for each result, with the number of its unit, as they come; what it gives is
+            kept, what it raises comes out.
         enter: is called first in each forked process, and may change that process as it likes.
     """
     taken: dict[int, Taken] = {}
 
     def keep(number: int, result: Result) -> None:
-        taken[number] = take(result)
+        taken[number] = take(number, result)
 
-    if _can_fork() and min(jobs, units) > 0:
-        _let_children_work(worker, units, min(jobs, units), keep, enter)
-    for number, result in worker([number for number in range(units) if number not in taken]):
+    left: Iterable[tuple[int, Unit]] = enumerate(units)
+    if _can_fork() and jobs > 0:
+        given = _let_children_work(worker, units, jobs, keep, enter)
+        left = [(number, unit) for number, unit in enumerate(given) if number not in taken]
+    for number, result in worker(left):
         keep(number, result)
-    return [taken[number] for number in range(units)]
+    return [taken[number] for number in range(len(taken))]
 
 
 def _let_children_work(
-    worker: Worker[Result], units: int, jobs: int, keep: Callable[[int, Result], None], enter: Callable[[], None]
-) -> None:
-    """Fork, keep whatever comes back, and leave nothing behind."""
-    numbers = _pipe_with_numbers(units)
+    worker: Worker[Unit, Result],
+    units: Iterable[Unit],
+    jobs: int,
+    keep: Callable[[int, Result], None],
+    enter: Callable[[], None],
+) -> list[Unit]:
+    """Fork, hand out the units, keep whatever comes back, and leave nothing behind; gives all the units."""
     children: list[tuple[int, int]] = []
-    try:
-        for _ in range(jobs):
-            with suppress(OSError):  # a process that cannot be started costs no more than one that died
-                children.append(_fork(worker, enter, numbers, children))
-        _keep_all([pipe for _, pipe in children], keep)
-    finally:
-        os.close(numbers)
-        for pid, pipe in children:
-            _end(pid, pipe)
+    with UnitQueue() as queue:
+        try:
+            for _ in range(jobs):
+                with suppress(OSError):  # a process that cannot be started costs no more than one that died
+                    children.append(_fork(worker, enter, queue, children))
+            given = _handed_out(units, queue)
+            _keep_all([pipe for _, pipe in children], keep)
+        finally:
+            for pid, pipe in children:
+                _end(pid, pipe)
+    return given
 
 
-def _pipe_with_numbers(units: int) -> int:
-    """The read end of a pipe that holds all the numbers, and whose write end is closed."""
-    if units > MOST_UNITS:
-        raise ValueError(f"{units} units are more than the {MOST_UNITS} that can be spread at once: make them larger")
-    read, write = os.pipe()
-    os.write(write, b"".join(map(_NUMBER.pack, range(units))))
-    os.close(write)
-    return read
-
-
-def _taken_from(numbers: int) -> Iterator[int]:
-    """Numbers from the pipe until it is empty. The kernel serves one reader at a time, so nobody gets half a number."""
-    while taken := os.read(numbers, _NUMBER.size):
-        yield _NUMBER.unpack(taken)[0]
+def _handed_out(units: Iterable[Unit], queue: UnitQueue) -> list[Unit]:
+    """Put all the units into the queue, as far as it takes them; those it does not take are not handed back either."""
+    given: list[Unit] = []
+    refused = False
+    for unit in units:
+        given.append(unit)
+        try:
+            if not refused:
+                queue.put(unit)
+        except OSError:
+            refused = True
+    queue.finish()
+    return given
 
 
 def _fork(
-    worker: Worker[Result], enter: Callable[[], None], numbers: int, siblings: Iterable[tuple[int, int]]
+    worker: Worker[Any, Any], enter: Callable[[], None], queue: UnitQueue, siblings: Iterable[tuple[int, int]]
 ) -> tuple[int, int]:
     """Start one child; gives its process ID and the pipe on which it hands back its results."""
     read, write = os.pipe()
@@ -138,7 +144,7 @@ def _fork(
         for descriptor in (read, *(pipe for _, pipe in siblings)):
             os.close(descriptor)
         enter()
-        _hand_back(worker(_taken_from(numbers)), write)
+        _hand_back(worker(queue.taken()), write)
     finally:
         os._exit(0)
 

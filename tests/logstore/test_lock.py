@@ -124,7 +124,7 @@ def test_a_forked_child_that_lives_on_does_not_keep_it(root: Directory, tmp_path
 
 def test_forked_workers_do_not_drop_it(root: Directory, tmp_path: Path) -> None:
     lock = Lock.take(root, Disk())
-    spread(lambda numbers: ((number, b"x") for number in numbers), 8, 3, take=bytes)
+    spread(lambda units: ((number, b"x") for number, _ in units), range(8), 3, take=lambda _, result: result)
     assert not another_process_gets_it(tmp_path)
     lock.release()
 

@@ -129,7 +129,7 @@ def test_a_forked_child_that_ends_does_not_let_a_broker_in(our_log_dir: Path, ja
             os._exit(0)
         os.waitpid(pid, 0)
         assert not java.gets_it(our_log_dir)
-        spread(lambda numbers: ((number, b"x") for number in numbers), 8, 3, take=bytes)
+        spread(lambda units: ((number, b"x") for number, _ in units), range(8), 3, take=lambda _, result: result)
         assert not java.gets_it(our_log_dir)
     assert java.gets_it(our_log_dir)
 

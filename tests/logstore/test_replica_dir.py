@@ -12,26 +12,28 @@ from layout.directory_name import (
     by_topic_id_name,
     delete_name,
     future_name,
-    parse_by_topic_id,
-    parse_staged,
     stray_name,
 )
 from layout.ids import TopicId
 from layout.staged_record import StagedRecord
-from logstore import replica_dir
 from logstore.columns import VARYING
-from logstore.entries import Place
-from logstore.replica_dir import Glance, look, look_at_many
+from logstore.entries import Place, Reading, lots_of
+from logstore.replica_dir import Glance, look
+from logstore.usual_replicas import look_at_usual, usual_columns
 
 UNIQUE = "0123456789abcdef" * 2
 
 
 def _look(place: Place | Any, *names: str, sizes: bool = True, **glance: Any) -> list[dict[str, Any]]:
-    """The rows of some directories, which are the same whether they are looked at one by one or together."""
+    """The rows of some directories; the quick way either tells the same, or nothing."""
     place = place if isinstance(place, Place) else Place("", f"{place}/")
     rows = look(Glance(sizes, **glance), place, [(name, 7) for name in names])
-    columns = look_at_many(Glance(sizes, **glance), place, names, [7] * len(names))
-    assert list(zip(*columns, strict=True)) == rows
+    place.names, place.inodes = list(names), [7] * len(names)
+    for lot in lots_of([place], len(names)):
+        usual = None if lot.replicas is None else look_at_usual(Glance(sizes, **glance), place, lot.names)
+        if usual is not None:
+            columns = usual_columns(lot, [usual], glance.get("recovery_points", {}))
+            assert list(zip(*columns, strict=True)) == [row for row in rows if row[0] in columns[0]]
     return [dict(zip(VARYING, row, strict=True)) for row in rows]
 
 
@@ -53,59 +55,6 @@ def test_a_live_replica_is_weighed_and_named(log_dir: Any) -> None:
         "metadata_state": "ok", "problem": None, "bytes": 5000 + 10 + 43, "disk_bytes": on_disk, "files": 7,
         "leftovers": 4, "segments": 1, "modified_ms": 4_000_000_000_123, "inode": 7, "due_ms": None, "end_offset": 42,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("sizes", [True, False])
-def test_usual_directories_are_told_together_in_their_order(log_dir: Any, monkeypatch: Any, sizes: bool) -> None:
-    names = [f"orders-{number}" for number in (3, 1, 2)]
-    for number, name in enumerate(names):
-        log_dir.replica(f"org/{name}", [log_dir.topic_id, log_dir.other_id][number % 2], x__log=number)
-    place = Place("org/", f"{log_dir}/org/", namespace="org:")
-    assert [row["name"] for row in _look(place, *names, sizes=sizes)] == [
-        "org/orders-3",
-        "org/orders-1",
-        "org/orders-2",
-    ]
-    monkeypatch.setattr(replica_dir, "look", None)  # it is not needed
-    glance = Glance(sizes, {("org:orders", 1): 9})
-    columns = dict(zip(VARYING, look_at_many(glance, place, names, [7, 8, 9]), strict=True))
-    assert list(columns["topic"]) == ["org:orders"] * 3
-    assert list(columns["inode"]) == [7, 8, 9]
-    assert list(columns["end_offset"]) == [None, 9, None]
-    assert list(columns["bytes"]) == ([43, 44, 45] if sizes else [None] * 3)
-
-
-def test_a_file_that_was_open_is_not_asked_for_again(log_dir: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    log_dir.replica("orders-3", x__log=5000, x__index=0)
-    asked: list[str] = []
-    lstat = os.lstat
-
-    def noted(path: str) -> os.stat_result:
-        asked.append(os.path.basename(path))
-        return lstat(path)
-
-    monkeypatch.setattr(os, "lstat", noted)
-    look_at_many(Glance(True), Place("", f"{log_dir}/"), ["orders-3"], [7])
-    assert sorted(asked) == ["x.index", "x.log"]
-
-
-@pytest.mark.parametrize("sizes", [True, False])
-@pytest.mark.parametrize("odd", ["junk", "gone-0", "empty-0", "fifo-0", "missing-0", f"orders-3.{UNIQUE}-delete"])
-def test_one_unusual_directory_among_many_changes_nothing_for_the_others(log_dir: Any, odd: str, sizes: bool) -> None:
-    for name in ("orders-0", "orders-1", "junk", f"orders-3.{UNIQUE}-delete"):
-        log_dir.replica(name, x__log=5)
-    log_dir.replica("empty-0", b"")
-    os.mkfifo(log_dir.replica("fifo-0", None) / "partition.metadata")
-    log_dir.replica("missing-0", None)
-    usual = _look(log_dir, "orders-0", "orders-1", sizes=sizes)
-    first, *others = _look(log_dir, "orders-0", odd, "orders-1", sizes=sizes)
-    assert [first, others[-1]] == usual
-    assert [row["name"] for row in others[:-1]] == ([] if odd == "gone-0" else [odd])
-
-
-def test_no_directories_are_columns_of_nothing(log_dir: Any) -> None:
-    assert _look(log_dir) == []
-    assert len(look_at_many(Glance(True), Place("", f"{log_dir}/"), [], [])) == len(VARYING)
 
 
 def test_a_preallocated_index_has_its_length_and_not_its_disk_space(log_dir: Any) -> None:
@@ -216,7 +165,7 @@ def test_by_topic_id_the_name_gives_the_id_and_the_file_gives_the_topic(log_dir:
     prefix, _, name = by_topic_id_name(topic_id, 4).partition("/")
     text = f'{{"schema_version":0,"id":"{topic_id}","name":"org:orders","partition":4}}'
     log_dir.replica(f"{prefix}/{name}", text.encode())
-    place = Place(f"{prefix}/", f"{log_dir}/{prefix}/", lambda text: parse_by_topic_id(f"{prefix}/{text}"))
+    place = Place(f"{prefix}/", f"{log_dir}/{prefix}/", Reading.BY_TOPIC_ID)
     (row,) = _look(place, name)
     assert (row["kind"], row["topic"], row["partition"], row["topic_id"]) == ("live", "org:orders", 4, str(topic_id))
     Path(f"{log_dir}/{prefix}/{name}/partition.metadata").write_bytes(
@@ -231,7 +180,7 @@ def _staged(log_dir: Any, record: bytes | None) -> dict[str, Any]:
     path = log_dir.replica(f"deleting/{name}")
     if record is not None:
         (path / staged_record.FILE_NAME).write_bytes(record)
-    (row,) = _look(Place("deleting/", f"{log_dir}/deleting/", parse_staged), name)
+    (row,) = _look(Place("deleting/", f"{log_dir}/deleting/", Reading.STAGED), name)
     assert (row["name"], row["kind"], row["partition"]) == (f"deleting/{name}", "staged", 3)
     assert row["topic_id"] == log_dir.topic_id
     return row
