@@ -99,7 +99,11 @@ WARM = (
     Target(OUR_IDS, C_IDS, 1.7, BARE_IDS),
     Target(OUR_IDS_TWICE, C_IDS, 1.7),
 )
-COLD = (Target(OURS, FIND, 0.45),)
+COLD = (
+    Target(OURS, FIND, 0.45),
+    Target(OURS_TWICE, FIND, 0.45),
+)
+"""With one process, and with two, which is what a scan takes by itself on two processors."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
