@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -75,11 +75,13 @@ def look_everywhere(log_dir: str, scheme: Scheme | None, glance: Glance, jobs: i
     listing, census = Listing(), Census()
     with nullcontext() if jobs == 0 else paused_gc():
         batches = _look_into(log_dir, list_in_lots(log_dir, scheme, listing, _UNIT), glance, jobs, census)
-    if sum(batch.num_rows for batch in batches) == sum(len(place.names) for place in listing.places):
-        return Seen(batches, listing.rows, census)
-    again = list_log_dir(log_dir, scheme)
-    new = lots_of(_new_places(listing, again), _UNIT)
-    return Seen([*batches, *_look_into(log_dir, new, glance, 0, census)], again.rows, census)
+    if sum(batch.num_rows for batch in batches) < sum(len(place.names) for place in listing.places):
+        again = list_log_dir(log_dir, scheme)
+        new = lots_of(_new_places(listing, again), _UNIT)
+        batches += _look_into(log_dir, new, glance, 0, census)
+        listing = again
+    census.add(by_column(listing.rows))  # a broker follows a link that has a replica's name
+    return Seen(batches, listing.rows, census)
 
 
 def _new_places(before: Listing, after: Listing) -> list[Place]:
@@ -96,14 +98,15 @@ def _look_into(
     log_dir: str, lots: Iterable[Lot], glance: Glance, jobs: int | None, census: Census
 ) -> list[pa.RecordBatch]:
     """Look into all directories of some lots; batches in their order."""
-    listed: list[Lot] = []
+    listed: dict[int, Lot] = {}
     entered = False
 
     def enter() -> None:
         """Go into the log dir, in a process that does nothing else: shorter paths save look-ups of those above it."""
         nonlocal entered
-        os.chdir(log_dir)
-        entered = True
+        with suppress(OSError):
+            os.chdir(log_dir)
+            entered = True
 
     def looked_at(tasks: Iterable[tuple[int, _Task]]) -> Iterator[tuple[int, list[_Look]]]:
         with Pace[tuple[Place, bool, list[str], list[int]], _Look](lambda piece: _look(glance, *piece)) as pace:
@@ -114,7 +117,7 @@ def _look_into(
         # Imported here, because Arrow takes as long as a look into twenty thousand directories: by now workers look.
         from logstore.row_batches import columns_to_batch
 
-        columns = _columns(listed[number], looks, glance)
+        columns = _columns(listed.pop(number), looks, glance)
         census.add(columns)
         return columns_to_batch(columns)
 
@@ -124,10 +127,10 @@ def _look_into(
     return spread(looked_at, tasks, 0 if begun < fewest else jobs, batch, enter)
 
 
-def _tasks(lots: Iterable[Lot], listed: list[Lot]) -> Iterator[_Task]:
-    """The lots as they are sent; they themselves are kept in ``listed``."""
-    for lot in lots:
-        listed.append(lot)
+def _tasks(lots: Iterable[Lot], listed: dict[int, Lot]) -> Iterator[_Task]:
+    """The lots as they are sent; they themselves are put into ``listed``, by their number."""
+    for number, lot in enumerate(lots):
+        listed[number] = lot
         place, names, inodes, replicas = lot
         yield place.prefix, place.path, place.reading.value, place.namespace, replicas is not None, names, inodes
 

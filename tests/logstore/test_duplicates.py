@@ -64,3 +64,12 @@ def test_a_directory_of_another_kind_is_no_second_copy(new_log_dir: Any, tmp_pat
     two.replica(f"foo-0.{'0123456789abcdef' * 2}-future")
     (one.path / "foo-0" / "leader-epoch-checkpoint").write_text("0\n1\n4 0\n")
     assert set(_epochs(list(scan_all([str(one), str(two)]))).values()) == {None}
+
+
+def test_a_link_to_a_replica_that_lies_on_another_disk_too_makes_it_live_twice(
+    new_log_dir: Any, tmp_path: Path
+) -> None:
+    one, two = (new_log_dir(tmp_path / name).identity() for name in ("one", "two"))
+    (one.replica("foo-0") / "leader-epoch-checkpoint").write_text("0\n1\n4 0\n")
+    (two.path / "foo-0").symlink_to(tmp_path / "elsewhere")
+    assert _epochs(list(scan_all([str(one), str(two)])))["one", "foo-0"] == 4

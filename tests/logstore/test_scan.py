@@ -249,3 +249,10 @@ def test_whatever_lies_in_a_log_dir_gives_one_row_and_no_error(
     seen = scan(str(path))
     assert seen.state == MetadataState.MISSING
     assert len(_rows(seen)) == len(entries)
+
+
+def test_a_checkpoint_entry_of_a_replica_that_is_a_link_lacks_nothing(log_dir: Any, tmp_path: Path) -> None:
+    log_dir.file("recovery-point-offset-checkpoint", "0\n2\norders 0 8\ngone 1 5\n")
+    (log_dir.path / "orders-0").symlink_to(tmp_path / "elsewhere")
+    rows = scan(str(log_dir)).rows.to_pylist()
+    assert [row["topic"] for row in rows if row["kind"] == "checkpoint_entry"] == ["gone"]
