@@ -35,16 +35,17 @@ def test_processes_and_threads_give_the_same_rows_in_the_same_order(fleet_of: An
     alone = _rows(fleet_of)
     assert len(alone) == 90
     assert _rows(fleet_of, jobs=1) == _rows(fleet_of, jobs=2) == _rows(fleet_of, jobs=3) == alone
-    lots = []
+    by_threads: list[list[str]] = []
     usual = Pace.map
 
     def always_with_threads(self: Any, lot: Any, fewest_waits: int) -> Any:
-        lots.append(fewest_waits)
+        by_threads.append([name for _, _, names, _ in lot for name in names])
         return usual(self, lot, 0)
 
     monkeypatch.setattr(Pace, "map", always_with_threads)
     assert _rows(fleet_of) == alone
-    assert len(lots) >= 9
+    assert sorted(name for names in by_threads for name in names) == sorted(f"topic-{number}" for number in range(90))
+    assert max(map(len, by_threads)) == 10
 
 
 def test_what_is_staged_beside_a_log_dir_that_was_reached_by_a_link_is_seen_by_processes_too(
