@@ -19,7 +19,7 @@ from typing import Final
 
 from layout import json_text
 from layout.checkpoint import OFFSET_CHECKPOINTS
-from layout.errors import DamagedFileError
+from layout.errors import DamagedFileError, LayoutError
 from layout.ids import TopicId
 from layout.topic import namespace_of
 
@@ -165,11 +165,36 @@ class RecordFile:
         Raises:
             DamagedFileError: see :func:`parse_all`; or the file holds no record of that name.
         """
-        line = self._lines.get(json.dumps(name).encode("ascii"))
+        line = self._lines.get(_quoted(name).encode("ascii"))
         if line is None:
             return choose(parse_all(self._data), name)
+        record = _as_written(line)
+        if record is not None:
+            return record
         fields = json_text.parse_object(line, FILE_NAME)
         return _record(fields, json_text.FieldReader(fields, FILE_NAME))
+
+
+def _as_written(line: bytes) -> StagedRecord | None:
+    """The short way for the many: a record that :func:`encode_many` would write as this very line; None: any other."""
+    try:
+        fields = json.loads(line)
+        record = StagedRecord(
+            topic=fields["name"],
+            partition=fields["partition"],
+            topic_id=TopicId.parse(fields["topic_id"]),
+            path=fields["path"],
+            verdict=fields["verdict"],
+            evidence=fields["evidence"],
+            staged_ms=fields["staged_ms"],
+            due_ms=fields["due_ms"],
+            checkpoints=fields["checkpoints"],
+        )
+        numbers = {type(record.partition), type(record.staged_ms), type(record.due_ms)}
+        usual = numbers == {int} and _plainly_right(record) and _line_of(record).encode("ascii") == line
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, LayoutError):
+        return None
+    return record if usual else None
 
 
 def _lines_of(data: bytes) -> dict[bytes, bytes]:

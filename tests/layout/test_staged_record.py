@@ -181,6 +181,44 @@ def test_damage_to_the_record_of_one_is_none_to_those_of_the_others() -> None:
         parse_all(data)
 
 
+@given(st.integers(0, 2000), st.binary(max_size=3), st.integers(0, 3))
+def test_whatever_is_read_of_a_damaged_file_is_what_all_the_rules_allow(at: int, new: bytes, lost: int) -> None:
+    data = encode_many({"a_0": RECORD, "b_1": dataclasses.replace(RECORD, partition=1, checkpoints={})})
+    place = at % len(data)
+    damaged = data[:place] + new + data[place + lost :]
+    for name in ("a_0", "b_1"):
+        try:
+            record = parse(damaged, name)
+        except DamagedFileError:
+            continue
+        check(record)
+        line = next(line for line in damaged.split(b"\n") if f'"{name}": '.encode() in line)
+        alone = b'{"schema_version": 1, "records": {' + line.removesuffix(b",") + b"}}"
+        assert parse_all(alone)[name] == record
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("partition", value) for value in (1.0, True, -1, 2**31, "1", None)),
+        *(("due_ms", value) for value in (1.8e12, 0, 2**63, "1")),
+        *(("topic_id", value) for value in ("UXyU9i5ARn6W00ON2taeW", 1, [], None)),
+        *(("checkpoints", value) for value in ([], None, {"x": 1}, {"cleaner-offset-checkpoint": 1.5})),
+        *(("path", value) for value in ("../x", "", 1, "/a")),
+        ("name", ""),
+        ("namespace", "other"),
+        ("verdict", None),
+        ("evidence", ["x"]),
+    ],
+)
+def test_a_line_that_is_nearly_as_it_was_written_is_held_to_every_rule(field: str, value: object) -> None:
+    line = json.dumps({key: each for key, each in {**FIELDS, field: value}.items() if key != "schema_version"})
+    written = encode_many({"a_0": RECORD})
+    own = written.split(b"\n")[1]
+    with pytest.raises(DamagedFileError):
+        parse(written.replace(own, b'"a_0": ' + line.encode()), "a_0")
+
+
 @pytest.mark.parametrize(
     "change", [(b"}}\n", b"}"), (b'"schema_version": 1', b'"schema_version": 2'), (b"a_0", b"b_1")]
 )
