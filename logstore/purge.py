@@ -21,12 +21,13 @@ from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_sta
 from logstore import purge_note
 from logstore.directory import Directory
 from logstore.errors import LogStoreError, UnsafePathError
+from logstore.judge_staged import Due, Rules, StagingRoot, weigh
 from logstore.log_dir import LogDir
 from logstore.log_dir_view import LogDirView
 from logstore.open_files import OpenFiles, find_open_files
 from logstore.purge_lots import Lot, Lots
 from logstore.purge_report import HeldFile, Kept, LogDirPurge, Purged, PurgeReport, Why
-from logstore.remove_staged import Due, Removal, Rules, StagingRoot, weigh
+from logstore.remove_staged import Removal
 from logstore.spare_records import SpareRecords
 from logstore.staged import RecordReader
 from logstore.staging_root import Placement, staging_roots

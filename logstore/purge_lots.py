@@ -22,9 +22,10 @@ from typing import Final
 
 from layout.directory_name import DirectoryName
 from logstore.durable import Disk
+from logstore.judge_staged import Due
 from logstore.log_dir import DISK_FAILURES
 from logstore.purge_report import Kept
-from logstore.remove_staged import Due, Removal
+from logstore.remove_staged import Removal
 
 LOT: Final = 1000
 """Directories behind one barrier."""

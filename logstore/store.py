@@ -22,13 +22,13 @@ from logstore.copy_replica import Progress
 from logstore.create_many import create_replica, create_replicas, spread
 from logstore.creation import write_topic_ids
 from logstore.errors import InconsistentTopicIdError, LogStoreError, NameTakenError, OfflineLogDirError
+from logstore.judge_staged import Rules
 from logstore.layout_changes import LayoutChanges
 from logstore.log_dir import LogDir
 from logstore.moving import move_replica
 from logstore.purge import purge, purge_steps
 from logstore.purge_report import Purged, PurgeReport
 from logstore.purger import Purger
-from logstore.remove_staged import Rules
 from logstore.replica_index import Replica
 from logstore.rows import MetadataState
 from logstore.settings import DELETE_DELAY

@@ -17,8 +17,8 @@ from reconciler.errors import UsageError
 from reconciler.figures import count, listed, moment, size
 
 if TYPE_CHECKING:
+    from logstore.judge_staged import Rules
     from logstore.purge_report import LogDirPurge
-    from logstore.remove_staged import Rules
     from logstore.spare_records import SpareRecords
     from logstore.staged import Staged
 
@@ -77,7 +77,7 @@ def command(
     Exit code 3: a log dir is in use. Exit code 4: something that is due could not be removed, or it was interrupted.
     """
     from logstore.clock import SystemClock
-    from logstore.remove_staged import Rules
+    from logstore.judge_staged import Rules
     from logstore.throttle import Throttle
 
     if before_due and not locations:

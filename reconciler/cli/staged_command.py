@@ -154,7 +154,7 @@ def _state(staged: Staged, now_ms: int) -> str:
 def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]:
     """Files and bytes; None: it cannot be looked into, or is gone by now."""
     from logstore.errors import LogStoreError
-    from logstore.remove_staged import weigh
+    from logstore.judge_staged import weigh
     from logstore.staging_root import open_staging_root
 
     try:

@@ -10,8 +10,8 @@ import pytest
 from layout.scheme import PURGE_NOTE_FILE
 from logstore import purge_lots
 from logstore.errors import ChangeFailedError, OfflineLogDirError
+from logstore.judge_staged import Rules
 from logstore.purge import purge
-from logstore.remove_staged import Rules
 from logstore.store import LogStore
 from tests.crash.barriers import BARRIERS, AtOnce
 from tests.crash.engine_histories import (

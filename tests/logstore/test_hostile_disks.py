@@ -27,9 +27,9 @@ from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore.durable import Disk
 from logstore.errors import LogStoreError
+from logstore.judge_staged import Rules
 from logstore.log_dir import LogDir
 from logstore.purge import purge
-from logstore.remove_staged import Rules
 from logstore.staged import list_staged
 from logstore.staging import stage
 from logstore.store import LogStore

@@ -20,11 +20,11 @@ from logstore import purge_lots
 from logstore.clock import ManualClock
 from logstore.durable import Disk
 from logstore.errors import OfflineLogDirError
+from logstore.judge_staged import Rules
 from logstore.log_dir import LogDir
 from logstore.log_dir_view import ReadOnlyLogDir
 from logstore.purge import planned_purge, purge, purge_steps
 from logstore.purge_report import LogDirPurge, Why
-from logstore.remove_staged import Rules
 from logstore.spare_records import SpareRecords
 from logstore.staged import list_staged
 from logstore.staging import stage

@@ -13,7 +13,7 @@ import pytest
 from layout.staged_record import FILE_NAME
 from logstore import purge_lots
 from logstore.durable import Disk
-from logstore.remove_staged import Rules
+from logstore.judge_staged import Rules
 from logstore.staged import list_staged
 from tests.logstore.engine import DiskThat
 from tests.logstore.test_purge import LATER_MS, only, staged

@@ -14,10 +14,10 @@ import pytest
 from layout.scheme import PURGE_NOTE_FILE
 from logstore import purge_note
 from logstore.errors import ChangeRefusedError
+from logstore.judge_staged import Rules
 from logstore.log_dir import LogDir
 from logstore.purge import purge
 from logstore.purge_note import ALL_MS, PurgeNote, begin, end, read
-from logstore.remove_staged import Rules
 from logstore.restore import planned_restore, restore
 from logstore.staged import list_staged
 from tests.logstore.engine import NOW_MS, DiskThat, formatted

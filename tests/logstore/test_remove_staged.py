@@ -8,20 +8,20 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from layout.directory_name import parse_staged
 from layout.staged_record import FILE_NAME
-from logstore import remove_staged
 from logstore.durable import Disk
 from logstore.errors import UnsafePathError
+from logstore.judge_staged import Due, Rules, StagingRoot, weigh
 from logstore.log_dir import LogDir
 from logstore.open_files import Process
-from logstore.purge_report import Kept, Why
-from logstore.remove_staged import Due, Removal, Rules, StagingRoot, weigh
+from logstore.purge_report import Kept
+from logstore.remove_staged import Removal
 from logstore.spare_records import SpareRecords
 from logstore.staged import RecordReader
 from logstore.staging import stage
@@ -113,52 +113,6 @@ def test_what_is_given_back_is_what_the_disk_had_given_it(case: Case) -> None:
         planned = weigh(directory, {})
     due = case.remove()
     assert (due.files, due.bytes) == (planned.files, planned.bytes) == (3, allocated)
-
-
-@pytest.mark.parametrize("now_ms", [DUE_MS - 1, NOW_MS - 1, 0])
-def test_before_its_time_nothing_goes_not_even_when_the_clock_went_backwards(case: Case, now_ms: int) -> None:
-    kept = case.empty(Rules(now_ms))
-    assert isinstance(kept, Kept)
-    assert (kept.why, kept.due_ms) == (Why.NOT_DUE, DUE_MS)
-    assert len(case.names()) == 4
-
-
-def test_before_its_time_it_goes_only_when_that_is_said(case: Case) -> None:
-    case.remove(Rules(NOW_MS, before_due=True))
-    assert not case.directory.exists()
-
-
-@pytest.mark.parametrize(
-    ("spoil", "why"),
-    [
-        (lambda record: record.unlink(), Why.NO_RECORD),
-        (lambda record: record.write_bytes(b"{}"), Why.DAMAGED_RECORD),
-        (lambda record: record.write_bytes(record.read_bytes().replace(b'"partition": 0', b'"partition": 1')),
-         Why.DAMAGED_RECORD),
-        (lambda record: (record.unlink(), record.symlink_to("/etc/hostname")), Why.DAMAGED_RECORD),
-    ],
-)  # fmt: skip
-def test_without_a_valid_record_nothing_goes(case: Case, spoil: Callable[[Path], object], why: Why) -> None:
-    spoil(case.directory / FILE_NAME)
-    kept = case.empty(Rules(DUE_MS, before_due=True))
-    assert isinstance(kept, Kept)
-    assert kept.why is why
-    assert (case.directory / "00000000000000000000.log").exists()
-
-
-def test_an_empty_directory_without_a_record_is_what_a_crash_left_and_goes(case: Case) -> None:
-    shutil.rmtree(case.directory)
-    case.directory.mkdir()
-    due = case.remove()
-    assert due.record is None
-    assert not case.directory.exists()
-
-
-def test_only_what_is_meant_is_looked_at(case: Case) -> None:
-    assert case.empty(Rules(DUE_MS, only=lambda staged: staged.partition is None)) is None
-    seen = []
-    case.remove(Rules(DUE_MS, only=lambda staged: bool(seen.append(staged.location)) or True))
-    assert seen == [f"deleting/{NAME}"]
 
 
 def test_links_fifos_and_sockets_go_and_nothing_is_followed(case: Case, tmp_path: Path) -> None:
@@ -262,14 +216,6 @@ def test_a_file_that_a_process_holds_is_never_cut_off_and_is_reported(case: Case
     assert due.held == [(status.st_ino, "00000000000000000042.log", status.st_blocks * 512)]
 
 
-def test_a_directory_that_a_process_holds_can_be_left_alone(case: Case) -> None:
-    case.holders[segment(case).stat().st_ino] = (Process(42, "java"),)
-    kept = case.empty(Rules(DUE_MS, keep_held=True))
-    assert isinstance(kept, Kept)
-    assert (kept.why, kept.reason) == (Why.IN_USE, "held open by process 42 (java)")
-    assert len(case.names()) == 5
-
-
 def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_later(case: Case) -> None:
     path, cancel = segment(case), threading.Event()
 
@@ -326,7 +272,3 @@ def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
     assert due.problem is not None
     assert "something new" in due.problem
     assert (case.directory / "new").read_text() == "new"
-
-
-def test_the_step_is_a_gibibyte_where_nothing_is_said() -> None:
-    assert Rules(0).step_bytes == remove_staged.STEP_BYTES == 1 << 30

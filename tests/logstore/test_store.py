@@ -28,9 +28,9 @@ from logstore.errors import (
     UnknownReplicaError,
     UnsafePathError,
 )
+from logstore.judge_staged import Rules
 from logstore.kafka_error import KafkaError
 from logstore.purge import purge
-from logstore.remove_staged import Rules
 from logstore.replica_index import Replica
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
 from logstore.store import LogStore

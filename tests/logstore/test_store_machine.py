@@ -28,9 +28,9 @@ from logstore.errors import (
     NameTakenError,
     UnknownReplicaError,
 )
+from logstore.judge_staged import Rules
 from logstore.kafka_error import KafkaError
 from logstore.purge import purge
-from logstore.remove_staged import Rules
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
 from logstore.staged import Staged
 from logstore.store import LogStore

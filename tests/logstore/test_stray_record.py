@@ -10,9 +10,9 @@ import pytest
 
 from layout.staged_record import FILE_NAME
 from logstore.errors import ChangeFailedError, ChangeRefusedError
+from logstore.judge_staged import Rules
 from logstore.log_dir import LogDir
 from logstore.purge import purge
-from logstore.remove_staged import Rules
 from logstore.staged import Staged, list_staged
 from logstore.staging_root import Placement
 from logstore.stray_record import give_record

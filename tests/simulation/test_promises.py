@@ -10,8 +10,8 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore.judge_staged import Rules
 from logstore.kafka_error import KafkaError
-from logstore.remove_staged import Rules
 from logstore.store import LogStore
 from reconciler.broker import leading
 from reconciler.broker.judging import Judgement, Key

@@ -20,11 +20,11 @@ from logstore.clock import ManualClock
 from logstore.directory import Directory
 from logstore.durable import Disk
 from logstore.errors import InconsistentTopicIdError, LogDirInUseError, NotALogDirError
+from logstore.judge_staged import Rules
 from logstore.kafka_error import KafkaError
 from logstore.lock import Lock
 from logstore.log_dir import LogDir
 from logstore.purge import purge
-from logstore.remove_staged import Rules
 from logstore.settings import DELETE_DELAY, Settings
 from logstore.staging import stage
 from logstore.staging_root import Placement

@@ -10,9 +10,9 @@ import pytest
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
+from logstore.judge_staged import Rules
 from logstore.kafka_error import KafkaError
 from logstore.purge import purge
-from logstore.remove_staged import Rules
 from logstore.staged import list_staged
 from reconciler.broker import Broker
 from reconciler.requests import LeaderAndIsrRequest, RequestType, TopicState
