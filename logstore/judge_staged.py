@@ -75,6 +75,18 @@ class Due:
     """Inode, name and bytes of files that processes hold."""
 
 
+@dataclass(slots=True)
+class Seen:
+    """What somebody who looked ahead found in a directory that is due: plain files alone, small, and nobody's else."""
+
+    inode: int
+    names: list[str]
+    """Of all files but the record."""
+    weights: list[int]
+    """The bytes that each gives back."""
+    record: StagedRecord
+
+
 class StagingRoot:
     """The staged directories of one staging root, looked at one by one; nothing is changed.
 
@@ -109,7 +121,7 @@ class StagingRoot:
         if rules.only is not None and not rules.only(self._staged(name, inode, record)):
             return None
         if not (rules.before_due or record.is_due(rules.now_ms)):
-            return self._kept(text, Why.NOT_DUE, "its time has not come", record.due_ms)
+            return self.not_due(text, record.due_ms)
         if rules.keep_held and self.holders:
             holders = {
                 str(process) for held in weigh(directory, self.holders).held for process in self.holders[held[0]]
@@ -126,6 +138,10 @@ class StagingRoot:
         if self.rules.only is not None:
             return None
         return self._kept(name.text, Why.DAMAGED_RECORD if FILE_NAME in names else Why.NO_RECORD, problem)
+
+    def not_due(self, name: str, due_ms: int) -> Kept:
+        """A directory that waits for its time."""
+        return self._kept(name, Why.NOT_DUE, "its time has not come", due_ms)
 
     def _kept(self, name: str, why: Why, reason: str, due_ms: int | None = None) -> Kept:
         return Kept(self.location(name), why, reason, due_ms)

@@ -45,6 +45,7 @@ def purge(
     workers: int = WORKERS,
     spare: SpareRecords | None = None,
     look_at_processes: bool = True,
+    ahead: bool = False,
 ) -> PurgeReport:
     """Purge what is due in several log dirs, those on different disks at the same time.
 
@@ -57,8 +58,13 @@ def purge(
         spare: where records lie that found no room in their log dirs.
         look_at_processes: find out which processes hold files of what is purged; looked for only when there is
             something to purge.
+        ahead: where there is much to remove, fork processes that look ahead, one for each worker, so that a worker
+            has nothing to do but remove. Not for a program that must not be forked.
     """
-    runs = [_Run(log_dir, rules, workers, spare or SpareRecords(None), look_at_processes) for log_dir in log_dirs]
+    runs = [
+        _Run(log_dir, rules, workers, spare or SpareRecords(None), look_at_processes, ahead=ahead)
+        for log_dir in log_dirs
+    ]
     disks: dict[int, list[_Run]] = {}
     for run in runs:
         disks.setdefault(run.device, []).append(run)
@@ -120,12 +126,19 @@ class _Run:
     """The purge of one log dir."""
 
     def __init__(
-        self, log_dir: LogDir, rules: Rules, workers: int, spare: SpareRecords, look_at_processes: bool
+        self,
+        log_dir: LogDir,
+        rules: Rules,
+        workers: int,
+        spare: SpareRecords,
+        look_at_processes: bool,
+        *,
+        ahead: bool = False,
     ) -> None:
         self.log_dir, self.rules, self.spare = log_dir, rules, spare
         self.device = log_dir.root.device
         self.report = LogDirPurge(log_dir.path)
-        self._workers = workers
+        self._workers, self._ahead = workers, ahead
         self._open_files: OpenFiles | None = None if look_at_processes else OpenFiles()
         self._held: list[HeldFile] = []
         self._former: purge_note.PurgeNote | None = None
@@ -173,7 +186,8 @@ class _Run:
             if self._former is None:
                 due_by_ms = purge_note.ALL_MS if self.rules.before_due else self.rules.now_ms
                 self._former = purge_note.begin(self.log_dir, due_by_ms)
-            lots = Lots(Removal(staging, self.log_dir.disk), self.log_dir.disk, names[first:], self._workers)
+            disk, ahead = self.log_dir.disk, self._ahead
+            lots = Lots(Removal(staging, disk), disk, names[first:], self._workers, ahead=ahead)
             try:
                 lots.purge()
             finally:

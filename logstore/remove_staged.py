@@ -8,11 +8,12 @@ In which order, and why (DESIGN §5)::
     4  (caller)  the staging root is synced                   from here on it is gone
 
 Un-synced removals may come back each by itself, so without the barrier the record could be lost while data is kept,
-and nothing would say any more when that may go. Every directory is judged by what lies there at that moment, through an
-open descriptor: whether its record is valid, speaks of it, and is due. Nothing is followed: links, FIFOs and sockets
-are unlinked, a mount point stops the removal. A large file is cut off from its end in steps, for one unlink of many
-extents keeps a disk busy for long; but never one that has another name elsewhere, whose bytes somebody may want, or
-that a process holds, which would fall over its end.
+and nothing would say any more when that may go. Whether a directory may go is told by ``judge_staged``, just before it
+is emptied, or by a process that is a lot or two ahead (``seen_ahead``): then what it saw goes, if it is the same
+directory still, and nothing else does. Nothing is followed: links, FIFOs and sockets are unlinked, a mount point stops
+the removal. A large file is cut off from its end in steps, for one unlink of many extents keeps a disk busy for long;
+but never one that has another name elsewhere, whose bytes somebody may want, or that a process holds, which would fall
+over its end.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from layout.staged_record import FILE_NAME
 from logstore.directory import Directory
 from logstore.durable import Disk
 from logstore.errors import UnsafePathError
-from logstore.judge_staged import Due, StagingRoot, check_depth, weight_of
+from logstore.judge_staged import Due, Seen, StagingRoot, check_depth, weight_of
 from logstore.log_dir import DISK_FAILURES
 from logstore.purge_report import Kept, Why
 
@@ -42,6 +43,7 @@ class Removal:
         """Take a staging root of a log dir that is being changed."""
         self.staging = staging
         self._disk, self._rules, self._root = disk, staging.rules, staging.root
+        self._cancelled = staging.rules.cancel.is_set
 
     def empty(self, name: DirectoryName) -> Due | Kept | None:
         """Remove all but the record of a directory, if it may go; None: it is not meant, or is gone.
@@ -68,6 +70,50 @@ class Removal:
             due.problem = f"{self.staging.location(name.text)} is not purged whole: {problem}"
         return due
 
+    def empty_seen(self, name: DirectoryName, seen: Seen) -> Due | Kept | None:
+        """The same for a directory that somebody looked into a moment ago: what was seen in it goes, and nothing else.
+
+        One that is another directory by now is looked at anew. What appeared in it meanwhile keeps it from going.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        due, unlink, cancelled, gone = Due(name.text, seen.inode, seen.record), self._disk.unlink, self._cancelled, 0
+        try:
+            descriptor = self._reopened(name.text, seen.inode)
+        except (OSError, UnsafePathError):
+            return self.empty(name)
+        try:
+            for file in seen.names:
+                if cancelled():
+                    due.cancelled = True
+                    break
+                due.touched = True
+                unlink(descriptor, file)
+                gone += 1
+        except OSError as error:
+            due.problem = f"{self.staging.location(name.text)} is not purged whole: {_problem(error)}"
+        finally:
+            os.close(descriptor)
+            due.files, due.bytes = gone, sum(seen.weights[:gone])
+        if self._rules.progress is not None:
+            self._rules.progress(0, due.bytes)
+        return due
+
+    def _reopened(self, name: str, inode: int) -> int:
+        """A descriptor of a directory that was looked at before.
+
+        Raises:
+            UnsafePathError: another directory has its name by now.
+            OSError: it is gone, or cannot be opened.
+        """
+        descriptor = os.open(name, REOPEN, dir_fd=self._root.descriptor)
+        status = os.fstat(descriptor)
+        if status.st_ino != inode or status.st_dev != self._root.device:
+            os.close(descriptor)
+            raise UnsafePathError("another directory has its name by now")
+        return descriptor
+
     def finish(self, due: Due) -> bool:
         """Remove the record of an emptied directory, then the directory; False: its record lay outside.
 
@@ -76,15 +122,11 @@ class Removal:
         """
         inside = True
         try:
-            descriptor = os.open(due.name, REOPEN, dir_fd=self._root.descriptor)
+            descriptor = self._reopened(due.name, due.inode)
             try:
-                status = os.fstat(descriptor)
-                if (status.st_dev, status.st_ino) != (self._root.device, due.inode):
-                    raise UnsafePathError("another directory has its name by now")
-                try:
-                    self._disk.unlink(descriptor, FILE_NAME)
-                except FileNotFoundError:
-                    inside = False
+                self._disk.unlink(descriptor, FILE_NAME)
+            except FileNotFoundError:
+                inside = False
             finally:
                 os.close(descriptor)
             self._disk.rmdir(self._root.descriptor, due.name)

@@ -35,7 +35,7 @@ Worker: TypeAlias = Callable[[Iterable[tuple[int, Unit]]], Iterator[tuple[int, R
 _FRAME = struct.Struct("=iq")
 """Before each result: the unit's number, and the bytes that follow."""
 
-_PIPE_BYTES = 1 << 20
+PIPE_BYTES = 1 << 20
 """What a pipe holds, where the system allows it: a unit or several, so that few calls are made for each."""
 
 _MOST_PROCESSES = 8
@@ -44,12 +44,12 @@ _MOST_PROCESSES = 8
 
 def processors() -> int:
     """How many processes it pays to have at work at once."""
-    if not _can_fork():
+    if not can_fork():
         return 1
     return min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
 
 
-def _can_fork() -> bool:
+def can_fork() -> bool:
     """Whether work can be spread here at all; elsewhere forking a process that has threads is not safe."""
     return sys.platform == "linux"
 
@@ -77,7 +77,7 @@ def spread(
         taken[number] = take(number, result)
 
     left: Iterable[tuple[int, Unit]] = enumerate(units)
-    if _can_fork() and jobs > 0:
+    if can_fork() and jobs > 0:
         given = _let_children_work(worker, units, jobs, keep, enter)
         left = [(number, unit) for number, unit in enumerate(given) if number not in taken]
     for number, result in worker(left):
@@ -103,7 +103,7 @@ def _let_children_work(
             _keep_all([pipe for _, pipe in children], keep)
         finally:
             for pid, pipe in children:
-                _end(pid, pipe)
+                end_child(pid, pipe)
     return given
 
 
@@ -128,7 +128,7 @@ def _fork(
     """Start one child; gives its process ID and the pipe on which it hands back its results."""
     read, write = os.pipe()
     with suppress(OSError):  # all of a user's pipes together may be so large and no larger
-        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     try:
         pid = os.fork()
     except OSError:
@@ -178,7 +178,7 @@ def _keep_all(pipes: Sequence[int], keep: Callable[[int, Any], None]) -> None:
             selector.register(pipe, selectors.EVENT_READ, bytearray())
         while selector.get_map():
             for key, _ in selector.select():
-                data = os.read(key.fd, _PIPE_BYTES)
+                data = os.read(key.fd, PIPE_BYTES)
                 if not data:
                     selector.unregister(key.fd)
                 key.data.extend(data)
@@ -198,7 +198,7 @@ def _whole(received: bytearray) -> Iterator[tuple[int, Any]]:
         yield number, result
 
 
-def _end(pid: int, pipe: int) -> None:
+def end_child(pid: int, pipe: int) -> None:
     """Close a child's pipe and wait for the child; one still at work, because this process gave up, is ended."""
     os.close(pipe)
     if os.waitpid(pid, os.WNOHANG)[0] == 0:

@@ -280,8 +280,8 @@ def test_disks_are_purged_at_the_same_time_when_they_are_different_ones(tmp_path
         runs = {log_dir.path: log_dir.root.device + number for number, log_dir in enumerate((one, two))}
         original = purge_module._Run.__init__
 
-        def elsewhere(run, log_dir, *args) -> None:
-            original(run, log_dir, *args)
+        def elsewhere(run, log_dir, *args, **options) -> None:
+            original(run, log_dir, *args, **options)
             run.device = runs[log_dir.path]
 
         with pytest.MonkeyPatch.context() as patch:

@@ -5,17 +5,25 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from layout.directory_name import DirectoryName
 from layout.staged_record import FILE_NAME
 from logstore import purge_lots
+from logstore.clock import ManualClock
 from logstore.durable import Disk
-from logstore.judge_staged import Rules
+from logstore.judge_staged import Rules, StagingRoot
+from logstore.log_dir import LogDir
+from logstore.seen_ahead import Look, look_at_all
 from logstore.staged import list_staged
-from tests.logstore.engine import DiskThat
+from logstore.throttle import Throttle
+from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.test_purge import LATER_MS, only, staged
 
 SECONDS = 30
@@ -26,6 +34,7 @@ def small_lots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lots of five, which are more than are synced one by one."""
     monkeypatch.setattr(purge_lots, "LOT", 5)
     monkeypatch.setattr(purge_lots, "_SMALLEST_LOT", 5)
+    monkeypatch.setattr(purge_lots, "AHEAD_FROM", 10)
 
 
 class Noted(Disk):
@@ -75,13 +84,14 @@ def test_the_next_lot_is_emptied_while_a_barrier_is_waited_for(tmp_path: Path) -
     assert disk.in_time
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_no_record_goes_before_a_barrier_that_came_after_the_rest_of_its_directory(
-    tmp_path: Path, workers: int
+    tmp_path: Path, workers: int, ahead: bool
 ) -> None:
     disk = Noted()
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 3), workers=workers).purged) == 25
+        assert len(only(log_dir, Rules(LATER_MS * 3), workers=workers, ahead=ahead).purged) == 25
     names = {where for what, where in disk.steps if what == "record"}
     assert len(names) == 25
     for name in names:
@@ -153,3 +163,79 @@ def test_a_disk_for_one_thread_is_used_by_one_alone(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
         assert len(only(log_dir, Rules(LATER_MS * 2), workers=3).purged) == 15
     assert sum(what.startswith("barrier") for what, _ in disk.steps) >= 3
+
+
+def _unusual(log_dir: LogDir) -> None:
+    """Make some of the staged directories such that a look ahead leaves them for a closer one."""
+    root = Path(log_dir.path, "deleting")
+    first, second, third, fourth = sorted(path for path in root.iterdir() if not path.name.endswith("_0"))[:4]
+    (first / "inner").mkdir()
+    (first / "inner" / "file").write_bytes(bytes(5000))
+    (second / "link").symlink_to(third)
+    (third / FILE_NAME).unlink()  # others share the file
+    (third / FILE_NAME).write_text("{")
+    os.link(fourth / "00000000000000000000.log", Path(log_dir.path, "another-name"))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_a_purge_with_looks_ahead_does_and_tells_the_same(tmp_path: Path, workers: int) -> None:
+    reports, left = [], []
+    for ahead in (False, True):
+        with staged(tmp_path / f"disk-{ahead}", 30) as log_dir:
+            _unusual(log_dir)
+            report = only(log_dir, Rules(NOW_MS + 25_000), workers=workers, ahead=ahead)
+            left.append({staged.name for staged in list_staged(log_dir)})
+        kept = [replace(each, reason=each.reason.replace(report.log_dir, "")) for each in report.kept]
+        reports.append(replace(report, log_dir="", freed_bytes=None, kept=kept))
+    assert reports[0] == reports[1]
+    assert left[0] == left[1]
+    assert len(reports[0].purged) == 24
+    assert (reports[0].not_due, reports[0].next_due_ms) == (5, NOW_MS + 26_000)
+
+
+def test_a_purge_goes_on_by_itself_where_those_who_look_ahead_die(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = os.getpid()
+
+    def dying(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[Look]:
+        assert os.getpid() != asked
+        if any(name.partition == 12 for name in names):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return look_at_all(staging, names)
+
+    monkeypatch.setattr(purge_lots, "look_at_all", dying)
+    with staged(tmp_path / "disk", 30) as log_dir:
+        assert len(only(log_dir, Rules(LATER_MS * 4), workers=2, ahead=True).purged) == 30
+
+
+@pytest.mark.parametrize(
+    ("count", "rules"),
+    [
+        (9, Rules(LATER_MS * 4)),
+        (30, Rules(LATER_MS * 4, throttle=Throttle(ManualClock(NOW_MS), unlinks_per_s=10**9))),
+        (30, Rules(LATER_MS * 4, only=lambda staged: staged.record is not None)),
+    ],
+)
+def test_nobody_looks_ahead_for_a_purge_that_is_short_or_slow_or_means_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, rules: Rules
+) -> None:
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was forked"))
+    with staged(tmp_path / "disk", count) as log_dir:
+        assert len(only(log_dir, rules, ahead=True).purged) == count
+
+
+def test_a_purge_that_is_cancelled_leaves_no_process_behind(tmp_path: Path) -> None:
+    rules = Rules(LATER_MS * 4)
+
+    class Cancelling(Noted):
+        def sync_file_system(self, descriptor: int) -> bool:
+            rules.cancel.set()
+            return super().sync_file_system(descriptor)
+
+    with staged(tmp_path / "disk", 30, disk=Cancelling()) as log_dir:
+        report = only(log_dir, rules, workers=2, ahead=True)
+        assert report.cancelled
+        assert len(report.purged) + len(list_staged(log_dir)) == 30
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

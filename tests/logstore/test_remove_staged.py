@@ -17,10 +17,10 @@ from layout.directory_name import parse_staged
 from layout.staged_record import FILE_NAME
 from logstore.durable import Disk
 from logstore.errors import UnsafePathError
-from logstore.judge_staged import Due, Rules, StagingRoot, weigh
+from logstore.judge_staged import Due, Rules, Seen, StagingRoot, weigh
 from logstore.log_dir import LogDir
 from logstore.open_files import Process
-from logstore.purge_report import Kept
+from logstore.purge_report import Kept, Why
 from logstore.remove_staged import Removal
 from logstore.spare_records import SpareRecords
 from logstore.staged import RecordReader
@@ -272,3 +272,90 @@ def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
     assert due.problem is not None
     assert "something new" in due.problem
     assert (case.directory / "new").read_text() == "new"
+
+
+def _seen(case: Case) -> Seen:
+    """What somebody who looks ahead would tell of the directory as it is now."""
+    names = sorted(case.names() - {FILE_NAME})
+    staging = case.staging()
+    with staging.root as root, root.child(NAME) as directory:
+        judged = staging.judge(directory, parse_staged(NAME))
+        assert isinstance(judged, Due)
+        assert judged.record is not None
+        weights = [512 * (case.directory / name).stat().st_blocks for name in names]
+        return Seen(judged.inode, names, weights, judged.record)
+
+
+def _empty_seen(
+    case: Case, seen: Seen, rules: Rules | None = None, disk: Disk | None = None
+) -> tuple[Due | Kept | None, Removal]:
+    staging = case.staging(rules)
+    with staging.root:
+        removal = Removal(staging, disk or Disk())
+        return removal.empty_seen(parse_staged(NAME), seen), removal
+
+
+def test_what_was_seen_ahead_goes_and_counts_as_if_it_were_seen_now(case: Case) -> None:
+    (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
+    told: list[tuple[int, int]] = []
+    rules = Rules(DUE_MS, progress=lambda directories, freed: told.append((directories, freed)))
+    seen = _seen(case)
+    due, _ = _empty_seen(case, seen, rules)
+    assert isinstance(due, Due)
+    assert (due.files, due.bytes, due.touched, due.problem) == (3, sum(seen.weights), True, None)
+    assert told == [(0, sum(seen.weights))]
+    assert case.names() == {FILE_NAME}
+
+
+def test_another_directory_than_the_one_that_was_seen_is_judged_anew(case: Case, tmp_path: Path) -> None:
+    seen = _seen(case)
+    case.directory.rename(tmp_path / "moved")
+    case.directory.mkdir()
+    (case.directory / "00000000000000000000.log").write_text("wanted")
+    kept, _ = _empty_seen(case, seen)
+    assert isinstance(kept, Kept)
+    assert kept.why is Why.NO_RECORD
+    assert case.names() == {"00000000000000000000.log"}
+    shutil.rmtree(case.directory)
+    assert _empty_seen(case, seen)[0] is None
+
+
+def test_a_link_in_the_place_of_what_was_seen_is_not_followed(case: Case, tmp_path: Path) -> None:
+    seen = _seen(case)
+    case.directory.rename(tmp_path / "moved")
+    case.directory.symlink_to(tmp_path / "moved")
+    kept, _ = _empty_seen(case, seen)
+    assert isinstance(kept, Kept)
+    assert len(os.listdir(tmp_path / "moved")) == 4
+
+
+def test_a_file_that_is_something_else_by_now_stops_the_removal_and_the_record_stays(case: Case) -> None:
+    seen = _seen(case)
+    (case.directory / seen.names[1]).unlink()
+    (case.directory / seen.names[1]).mkdir()
+    due, _ = _empty_seen(case, seen)
+    assert isinstance(due, Due)
+    assert due.problem == f"deleting/{NAME} is not purged whole: Is a directory"
+    assert (due.files, due.bytes, due.touched) == (1, seen.weights[0], True)
+    assert case.names() == {FILE_NAME, *seen.names[1:]}
+
+
+def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> None:
+    rules = Rules(DUE_MS)
+
+    class Cancelling(Disk):
+        def unlink(self, parent: int, name: str) -> None:
+            super().unlink(parent, name)
+            rules.cancel.set()
+
+    due, _ = _empty_seen(case, _seen(case), rules, Cancelling())
+    assert isinstance(due, Due)
+    assert (due.cancelled, due.touched, due.files) == (True, True, 1)
+    again, _ = _empty_seen(case, _seen(case), rules)
+    assert isinstance(again, Due)
+    assert (again.cancelled, again.touched, again.files) == (True, False, 0)
+
+
+def test_a_disk_that_fails_ends_the_removal_of_what_was_seen(case: Case) -> None:
+    with pytest.raises(OSError, match="Input/output error"):
+        _empty_seen(case, _seen(case), disk=DiskThat(errno.EIO, {"unlink"}))

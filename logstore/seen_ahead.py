@@ -1,0 +1,90 @@
+"""What a process that looks ahead of a purge hands over of each staged directory, and what it leaves for a closer look.
+
+It judges a directory as the purge itself would (``judge_staged``), and weighs its files. Only what is usual is handed
+over: a directory that is due and holds nothing but its record and plain files that have one name, are not large, and
+that no process holds; and one whose time has not come. Everything else, and whatever cannot be read, is left to the
+process that purges, which has the words for it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from layout.directory_name import DirectoryName
+from layout.ids import TopicId
+from layout.staged_record import FILE_NAME, StagedRecord
+from logstore.directory import Directory
+from logstore.errors import UnsafePathError
+from logstore.judge_staged import Due, Seen, StagingRoot
+from logstore.purge_report import Why
+
+_Fields: TypeAlias = tuple[str, int, bytes, str, str, str, int, int, dict[str, int]]
+"""Those of a record, in their order, as marshal knows them."""
+
+Look: TypeAlias = tuple[int, list[str], list[int], _Fields] | int | None
+"""Of one directory: what :class:`logstore.judge_staged.Seen` has; when it is due; or None: it wants a closer look."""
+
+
+def look_at_all(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[Look]:
+    """Look at the directories of a lot; nothing is changed, and nothing is raised."""
+    return [_look(staging, name) for name in names]
+
+
+def _look(staging: StagingRoot, name: DirectoryName) -> Look:
+    try:
+        with staging.root.child(name.text) as directory:
+            judged = staging.judge(directory, name)
+            if isinstance(judged, Due):
+                files = None if judged.record is None else _usual_files(staging, directory)
+                if files is not None and judged.record is not None:
+                    return judged.inode, *files, _fields(judged.record)
+            elif judged is not None and judged.why is Why.NOT_DUE:
+                return judged.due_ms
+    except (OSError, UnsafePathError):
+        return None
+    return None
+
+
+def _usual_files(staging: StagingRoot, directory: Directory) -> tuple[list[str], list[int]] | None:
+    """Names of all files but the record, and the bytes that each gives back; None: anything about them is unusual."""
+    names, weights = [], []
+    step, holders = staging.rules.step_bytes, staging.holders
+    with os.scandir(directory.descriptor) as found:
+        entries = list(found)
+    for entry in entries:
+        if entry.name == FILE_NAME:
+            continue
+        status = entry.stat(follow_symlinks=False)
+        weight = status.st_blocks * 512
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or weight > step or status.st_ino in holders:
+            return None
+        names.append(entry.name)
+        weights.append(weight)
+    return names, weights
+
+
+def _fields(record: StagedRecord) -> _Fields:
+    return (
+        record.topic,
+        record.partition,
+        record.topic_id.to_bytes(),
+        record.path,
+        record.verdict,
+        record.evidence,
+        record.staged_ms,
+        record.due_ms,
+        dict(record.checkpoints),
+    )
+
+
+def seen(look: Look) -> Seen | int | None:
+    """A look that came from another process, as a purge takes it."""
+    if look is None or isinstance(look, int):
+        return look
+    inode, names, weights, (topic, partition, topic_id, path, verdict, evidence, staged_ms, due_ms, checkpoints) = look
+    known = TopicId(topic_id)
+    record = StagedRecord(topic, partition, known, path, verdict, evidence, staged_ms, due_ms, checkpoints)
+    return Seen(inode, names, weights, record)
