@@ -264,10 +264,7 @@ class _Run:
 def _staging_roots(
     log_dir: LogDirView, rules: Rules, spare: SpareRecords
 ) -> Iterator[tuple[StagingRoot, list[DirectoryName]]]:
-    """Every staging root of a log dir, open while it is looked at, with what lies in it in the order of inodes.
-
-    That order is about the one in which the directories were made, so the disk works on one place after the other.
-    """
+    """Every staging root of a log dir, open while it is looked at, with what lies in it in the order of inodes."""
     reader = RecordReader(log_dir, spare)
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
@@ -276,9 +273,7 @@ def _staging_roots(
 
 def _names(root: Directory, placement: Placement) -> list[DirectoryName]:
     read = parse if placement is Placement.IN_PLACE else parse_staged
-    with os.scandir(root.descriptor) as found:
-        listed = sorted((entry.inode(), entry.name) for entry in found if entry.is_dir(follow_symlinks=False))
-    names = (read(name) for _, name in listed)
+    names = map(read, root.directories())
     return [name for name in names if name.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY)]
 
 

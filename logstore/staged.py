@@ -102,9 +102,10 @@ def _everything(log_dir: LogDirView, spare: SpareRecords) -> Iterator[Staged]:
     reader = RecordReader(log_dir, spare)
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
-            for name, is_directory in root.entries():
+            # In this order those that share a file of records come together, and it is read once.
+            for name in root.directories():
                 read = parse(name) if placement is Placement.IN_PLACE else parse_staged(name)
-                if is_directory and read.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY):
+                if read.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY):
                     try:
                         yield look_at(log_dir, placement, root, read, reader)
                     except FileNotFoundError:

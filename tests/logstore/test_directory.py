@@ -138,6 +138,16 @@ def test_an_entry_is_a_directory_only_if_it_is_one_itself(top: Directory) -> Non
     assert top.plain_files() == ["file"]
 
 
+def test_directories_come_in_the_order_of_their_inodes_and_nothing_else_comes(tmp_path: Path) -> None:
+    names = [f"orders-{number * 7919 % 50}" for number in range(50)]
+    for name in names:
+        (tmp_path / name).mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "orders-0")
+    with Directory.open(str(tmp_path)) as directory:
+        assert directory.directories() == sorted(names, key=lambda name: (tmp_path / name).stat().st_ino)
+
+
 def test_entries_may_be_removed_while_they_are_told(top: Directory, tmp_path: Path) -> None:
     for number in range(3000):
         (tmp_path / "a" / "b" / f"{number}").touch()
