@@ -9,27 +9,20 @@ dies, the others end at their next result.
 
 from __future__ import annotations
 
-import fcntl
 import marshal
 import os
 import struct
-import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from logstore.workers import PIPE_BYTES, can_fork, end_child
+from logstore.workers import PIPE_BYTES, can_fork, end_child, fork_with_pipe
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 
 _LENGTH = struct.Struct("=q")
 """Before each result: its bytes."""
-
-_FORKING = threading.Lock()
-"""Held while the end of a pipe for writing is open here: another thread's child that got it too would keep it open, and
-nobody would notice that the pipe's own process died."""
 
 
 class Ahead(Generic[Unit, Result]):
@@ -47,7 +40,7 @@ class Ahead(Generic[Unit, Result]):
         self._next = 0
         for first in range(min(processes, len(units)) if can_fork() else 0):
             try:
-                self._children.append(self._fork(work, units[first::processes]))
+                self._children.append(self._start(work, units[first::processes]))
             except OSError:  # a process that cannot be started costs no more than one that died
                 self._children.append(None)
 
@@ -65,33 +58,15 @@ class Ahead(Generic[Unit, Result]):
         result: Result = marshal.loads(data)
         return result
 
-    def _fork(self, work: Callable[[Unit], Result], units: Iterable[Unit]) -> tuple[int, int]:
+    def _start(self, work: Callable[[Unit], Result], units: Iterable[Unit]) -> tuple[int, int]:
         """Start one process; gives its process ID and the pipe from which its results come."""
-        pid = -1
-        with _FORKING:
-            read, write = os.pipe()
-            with suppress(OSError):  # all of a user's pipes together may be so large and no larger
-                fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-            try:
-                pid = os.fork()
-            except OSError:
-                os.close(read)
-                raise
-            finally:
-                if pid:
-                    os.close(write)
-        if pid:
-            return pid, read
-        # Whatever happens here, the child must not return into its parent's program: it ends in this function. An
-        # error is not told: the parent meets it when it looks by itself.
-        try:
-            for descriptor in (read, *(child[1] for child in self._children if child is not None)):
-                os.close(descriptor)
+
+        def do_all(pipe: int) -> None:
             for unit in units:
                 result: Any = work(unit)
-                _send(marshal.dumps(result), write)
-        finally:
-            os._exit(0)
+                _send(marshal.dumps(result), pipe)
+
+        return fork_with_pipe(do_all, [child[1] for child in self._children if child is not None])
 
     def _give_up(self, place: int) -> None:
         child, self._children[place] = self._children[place], None

@@ -19,6 +19,7 @@ import selectors
 import signal
 import struct
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
@@ -37,6 +38,10 @@ _FRAME = struct.Struct("=iq")
 
 PIPE_BYTES = 1 << 20
 """What a pipe holds, where the system allows it: a unit or several, so that few calls are made for each."""
+
+_FORKING = threading.Lock()
+"""Held while the end of a pipe for writing is open here: another thread's child that got it too would keep it open, and
+nobody would notice that the pipe's own process died."""
 
 _MOST_PROCESSES = 8
 """More than these wait for one disk, and for each other in the kernel."""
@@ -126,25 +131,47 @@ def _fork(
     worker: Worker[Any, Any], enter: Callable[[], None], queue: UnitQueue, siblings: Iterable[tuple[int, int]]
 ) -> tuple[int, int]:
     """Start one child; gives its process ID and the pipe on which it hands back its results."""
-    read, write = os.pipe()
-    with suppress(OSError):  # all of a user's pipes together may be so large and no larger
-        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    try:
-        pid = os.fork()
-    except OSError:
-        os.close(read)
-        os.close(write)
-        raise
-    if pid:
-        os.close(write)
-        return pid, read
-    # Whatever happens here, the child must not return into its parent's program: it ends in this function. An error
-    # is not told: the parent does the same units again, and meets it there.
-    try:
-        for descriptor in (read, *(pipe for _, pipe in siblings)):
-            os.close(descriptor)
+
+    def work(pipe: int) -> None:
         enter()
-        _hand_back(worker(queue.taken()), write)
+        _hand_back(worker(queue.taken()), pipe)
+
+    return fork_with_pipe(work, [pipe for _, pipe in siblings])
+
+
+def fork_with_pipe(work: Callable[[int], None], siblings: Iterable[int]) -> tuple[int, int]:
+    """Start a process that does one thing and ends.
+
+    Args:
+        work: does it, and is given the pipe to write to. An error is not told: what it has not written is lacking.
+        siblings: the pipes from which others are read, which it closes, so that those notice when nobody reads.
+
+    Returns:
+        Its process ID, and the pipe from which comes what it writes; :func:`end_child` takes both.
+
+    Raises:
+        OSError: no process can be started.
+    """
+    pid = -1
+    with _FORKING:
+        read, write = os.pipe()
+        with suppress(OSError):  # all of a user's pipes together may be so large and no larger
+            fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(read)
+            raise
+        finally:
+            if pid:
+                os.close(write)
+    if pid:
+        return pid, read
+    # Whatever happens here, the child must not return into its parent's program: it ends in this function.
+    try:
+        for descriptor in (read, *siblings):
+            os.close(descriptor)
+        work(write)
     finally:
         os._exit(0)
 
