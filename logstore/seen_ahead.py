@@ -18,8 +18,8 @@ from layout.ids import TopicId
 from layout.staged_record import FILE_NAME, StagedRecord
 from logstore.directory import Directory
 from logstore.errors import UnsafePathError
-from logstore.judge_staged import Due, Seen, StagingRoot
-from logstore.purge_report import Why
+from logstore.judge_staged import Seen, StagingRoot, weight_of
+from logstore.purge_report import Kept, Why
 
 _Fields: TypeAlias = tuple[str, int, bytes, str, str, str, int, int, dict[str, int]]
 """Those of a record, in their order, as marshal knows them."""
@@ -37,15 +37,14 @@ def _look(staging: StagingRoot, name: DirectoryName) -> Look:
     try:
         with staging.root.child(name.text) as directory:
             judged = staging.judge(directory, name)
-            if isinstance(judged, Due):
-                files = None if judged.record is None else _usual_files(staging, directory)
-                if files is not None and judged.record is not None:
-                    return judged.inode, *files, _fields(judged.record)
-            elif judged is not None and judged.why is Why.NOT_DUE:
-                return judged.due_ms
+            if isinstance(judged, Kept):
+                return judged.due_ms if judged.why is Why.NOT_DUE else None
+            if judged is None or judged.record is None:
+                return None
+            files = _usual_files(staging, directory)
+            return None if files is None else (judged.inode, *files, _fields(judged.record))
     except (OSError, UnsafePathError):
         return None
-    return None
 
 
 def _usual_files(staging: StagingRoot, directory: Directory) -> tuple[list[str], list[int]] | None:
@@ -58,7 +57,7 @@ def _usual_files(staging: StagingRoot, directory: Directory) -> tuple[list[str],
         if entry.name == FILE_NAME:
             continue
         status = entry.stat(follow_symlinks=False)
-        weight = status.st_blocks * 512
+        weight = weight_of(status)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or weight > step or status.st_ino in holders:
             return None
         names.append(entry.name)

@@ -286,13 +286,10 @@ def _seen(case: Case) -> Seen:
         return Seen(judged.inode, names, weights, judged.record)
 
 
-def _empty_seen(
-    case: Case, seen: Seen, rules: Rules | None = None, disk: Disk | None = None
-) -> tuple[Due | Kept | None, Removal]:
+def _empty_seen(case: Case, seen: Seen, rules: Rules | None = None, disk: Disk | None = None) -> Due | Kept | None:
     staging = case.staging(rules)
     with staging.root:
-        removal = Removal(staging, disk or Disk())
-        return removal.empty_seen(parse_staged(NAME), seen), removal
+        return Removal(staging, disk or Disk()).empty_seen(parse_staged(NAME), seen)
 
 
 def test_what_was_seen_ahead_goes_and_counts_as_if_it_were_seen_now(case: Case) -> None:
@@ -300,7 +297,7 @@ def test_what_was_seen_ahead_goes_and_counts_as_if_it_were_seen_now(case: Case) 
     told: list[tuple[int, int]] = []
     rules = Rules(DUE_MS, progress=lambda directories, freed: told.append((directories, freed)))
     seen = _seen(case)
-    due, _ = _empty_seen(case, seen, rules)
+    due = _empty_seen(case, seen, rules)
     assert isinstance(due, Due)
     assert (due.files, due.bytes, due.touched, due.problem) == (3, sum(seen.weights), True, None)
     assert told == [(0, sum(seen.weights))]
@@ -312,19 +309,19 @@ def test_another_directory_than_the_one_that_was_seen_is_judged_anew(case: Case,
     case.directory.rename(tmp_path / "moved")
     case.directory.mkdir()
     (case.directory / "00000000000000000000.log").write_text("wanted")
-    kept, _ = _empty_seen(case, seen)
+    kept = _empty_seen(case, seen)
     assert isinstance(kept, Kept)
     assert kept.why is Why.NO_RECORD
     assert case.names() == {"00000000000000000000.log"}
     shutil.rmtree(case.directory)
-    assert _empty_seen(case, seen)[0] is None
+    assert _empty_seen(case, seen) is None
 
 
 def test_a_link_in_the_place_of_what_was_seen_is_not_followed(case: Case, tmp_path: Path) -> None:
     seen = _seen(case)
     case.directory.rename(tmp_path / "moved")
     case.directory.symlink_to(tmp_path / "moved")
-    kept, _ = _empty_seen(case, seen)
+    kept = _empty_seen(case, seen)
     assert isinstance(kept, Kept)
     assert len(os.listdir(tmp_path / "moved")) == 4
 
@@ -333,7 +330,7 @@ def test_a_file_that_is_something_else_by_now_stops_the_removal_and_the_record_s
     seen = _seen(case)
     (case.directory / seen.names[1]).unlink()
     (case.directory / seen.names[1]).mkdir()
-    due, _ = _empty_seen(case, seen)
+    due = _empty_seen(case, seen)
     assert isinstance(due, Due)
     assert due.problem == f"deleting/{NAME} is not purged whole: Is a directory"
     assert (due.files, due.bytes, due.touched) == (1, seen.weights[0], True)
@@ -348,10 +345,10 @@ def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> No
             super().unlink(parent, name)
             rules.cancel.set()
 
-    due, _ = _empty_seen(case, _seen(case), rules, Cancelling())
+    due = _empty_seen(case, _seen(case), rules, Cancelling())
     assert isinstance(due, Due)
     assert (due.cancelled, due.touched, due.files) == (True, True, 1)
-    again, _ = _empty_seen(case, _seen(case), rules)
+    again = _empty_seen(case, _seen(case), rules)
     assert isinstance(again, Due)
     assert (again.cancelled, again.touched, again.files) == (True, False, 0)
 

@@ -124,7 +124,7 @@ def test_one_that_is_not_meant_wants_a_closer_look(case: Case) -> None:
     assert _seen(case, Rules(DUE_MS, only=lambda _: False)) is None
 
 
-def test_one_looks_like_another_to_no_lot(case: Case) -> None:
+def test_each_directory_of_a_lot_has_a_look_of_its_own(case: Case) -> None:
     staging = case.staging()
     with staging.root:
         looks = look_at_all(staging, [parse_staged(f"{NAME}.2"), parse_staged(NAME)])
