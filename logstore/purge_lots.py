@@ -1,17 +1,17 @@
-"""Purges the directories of one staging root by lots, and lets nobody wait for a barrier while there is work.
+"""Purges the directories of one staging root by lots, and lets nobody wait for the disk while there is work.
 
-Each worker empties a lot of directories. While the disk makes that durable, the worker empties its next lot, and then
-finishes the one before (``remove_staged`` says what that means, and why in this order)::
+Each worker has two threads. One empties lot after lot; the other makes a lot durable and then finishes it, while the
+first is at the next lot already (``remove_staged`` says what these mean, and why in this order)::
 
-    worker    empty 1   empty 2   finish 1   empty 3   finish 2   finish 3   sync of the staging root
-    barrier             1                    2         3
+    first     empty 1   empty 2              empty 3
+    second              barrier 1, finish 1  barrier 2, finish 2   barrier 3, finish 3, sync of the staging root
+
+A barrier comes after everything that its worker did before, so barrier 2 makes the end of lot 1 durable as well. The
+last lot has nothing beside which to end, so a purge of one lot does everything in the thread that asks.
 
 In a large purge forked processes look at the lots to come meanwhile (``ahead``): the threads here share an interpreter,
 and while they have nothing to do but remove, they hardly wait for each other. Only this process, which holds the log
 dir's lock, changes anything.
-
-A barrier comes after everything that its worker did before, so barrier 2 makes the end of lot 1 durable as well. The
-last lot of a worker has nothing beside which to wait, so a purge of one lot does everything in the thread that asks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from layout.directory_name import DirectoryName
 from logstore.ahead import Ahead
@@ -84,7 +85,6 @@ class Lots:
     ) -> None:
         """Take what is staged there, how many threads remove it, and whether as many processes look ahead."""
         self._removal, self._disk, self._cancel = removal, disk, removal.staging.rules.cancel
-        self._root = removal.staging.root
         size = min(LOT, max(_SMALLEST_LOT, -(-len(names) // workers)))
         lots = [Lot(names[start : start + size]) for start in range(0, len(names), size)]
         self._workers = min(workers, len(lots)) if disk.is_shared else 1
@@ -111,43 +111,26 @@ class Lots:
                 opened.enter_context(paused_gc())
                 look = partial(look_at_all, self._removal.staging)
                 self._ahead = opened.enter_context(Ahead(look, [lot.names for lot in self._lots], self._lookers))
-            barriers = opened.enter_context(ThreadPoolExecutor(self._workers, thread_name_prefix="purge-barrier"))
             if self._workers == 1:
-                self._work(barriers)
+                self._work()
                 return
             pool = opened.enter_context(ThreadPoolExecutor(self._workers, thread_name_prefix="purge"))
-            running = [pool.submit(self._work, barriers) for _ in range(self._workers)]
+            running = [pool.submit(self._work) for _ in range(self._workers)]
             try:
                 for each in as_completed(running):
                     each.result()
             finally:
                 self._given_up = True
 
-    def _work(self, barriers: ThreadPoolExecutor) -> None:
+    def _work(self) -> None:
         """What one worker does."""
-        former: Lot | None = None
-        lot = self._take()
-        if lot is not None:
-            self._empty(lot)
-        while lot is not None:
-            following = self._take()
-            if following is None:
-                self._make_durable(lot)
-            elif not self._disk.is_shared:
-                self._make_durable(lot)
-                self._empty(following)
-            else:
-                self._make_durable_beside(lot, following, barriers)
-            if former is not None:
-                if lot.failure is not None or not lot.emptied:
-                    self._disk.sync(self._root.descriptor)  # there was no barrier after it
-                self.gone.append(former)
-            self._finish(lot)
-            former, lot = lot, following
-        if former is not None:
-            if former.emptied:
-                self._disk.sync(self._root.descriptor)
-            self.gone.append(former)
+        with LotWorker(self._removal, self._disk) as worker:
+            try:
+                while (lot := self._take()) is not None:
+                    worker.purge(lot)
+                worker.end()
+            finally:
+                self.gone += worker.gone
 
     def _take(self) -> Lot | None:
         """The next lot; None: there is none, or the purge is cancelled or failed."""
@@ -159,6 +142,72 @@ class Lots:
             self.cancelled = True
             return None
         return lot
+
+
+class LotWorker:
+    """One worker; use it as a context manager.
+
+    Attributes:
+        gone: its lots whose end is durable; filled also when a disk that fails ends its work.
+    """
+
+    def __init__(self, removal: Removal, disk: Disk) -> None:
+        """Take what removes the directories, and the disk they are on."""
+        self._removal, self._disk, self._root = removal, disk, removal.staging.root
+        self._second = ThreadPoolExecutor(1, thread_name_prefix="purge-end")
+        self._former: Lot | None = None
+        self._finished: Lot | None = None
+        self.gone: list[Lot] = []
+
+    def purge(self, lot: Lot) -> None:
+        """Empty a lot, and meanwhile bring the one before to its end.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        former, self._former = self._former, None
+        if former is None or not self._disk.is_shared:
+            if former is not None:
+                self._bring_to_end(former)
+            self._empty(lot)
+        else:
+            ending = self._second.submit(self._bring_to_end, former)
+            try:
+                self._empty(lot)
+            finally:
+                ending.result()
+        self._former = lot
+
+    def end(self) -> None:
+        """Bring to its end what is not: no lot follows.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        if self._former is not None:
+            self._bring_to_end(self._former)
+        if self._finished is not None:
+            if self._finished.emptied:
+                self._disk.sync(self._root.descriptor)
+            self.gone.append(self._finished)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._second.__exit__(kind, error, trace)
+
+    def _bring_to_end(self, lot: Lot) -> None:
+        self._make_durable(lot)
+        if self._finished is not None:
+            if lot.failure is not None or not lot.emptied:
+                self._disk.sync(self._root.descriptor)  # there was no barrier after it
+            self.gone.append(self._finished)
+        if lot.failure is None:
+            lot.had_record_inside = [self._removal.finish(due) for due in lot.emptied]
+        self._finished = lot
 
     def _empty(self, lot: Lot) -> None:
         looks, lot.seen = lot.seen or [None] * len(lot.names), None
@@ -174,14 +223,6 @@ class Lots:
         if isinstance(found, Seen):
             return self._removal.empty_seen(name, found)
         return self._removal.empty(name) if found is None else self._removal.staging.not_due(name.text, found)
-
-    def _make_durable_beside(self, lot: Lot, following: Lot, barriers: ThreadPoolExecutor) -> None:
-        """Make one lot durable, and meanwhile empty the next."""
-        durable = barriers.submit(self._make_durable, lot)
-        try:
-            self._empty(following)
-        finally:
-            durable.result()
 
     def _make_durable(self, lot: Lot) -> None:
         """The barrier. Where it fails nobody knows what came through: the records stay, and what was emptied is due."""
@@ -201,7 +242,3 @@ class Lots:
                 f"{self._root.path}: {len(lot.emptied)} directories were emptied, and keep their records, because the "
                 f"disk does not confirm it ({os.strerror(error.errno or 0)})"
             )
-
-    def _finish(self, lot: Lot) -> None:
-        if lot.failure is None:
-            lot.had_record_inside = [self._removal.finish(due) for due in lot.emptied]

@@ -1,4 +1,4 @@
-"""Lots of a purge: one is emptied while the one before is made durable, and records wait for their own barrier."""
+"""Lots of a purge: one is emptied while the one before comes to its end, and records wait for their own barrier."""
 
 from __future__ import annotations
 
@@ -61,17 +61,25 @@ class Noted(Disk):
         super().unlink(parent, name)
 
 
-def test_the_next_lot_is_emptied_while_a_barrier_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("waits", ["barrier", "rmdir"])
+def test_the_next_lot_is_emptied_while_the_one_before_comes_to_its_end(tmp_path: Path, waits: str) -> None:
     class Patient(Noted):
-        """Its first barrier ends when something of the second lot is gone."""
+        """Its first barrier, or removal of a directory, ends when something of the second lot is gone."""
 
         seen = threading.Event()
-        in_time = False
+        in_time: bool | None = None
+
+        def wait(self, what: str) -> None:
+            if what == waits and self.in_time is None:
+                self.in_time = self.seen.wait(SECONDS)
 
         def sync_file_system(self, descriptor: int) -> bool:
-            if not any(what.startswith("barrier") for what, _ in self.steps):
-                self.in_time = self.seen.wait(SECONDS)
+            self.wait("barrier")
             return super().sync_file_system(descriptor)
+
+        def rmdir(self, parent: int, name: str) -> None:
+            self.wait("rmdir")
+            super().rmdir(parent, name)
 
         def unlink(self, parent: int, name: str) -> None:
             super().unlink(parent, name)
