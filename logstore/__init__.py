@@ -20,7 +20,7 @@ Changing, always under the log dir's own lock::
       open_store opening replica_index creation settings clock layout_changes aside paused_gc
     staging restore       aside and back: candidate, staging_lot, staged, staging_root, spare_records, stray_record
     purge                 for ever: purge_lots, judge_staged, remove_staged, purge_note, purge_report, purger, throttle
-      ahead seen_ahead      processes that look while it removes
+      purge_workers purge_wire shared_cancel ahead seen_ahead      who removes, and who looks meanwhile
     moving                between disks: copy_replica
     namespaces convert rename_topic      changes of many steps: planned_change, journal, steps, tiers
     repair                from a reviewed plan: repair_look, repair_step, repair_backups, repair_duplicates, repair_undo

@@ -3,7 +3,8 @@
 Only what is due goes, only what carries a valid record, and the record goes last (``remove_staged`` says in which
 order, and why). Directories that a broker left have no record; nothing says when they may go, so a purge never takes
 them.
-How the directories of one staging root go, lot by lot, is told by ``purge_lots``. What fails or is cancelled in between
+How the directories of one staging root go, lot by lot and by several workers, is told by ``purge_lots`` and
+``purge_workers``. What fails or is cancelled in between
 stays staged and due, and the next purge goes on with it. A clock that went backwards purges nothing.
 Source: DESIGN §5; USERS, pains 5, 6 and 8.
 """
@@ -25,9 +26,9 @@ from logstore.judge_staged import Due, Rules, StagingRoot, weigh
 from logstore.log_dir import LogDir
 from logstore.log_dir_view import LogDirView
 from logstore.open_files import OpenFiles, find_open_files
-from logstore.purge_lots import Lot, Lots
+from logstore.purge_lots import Lot
 from logstore.purge_report import HeldFile, Kept, LogDirPurge, Purged, PurgeReport, Why
-from logstore.remove_staged import Removal
+from logstore.purge_workers import PurgeWorkers
 from logstore.spare_records import SpareRecords
 from logstore.staged import RecordReader
 from logstore.staging_root import Placement, staging_roots
@@ -35,7 +36,7 @@ from logstore.staging_root import Placement, staging_roots
 logger = logging.getLogger(__name__)
 
 WORKERS: Final = 2
-"""Threads for each disk; the system does nearly all the work, and lets go of the interpreter for it."""
+"""How many remove at once on each disk."""
 
 
 def purge(
@@ -45,7 +46,7 @@ def purge(
     workers: int = WORKERS,
     spare: SpareRecords | None = None,
     look_at_processes: bool = True,
-    ahead: bool = False,
+    may_fork: bool = False,
 ) -> PurgeReport:
     """Purge what is due in several log dirs, those on different disks at the same time.
 
@@ -54,15 +55,15 @@ def purge(
     Args:
         log_dirs: each open, and changed by nobody else meanwhile.
         rules: the time, the rates, what is meant, and how to stop it.
-        workers: threads for each disk.
+        workers: how many remove at once on each disk.
         spare: where records lie that found no room in their log dirs.
         look_at_processes: find out which processes hold files of what is purged; looked for only when there is
             something to purge.
-        ahead: where there is much to remove, fork processes that look ahead, one for each worker, so that a worker
-            has nothing to do but remove. Not for a program that must not be forked.
+        may_fork: where there is much to remove, workers are processes of their own, and not threads, which share an
+            interpreter. Not for a program that must not be forked.
     """
     runs = [
-        _Run(log_dir, rules, workers, spare or SpareRecords(None), look_at_processes, ahead=ahead)
+        _Run(log_dir, rules, workers, spare or SpareRecords(None), look_at_processes, may_fork=may_fork)
         for log_dir in log_dirs
     ]
     disks: dict[int, list[_Run]] = {}
@@ -133,12 +134,12 @@ class _Run:
         spare: SpareRecords,
         look_at_processes: bool,
         *,
-        ahead: bool = False,
+        may_fork: bool = False,
     ) -> None:
         self.log_dir, self.rules, self.spare = log_dir, rules, spare
         self.device = log_dir.root.device
         self.report = LogDirPurge(log_dir.path)
-        self._workers, self._ahead = workers, ahead
+        self._workers, self._may_fork = workers, may_fork
         self._open_files: OpenFiles | None = None if look_at_processes else OpenFiles()
         self._held: list[HeldFile] = []
         self._former: purge_note.PurgeNote | None = None
@@ -186,13 +187,12 @@ class _Run:
             if self._former is None:
                 due_by_ms = purge_note.ALL_MS if self.rules.before_due else self.rules.now_ms
                 self._former = purge_note.begin(self.log_dir, due_by_ms)
-            disk, ahead = self.log_dir.disk, self._ahead
-            lots = Lots(Removal(staging, disk), disk, names[first:], self._workers, ahead=ahead)
+            workers = PurgeWorkers(staging, self.log_dir.disk, self._workers, may_fork=self._may_fork)
             try:
-                lots.purge()
+                workers.purge(names[first:])
             finally:
-                self.report.cancelled |= lots.cancelled
-                for lot in lots.gone:
+                self.report.cancelled |= workers.cancelled
+                for lot in workers.gone:
                     self._take_up(staging, lot)
 
     def _note_end(self, *, all_looked_at: bool) -> None:

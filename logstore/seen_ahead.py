@@ -11,21 +11,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from layout.directory_name import DirectoryName
-from layout.ids import TopicId
-from layout.staged_record import FILE_NAME, StagedRecord
+from layout.staged_record import FILE_NAME
 from logstore.directory import Directory
 from logstore.errors import UnsafePathError
-from logstore.judge_staged import Seen, StagingRoot, weight_of
+from logstore.judge_staged import StagingRoot, weight_of
 from logstore.purge_report import Kept, Why
-
-_Fields: TypeAlias = tuple[str, int, bytes, str, str, str, int, int, dict[str, int]]
-"""Those of a record, in their order, as marshal knows them."""
-
-Look: TypeAlias = tuple[int, list[str], list[int], _Fields] | int | None
-"""Of one directory: what :class:`logstore.judge_staged.Seen` has; when it is due; or None: it wants a closer look."""
+from logstore.purge_wire import Look, fields_of
 
 
 def look_at_all(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[Look]:
@@ -42,7 +35,7 @@ def _look(staging: StagingRoot, name: DirectoryName) -> Look:
             if judged is None or judged.record is None:
                 return None
             files = _usual_files(staging, directory)
-            return None if files is None else (judged.inode, *files, _fields(judged.record))
+            return None if files is None else (judged.inode, *files, fields_of(judged.record))
     except (OSError, UnsafePathError):
         return None
 
@@ -63,27 +56,3 @@ def _usual_files(staging: StagingRoot, directory: Directory) -> tuple[list[str],
         names.append(entry.name)
         weights.append(weight)
     return names, weights
-
-
-def _fields(record: StagedRecord) -> _Fields:
-    return (
-        record.topic,
-        record.partition,
-        record.topic_id.to_bytes(),
-        record.path,
-        record.verdict,
-        record.evidence,
-        record.staged_ms,
-        record.due_ms,
-        dict(record.checkpoints),
-    )
-
-
-def seen(look: Look) -> Seen | int | None:
-    """A look that came from another process, as a purge takes it."""
-    if look is None or isinstance(look, int):
-        return look
-    inode, names, weights, (topic, partition, topic_id, path, verdict, evidence, staged_ms, due_ms, checkpoints) = look
-    known = TopicId(topic_id)
-    record = StagedRecord(topic, partition, known, path, verdict, evidence, staged_ms, due_ms, checkpoints)
-    return Seen(inode, names, weights, record)

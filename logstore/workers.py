@@ -133,6 +133,7 @@ def _fork(
     """Start one child; gives its process ID and the pipe on which it hands back its results."""
 
     def work(pipe: int) -> None:
+        queue.finish()  # what a worker forks may take units too, and comes to the end when nobody can put any in
         enter()
         _hand_back(worker(queue.taken()), pipe)
 
@@ -177,17 +178,22 @@ def fork_with_pipe(work: Callable[[int], None], siblings: Iterable[int]) -> tupl
 
 
 def _hand_back(results: Iterable[tuple[int, Any]], pipe: int) -> None:
-    """Write results as they come, as far as the pipe has room; the rest waits here, and the work does not."""
+    """Write results as they come, as far as the pipe has room; the rest waits here, and the work does not.
+
+    Where the work fails, what it had done by then is handed back too.
+    """
     os.set_blocking(pipe, False)
     unsent = bytearray()
-    for number, result in results:
-        data = marshal.dumps(result)
-        unsent += _FRAME.pack(number, len(data))
-        unsent += data
-        with suppress(BlockingIOError):
-            _send(unsent, pipe)
-    os.set_blocking(pipe, True)
-    _send(unsent, pipe)
+    try:
+        for number, result in results:
+            data = marshal.dumps(result)
+            unsent += _FRAME.pack(number, len(data))
+            unsent += data
+            with suppress(BlockingIOError):
+                _send(unsent, pipe)
+    finally:
+        os.set_blocking(pipe, True)
+        _send(unsent, pipe)
 
 
 def _send(unsent: bytearray, pipe: int) -> None:

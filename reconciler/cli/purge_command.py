@@ -49,7 +49,7 @@ be unwanted; then it has a record and a due time.
 @click.option("--rate", metavar="BYTES", help="Bytes a second for all disks together, for example 100M.")
 @click.option("--unlinks", type=click.IntRange(1), metavar="N", help="Files a second for all disks together.")
 @click.option(
-    "--workers", type=click.IntRange(1, 16), metavar="N", help="Threads that remove, for each disk. [default: 2]"
+    "--workers", type=click.IntRange(1, 16), metavar="N", help="How many remove at once on each disk. [default: 2]"
 )
 @click.option(
     "--location", "locations", multiple=True, metavar="L", help="This one alone, as 'logstore staged' has it."
@@ -159,7 +159,7 @@ def _purge(opened: Opened, rules: Rules, spare: SpareRecords, workers: int | Non
     from logstore.purge import WORKERS, purge
 
     def work() -> list[LogDirPurge]:
-        done = purge(opened.log_dirs, rules, workers=workers or WORKERS, spare=spare, ahead=True)
+        done = purge(opened.log_dirs, rules, workers=workers or WORKERS, spare=spare, may_fork=True)
         return list(done.log_dirs)
 
     return until_interrupted(work, rules.cancel) if opened.log_dirs else []

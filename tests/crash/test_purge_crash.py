@@ -8,7 +8,7 @@ import os
 import pytest
 
 from layout.scheme import PURGE_NOTE_FILE
-from logstore import purge_lots
+from logstore import purge_lots, purge_workers
 from logstore.errors import ChangeFailedError, OfflineLogDirError
 from logstore.judge_staged import Rules
 from logstore.purge import purge
@@ -109,7 +109,7 @@ def test_lots_that_overlap_are_as_safe_as_one(
 ) -> None:
     monkeypatch.setattr(purge_lots, "ThreadPoolExecutor", barriers)
     for size in ("LOT", "_SMALLEST_LOT"):
-        monkeypatch.setattr(purge_lots, size, MANY)
+        monkeypatch.setattr(purge_workers, size, MANY)
     assert crash(purging(OURS, 2 * MANY, noted=True), bound=BOUND // 3).cases >= 100
 
 

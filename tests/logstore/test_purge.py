@@ -16,7 +16,7 @@ from layout.meta_properties import encode
 from layout.staged_record import FILE_NAME
 from layout.topic import TopicPartition
 from logstore import purge as purge_module
-from logstore import purge_lots
+from logstore import purge_workers
 from logstore.clock import ManualClock
 from logstore.durable import Disk
 from logstore.errors import OfflineLogDirError
@@ -195,7 +195,7 @@ def test_a_barrier_that_fails_leaves_every_record(tmp_path: Path) -> None:
 
 
 def test_lots_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purge_lots, "LOT", 3)
+    monkeypatch.setattr(purge_workers, "LOT", 3)
     told = []
     with staged(tmp_path / "disk", 8) as log_dir:
         report = only(log_dir, Rules(LATER_MS, progress=lambda *step: told.append(step)))
@@ -206,7 +206,7 @@ def test_lots_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.M
 def test_cancelled_it_finishes_the_lots_that_it_has_emptied_and_the_next_one_goes_on(
     tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(purge_lots, "LOT", 2)
+    monkeypatch.setattr(purge_workers, "LOT", 2)
     cancel = threading.Event()
 
     def stop(directories: int, number_of_bytes: int) -> None:

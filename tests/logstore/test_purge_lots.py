@@ -5,25 +5,17 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import signal
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from layout.directory_name import DirectoryName
 from layout.staged_record import FILE_NAME
-from logstore import purge_lots
-from logstore.clock import ManualClock
+from logstore import purge_workers
 from logstore.durable import Disk
-from logstore.judge_staged import Rules, StagingRoot
-from logstore.log_dir import LogDir
-from logstore.seen_ahead import Look, look_at_all
+from logstore.judge_staged import Rules
 from logstore.staged import list_staged
-from logstore.throttle import Throttle
-from tests.logstore.engine import NOW_MS, DiskThat
+from tests.logstore.engine import DiskThat
 from tests.logstore.test_purge import LATER_MS, only, staged
 
 SECONDS = 30
@@ -31,25 +23,32 @@ SECONDS = 30
 
 @pytest.fixture(autouse=True)
 def small_lots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lots of five, which are more than are synced one by one."""
-    monkeypatch.setattr(purge_lots, "LOT", 5)
-    monkeypatch.setattr(purge_lots, "_SMALLEST_LOT", 5)
-    monkeypatch.setattr(purge_lots, "AHEAD_FROM", 10)
+    """Lots of five, which are more than are synced one by one; and processes from two of them on."""
+    monkeypatch.setattr(purge_workers, "LOT", 5)
+    monkeypatch.setattr(purge_workers, "_SMALLEST_LOT", 5)
+    monkeypatch.setattr(purge_workers, "PROCESSES_FROM", 10)
 
 
 class Noted(Disk):
-    """Writes down barriers, and which directory lost its record or something else."""
+    """Writes down barriers, and which directory lost its record or something else; forked processes do so too."""
 
-    def __init__(self) -> None:
-        self.steps: list[tuple[str, str]] = []
-        self.lock = threading.Lock()
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.path.touch()
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        """What was done, and to which directory."""
+        return [
+            (what, where) for what, _, where in (line.partition(": ") for line in self.path.read_text().split("\n"))
+        ]
 
     def note(self, what: str, descriptor: int) -> None:
-        with self.lock:
-            self.steps.append((what, os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))))
+        with self.path.open("a") as notes:
+            notes.write(f"{what}: {os.path.basename(os.readlink(f'/proc/self/fd/{descriptor}'))}\n")
 
     def sync_file_system(self, descriptor: int) -> bool:
-        barrier = f"barrier {len(self.steps)}"
+        barrier = f"barrier {os.getpid()} {self.path.stat().st_size}"
         self.note(barrier, descriptor)
         done = super().sync_file_system(descriptor)
         self.note(f"end of {barrier}", descriptor)
@@ -86,20 +85,20 @@ def test_the_next_lot_is_emptied_while_the_one_before_comes_to_its_end(tmp_path:
             if len({where for what, where in self.steps if what == "content"}) > 5:
                 self.seen.set()
 
-    disk = Patient()
+    disk = Patient(tmp_path / "notes")
     with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
         assert len(only(log_dir, Rules(LATER_MS * 2), workers=1).purged) == 15
     assert disk.in_time
 
 
-@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("may_fork", [False, True])
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_no_record_goes_before_a_barrier_that_came_after_the_rest_of_its_directory(
-    tmp_path: Path, workers: int, ahead: bool
+    tmp_path: Path, workers: int, may_fork: bool
 ) -> None:
-    disk = Noted()
+    disk = Noted(tmp_path / "notes")
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 3), workers=workers, ahead=ahead).purged) == 25
+        assert len(only(log_dir, Rules(LATER_MS * 3), workers=workers, may_fork=may_fork).purged) == 25
     names = {where for what, where in disk.steps if what == "record"}
     assert len(names) == 25
     for name in names:
@@ -138,111 +137,3 @@ def test_what_was_gone_before_the_disk_failed_is_told(
         log_dir.abandon()
     left = {path.name for path in (tmp_path / "disk" / "deleting").iterdir()}
     assert not left & {purged.location.partition("/")[2] for purged in report.purged}
-
-
-def test_all_workers_get_their_share_of_few_large_replicas(tmp_path: Path) -> None:
-    class Meeting(Disk):
-        """Two threads have to be in it at the same time."""
-
-        both = threading.Barrier(2)
-        threads: set[int]
-
-        def unlink(self, parent: int, name: str) -> None:
-            if not name.startswith(".logstore") and threading.get_ident() not in self.threads:
-                self.threads.add(threading.get_ident())
-                self.both.wait(SECONDS)
-            super().unlink(parent, name)
-
-    disk = Meeting()
-    disk.threads = set()
-    with staged(tmp_path / "disk", 10, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS), workers=2).purged) == 10
-
-
-def test_a_disk_for_one_thread_is_used_by_one_alone(tmp_path: Path) -> None:
-    class ForOne(Noted):
-        is_shared = False
-
-        def note(self, what: str, descriptor: int) -> None:
-            assert threading.current_thread() is threading.main_thread()
-            super().note(what, descriptor)
-
-    disk = ForOne()
-    with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 2), workers=3).purged) == 15
-    assert sum(what.startswith("barrier") for what, _ in disk.steps) >= 3
-
-
-def _unusual(log_dir: LogDir) -> None:
-    """Make some of the staged directories such that a look ahead leaves them for a closer one."""
-    root = Path(log_dir.path, "deleting")
-    first, second, third, fourth = sorted(path for path in root.iterdir() if not path.name.endswith("_0"))[:4]
-    (first / "inner").mkdir()
-    (first / "inner" / "file").write_bytes(bytes(5000))
-    (second / "link").symlink_to(third)
-    (third / FILE_NAME).unlink()  # others share the file
-    (third / FILE_NAME).write_text("{")
-    os.link(fourth / "00000000000000000000.log", Path(log_dir.path, "another-name"))
-
-
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_a_purge_with_looks_ahead_does_and_tells_the_same(tmp_path: Path, workers: int) -> None:
-    reports, left = [], []
-    for ahead in (False, True):
-        with staged(tmp_path / f"disk-{ahead}", 30) as log_dir:
-            _unusual(log_dir)
-            report = only(log_dir, Rules(NOW_MS + 25_000), workers=workers, ahead=ahead)
-            left.append({staged.name for staged in list_staged(log_dir)})
-        kept = [replace(each, reason=each.reason.replace(report.log_dir, "")) for each in report.kept]
-        reports.append(replace(report, log_dir="", freed_bytes=None, kept=kept))
-    assert reports[0] == reports[1]
-    assert left[0] == left[1]
-    assert len(reports[0].purged) == 24
-    assert (reports[0].not_due, reports[0].next_due_ms) == (5, NOW_MS + 26_000)
-
-
-def test_a_purge_goes_on_by_itself_where_those_who_look_ahead_die(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def dying(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[Look]:
-        if any(name.partition == 12 for name in names):
-            (tmp_path / "died").write_text(str(os.getpid()))
-            os.kill(os.getpid(), signal.SIGKILL)
-        return look_at_all(staging, names)
-
-    monkeypatch.setattr(purge_lots, "look_at_all", dying)
-    with staged(tmp_path / "disk", 30) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 4), workers=2, ahead=True).purged) == 30
-    assert (tmp_path / "died").read_text() != str(os.getpid())
-
-
-@pytest.mark.parametrize(
-    ("count", "rules"),
-    [
-        (9, Rules(LATER_MS * 4)),
-        (30, Rules(LATER_MS * 4, throttle=Throttle(ManualClock(NOW_MS), unlinks_per_s=10**9))),
-        (30, Rules(LATER_MS * 4, only=lambda staged: staged.record is not None)),
-    ],
-)
-def test_nobody_looks_ahead_for_a_purge_that_is_short_or_slow_or_means_few(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, rules: Rules
-) -> None:
-    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was forked"))
-    with staged(tmp_path / "disk", count) as log_dir:
-        assert len(only(log_dir, rules, ahead=True).purged) == count
-
-
-def test_a_purge_that_is_cancelled_leaves_no_process_behind(tmp_path: Path) -> None:
-    rules = Rules(LATER_MS * 4)
-
-    class Cancelling(Noted):
-        def sync_file_system(self, descriptor: int) -> bool:
-            rules.cancel.set()
-            return super().sync_file_system(descriptor)
-
-    with staged(tmp_path / "disk", 30, disk=Cancelling()) as log_dir:
-        report = only(log_dir, rules, workers=2, ahead=True)
-        assert report.cancelled
-        assert len(report.purged) + len(list_staged(log_dir)) == 30
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)

@@ -13,8 +13,9 @@ from layout.directory_name import parse_staged
 from layout.staged_record import FILE_NAME
 from logstore.judge_staged import Due, Rules, Seen
 from logstore.open_files import Process
+from logstore.purge_wire import seen
 from logstore.remove_staged import Removal
-from logstore.seen_ahead import look_at_all, seen
+from logstore.seen_ahead import look_at_all
 from tests.logstore.test_remove_staged import DUE_MS, NAME, Case, case
 
 __all__ = ["case"]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logstore.ahead import done_ahead
 from logstore.workers import processors, spread
 
 Numbered = Iterable[tuple[int, int]]
@@ -129,6 +130,34 @@ def test_what_a_worker_handed_back_before_it_died_is_kept_and_what_it_handed_bac
     assert {worker for worker, _ in found[3:]} == {parent}
     if length == 1:
         assert parent not in {worker for worker, _ in found[:3]}
+
+
+def test_what_a_worker_had_done_before_its_work_failed_is_handed_back() -> None:
+    parent = os.getpid()
+
+    def failing(units: Numbered) -> Iterator[tuple[int, tuple[int, bytes]]]:
+        for number, _ in units:
+            if number == 3 and os.getpid() != parent:
+                raise OSError("no more")
+            yield number, (os.getpid(), bytes(3_000_000))
+
+    found = spread(failing, range(6), 1, _taken)
+    assert parent not in {worker for worker, _ in found[:3]}
+    assert {worker for worker, _ in found[3:]} == {parent}
+
+
+def test_a_worker_may_have_another_process_take_its_units() -> None:
+    parent = os.getpid()
+
+    def asking(units: Numbered) -> Iterator[tuple[int, tuple[int, int, int]]]:
+        for number, unit, taker in done_ahead(lambda numbered: (*numbered, os.getpid()), units):
+            yield number, (unit, taker, os.getpid())
+
+    found = spread(asking, range(100), 3, _taken)
+    assert [unit for unit, _, _ in found] == list(range(100))
+    takers, workers = {taker for _, taker, _ in found}, {worker for _, _, worker in found}
+    assert not takers & workers
+    assert parent not in takers | workers
 
 
 @pytest.mark.parametrize("starting", [0, 1])
