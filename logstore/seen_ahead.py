@@ -16,7 +16,7 @@ from layout.directory_name import DirectoryName
 from layout.staged_record import FILE_NAME
 from logstore.directory import Directory
 from logstore.errors import UnsafePathError
-from logstore.judge_staged import StagingRoot, weight_of
+from logstore.judge_staged import StagingRoot
 from logstore.purge_report import Kept, Why
 from logstore.purge_wire import Look, fields_of
 
@@ -45,14 +45,14 @@ def _usual_files(staging: StagingRoot, directory: Directory) -> tuple[list[str],
     names, weights = [], []
     step, holders = staging.rules.step_bytes, staging.holders
     with os.scandir(directory.descriptor) as found:
-        entries = list(found)
-    for entry in entries:
-        if entry.name == FILE_NAME:
-            continue
-        status = entry.stat(follow_symlinks=False)
-        weight = weight_of(status)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or weight > step or status.st_ino in holders:
-            return None
-        names.append(entry.name)
-        weights.append(weight)
+        for entry in found:
+            name = entry.name
+            if name == FILE_NAME:
+                continue
+            status = entry.stat(follow_symlinks=False)
+            weight = status.st_blocks * 512
+            if status.st_nlink != 1 or weight > step or not stat.S_ISREG(status.st_mode) or status.st_ino in holders:
+                return None
+            names.append(name)
+            weights.append(weight)
     return names, weights
