@@ -194,7 +194,7 @@ def _as_written(line: bytes) -> StagedRecord | None:
         known = TopicId.parse(topic_id)
         offsets = {} if checkpoints == "{}" else json.loads(checkpoints)
         numbers = int(partition), int(staged_ms), int(due_ms)
-    except (ValueError, LayoutError):
+    except (ValueError, RecursionError, LayoutError):
         return None
     record = StagedRecord(topic, numbers[0], known, path, verdict, evidence, numbers[1], numbers[2], offsets)
     usual = str(known) == topic_id and record.namespace == namespace and _plainly_right(record)

@@ -2,10 +2,9 @@
 
 Only what is due goes, only what carries a valid record, and the record goes last (``remove_staged`` says in which
 order, and why). Directories that a broker left have no record; nothing says when they may go, so a purge never takes
-them.
-How the directories of one staging root go, lot by lot and by several workers, is told by ``purge_lots`` and
-``purge_workers``. What fails or is cancelled in between
-stays staged and due, and the next purge goes on with it. A clock that went backwards purges nothing.
+them. How the directories of one staging root go, lot by lot and by several workers, is told by ``purge_lots`` and
+``purge_workers``. What fails or is cancelled in between stays staged and due, and the next purge goes on with it. A
+clock that went backwards purges nothing.
 Source: DESIGN §5; USERS, pains 5, 6 and 8.
 """
 
@@ -59,8 +58,8 @@ def purge(
         spare: where records lie that found no room in their log dirs.
         look_at_processes: find out which processes hold files of what is purged; looked for only when there is
             something to purge.
-        may_fork: where there is much to remove, workers are processes of their own, and not threads, which share an
-            interpreter. Not for a program that must not be forked.
+        may_fork: where there is much to remove, several workers are processes of their own, and not threads, which
+            share an interpreter; and others look ahead. Not for a program that must not be forked.
     """
     runs = [
         _Run(log_dir, rules, workers, spare or SpareRecords(None), look_at_processes, may_fork=may_fork)

@@ -1,13 +1,14 @@
-"""Shares the lots of a staging root among the workers of a purge: threads, or where there is much, forked processes.
+"""Shares the lots of a staging root among the workers of a purge: threads, or where there is much, processes.
 
-Threads share an interpreter, which two of them use up where the disk does not keep them waiting. A forked process has
-its own; and it has another one look at the lots to come (``seen_ahead``), so that it has nothing to do but remove. It
-shares the log dir's lock, which belongs to the open file: should this process be killed, the lock is held until the
-last of them has noticed (``shared_cancel``) and ended. One that is killed itself costs nothing but a part of the
-report, for this process then does again what it has not told of.
+Threads share an interpreter, which two of them use up where the disk does not keep them waiting. So each of several
+workers of a large purge is a forked process. It shares the log dir's lock, which belongs to the open file: should this
+process be killed, the lock is held until the last of them has noticed (``shared_cancel``) and ended. One that is killed
+itself costs nothing but a part of the report, for this process then does again what it has not told of. One worker
+alone is this process.
 
-A slow purge would remove hours later what was seen ahead, one that means few has little to see, and a short one is over
-before processes pay, so these have threads.
+In a large purge every worker has one more process look at the lots to come (``seen_ahead``), so that it has nothing to
+do but remove. A slow purge would remove hours later what was seen ahead, one that means few has little to see, and a
+short one is over before processes pay, so these have threads.
 """
 
 from __future__ import annotations
@@ -84,10 +85,33 @@ class PurgeWorkers:
         self._names = names
         size = min(LOT, max(_SMALLEST_LOT, -(-len(names) // (self._workers * _LOTS_EACH))))
         ranges = [[start, min(start + size, len(names))] for start in range(0, len(names), size)]
-        if self._may_fork and len(names) >= PROCESSES_FROM:
-            self._purge_by_processes(ranges)
-        else:
+        if not self._may_fork or len(names) < PROCESSES_FROM:
             self._purge_by_threads(ranges)
+        elif self._workers == 1:
+            self._purge_alone(ranges)
+        else:
+            self._purge_by_processes(ranges)
+
+    def _purge_alone(self, ranges: list[_Range]) -> None:
+        """The one worker is this process, while another one looks; what that has not seen, this one looks at itself."""
+        begun = 0
+        with (
+            paused_gc(),
+            LotWorker(Removal(self._staging, self._disk), self._disk) as worker,
+            closing(self._seen_lots(enumerate(ranges))) as lots,
+        ):
+            try:
+                for lot in lots:
+                    if self._staging.rules.cancel.is_set():
+                        self.cancelled = True
+                        break
+                    begun += 1
+                    worker.purge(lot)
+                worker.end()
+            finally:
+                self.gone += worker.gone
+        if begun < len(ranges) and not self.cancelled:
+            self._purge_by_threads(ranges[begun:])
 
     def _purge_by_threads(self, ranges: list[_Range]) -> None:
         self._left = iter(ranges)
@@ -171,11 +195,9 @@ class PurgeWorkers:
             yield from _told(worker)
 
     def _lots(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[Lot, None, None]:
-        """Lots, as they are to be emptied; in a forked process each with what another one saw ahead in it."""
+        """Lots, as they are to be emptied; in the first process those that a forked one has left."""
         if self._is_forked:
-            with closing(done_ahead(self._looked, ranges)) as looked:
-                for number, (start, stop), looks in looked:
-                    yield Lot(self._names[start:stop], [seen(look) for look in looks], number)
+            yield from self._seen_lots(ranges)
             return
         for place, (number, range_) in enumerate(ranges):
             if place == 0 and not self._staging.rules.cancel.is_set():
@@ -185,6 +207,12 @@ class PurgeWorkers:
                     self._staging.root.path,
                 )
             yield Lot(self._names[slice(*range_)], number=number)
+
+    def _seen_lots(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[Lot, None, None]:
+        """Lots, each with what another process saw ahead in it."""
+        with closing(done_ahead(self._looked, ranges)) as looked:
+            for number, (start, stop), looks in looked:
+                yield Lot(self._names[start:stop], [seen(look) for look in looks], number)
 
     def _looked(self, numbered: tuple[int, _Range]) -> tuple[int, _Range, list[Look]]:
         number, (start, stop) = numbered

@@ -219,6 +219,15 @@ def test_a_line_that_is_nearly_as_it_was_written_is_held_to_every_rule(field: st
         parse(written.replace(own, b'"a_0": ' + line.encode()), "a_0")
 
 
+def test_a_line_that_nests_without_end_is_damaged() -> None:
+    written = encode_many({"a_0": RECORD})
+    own = json.dumps(dict(RECORD.checkpoints)).encode()
+    nested = b'{"cleaner-offset-checkpoint": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    assert own in written
+    with pytest.raises(DamagedFileError):
+        parse(written.replace(own, nested), "a_0")
+
+
 @pytest.mark.parametrize(
     "change", [(b"}}\n", b"}"), (b'"schema_version": 1', b'"schema_version": 2'), (b"a_0", b"b_1")]
 )
