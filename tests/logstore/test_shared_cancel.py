@@ -5,29 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
 
 import pytest
 
 from logstore.shared_cancel import SharedCancel
+from tests.logstore.children import child, ended_well
 
 SECONDS = 30
-
-
-def _in_child(act: Callable[[], bool]) -> int:
-    """Fork a process that says by its exit code whether something is so; gives its process ID."""
-    pid = os.fork()
-    if pid == 0:
-        is_so = False
-        try:
-            is_so = act()
-        finally:
-            os._exit(not is_so)
-    return pid
-
-
-def _was_so(pid: int) -> bool:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -36,14 +20,14 @@ def test_a_child_sees_that_it_is_cancelled(before: bool) -> None:
     if before:
         cancel.set()
     with SharedCancel(cancel) as shared:
-        child = _in_child(lambda: shared.in_child().wait(SECONDS))
+        forked = child(lambda: shared.in_child().wait(SECONDS))
         cancel.set()
-        assert _was_so(child)
+        assert ended_well(forked)
 
 
 def test_a_child_goes_on_while_nobody_cancels() -> None:
     with SharedCancel(threading.Event()) as shared:
-        assert _was_so(_in_child(lambda: not shared.in_child().wait(0.3)))
+        assert ended_well(child(lambda: not shared.in_child().wait(0.3)))
 
 
 def test_what_a_child_sets_for_itself_is_its_own_affair() -> None:
@@ -55,8 +39,8 @@ def test_what_a_child_sets_for_itself_is_its_own_affair() -> None:
         return mine.is_set()
 
     with SharedCancel(cancel) as shared:
-        assert _was_so(_in_child(set_it))
-        assert _was_so(_in_child(lambda: not shared.in_child().wait(0.2)))
+        assert ended_well(child(set_it))
+        assert ended_well(child(lambda: not shared.in_child().wait(0.2)))
     assert not cancel.is_set()
 
 
@@ -70,11 +54,11 @@ def test_a_child_whose_parent_is_killed_is_cancelled() -> None:
 
     def fork_and_wait() -> bool:
         with SharedCancel(threading.Event()) as shared:
-            _in_child(lambda: waits(shared))
+            child(lambda: waits(shared))
             signal.pause()
         return False
 
-    parent = _in_child(fork_and_wait)
+    parent = child(fork_and_wait)
     os.close(write)
     assert os.read(read, 100) == b"ready"
     os.kill(parent, signal.SIGKILL)

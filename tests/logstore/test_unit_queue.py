@@ -1,28 +1,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from logstore.unit_queue import UnitQueue
-
-
-def _child(work: Callable[[], bool]) -> int:
-    """Fork a process that ends with 0 if ``work`` gives True, and with 1 if not, or if it raises."""
-    pid = os.fork()
-    if pid == 0:
-        done = False
-        try:
-            done = work()
-        finally:
-            os._exit(0 if done else 1)
-    return pid
-
-
-def _ended_well(pid: int) -> bool:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+from tests.logstore.children import child, ended_well
 
 
 @pytest.fixture(params=["in memory", "where no file can be in memory"])
@@ -35,11 +19,11 @@ def queue(request: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_forked_process_takes_out_what_was_put_in_with_its_number(queue: UnitQueue) -> None:
     units = ["caf\udce9", ("a", None, [1 << 70]), b"x" * 3_000_000]
-    pid = _child(lambda: list(queue.taken()) == list(enumerate(units)))
+    pid = child(lambda: list(queue.taken()) == list(enumerate(units)))
     for unit in units:
         queue.put(unit)
     queue.finish()
-    assert _ended_well(pid)
+    assert ended_well(pid)
 
 
 def test_each_unit_is_taken_by_one_process(queue: UnitQueue) -> None:
@@ -52,7 +36,7 @@ def test_each_unit_is_taken_by_one_process(queue: UnitQueue) -> None:
                 return False
         return True
 
-    pids = [_child(work) for _ in range(3)]
+    pids = [child(work) for _ in range(3)]
     for unit in range(5000):
         queue.put(unit)
     queue.finish()
@@ -61,7 +45,7 @@ def test_each_unit_is_taken_by_one_process(queue: UnitQueue) -> None:
     while data := os.read(taken, 1 << 16):
         found += data
     os.close(taken)
-    assert all(map(_ended_well, pids))
+    assert all(map(ended_well, pids))
     assert sorted(int(found[at : at + 8]) for at in range(0, len(found), 8)) == list(range(5000))
 
 
@@ -74,20 +58,20 @@ def test_whoever_takes_out_waits_until_there_are_no_more(queue: UnitQueue) -> No
         os.write(tell, b"x")
         return [first, *units] == [(0, "a"), (1, "b")]
 
-    pid = _child(work)
+    pid = child(work)
     queue.put("a")
     assert os.read(told, 1) == b"x"
     queue.put("b")
     queue.finish()
-    assert _ended_well(pid)
+    assert ended_well(pid)
     os.close(told)
     os.close(tell)
 
 
 def test_putting_in_fails_when_nobody_is_left_to_take_out(queue: UnitQueue) -> None:
-    pid = _child(lambda: next(queue.taken()) == (0, "a"))
+    pid = child(lambda: next(queue.taken()) == (0, "a"))
     queue.put("a")
-    assert _ended_well(pid)
+    assert ended_well(pid)
     with pytest.raises(BrokenPipeError):
         queue.put("b")
 
@@ -95,11 +79,11 @@ def test_putting_in_fails_when_nobody_is_left_to_take_out(queue: UnitQueue) -> N
 def test_a_write_that_takes_a_part_is_gone_on_with(queue: UnitQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     pwrite = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: pwrite(file, bytes(data[:7]), at))
-    pid = _child(lambda: list(queue.taken()) == [(0, "a" * 50), (1, "b" * 50)])
+    pid = child(lambda: list(queue.taken()) == [(0, "a" * 50), (1, "b" * 50)])
     queue.put("a" * 50)
     queue.put("b" * 50)
     queue.finish()
-    assert _ended_well(pid)
+    assert ended_well(pid)
 
 
 def test_nothing_is_left_open() -> None:
