@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, NamedTuple
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.rows import Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _COLUMNS = ("kind", "topic", "partition", "topic_id", "name", "metadata_state", "inode")
 

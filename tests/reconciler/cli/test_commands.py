@@ -39,6 +39,12 @@ def test_the_help_of_a_command_loads_nothing_heavy(command: str) -> None:
     assert not modules_after(command, "--help") & set(HEAVY)
 
 
+@pytest.mark.parametrize("command", [["staged"], ["restore", "--all"], ["purge"]])
+def test_what_works_on_staged_directories_alone_loads_nothing_heavy(command: list[str], cluster) -> None:
+    assert not modules_after(*command, cluster.log_dirs[0]) & set(HEAVY)
+    assert set(HEAVY) & modules_after("scan", cluster.log_dirs[0])
+
+
 def test_help_lists_every_command_with_its_line_the_exit_codes_and_an_example(run: Run) -> None:
     text = run("--help").output
     for name in logstore.list_commands(None):
