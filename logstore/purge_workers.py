@@ -40,13 +40,13 @@ LOT: Final = 1000
 """Directories behind one barrier."""
 
 PROCESSES_FROM: Final = 2 * LOT
-"""Directories from which on it pays to start processes."""
+"""Directories from which on a purge is large, and it pays to start processes."""
 
 _SMALLEST_LOT = 25
 """Directories that are not worth a second worker."""
 
 _LOTS_EACH = 4
-"""Lots for each worker at the least, so that at the end none waits long for the others."""
+"""Lots for each worker of a large purge at the least, so that at the end none waits long for the others."""
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -83,9 +83,11 @@ class PurgeWorkers:
             OSError: the disk fails.
         """
         self._names = names
-        size = min(LOT, max(_SMALLEST_LOT, -(-len(names) // (self._workers * _LOTS_EACH))))
+        is_large = len(names) >= PROCESSES_FROM
+        shares = self._workers * (_LOTS_EACH if is_large else 1)
+        size = min(LOT, max(_SMALLEST_LOT, -(-len(names) // shares)))
         ranges = [[start, min(start + size, len(names))] for start in range(0, len(names), size)]
-        if not self._may_fork or len(names) < PROCESSES_FROM:
+        if not (self._may_fork and is_large):
             self._purge_by_threads(ranges)
         elif self._workers == 1:
             self._purge_alone(ranges)
