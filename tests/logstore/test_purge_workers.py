@@ -266,25 +266,40 @@ def test_a_purge_that_is_cancelled_ends_its_processes_in_order(tmp_path: Path, w
         assert len(only(log_dir, Rules(LATER_MS * 8)).purged) == len(left)
 
 
+class HeldUp(Disk):
+    """Removes one file in each process, and no other as long as a certain file is there."""
+
+    def __init__(self, hold: Path) -> None:
+        self.hold = hold
+        self.hold.touch()
+
+    def unlink(self, parent: int, name: str) -> None:
+        super().unlink(parent, name)
+        while self.hold.exists() and not name.startswith(".logstore"):
+            time.sleep(0.01)
+
+
 def test_while_a_process_of_a_purge_that_was_killed_still_removes_nobody_gets_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "disk"
     staged(path, 60).close()
+    disk = HeldUp(tmp_path / "hold")
+    whole = sum(map(len, _picture(path).values()))
     purging = os.fork()
     if purging == 0:
         with suppress(BaseException), LogDir.open(str(path)) as log_dir:
-            log_dir.disk = Slow()
+            log_dir.disk = disk
             only(log_dir, Rules(LATER_MS * 8), workers=2, may_fork=True)
         os._exit(1)
     deadline = time.monotonic() + SECONDS
-    while len(list((path / "deleting").glob("*/*.log"))) > 55:
+    while sum(map(len, _picture(path).values())) == whole:
         assert time.monotonic() < deadline, "it does not begin"
         time.sleep(0.01)
     os.kill(purging, signal.SIGKILL)
     os.waitpid(purging, 0)
     with pytest.raises(LogDirInUseError):
         LogDir.open(str(path))
-    log_dir = _opened_until(path, deadline)
-    with log_dir:
+    disk.hold.unlink()
+    with _opened_until(path, deadline) as log_dir:
         before = _picture(path)
         time.sleep(0.2)
         assert _picture(path) == before
