@@ -1,8 +1,8 @@
 """Work that a forked process does ahead of this one, which takes each result when it has use for it.
 
 For a look at the disk before something is changed there: this process changes, and the other finds out meanwhile what
-it will need next. A pipe holds the other back, so it is never more than a unit or two ahead, and what it saw is fresh.
-When this process dies, the other ends at its next result.
+it will need next. The other is ahead by no more results than a pipe holds, so what it saw is fresh. When this process
+dies, the other ends at its next result.
 """
 
 from __future__ import annotations

@@ -162,7 +162,6 @@ _OPENAT2 = 437
 """Number of the system call, which Python does not offer; the same on the machines below."""
 _NO_MOUNTS, _NO_LINKS = 0x01, 0x04
 _HOW = _OpenHow(DIRECTORY_FLAGS, 0, _NO_MOUNTS | _NO_LINKS)
-_HOW_AND_ITS_SIZE = ctypes.byref(_HOW), ctypes.sizeof(_HOW)
 
 
 def _open_beneath(parent: int, name: str) -> int:
@@ -176,7 +175,7 @@ def _open_beneath(parent: int, name: str) -> int:
     if b"\0" in path:
         raise ValueError("embedded null byte")
     while True:
-        descriptor = _SYSCALL(_OPENAT2, parent, path, *_HOW_AND_ITS_SIZE)
+        descriptor = _SYSCALL(_OPENAT2, parent, path, ctypes.byref(_HOW), ctypes.sizeof(_HOW))
         if descriptor >= 0:
             return int(descriptor)
         number = ctypes.get_errno()

@@ -16,7 +16,7 @@ from layout.directory_name import DirectoryName
 from layout.staged_record import FILE_NAME
 from logstore.directory import Directory
 from logstore.errors import UnsafePathError
-from logstore.judge_staged import StagingRoot
+from logstore.judge_staged import StagingRoot, weight_of
 from logstore.purge_report import Kept, Why
 from logstore.purge_wire import Look, fields_of
 
@@ -50,7 +50,7 @@ def _usual_files(staging: StagingRoot, directory: Directory) -> tuple[list[str],
             if name == FILE_NAME:
                 continue
             status = entry.stat(follow_symlinks=False)
-            weight = status.st_blocks * 512
+            weight = weight_of(status)
             if status.st_nlink != 1 or weight > step or not stat.S_ISREG(status.st_mode) or status.st_ino in holders:
                 return None
             names.append(name)

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -145,30 +145,20 @@ def test_progress_tells_of_every_directory_and_byte(tmp_path: Path, may_fork: bo
     assert (sum(directories for directories, _ in told), sum(size for _, size in told)) == (30, report.expected_bytes)
 
 
-def _when_looked_at(
-    act: Callable[[], object], tmp_path: Path
-) -> Callable[[StagingRoot, Sequence[DirectoryName]], list[Look]]:
-    """A look ahead that does something when it comes to one of the directories, once."""
-
-    def looking(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[Look]:
-        if any(name.partition == 12 for name in names) and not (tmp_path / "acted").exists():
-            (tmp_path / "acted").touch()
-            act()
-        return look_at_all(staging, names)
-
-    return looking
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_purge_goes_on_by_itself_where_those_who_look_ahead_die(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    monkeypatch.setattr(
-        purge_workers, "look_at_all", _when_looked_at(lambda: os.kill(os.getpid(), signal.SIGKILL), tmp_path)
-    )
+    def dying(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[Look]:
+        if any(name.partition == 12 for name in names):
+            (tmp_path / "died").write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return look_at_all(staging, names)
+
+    monkeypatch.setattr(purge_workers, "look_at_all", dying)
     with staged(tmp_path / "disk", 30) as log_dir:
         assert len(only(log_dir, Rules(LATER_MS * 4), workers=workers, may_fork=True).purged) == 30
-    assert (tmp_path / "acted").exists()
+    assert (tmp_path / "died").read_text() != str(os.getpid())
     assert nobody_is_left()
 
 
