@@ -124,17 +124,25 @@ class Removal:
         try:
             descriptor = self._reopened(due.name, due.inode)
             try:
-                self._disk.unlink(descriptor, FILE_NAME)
-            except FileNotFoundError:
-                inside = False
+                inside = self._record_removed(descriptor)
+                # Who lets go of a directory last gives its blocks back. As long as it is open here, that is not rmdir,
+                # which would do it while all others wait for the staging root.
+                self._disk.rmdir(self._root.descriptor, due.name)
             finally:
                 os.close(descriptor)
-            self._disk.rmdir(self._root.descriptor, due.name)
             if self._rules.progress is not None:
                 self._rules.progress(1, 0)
         except (OSError, UnsafePathError) as error:
             due.problem = f"{self.staging.location(due.name)} is not purged whole: {_problem(error)}"
         return inside
+
+    def _record_removed(self, descriptor: int) -> bool:
+        """Remove the record from an open directory; False: it is not there."""
+        try:
+            self._disk.unlink(descriptor, FILE_NAME)
+        except FileNotFoundError:
+            return False
+        return True
 
     def _remove_contents(self, directory: Directory, due: Due, depth: int) -> None:
         """Remove what is in a directory, other directories first: where one is not safe, nothing else is touched."""

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,24 @@ def test_all_goes_the_record_last_then_the_directory(case: Case) -> None:
     assert disk.steps[-2:] == [f"unlink {FILE_NAME}", f"rmdir {NAME}"]
     assert len(disk.steps) == 5
     assert (due.files, due.problem, due.cancelled) == (3, None, False)
+
+
+def test_its_last_blocks_are_not_given_back_while_others_wait_for_the_staging_root(case: Case) -> None:
+    opened: set[int] = set()
+
+    class Watching(Disk):
+        """Sees which directories are open here while one is removed: those give nothing back before they are closed."""
+
+        def rmdir(self, parent: int, name: str) -> None:
+            for number in os.listdir("/proc/self/fd"):
+                with suppress(OSError):  # the listing has a descriptor of its own
+                    opened.add(os.fstat(int(number)).st_ino)
+            super().rmdir(parent, name)
+
+    inode = case.directory.stat().st_ino
+    case.remove(disk=Watching())
+    assert inode in opened
+    assert not case.directory.exists()
 
 
 def test_what_is_given_back_is_what_the_disk_had_given_it(case: Case) -> None:
