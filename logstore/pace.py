@@ -1,10 +1,11 @@
 """Works through pieces one by one while that is fastest, and by many threads while the disk keeps one waiting.
 
-With warm caches one thread is fastest, because threads only pass the interpreter lock around; with cold caches several
-threads that wait at the same time are much faster, because the disk serves many requests at once. So the first
-piece of each lot is done by one thread, and tells: a thread that waits gives the processor away of its own will, and
-the system counts that. Time on a clock would not tell, because on a busy machine others take the processor away, and
-because a virtual disk uses processor time for its answers. What the pieces are is left to the caller.
+With warm caches one thread is fastest, because threads only pass the interpreter lock around; with cold caches, and
+where each file that goes is waited for, several threads that wait at the same time are much faster, because the disk
+serves many requests at once. So the first piece of each lot is done by one thread, and tells: a thread that waits gives
+the processor away of its own will, and the system counts that. Time on a clock would not tell, because on a busy
+machine others take the processor away, and because a virtual disk uses processor time for its answers. What the pieces
+are is left to the caller.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 class Pace(Generic[Piece, Result]):
     """Applies one function to lots of pieces, each at the pace that suits; threads are kept from lot to lot."""
 
-    __slots__ = ("_pool", "_work")
+    __slots__ = ("_pool", "_threads", "_work")
 
-    def __init__(self, work: Callable[[Piece], Result]) -> None:
-        """Take the function; it is called from several threads at once when that helps."""
-        self._work = work
+    def __init__(self, work: Callable[[Piece], Result], threads: int = THREADS) -> None:
+        """Take the function; it is called from so many threads at once when that helps."""
+        self._work, self._threads = work, threads
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:
@@ -60,7 +61,7 @@ class Pace(Generic[Piece, Result]):
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
-            self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="scan")
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="pace")
         return results + list(self._pool.map(self._work, lot[1:]))
 
 

@@ -7,7 +7,11 @@ first is at the next lot already (``remove_staged`` says what these mean, and wh
     second              barrier 1, finish 1  barrier 2, finish 2   barrier 3, finish 3, sync of the staging root
 
 A barrier comes after everything that its worker did before, so barrier 2 makes the end of lot 1 durable as well. The
-last lot has nothing beside which to end, so a purge of one lot does everything in the thread that asks.
+last lot has nothing beside which to end.
+
+Some disks are waited for at every file that goes: an ext4 that tells the disk which blocks are free, a share of another
+machine. They take several at once. So where the first directories of a lot show that (``pace``), the others are dealt
+out to more threads, whether they are to be emptied or finished; what comes before what is the same for each directory.
 
 What the workers of a purge are, threads or processes, is told by ``purge_workers``.
 """
@@ -15,18 +19,36 @@ What the workers of a purge are, threads or processes, is told by ``purge_worker
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Final, Self, TypeVar
 
 from layout.directory_name import DirectoryName
 from logstore.durable import Disk
 from logstore.judge_staged import Due, Seen
 from logstore.log_dir import DISK_FAILURES
+from logstore.pace import Pace
 from logstore.purge_report import Kept
 from logstore.remove_staged import Removal
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+EMPTYING: Final = 4
+"""Threads that empty a lot where each file is waited for; more of them win nothing."""
+
+FINISHING: Final = 2
+"""Threads that finish a lot then: that is a record and a directory each, and not some five files."""
+
+_PIECE = 25
+"""Directories that a thread takes at a time."""
+
+_FEWEST_WAITS = _PIECE // 2
+"""Waits for the disk during one piece from which on threads pay. Where no file is waited for there are up to four, and
+where each is, some seventy, or twenty-five at the end of a lot."""
 
 _FEW = 4
 """Directories up to which each is synced by itself: a barrier waits for all that others wrote to the disk."""
@@ -69,6 +91,10 @@ class LotWorker:
         """Take what removes the directories, and the disk they are on."""
         self._removal, self._disk, self._root = removal, disk, removal.staging.root
         self._second = ThreadPoolExecutor(1, thread_name_prefix="purge-end")
+        self._emptying = Pace(self._all_emptied, EMPTYING)
+        self._finishing = Pace(self._all_finished, FINISHING)
+        is_throttled = removal.staging.rules.throttle is not None  # whose waits are none for the disk
+        self._fewest_waits = _FEWEST_WAITS if disk.is_shared and not is_throttled else sys.maxsize
         self._former: Lot | None = None
         self._finished: Lot | None = None
         self.gone: list[Lot] = []
@@ -112,6 +138,8 @@ class LotWorker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._second.__exit__(kind, error, trace)
+        for pace in (self._emptying, self._finishing):
+            pace.__exit__(kind, error, trace)
 
     def _bring_to_end(self, lot: Lot) -> None:
         self._make_durable(lot)
@@ -120,18 +148,28 @@ class LotWorker:
                 self._disk.sync(self._root.descriptor)  # there was no barrier after it
             self.gone.append(self._finished)
         if lot.failure is None:
-            lot.had_record_inside = [self._removal.finish(due) for due in lot.emptied]
+            lot.had_record_inside = self._by_pieces(self._finishing, lot.emptied)
         self._finished = lot
 
     def _empty(self, lot: Lot) -> None:
         found, lot.seen = lot.seen or [None] * len(lot.names), ()
-        for name, seen in zip(lot.names, found, strict=True):
-            outcome = self._emptied(name, seen)
+        for outcome in self._by_pieces(self._emptying, list(zip(lot.names, found, strict=True))):
             if isinstance(outcome, Kept):
                 lot.kept.append(outcome)
             elif outcome is not None:
                 is_empty = outcome.problem is None and not outcome.cancelled
                 (lot.emptied if is_empty else lot.partly).append(outcome)
+
+    def _by_pieces(self, pace: Pace[Sequence[Item], list[Outcome]], items: Sequence[Item]) -> list[Outcome]:
+        """What comes of each item, in their order; raises what comes out of any."""
+        pieces = [items[start : start + _PIECE] for start in range(0, len(items), _PIECE)]
+        return [outcome for piece in pace.map(pieces, self._fewest_waits) for outcome in piece]
+
+    def _all_emptied(self, piece: Sequence[tuple[DirectoryName, Seen | int | None]]) -> list[Due | Kept | None]:
+        return [self._emptied(name, seen) for name, seen in piece]
+
+    def _all_finished(self, piece: Sequence[Due]) -> list[bool]:
+        return [self._removal.finish(due) for due in piece]
 
     def _emptied(self, name: DirectoryName, seen: Seen | int | None) -> Due | Kept | None:
         if isinstance(seen, Seen):

@@ -37,7 +37,21 @@ def test_when_the_first_piece_waits_threads_do_the_others_in_order(disk: dict[st
         done = pace.map(range(50), 8)
     assert [result for result, _ in done] == [2 * n for n in range(50)]
     assert done[0][1] == threading.current_thread().name
-    assert all(name.startswith("scan") for _, name in done[1:])
+    assert all(name.startswith("pace") for _, name in done[1:])
+
+
+def test_so_many_threads_as_were_asked_for_work_at_once(disk: dict[str, int]) -> None:
+    together = threading.Barrier(3)
+
+    def work(piece: int) -> str:
+        disk["count"] += 8
+        if piece:
+            together.wait(30)
+        return threading.current_thread().name
+
+    with Pace(work, 3) as pace:
+        done = pace.map(range(13), 8)
+    assert len(set(done[1:])) == 3
 
 
 def test_each_lot_is_thought_over_anew(disk: dict[str, int]) -> None:
@@ -65,7 +79,7 @@ def test_what_the_work_raises_comes_out_of_threads_too_and_no_thread_is_left(dis
 
     with pytest.raises(ValueError, match="five"), Pace(work) as pace:
         pace.map(range(40), 8)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("scan")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pace")]
 
 
 def test_the_system_counts_waits() -> None:

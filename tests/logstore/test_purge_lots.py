@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import logging
 import os
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from layout.directory_name import parse_staged
 from layout.staged_record import FILE_NAME
-from logstore import purge_workers
+from logstore import pace, purge_lots, purge_workers
+from logstore.clock import ManualClock
 from logstore.durable import Disk
-from logstore.judge_staged import Rules
-from logstore.staged import list_staged
-from tests.logstore.engine import DiskThat
+from logstore.judge_staged import Rules, StagingRoot
+from logstore.purge_lots import Lot, LotWorker
+from logstore.remove_staged import Removal
+from logstore.spare_records import SpareRecords
+from logstore.staged import RecordReader, list_staged
+from logstore.staging_root import staging_roots
+from logstore.throttle import Throttle
+from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.test_purge import LATER_MS, only, staged
 
 SECONDS = 30
@@ -137,3 +146,121 @@ def test_what_was_gone_before_the_disk_failed_is_told(
         log_dir.abandon()
     left = {path.name for path in (tmp_path / "disk" / "deleting").iterdir()}
     assert not left & {purged.location.partition("/")[2] for purged in report.purged}
+
+
+class Meeting(Disk):
+    """So many threads, beside the one that has it made, wait for each other at their first removal of a kind."""
+
+    def __init__(self, unlinks: int = 1, rmdirs: int = 1) -> None:
+        self.barriers = {"unlink": threading.Barrier(unlinks), "rmdir": threading.Barrier(rmdirs)}
+        self.came = {"unlink": {threading.get_ident()}, "rmdir": {threading.get_ident()}}
+
+    def meet(self, what: str) -> None:
+        thread = threading.get_ident()
+        if thread not in self.came[what]:
+            self.came[what].add(thread)
+            self.barriers[what].wait(SECONDS)
+
+    def unlink(self, parent: int, name: str) -> None:
+        if not name.startswith((".", FILE_NAME)):
+            self.meet("unlink")
+        super().unlink(parent, name)
+
+    def rmdir(self, parent: int, name: str) -> None:
+        self.meet("rmdir")
+        super().rmdir(parent, name)
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One lot, of which a thread takes one directory at a time."""
+    monkeypatch.setattr(purge_workers, "LOT", 25)
+    monkeypatch.setattr(purge_workers, "_SMALLEST_LOT", 25)
+    monkeypatch.setattr(purge_lots, "_PIECE", 1)
+
+
+@pytest.fixture
+def waited_for(pieces: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, where the system tells of many waits."""
+    monkeypatch.setattr(pace, "waits", itertools.count(0, 1000).__next__)
+
+
+@pytest.mark.usefixtures("waited_for")
+def test_where_files_are_waited_for_several_threads_empty_a_lot_and_several_finish_it(tmp_path: Path) -> None:
+    disk = Meeting(purge_lots.EMPTYING, purge_lots.FINISHING)
+    with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
+        assert len(only(log_dir, Rules(LATER_MS * 3), workers=1).purged) == 25
+    # The thread that asks does the first piece.
+    assert len(disk.came["unlink"] - {threading.get_ident()}) == purge_lots.EMPTYING
+    assert len(disk.came["rmdir"] - {threading.get_ident()}) == purge_lots.FINISHING
+
+
+@pytest.mark.usefixtures("waited_for")
+def test_what_several_threads_found_out_stands_in_the_order_of_the_names(tmp_path: Path) -> None:
+    class HasLost(Disk):
+        """Some of the records are gone when their turn comes."""
+
+        def unlink(self, parent: int, name: str) -> None:
+            if name == FILE_NAME and os.readlink(f"/proc/self/fd/{parent}").endswith(("_3", "_20")):
+                super().unlink(parent, name)
+            super().unlink(parent, name)
+
+    with staged(tmp_path / "disk", 25) as log_dir, closing(staging_roots(log_dir)) as roots:
+        placement, root = next(roots)
+        names = [parse_staged(name) for name in sorted(os.listdir(root.descriptor))]
+        reader = RecordReader(log_dir, SpareRecords(None))
+        removal = Removal(StagingRoot(log_dir, placement, root, Rules(LATER_MS * 3), reader), HasLost())
+        with LotWorker(removal, log_dir.disk) as worker:
+            worker.purge(Lot(names))
+            worker.end()
+    (lot,) = worker.gone
+    assert [due.name for due in lot.emptied] == [name.text for name in names]
+    lost = [due.name for due, inside in zip(lot.emptied, lot.had_record_inside, strict=True) if not inside]
+    assert lost == [name.text for name in names if name.text.endswith(("_3", "_20"))]
+
+
+@pytest.mark.usefixtures("waited_for")
+@pytest.mark.parametrize("why", ["a throttle", "a disk for one"])
+def test_one_thread_does_all_where_it_has_a_throttle_or_a_disk_for_one_alone(tmp_path: Path, why: str) -> None:
+    class Alone(Meeting):
+        is_shared = why == "a throttle"
+
+    disk = Alone()
+    with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
+        throttle = Throttle(ManualClock(NOW_MS), unlinks_per_s=1e9) if why == "a throttle" else None
+        assert len(only(log_dir, Rules(LATER_MS * 3, throttle), workers=1).purged) == 25
+    assert disk.came["rmdir"] == disk.came["unlink"] == {threading.get_ident()}
+
+
+@pytest.mark.usefixtures("pieces")
+def test_one_thread_does_all_where_nothing_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "waits", lambda: 0)
+    disk = Meeting()
+    with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
+        assert len(only(log_dir, Rules(LATER_MS * 3), workers=1).purged) == 25
+    assert disk.came["rmdir"] == disk.came["unlink"] == {threading.get_ident()}
+
+
+@pytest.mark.usefixtures("waited_for")
+def test_a_disk_that_fails_one_of_the_threads_fails_the_purge_and_no_record_goes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+
+    class FailsOne(Disk):
+        """Fails for one directory alone."""
+
+        def unlink(self, parent: int, name: str) -> None:
+            if os.readlink(f"/proc/self/fd/{parent}").endswith("_24"):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            super().unlink(parent, name)
+
+    with staged(tmp_path / "disk", 25, disk=FailsOne()) as log_dir:
+        report = only(log_dir, Rules(LATER_MS * 3), workers=1)
+        assert "offline" in str(report.error)
+        assert report.purged == []
+        log_dir.abandon()
+    left = list((tmp_path / "disk" / "deleting").iterdir())
+    assert len(left) == 25
+    assert all((directory / FILE_NAME).exists() for directory in left)
+    assert not any(thread.name.startswith(("pace", "purge")) for thread in threading.enumerate())
