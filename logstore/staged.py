@@ -9,8 +9,8 @@ anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from layout import partition_metadata, staged_record
@@ -31,6 +31,7 @@ from logstore.directory import Directory
 from logstore.errors import DamagedRecordError, LogStoreError, UnreadableFileError
 from logstore.log_dir import LogDir
 from logstore.log_dir_view import LogDirView
+from logstore.pace import Pace
 from logstore.replica_id import METADATA_LIMIT
 from logstore.small_file import read_small_file
 from logstore.spare_records import SpareRecords
@@ -38,6 +39,10 @@ from logstore.staging_root import Placement, name_below_log_dir, staging_roots
 
 _REMEMBERED = 512
 """Shared files of records that are kept in memory, each of some 60 kB."""
+
+_PIECE, _LOT, _FEWEST_WAITS = 64, 16, 8
+"""Directories in a piece, pieces in a lot, and waits for the disk in one of them from which on threads pay
+(``pace``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +103,31 @@ def look_for_staged(log_dir: LogDirView, spare: SpareRecords | None = None) -> l
     return sorted(_everything(log_dir, spare or SpareRecords(None)), key=lambda staged: staged.location)
 
 
-def _everything(log_dir: LogDirView, spare: SpareRecords) -> Iterator[Staged]:
+def _everything(log_dir: LogDirView, spare: SpareRecords) -> list[Staged]:
     reader = RecordReader(log_dir, spare)
     with closing(staging_roots(log_dir)) as roots:
-        for placement, root in roots:
-            # In this order those that share a file of records come together, and it is read once.
-            for name in root.directories():
-                read = parse(name) if placement is Placement.IN_PLACE else parse_staged(name)
-                if read.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY):
-                    try:
-                        yield look_at(log_dir, placement, root, read, reader)
-                    except FileNotFoundError:
-                        continue
+        return [each for placement, root in roots for each in _everything_in(log_dir, placement, root, reader)]
+
+
+def _everything_in(
+    log_dir: LogDirView, placement: Placement, root: Directory, reader: RecordReader
+) -> Iterator[Staged]:
+    def looked_at(piece: Sequence[str]) -> list[Staged]:
+        found = []
+        for text in piece:
+            name = parse(text) if placement is Placement.IN_PLACE else parse_staged(text)
+            if name.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY):
+                with suppress(FileNotFoundError):
+                    found.append(look_at(log_dir, placement, root, name, reader))
+        return found
+
+    # In this order those that share a file of records come together, and it is read once.
+    names = root.directories()
+    pieces = [names[start : start + _PIECE] for start in range(0, len(names), _PIECE)]
+    with Pace(looked_at) as pace:
+        for start in range(0, len(pieces), _LOT):
+            for found in pace.map(pieces[start : start + _LOT], _FEWEST_WAITS):
+                yield from found
 
 
 def look_at(
@@ -191,7 +209,7 @@ def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> Stag
 
 
 class RecordReader:
-    """Reads the records of many staged directories; a file that several of them share is read once."""
+    """Reads the records of many staged directories; a file that several of them share is read once, by each thread."""
 
     def __init__(self, log_dir: LogDirView, spare: SpareRecords) -> None:
         """Read records of one log dir."""

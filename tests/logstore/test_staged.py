@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import re
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,14 @@ from layout import staged_record
 from layout.ids import TopicId
 from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
-from logstore import staging_root
+from logstore import pace, staging_root
+from logstore import staged as staged_module
 from logstore.directory import Directory
 from logstore.errors import DamagedRecordError, OfflineLogDirError
 from logstore.log_dir import LogDir
 from logstore.log_dir_view import ReadOnlyLogDir
 from logstore.spare_records import SpareRecords
-from logstore.staged import home_of, list_staged, look_for_staged
+from logstore.staged import Staged, home_of, list_staged, look_for_staged
 from logstore.staging import stage
 from logstore.staging_root import Placement
 from tests.logstore.engine import (
@@ -69,6 +72,32 @@ def test_nothing_staged_is_an_empty_list_and_nothing_is_made(log_dir: Any) -> No
     assert listed(log_dir.path) == []
     after = picture(log_dir.path.parent)
     assert before.keys() == after.keys()
+
+
+@pytest.mark.parametrize("waits", [0, 1000])
+def test_while_the_disk_is_waited_for_other_threads_look_and_find_the_same(
+    our_log_dir: Path, monkeypatch: pytest.MonkeyPatch, waits: int
+) -> None:
+    names = [f"{ORDERS_ID}_{number}" for number in range(9)]
+    for number, name in enumerate(names):
+        told = record(partition=number, path=f"orders-{number}")
+        put(our_log_dir, b"damaged" if number == 7 else staged_record.encode(told), name)
+    threads = set()
+
+    def look_at(*arguments: Any) -> Staged:
+        threads.add(threading.get_ident())
+        if arguments[3].text == names[4]:
+            raise FileNotFoundError
+        return looked_at(*arguments)
+
+    looked_at = staged_module.look_at
+    monkeypatch.setattr(staged_module, "look_at", look_at)
+    monkeypatch.setattr(staged_module, "_PIECE", 1)
+    monkeypatch.setattr(pace, "waits", itertools.count(0, waits).__next__)
+    found = listed(our_log_dir)
+    assert [each.name for each in found] == [*names[:4], *names[5:]]
+    assert [each.name for each in found if each.record is None] == [names[7]]
+    assert len(threads) > 1 if waits else len(threads) == 1
 
 
 def test_a_record_says_what_it_was_and_until_when_it_stays(our_log_dir: Path) -> None:
