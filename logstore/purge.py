@@ -35,7 +35,7 @@ from logstore.staging_root import Placement, staging_roots
 logger = logging.getLogger(__name__)
 
 WORKERS: Final = 2
-"""How many remove at once on each disk."""
+"""How many work on each disk."""
 
 
 def purge(
@@ -54,7 +54,7 @@ def purge(
     Args:
         log_dirs: each open, and changed by nobody else meanwhile.
         rules: the time, the rates, what is meant, and how to stop it.
-        workers: how many remove at once on each disk.
+        workers: how many work on each disk; each removes several files at once where it waits for the disk.
         spare: where records lie that found no room in their log dirs.
         look_at_processes: find out which processes hold files of what is purged; looked for only when there is
             something to purge.

@@ -49,7 +49,10 @@ be unwanted; then it has a record and a due time.
 @click.option("--rate", metavar="BYTES", help="Bytes a second for all disks together, for example 100M.")
 @click.option("--unlinks", type=click.IntRange(1), metavar="N", help="Files a second for all disks together.")
 @click.option(
-    "--workers", type=click.IntRange(1, 16), metavar="N", help="How many remove at once on each disk. [default: 2]"
+    "--workers",
+    type=click.IntRange(1, 16),
+    metavar="N",
+    help="Workers on each disk; each removes several files at once where it waits for the disk. [default: 2]",
 )
 @click.option(
     "--location", "locations", multiple=True, metavar="L", help="This one alone, as 'logstore staged' has it."
