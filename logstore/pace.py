@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+Item = TypeVar("Item")
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
@@ -63,6 +64,14 @@ class Pace(Generic[Piece, Result]):
 
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="pace")
         return results + list(self._pool.map(self._work, lot[1:]))
+
+
+def by_pieces(
+    pace: Pace[Sequence[Item], list[Result]], items: Sequence[Item], size: int, fewest_waits: int
+) -> list[Result]:
+    """The results for all the items of a lot, in their order, where a piece is so many of them; as :meth:`Pace.map`."""
+    pieces = [items[start : start + size] for start in range(0, len(items), size)]
+    return [result for piece in pace.map(pieces, fewest_waits) for result in piece]
 
 
 def waits() -> int:

@@ -22,7 +22,7 @@ from logstore.columns import utf8
 from logstore.duplicates import LEADER_EPOCH_LIMIT
 from logstore.errors import UnreadableFileError
 from logstore.offset_checkpoints import CHECKPOINT_LIMIT
-from logstore.pace import Pace
+from logstore.pace import Pace, by_pieces
 from logstore.replica_id import METADATA_LIMIT
 from logstore.rows import MetadataState
 from logstore.small_file import read_small_file, refusal
@@ -112,14 +112,13 @@ def look_into_directories(log_dir: str) -> list[DirectorySeen]:
             elif entry.is_symlink():
                 names.append((entry.name, True))
     names.sort()
-    pieces = [names[start : start + _PIECE] for start in range(0, len(names), _PIECE)]
 
     def looked_at(piece: Sequence[tuple[str, bool]]) -> list[DirectorySeen]:
         seen = (_look(log_dir, name, is_link) for name, is_link in piece)
         return [each for each in seen if each is not None]
 
     with Pace(looked_at) as pace:
-        return [each for piece in pace.map(pieces, _FEWEST_WAITS) for each in piece]
+        return by_pieces(pace, names, _PIECE, _FEWEST_WAITS)
 
 
 def damaged_checkpoints(log_dir: str) -> list[FileDamage]:

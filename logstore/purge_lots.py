@@ -24,18 +24,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 from layout.directory_name import DirectoryName
 from logstore.durable import Disk
 from logstore.judge_staged import Due, Seen
 from logstore.log_dir import DISK_FAILURES
-from logstore.pace import Pace
+from logstore.pace import Pace, by_pieces
 from logstore.purge_report import Kept
 from logstore.remove_staged import Removal
-
-Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
 
 EMPTYING: Final = 4
 """Threads that empty a lot where each file is waited for; more of them win nothing."""
@@ -93,7 +90,7 @@ class LotWorker:
         self._second = ThreadPoolExecutor(1, thread_name_prefix="purge-end")
         self._emptying = Pace(self._all_emptied, EMPTYING)
         self._finishing = Pace(self._all_finished, FINISHING)
-        is_throttled = removal.staging.rules.throttle is not None  # whose waits are none for the disk
+        is_throttled = removal.staging.rules.throttle is not None  # then it waits, but not for the disk
         self._fewest_waits = _FEWEST_WAITS if disk.is_shared and not is_throttled else sys.maxsize
         self._former: Lot | None = None
         self._finished: Lot | None = None
@@ -148,22 +145,18 @@ class LotWorker:
                 self._disk.sync(self._root.descriptor)  # there was no barrier after it
             self.gone.append(self._finished)
         if lot.failure is None:
-            lot.had_record_inside = self._by_pieces(self._finishing, lot.emptied)
+            lot.had_record_inside = by_pieces(self._finishing, lot.emptied, _PIECE, self._fewest_waits)
         self._finished = lot
 
     def _empty(self, lot: Lot) -> None:
         found, lot.seen = lot.seen or [None] * len(lot.names), ()
-        for outcome in self._by_pieces(self._emptying, list(zip(lot.names, found, strict=True))):
+        both = list(zip(lot.names, found, strict=True))
+        for outcome in by_pieces(self._emptying, both, _PIECE, self._fewest_waits):
             if isinstance(outcome, Kept):
                 lot.kept.append(outcome)
             elif outcome is not None:
                 is_empty = outcome.problem is None and not outcome.cancelled
                 (lot.emptied if is_empty else lot.partly).append(outcome)
-
-    def _by_pieces(self, pace: Pace[Sequence[Item], list[Outcome]], items: Sequence[Item]) -> list[Outcome]:
-        """What comes of each item, in their order; raises what comes out of any."""
-        pieces = [items[start : start + _PIECE] for start in range(0, len(items), _PIECE)]
-        return [outcome for piece in pace.map(pieces, self._fewest_waits) for outcome in piece]
 
     def _all_emptied(self, piece: Sequence[tuple[DirectoryName, Seen | int | None]]) -> list[Due | Kept | None]:
         return [self._emptied(name, seen) for name, seen in piece]

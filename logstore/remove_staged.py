@@ -172,7 +172,7 @@ class Removal:
             if name == spared:
                 continue
             status = entry.stat(follow_symlinks=False)
-            weight = status.st_blocks * 512 if status.st_nlink == 1 else 0
+            weight = weight_of(status)
             if status.st_ino in holders:
                 due.held.append((status.st_ino, name, weight))
             elif weight > rules.step_bytes and stat.S_ISREG(status.st_mode):

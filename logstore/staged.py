@@ -31,7 +31,7 @@ from logstore.directory import Directory
 from logstore.errors import DamagedRecordError, LogStoreError, UnreadableFileError
 from logstore.log_dir import LogDir
 from logstore.log_dir_view import LogDirView
-from logstore.pace import Pace
+from logstore.pace import Pace, by_pieces
 from logstore.replica_id import METADATA_LIMIT
 from logstore.small_file import read_small_file
 from logstore.spare_records import SpareRecords
@@ -40,9 +40,8 @@ from logstore.staging_root import Placement, name_below_log_dir, staging_roots
 _REMEMBERED = 512
 """Shared files of records that are kept in memory, each of some 60 kB."""
 
-_PIECE, _LOT, _FEWEST_WAITS = 64, 16, 8
-"""Directories in a piece, pieces in a lot, and waits for the disk in one of them from which on threads pay
-(``pace``)."""
+_LOT, _PIECE, _FEWEST_WAITS = 1024, 64, 8
+"""Directories in a lot and in a piece of it, and waits for the disk in a piece from which on threads pay (``pace``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +122,9 @@ def _everything_in(
 
     # In this order those that share a file of records come together, and it is read once.
     names = root.directories()
-    pieces = [names[start : start + _PIECE] for start in range(0, len(names), _PIECE)]
     with Pace(looked_at) as pace:
-        for start in range(0, len(pieces), _LOT):
-            for found in pace.map(pieces[start : start + _LOT], _FEWEST_WAITS):
-                yield from found
+        for start in range(0, len(names), _LOT):
+            yield from by_pieces(pace, names[start : start + _LOT], _PIECE, _FEWEST_WAITS)
 
 
 def look_at(

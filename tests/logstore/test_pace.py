@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import pytest
 
 from logstore import pace as pace_module
-from logstore.pace import Pace
+from logstore.pace import Pace, by_pieces
 
 
 @pytest.fixture
@@ -61,6 +62,20 @@ def test_each_lot_is_thought_over_anew(disk: dict[str, int]) -> None:
         disk["waits"] = 0
         warm = pace.map(range(3), 8)
     assert {name for _, name in warm} == {threading.current_thread().name}
+
+
+@pytest.mark.parametrize("waits", [0, 8])
+def test_items_are_cut_into_pieces_and_their_results_stand_in_their_order(disk: dict[str, int], waits: int) -> None:
+    pieces = []
+
+    def work(piece: Sequence[int]) -> list[int]:
+        disk["count"] += waits
+        pieces.append(list(piece))
+        return [2 * item for item in piece if item != 4]
+
+    with Pace(work) as pace:
+        assert by_pieces(pace, range(8), 3, 8) == [0, 2, 4, 6, 10, 12, 14]
+    assert sorted(pieces) == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
 def test_no_pieces_are_no_results(disk: dict[str, int]) -> None:
