@@ -36,7 +36,8 @@ from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.paused_gc import paused_gc
 from logstore.spare_records import SpareRecords
 from logstore.staged import Staged
-from logstore.staging_lot import Lot, Place
+from logstore.staging_lot import Lot
+from logstore.staging_place import Place
 from logstore.staging_root import Placement, choose_placement, placements
 
 logger = logging.getLogger(__name__)

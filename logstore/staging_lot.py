@@ -2,126 +2,32 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import stat
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
 from typing import Final
 
 from layout import partition_metadata, staged_record
 from layout.errors import LayoutError
-from layout.ids import TopicId
-from layout.staged_record import StagedRecord
-from layout.topic import TopicPartition
 from logstore.candidate import Candidate, Refused, change_since
 from logstore.directory import DIRECTORY_FLAGS, Directory
 from logstore.durable import TEMPORARY, barrier, remove_file, sync_all, write_new_file
 from logstore.errors import LogStoreError, UnsafePathError
-from logstore.log_dir import DISK_FAILURES, LogDir
+from logstore.log_dir import DISK_FAILURES
 from logstore.small_file import PIECE, READ_FLAGS
-from logstore.spare_records import SpareRecords
 from logstore.staged import Staged, home_of, record_of_live
-from logstore.staging_root import Placement, free_name, name_below_log_dir, open_staging_root
+from logstore.staging_place import NO_SPACE, Place, Step
+from logstore.staging_root import name_below_log_dir
 
 logger = logging.getLogger(__name__)
-
-NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-
-_LONGEST_EVIDENCE = 4096
-"""Characters of evidence that are kept, so that no record is larger than its reader takes."""
 
 _TOGETHER = 64
 """Replicas that share one file of records, linked into each of them."""
 
 SHARED_RECORDS: Final = staged_record.FILE_NAME + TEMPORARY
 """That file's name in the staging root, until all its links are made."""
-
-
-class Place:
-    """Where the lots of one call come from and go to.
-
-    Attributes:
-        root: the staging root, open.
-        parents: the directories that hold the replicas, open, by their paths below the log dir.
-        promised: the names in the staging root that replicas of the call have or will get, and perhaps all others.
-        taken: the paths of the replicas that the call stages: one that is named twice would have two records.
-    """
-
-    def __init__(
-        self,
-        log_dir: LogDir,
-        placement: Placement,
-        spare: SpareRecords,
-        now_ms: int,
-        opened: ExitStack,
-        *,
-        many: bool = False,
-    ) -> None:
-        """Open, or make, the staging root; everything that is opened here is closed with ``opened``.
-
-        For many replicas the names that are taken are listed once. Nobody else takes one meanwhile: the log dir is
-        locked, and a rename fails rather than replace what is staged, which is never empty.
-        """
-        self.log_dir, self.placement, self.spare, self.now_ms = log_dir, placement, spare, now_ms
-        self._opened = opened
-        self.root = opened.enter_context(self._staging_root())
-        self.parents: dict[str, Directory] = {}
-        self._listed = many
-        self.promised: set[str] = set(os.listdir(self.root.descriptor)) if many else set()
-        self.taken: set[str] = set()
-
-    def _staging_root(self) -> Directory:
-        """Open the staging root; where there is no room for a new directory, replicas are staged in place."""
-        try:
-            root = open_staging_root(self.log_dir, self.placement, make=True)
-        except OSError as error:
-            if self.placement is not Placement.SIBLING or error.errno not in NO_SPACE:
-                raise
-            self.placement = Placement.IN_PLACE
-            root = open_staging_root(self.log_dir, self.placement)
-        assert root is not None, "a staging root that is made is there"
-        return root
-
-    def parent(self, path: str) -> Directory:
-        """The directory that holds a replica, by the replica's path."""
-        folder = path.rpartition("/")[0]
-        if folder not in self.parents:
-            self.parents[folder] = self._opened.enter_context(self.log_dir.root.below(folder))
-        return self.parents[folder]
-
-    def free_name(self, partition: TopicPartition, topic_id: TopicId) -> str:
-        """A name in the staging root that nobody has, and nobody else of the call gets."""
-        root = None if self._listed else self.root
-        name = free_name(root, self.placement, partition, topic_id, self.promised, disk=self.log_dir.disk)
-        self.promised.add(name)
-        return name
-
-    def sync(self) -> None:
-        """Make all renames so far durable: the staging root, and every directory that lost a replica."""
-        sync_all(self.log_dir.disk, [self.root, *self.parents.values()])
-
-
-@dataclass(slots=True)
-class Step:
-    """One candidate on its way."""
-
-    candidate: Candidate
-    record: StagedRecord
-    parent: Directory
-    inode: int
-    name: str
-    """In the staging root."""
-    inside: bool = False
-    """The record lies in the partition dir."""
-    renamed: bool = False
-
-    @property
-    def former(self) -> str:
-        """Its name while it is live."""
-        return self.candidate.path.rpartition("/")[2]
 
 
 class Lot:
@@ -171,7 +77,7 @@ class Lot:
                 change = change_since(candidate, directory)
                 if candidate.path in self._place.taken:
                     change = "it was named before"
-                record = self._record(candidate, self._kept(candidate, directory))
+                record = self._place.record(candidate, self._kept(candidate, directory))
                 home_of(self._log_dir, record)  # what could not come back must not go
                 staged_record.check(record)
                 name = self._place.free_name(candidate.partition, record.topic_id)
@@ -240,7 +146,7 @@ class Lot:
             usual = data == partition_metadata.encode(candidate.topic_id)
             if not usual and (len(data) == PIECE or partition_metadata.parse(data).topic_id != candidate.topic_id):
                 return None
-            record = self._record(candidate, {})
+            record = self._place.record(candidate, {})
             home_of(self._log_dir, record)  # what could not come back must not go
             staged_record.check(record)
         except (OSError, LogStoreError, LayoutError):
@@ -352,19 +258,6 @@ class Lot:
             )
         for step in self.steps:
             self._place.spare.remove(log_dir, step.name)
-
-    def _record(self, candidate: Candidate, kept: Mapping[str, int]) -> StagedRecord:
-        return StagedRecord(
-            topic=candidate.partition.topic,
-            partition=candidate.partition.partition,
-            topic_id=candidate.topic_id or TopicId.ZERO,
-            path=candidate.path,
-            verdict=candidate.verdict,
-            evidence=candidate.evidence[:_LONGEST_EVIDENCE],
-            staged_ms=self._place.now_ms,
-            due_ms=self._place.now_ms + candidate.delay_ms,
-            checkpoints={**kept, **self._log_dir.checkpoints.offsets(candidate.partition)},
-        )
 
     def _kept(self, candidate: Candidate, directory: Directory) -> Mapping[str, int]:
         """The offsets of a former record: a restore that a crash cut short leaves them there alone."""

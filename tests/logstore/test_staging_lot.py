@@ -20,9 +20,10 @@ from logstore.errors import UnsafePathError
 from logstore.log_dir import LogDir
 from logstore.spare_records import SpareRecords
 from logstore.staged import list_staged
-from logstore.staging_lot import SHARED_RECORDS, Lot, Place
+from logstore.staging_lot import SHARED_RECORDS, Lot
+from logstore.staging_place import Place
 from logstore.staging_root import Placement
-from tests.logstore.engine import NOW_MS, ORDERS, ORDERS_ID, DiskThat, candidate, contents, fill
+from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, contents, fill
 
 Make = Callable[..., Lot]
 
@@ -109,11 +110,6 @@ def test_a_replica_that_is_swapped_in_between_is_noticed(place: Place, log_dir: 
         lot.rename()
 
 
-def test_no_two_lots_of_a_call_get_one_name(place: Place) -> None:
-    names = [place.free_name(ORDERS, TopicId.ZERO), place.free_name(ORDERS, TopicId.ZERO)]
-    assert names == [f"{TopicId.ZERO}_0", f"{TopicId.ZERO}_0.2"]
-
-
 def test_a_file_of_records_has_no_more_than_its_share(
     place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,16 +126,6 @@ def test_replicas_share_a_file_whatever_form_their_metadata_has(
     Path(log_dir.path, "t-0", "partition.metadata").write_bytes(metadata(ORDERS_ID))
     Lot(place, five(), each_synced=False).write_records()
     assert os.stat(f"{log_dir.path}/t-0/{staged_record.FILE_NAME}").st_nlink == 5
-
-
-def test_names_that_are_taken_are_listed_once_when_there_are_many(log_dir: LogDir) -> None:
-    taken = Path(log_dir.path, "deleting", f"{ORDERS_ID}_0")
-    taken.mkdir()
-    with ExitStack() as opened:
-        place = Place(log_dir, Placement.INSIDE, SpareRecords(None), NOW_MS, opened, many=True)
-        taken.rename(taken.with_name("gone"))
-        assert place.free_name(ORDERS, ORDERS_ID) == f"{ORDERS_ID}_0.2"
-        assert place.free_name(ORDERS, TopicId.ZERO) == f"{TopicId.ZERO}_0"
 
 
 def test_one_unusual_replica_makes_all_beside_it_be_looked_at_one_by_one(place: Place, log_dir: LogDir) -> None:
