@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.candidate import Candidate, Refused, StagingOutcome
-from logstore.errors import NameTakenError, OfflineLogDirError
+from logstore.errors import NameTakenError
 from logstore.open_store import OpenStore
 from logstore.paused_gc import paused_gc
 from logstore.purger import Purger
@@ -141,22 +141,23 @@ class Aside(OpenStore):
         """Sort what is to be staged by log dir; what is not live, lives twice, or is offline, is refused."""
         doubled = {replica.partition for replica in self.doubled}
         found: dict[str, list[Candidate]] = {}
-        for partition, reason in reasons.items():
-            failed = None
-            try:
-                replica = self.find(partition)
-            except OfflineLogDirError as error:
-                replica, failed = None, str(error)
-            path, log_dir = ("", "") if replica is None else (replica.path, replica.log_dir)
-            topic_id = None if replica is None else replica.topic_id
+        with self._looking:
+            entries = [self._index.entry_of(partition) for partition in reasons]
+        for (partition, reason), entry in zip(reasons.items(), entries, strict=True):
             delay = self.settings.of(partition.topic, setting)
-            candidate = Candidate(path, partition, topic_id, *reason, delay)
-            if replica is None:
-                outcome.refused.append(Refused(candidate, failed or f"no log dir has a live replica of {partition}"))
+            if entry is None:
+                candidate = Candidate("", partition, None, *reason, delay)
+                outcome.refused.append(Refused(candidate, f"no log dir has a live replica of {partition}"))
+                continue
+            topic_id = None if entry.topic_id is None else TopicId.parse(entry.topic_id)
+            candidate = Candidate(entry.path, partition, topic_id, *reason, delay)
+            offline = self._log_dirs[entry.log_dir].offline
+            if offline is not None:
+                outcome.refused.append(Refused(candidate, offline))
             elif partition in doubled:
                 outcome.refused.append(Refused(candidate, f"{partition} is live in two log dirs: repair that first"))
             else:
-                found.setdefault(log_dir, []).append(candidate)
+                found.setdefault(entry.log_dir, []).append(candidate)
         return found
 
     def _entered(self, replica: Replica) -> Replica:

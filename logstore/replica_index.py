@@ -78,9 +78,12 @@ class ReplicaIndex:
 
     def get(self, partition: TopicPartition) -> Replica | None:
         """The live replica of a partition."""
-        key = (partition.topic, partition.partition)
-        entry = self._entries.get(key)
-        return None if entry is None else replica_of(TopicPartition(*key), entry)
+        entry = self.entry_of(partition)
+        return None if entry is None else replica_of(partition, entry)
+
+    def entry_of(self, partition: TopicPartition) -> Entry | None:
+        """The same as it is held: the short way for whoever asks about many."""
+        return self._entries.get((partition.topic, partition.partition))
 
     def topic_of(self, topic_id: TopicId) -> str | None:
         """The topic that some replica holds under this ID."""
@@ -109,7 +112,7 @@ class ReplicaIndex:
 
     def drop_copy(self, partition: TopicPartition, log_dir: str, inode: int) -> None:
         """Forget one copy; where a partition had several, one that is left is its replica from now on."""
-        copies = [each for each in self.doubled if each.partition == partition]
+        copies = [each for each in self.doubled if each.partition == partition] if self.doubled else []
         for copy in copies:
             if (copy.log_dir, copy.inode) == (log_dir, inode):
                 self.doubled.remove(copy)
