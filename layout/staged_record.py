@@ -29,7 +29,9 @@ SCHEMA_VERSION: Final = 1
 """Raised whenever a field changes its meaning or goes."""
 
 MOST_BYTES: Final = 1 << 20
-"""Of a file of records that are read: topic and evidence are short, and 64 replicas may share one file."""
+"""Of a file of records that are read: topic and evidence are short, and 128 replicas may share one file."""
+
+_SHARED = re.compile(re.escape(FILE_NAME) + r"\.[0-9]+\.tmp")
 
 _quoted = json.encoder.encode_basestring_ascii
 """A text as JSON in ASCII, with its quotes."""
@@ -84,6 +86,16 @@ class StagedRecord:
     def is_due(self, now_ms: int) -> bool:
         """Whether a purge may take it now; never before the moment of staging, should a clock go backwards."""
         return self.due_ms <= now_ms
+
+
+def shared_file(number: int) -> str:
+    """The name that a file of several records has in the staging root, until each replica has its link to it."""
+    return f"{FILE_NAME}.{number}.tmp"
+
+
+def is_shared_file(name: str) -> bool:
+    """Whether a name in a staging root is one of those."""
+    return _SHARED.fullmatch(name) is not None
 
 
 def check(record: StagedRecord) -> None:

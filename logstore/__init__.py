@@ -18,8 +18,8 @@ Changing, always under the log dir's own lock::
     log_dir               one disk: lock, identity, offline after an I/O error; checkpoint_files, lock
     store                 a broker's log dirs as one: create, find, fence, stage, restore, move, purge
       open_store opening replica_index creation settings clock layout_changes aside paused_gc
-    staging restore       aside and back: candidate, staging_lot, staging_place, staging_root, staged, spare_records,
-                          stray_record
+    staging restore       aside and back: candidate, staging_lot, staging_place, staging_root, staged, shared_records,
+                          spare_records, stray_record
     purge                 for ever: purge_lots, judge_staged, remove_staged, purge_note, purge_report, purger, throttle
       purge_workers purge_wire shared_cancel ahead seen_ahead      who removes, and who looks meanwhile
     moving                between disks: copy_replica

@@ -245,6 +245,11 @@ class LogDir:
             return False
         return True
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether a crash from here on is noticed by the next one to open the log dir, who then recovers it."""
+        return self._marked
+
     def _mark(self, *, needed: bool) -> None:
         """Make sure that a crash from here on is noticed by the next one to open the log dir.
 

@@ -5,6 +5,7 @@ What may lie there, and what becomes of it::
 
     an intent of many steps                         is carried out to its end                          journal
     a live replica with a record in it              stays live; its offsets come back, the record goes     (staging.py)
+    files of records in a staging root              what is staged has its record of them, and they go  shared_records
     a half-made move between two disks              is finished where the copy is whole, else dropped      moving
     orders-0.<32 hex>-delete, in a log dir of ours  a replica that was being made: goes                 (creation.py)
     <name>.tmp of a file that we replace            goes
@@ -24,6 +25,7 @@ from layout import checkpoint, meta_properties, partition_metadata, staged_recor
 from layout.directory_name import DirectoryKind, parse
 from layout.scheme import INTENT_FILE, PURGE_NOTE_FILE
 from layout.topic import TopicPartition
+from logstore import shared_records
 from logstore.directory import Directory
 from logstore.durable import TEMPORARY, remove_file, remove_tree
 from logstore.entries import Place, list_log_dir
@@ -33,7 +35,6 @@ from logstore.moving import drop_record
 from logstore.restore import finish
 from logstore.spare_records import SpareRecords
 from logstore.staged import home_of, list_staged, record_of_live
-from logstore.staging_lot import SHARED_RECORDS
 from logstore.staging_root import Placement, staging_roots
 
 logger = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ def recover(log_dir: LogDir, spare: SpareRecords | None = None) -> list[str]:
             done += _keep_live(log_dir)
             if log_dir.is_ours:
                 done += _drop_drafts(log_dir)
-            done += _drop_empty_staged(log_dir, spare)
+            done += _clear_staged(log_dir, spare)
             _forget_offsets_of_staged(log_dir, spare)
         except BaseException:
             log_dir.leave_unclean = True
@@ -131,18 +132,16 @@ def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
             yield f"{name} was about to be created, and is removed"
 
 
-def _drop_empty_staged(log_dir: LogDir, spare: SpareRecords) -> Iterator[str]:
-    """Remove staged directories that hold nothing any more, and have no record anywhere: the last step of a purge."""
+def _clear_staged(log_dir: LogDir, spare: SpareRecords) -> Iterator[str]:
+    """Finish what was staged, and remove what holds nothing any more and has no record anywhere: the end of a purge."""
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
+            yield from shared_records.carry_out(log_dir, placement, root)
             yield from _drop_empty_in(log_dir, placement, root, spare)
 
 
 def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, spare: SpareRecords) -> Iterator[str]:
     """The same in one staging root; a broker never leaves a replica without any file."""
-    if root.holds(SHARED_RECORDS):
-        remove_file(log_dir.disk, root, SHARED_RECORDS)
-        yield f"{SHARED_RECORDS} in {root.path} was never finished, and is removed"
     for name, is_directory in root.entries():
         if placement is Placement.IN_PLACE and parse(name).kind is not DirectoryKind.STRAY:
             continue

@@ -9,7 +9,7 @@ anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
@@ -37,8 +37,8 @@ from logstore.small_file import read_small_file
 from logstore.spare_records import SpareRecords
 from logstore.staging_root import Placement, name_below_log_dir, staging_roots
 
-_REMEMBERED = 512
-"""Shared files of records that are kept in memory, each of some 60 kB."""
+_REMEMBERED = 256
+"""Shared files of records that are kept in memory, each of some 120 kB."""
 
 _LOT, _PIECE, _FEWEST_WAITS = 1024, 64, 8
 """Directories in a lot and in a piece of it, and waits for the disk in a piece from which on threads pay (``pace``)."""
@@ -140,9 +140,9 @@ def look_at(
     try:
         with root.child(name.text) as directory:
             inode = directory.key[1]
-            topic_id = _topic_id_in(directory)
+            topic_id = topic_id_in(directory)
             try:
-                record = reader.read(directory, name)
+                record = reader.read(directory, name, root)
             except DamagedRecordError as error:
                 problem = str(error)
     except LogStoreError as error:
@@ -181,6 +181,22 @@ def home_of(log_dir: LogDirView, record: StagedRecord) -> str:
     return record.path
 
 
+def check_record(log_dir: LogDirView, directory: Directory, name: DirectoryName, record: StagedRecord) -> None:
+    """Hold a record against the name of the directory that it is said to be of.
+
+    Raises:
+        DamagedRecordError: it speaks of another replica, or claims a place that is not this replica's.
+    """
+    said = (record.topic_id, record.partition)
+    if name.kind is DirectoryKind.STAGED and said != (name.topic_id, name.partition):
+        raise DamagedRecordError(
+            f"{directory.path}: its record speaks of topic ID {record.topic_id}, partition {record.partition}"
+        )
+    if name.kind is DirectoryKind.STRAY and name.partition != record.partition:
+        raise DamagedRecordError(f"{directory.path}: its record speaks of partition {record.partition}")
+    home_of(log_dir, record)
+
+
 def read_record(
     log_dir: LogDirView, directory: Directory, name: DirectoryName, spare: SpareRecords
 ) -> StagedRecord | None:
@@ -212,30 +228,30 @@ class RecordReader:
         """Read records of one log dir."""
         self._log_dir, self._spare = log_dir, spare
         self._shared: dict[tuple[int, int, int, int], RecordFile] = {}
+        self._left: dict[tuple[int, int], Mapping[str, StagedRecord]] = {}
+        """By staging root: what its files of records say, where a staging came to no end."""
 
-    def read(self, directory: Directory, name: DirectoryName) -> StagedRecord | None:
+    def read(self, directory: Directory, name: DirectoryName, root: Directory | None = None) -> StagedRecord | None:
         """The record of a staged directory; None: a stray without one.
+
+        Args:
+            directory: open.
+            name: of it.
+            root: the staging root; where it is given, a crash may have left the record there for recovery to hand on.
 
         Raises:
             DamagedRecordError: it has none and should, or one that is damaged or speaks of something else.
         """
         try:
-            record = self._found(directory, name)
+            record = self._found(directory, name, root)
         except (UnreadableFileError, LayoutError) as error:
             raise DamagedRecordError(f"{directory.path}: {error}") from error
         if record is None:
             return None
-        said = (record.topic_id, record.partition)
-        if name.kind is DirectoryKind.STAGED and said != (name.topic_id, name.partition):
-            raise DamagedRecordError(
-                f"{directory.path}: its record speaks of topic ID {record.topic_id}, partition {record.partition}"
-            )
-        if name.kind is DirectoryKind.STRAY and name.partition != record.partition:
-            raise DamagedRecordError(f"{directory.path}: its record speaks of partition {record.partition}")
-        home_of(self._log_dir, record)
+        check_record(self._log_dir, directory, name, record)
         return record
 
-    def _found(self, directory: Directory, name: DirectoryName) -> StagedRecord | None:
+    def _found(self, directory: Directory, name: DirectoryName, root: Directory | None) -> StagedRecord | None:
         status = directory.status(staged_record.FILE_NAME)
         shared = status is not None and status.st_nlink > 1
         key = (0, 0, 0, 0) if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
@@ -247,6 +263,9 @@ class RecordReader:
         if data is None:
             data = self._spare.read(self._log_dir, name.text)
         if data is None:
+            left = None if root is None else self._left_in(root).get(name.text)
+            if left is not None and topic_id_in(directory) == left.topic_id:
+                return left
             if name.kind is DirectoryKind.STRAY:
                 return None
             raise DamagedRecordError(f"{directory.path} has no {staged_record.FILE_NAME}, so nothing says what it was")
@@ -257,8 +276,23 @@ class RecordReader:
             self._shared[key] = found
         return found.record_of(name.text)
 
+    def _left_in(self, root: Directory) -> Mapping[str, StagedRecord]:
+        if root.key not in self._left:
+            files = [name for name, _ in root.entries() if staged_record.is_shared_file(name)]
+            self._left[root.key] = {name: each for file in files for name, each in records_in(root, file).items()}
+        return self._left[root.key]
 
-def _topic_id_in(directory: Directory) -> TopicId | None:
+
+def records_in(root: Directory, file: str) -> Mapping[str, StagedRecord]:
+    """What a file of records in a staging root says, by name; nothing where it never became durable."""
+    try:
+        data = read_small_file(file, staged_record.MOST_BYTES, root.descriptor)
+        return {} if data is None else staged_record.parse_all(data)
+    except (UnreadableFileError, LayoutError):
+        return {}
+
+
+def topic_id_in(directory: Directory) -> TopicId | None:
     """The topic ID that ``partition.metadata`` holds; None: there is none that can be read."""
     try:
         data = read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory.descriptor)

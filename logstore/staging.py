@@ -2,20 +2,24 @@
 
 In which order, and why (DESIGN §5)::
 
-    1  the record goes into the partition dir                    a crash here leaves a live replica with a file too many
-    2  the records are synced, one barrier for many              from here on the replica carries its own way back
-    3  each partition dir is renamed into the staging root       a crash here leaves each replica live or staged, whole
-    4  the directories that lost and gained entries are synced   from here on they are staged
-    5  the offset checkpoints are written without them           old entries do no harm, and the records hold them
+    1  files with the records of many go into the staging root   a crash here leaves files that say nothing
+    2  those are synced, by one barrier                          from here on recovery knows the way back of each
+    3  each partition dir is looked at again, and gets a link    a crash here leaves each replica live or staged, whole,
+    4  to its file, and is renamed into the staging root         and recovery gives it its link: ``shared_records``
+    5  links and renames are synced, one barrier                 from here on they are staged
+    6  the files of records lose their own names                 the links stay: each replica carries its own way back
+    7  the offset checkpoints are written without them           old entries do no harm, and the records hold them
 
-Whatever fails before step 4 is undone, and nothing was staged. A live replica that is found with a record in it, after
-a crash, is live: recovery takes the record away again.
+A few replicas, each that is unusual in any way, and all where the disk is too full to note that it must be recovered,
+have a record of their own instead: it is written into the partition dir and synced, before that is renamed. Whatever
+fails before step 5 is done is undone, and nothing was staged. A live replica that is found with a record in it, after a
+crash, is live: recovery takes the record away again.
 
-Many replicas go by lots. While the disk makes the records of one lot durable, those of the next are written, and the
-barrier of a lot is step 4 of the lot before it::
+Many replicas go by lots. One lot is renamed while the disk makes the files of the next durable, and one barrier serves
+both what was written and what was renamed before it began::
 
-    here       records 1   records 2   rename 1   records 3   rename 2   rename 3   sync of the directories
-    barrier                1                      2           3
+    here       files 1   files 2   renames 1, files 3   renames 2            renames 3
+    the disk             files 1   files 2              files 3, renames 1   renames 2   renames 3
 
 Source: KIP516-6, DESIGN §5.
 """
@@ -24,7 +28,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Final, TypeAlias
@@ -46,7 +51,7 @@ LOT: Final = 1000
 """Replicas behind one barrier."""
 
 _FEW = 4
-"""Records up to which each is synced by itself; for more, one barrier over the file system costs less."""
+"""Records, or files of them, up to which each is synced by itself: for more, a barrier over the file system is less."""
 
 _MANY = 256
 """Replicas from which on one listing of the staging root costs less than a look for each name."""
@@ -107,9 +112,8 @@ class _Staging:
 
     def __init__(self, place: Place, candidates: Sequence[Candidate], settled: Settled | None) -> None:
         self._place, self._log_dir, self._tell = place, place.log_dir, settled
-        few = len(candidates) <= _FEW
-        lots = [candidates[start : start + LOT] for start in range(0, len(candidates), LOT)]
-        self._left: Iterator[Lot] = (Lot(place, lot, each_synced=few) for lot in lots)
+        self._few = len(candidates) <= _FEW
+        self._left = deque(candidates[start : start + LOT] for start in range(0, len(candidates), LOT))
         self._under_way: list[Lot] = []
         """Lots that are not settled, in the order in which they began."""
         self._failure: tuple[Lot, OSError] | None = None
@@ -122,58 +126,71 @@ class _Staging:
                 self._stage(barriers)
         except BaseException as error:
             undone = [candidate for lot in self._under_way for candidate in lot.candidates]
-            for lot in reversed(self._under_way):
-                lot.undo()
+            self._undo()
             if isinstance(error, OSError):
                 raise self._failed(undone, error) from error
             raise
+        if self._place.files:
+            self._place.forget_files()
         if self._failure is not None:
             lot, failure = self._failure
             raise self._failed(lot.candidates, failure) from failure
 
-    def _stage(self, barriers: ThreadPoolExecutor) -> None:
-        former: Lot | None = None
-        lot = self._begin(next(self._left, None))
-        while lot is not None:
-            following = next(self._left, None)
-            if following is None or not self._log_dir.disk.is_shared:
-                everything = lot.make_durable()
-                following = self._begin(following)
-            else:
-                durable = barriers.submit(lot.make_durable)
-                try:
-                    following = self._begin(following)
-                finally:
-                    everything = durable.result()
-            if former is not None:
-                if not everything:
-                    self._place.sync()
-                self._settle(former)
-            lot.rename()
-            former, lot = lot, following
-        if former is not None:
-            self._place.sync()
-            self._settle(former)
+    def _undo(self) -> None:
+        while self._under_way:
+            self._under_way.pop().undo()
 
-    def _begin(self, lot: Lot | None) -> Lot | None:
-        """Write the records of a lot, if there is one; None: the system refused them, and no other lot is begun."""
-        if lot is None:
+    def _stage(self, barriers: ThreadPoolExecutor) -> None:
+        """Take each lot through its stages: its files are written; they are durable; it is renamed; that is durable."""
+        written, durable, renamed = self._begin(), None, None
+        while written or durable or renamed:
+            if self._log_dir.disk.is_shared and (durable or self._left):
+                barrier = barriers.submit(self._sync, written, renamed)
+                try:
+                    following = self._advance(durable)
+                finally:
+                    barrier.result()
+            else:
+                self._sync(written, renamed)
+                following = self._advance(durable)
+            if renamed is not None:
+                self._settle(renamed)
+            if self._failure is not None:
+                self._undo()
+                return
+            written, durable, renamed = following, written, durable
+
+    def _begin(self) -> Lot | None:
+        """Write the files of the next lot, if there is one."""
+        if not self._left:
             return None
+        lot = Lot(self._place, self._left.popleft(), each_synced=self._few)
         self._under_way.append(lot)
-        try:
-            lot.write_records()
-        except OSError as error:
-            if error.errno in DISK_FAILURES or len(self._under_way) == 1:
-                raise
-            # That is no reason to give up the lots before it.
-            lot.undo()
-            self._log_dir.check_online()
-            self._under_way.remove(lot)
-            self._failure = lot, error
-            self._left = iter(())
-            return None
-        self.outcome.refused += lot.refused
+        lot.write_records()
         return lot
+
+    def _sync(self, written: Lot | None, renamed: Lot | None) -> None:
+        """One barrier, for the files of one lot and for what was done to another before it began."""
+        many = (renamed is not None and renamed.files > 0) or (written is not None and written.files > _FEW)
+        if many and self._log_dir.disk.sync_file_system(self._log_dir.root.descriptor):
+            return
+        if written is not None:
+            written.sync_records()
+        if renamed is not None:
+            renamed.sync_renamed()
+
+    def _advance(self, durable: Lot | None) -> Lot | None:
+        """Rename a lot, and begin another. That the system refuses the one is no reason to give up those before it."""
+        try:
+            if durable is not None:
+                durable.rename()
+                self.outcome.refused += durable.refused
+            return self._begin()
+        except OSError as error:
+            if error.errno in DISK_FAILURES or durable is None:
+                raise
+            self._failure = durable, error
+            return None
 
     def _settle(self, lot: Lot) -> None:
         """What comes when a lot is staged for good."""
@@ -184,6 +201,7 @@ class _Staging:
         if self._tell is not None:
             self._tell(staged)
         self._warn(lot, staged)
+        lot.drop_files()
 
     def _warn(self, lot: Lot, staged: Sequence[Staged]) -> None:
         """Log each replica with the time at which it will be deleted (KIP516-6)."""
@@ -193,10 +211,22 @@ class _Staging:
         text = "%s: %s (topic ID %s) is staged as %s because of %s, and will be deleted at %s"
         # The same lines tell of them all, so where those stand is found out once: it takes as long as all the rest.
         file, line, function, _ = logger.findCaller()
+        usual = logging.getLogRecordFactory() is logging.LogRecord
+
+        def made(values: tuple[object, ...]) -> logging.LogRecord:
+            return logger.makeRecord(logger.name, logging.WARNING, file, line, text, values, None, function)
+
+        first = made(())
         for each, step in zip(staged, lot.steps, strict=True):
             told = (self._log_dir.path, step.candidate.partition, each.topic_id, each.location, step.candidate.verdict)
             values = (*told, due[step.record.due_ms])
-            logger.handle(logger.makeRecord(logger.name, logging.WARNING, file, line, text, values, None, function))
+            if usual:
+                # The moment and the process are the same as well, and are not looked up for each.
+                record = logging.LogRecord.__new__(logging.LogRecord)
+                record.__dict__.update(first.__dict__, args=values)
+            else:
+                record = made(values)
+            logger.handle(record)
 
     def _failed(self, candidates: Sequence[Candidate], error: OSError) -> Exception:
         self._log_dir.leave_unclean = True  # what was undone may not be, after a crash

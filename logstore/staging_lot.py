@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
-from typing import Final
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 
 from layout import partition_metadata, staged_record
 from layout.errors import LayoutError
+from logstore import shared_records
 from logstore.candidate import Candidate, Refused, change_since
 from logstore.directory import DIRECTORY_FLAGS, Directory
-from logstore.durable import TEMPORARY, barrier, remove_file, sync_all, write_new_file
+from logstore.durable import barrier, remove_file, sync_all, write_new_file
 from logstore.errors import LogStoreError, UnsafePathError
 from logstore.log_dir import DISK_FAILURES
 from logstore.small_file import PIECE, READ_FLAGS
@@ -23,11 +23,8 @@ from logstore.staging_root import name_below_log_dir
 
 logger = logging.getLogger(__name__)
 
-_TOGETHER = 64
-"""Replicas that share one file of records, linked into each of them."""
-
-SHARED_RECORDS: Final = staged_record.FILE_NAME + TEMPORARY
-"""That file's name in the staging root, until all its links are made."""
+_TO_START_FROM = DIRECTORY_FLAGS | getattr(os, "O_PATH", 0)
+"""Opens a directory whose entries are used by name and never listed; quicker where the system tells."""
 
 
 class Lot:
@@ -35,8 +32,8 @@ class Lot:
 
     Attributes:
         candidates: all of them.
-        steps: those that are what they were said to be.
-        refused: the others.
+        steps: those that are on their way, and were what they were said to be.
+        refused: those that were not.
     """
 
     def __init__(self, place: Place, candidates: Sequence[Candidate], *, each_synced: bool) -> None:
@@ -45,154 +42,182 @@ class Lot:
         Args:
             place: where they come from and go to.
             candidates: of one log dir.
-            each_synced: sync each record by itself, so that the lot needs no barrier.
+            each_synced: each has a record of its own, which is synced by itself, so that the lot needs no barrier.
         """
         self.candidates, self._place, self._each_synced = candidates, place, each_synced
         self._log_dir = place.log_dir
+        self._files: dict[int, list[Step]] = {}
+        """Replicas by the number of the file that holds their records."""
+        self._unusual: list[Candidate] = []
+        """Those that want a closer look, and a record of their own."""
         self.steps: list[Step] = []
         self.refused: list[Refused] = []
 
+    @property
+    def files(self) -> int:
+        """How many files hold the records of its replicas."""
+        return len(self._files)
+
     def write_records(self) -> None:
-        """Step 1; a candidate that is not what it was said to be is refused."""
-        for start in range(0, len(self.candidates), _TOGETHER):
-            together = self.candidates[start : start + _TOGETHER]
-            if self._each_synced or not self._link_records(together):
-                with ExitStack() as opened:
-                    for step, directory in list(self._look_at(together, opened)):
-                        self._write_record(step, directory, durable=self._each_synced)
+        """Step 1: write files with the records of all that seem usual by what is known of them. Raises OSError."""
+        if self._each_synced or not self._log_dir.is_marked:
+            self._unusual += self.candidates
+            return
+        for start in range(0, len(self.candidates), shared_records.TOGETHER):
+            together = self.candidates[start : start + shared_records.TOGETHER]
+            steps = [step for candidate in together if (step := self._planned(candidate)) is not None]
+            number, records = self._place.next_number(), {step.name: step.record for step in steps}
+            if steps and shared_records.write(self._log_dir.disk, self._place.root, number, records):
+                self._files[number] = steps
+            else:
+                for step in steps:
+                    self._is_unusual(step)
 
-    def make_durable(self) -> bool:
-        """Step 2; whether that made everything durable that had happened on the file system before."""
-        if self._each_synced:
-            return False
-        with closing(self._with_records()) as directories:
-            return barrier(self._log_dir.disk, self._log_dir.root, directories)
-
-    def _look_at(self, candidates: Iterable[Candidate], opened: ExitStack) -> Iterator[tuple[Step, Directory]]:
-        """Open every candidate, and choose its name; one that is not what it was said to be is refused."""
-        for candidate in candidates:
+    def _planned(self, candidate: Candidate) -> Step | None:
+        """Choose the name of a candidate, and make its record; nothing is looked at yet."""
+        place, path = self._place, candidate.path
+        folder, _, former = path.rpartition("/")
+        if candidate.topic_id is not None and path not in place.taken:
             try:
-                parent = self._place.parent(candidate.path)
-                directory = opened.enter_context(parent.child(candidate.path.rpartition("/")[2]))
-                change = change_since(candidate, directory)
-                if candidate.path in self._place.taken:
-                    change = "it was named before"
-                record = self._place.record(candidate, self._kept(candidate, directory))
+                record = place.record(candidate, {})
                 home_of(self._log_dir, record)  # what could not come back must not go
                 staged_record.check(record)
-                name = self._place.free_name(candidate.partition, record.topic_id)
-                step = Step(candidate, record, parent, directory.key[1], name)
-            except FileNotFoundError:
-                change = "it is gone"
-            except NotADirectoryError:
-                change = "it is no directory"
-            except (LogStoreError, LayoutError) as error:
-                change = str(error)
-            if change is None:
-                self._place.taken.add(candidate.path)
-                self.steps.append(step)
-                yield step, directory
+                parent = place.parents.get(folder) or place.parent(folder)
+            except (OSError, LogStoreError, LayoutError):
+                pass
             else:
-                self.refused.append(Refused(candidate, f"{candidate.path} was left where it is: {change}"))
+                place.taken.add(path)
+                name = place.free_name(candidate.partition, candidate.topic_id)
+                return Step(candidate, record, parent, former, candidate.inode or 0, name)
+        self._unusual.append(candidate)
+        return None
 
-    def _link_records(self, candidates: Sequence[Candidate]) -> bool:
-        """Put one file with all their records into all of them, where nothing about any of them is unusual.
+    def _is_unusual(self, step: Step) -> None:
+        """Put a planned one back among those that want a closer look, which has the words for what is wrong."""
+        self._place.give_back(step)
+        self._unusual.append(step.candidate)
 
-        Returns:
-            False: something is, or the system refused. Nothing has changed, and each is to be looked at by itself.
+    def sync_records(self) -> None:
+        """Step 2, where no call syncs a whole file system. Raises OSError."""
+        if self._files:
+            shared_records.sync(self._log_dir.disk, self._place.root, list(self._files))
+
+    def rename(self) -> None:
+        """Steps 3 and 4, for each replica; one that is not what it was said to be is refused.
+
+        Raises:
+            OSError: as the system gives it.
+            UnsafePathError: what was renamed is not what was looked at.
         """
-        place, before = self._place, len(self.steps)
-        opened: list[int] = []
-        try:
-            for candidate in candidates:
-                step = self._glance(candidate, opened)
-                if step is None:
-                    break
-                self.steps.append(step)
-                place.taken.add(candidate.path)
-            steps = self.steps[before:]
-            if len(steps) == len(candidates) and self._linked(steps, opened):
-                return True
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
-        del self.steps[before:]
-        place.taken.difference_update(step.candidate.path for step in steps)
-        place.promised.difference_update(step.name for step in steps)
-        return False
+        for number, steps in self._files.items():
+            file = staged_record.shared_file(number)
+            for step in steps:
+                if self._linked(step, file):
+                    self._rename(step)
+                else:
+                    self._is_unusual(step)
+        if self._unusual:
+            self._stage_unusual()
 
-    def _glance(self, candidate: Candidate, opened: list[int]) -> Step | None:
-        """Take a quick look at a candidate, and choose its name; None: it wants a closer look, which has the words.
+    def _linked(self, step: Step, file: str) -> bool:
+        """Take a quick look at a replica, and link the file with its record into it; False: that cannot be done so.
 
-        What the quick look leaves out, the link fails on: a former record, and a mount point between the two. The
-        descriptor of the partition dir is put among those that are open.
+        What the quick look leaves out, the link fails on: a former record, and a mount point, of whatever file system.
         """
-        place = self._place
-        folder, _, name = candidate.path.rpartition("/")
-        if candidate.topic_id is None or candidate.path in place.taken:
-            return None
+        disk, root, parent = self._log_dir.disk, self._place.root.descriptor, step.parent
         try:
-            parent = place.parents.get(folder) or place.parent(candidate.path)
-            descriptor = os.open(name, DIRECTORY_FLAGS, dir_fd=parent.descriptor)
-            opened.append(descriptor)
+            descriptor = os.open(step.former, _TO_START_FROM, dir_fd=parent.descriptor)
+        except OSError:
+            return False
+        try:
             status = os.fstat(descriptor)
-            file = os.open(partition_metadata.FILE_NAME, READ_FLAGS, dir_fd=descriptor)
+            if step.inode not in (0, status.st_ino):
+                return False
+            step.inode = status.st_ino
+            if not _holds_id(descriptor, step):
+                return False
+            step.inside = True
+            self.steps.append(step)
             try:
-                data = os.read(file, PIECE)
-            finally:
-                os.close(file)
-            if status.st_dev != parent.device or candidate.inode not in (None, status.st_ino):
-                return None
-            usual = data == partition_metadata.encode(candidate.topic_id)
-            if not usual and (len(data) == PIECE or partition_metadata.parse(data).topic_id != candidate.topic_id):
-                return None
-            record = self._place.record(candidate, {})
-            home_of(self._log_dir, record)  # what could not come back must not go
-            staged_record.check(record)
-        except (OSError, LogStoreError, LayoutError):
-            return None
-        return Step(candidate, record, parent, status.st_ino, place.free_name(candidate.partition, record.topic_id))
-
-    def _linked(self, steps: Sequence[Step], opened: Sequence[int]) -> bool:
-        """Make the file, and link it into the open partition dirs; False: that cannot be done, and nothing was."""
-        disk, root, name = self._log_dir.disk, self._place.root, staged_record.FILE_NAME
-        data = staged_record.encode_many({step.name: step.record for step in steps})
-        if len(data) > staged_record.MOST_BYTES:
-            return False
-        try:
-            write_new_file(disk, root, SHARED_RECORDS, data, durable=False)
-            for step, descriptor in zip(steps, opened, strict=True):
-                step.inside = True
-                try:
-                    disk.link(root.descriptor, SHARED_RECORDS, descriptor, name)
-                except FileExistsError:
-                    step.inside = False  # that is a former record, which may hold the replica's offsets
+                disk.link(root, file, descriptor, staged_record.FILE_NAME)
+            except OSError as error:
+                self.steps.pop()  # where it is a former record, that may hold the replica's offsets
+                if error.errno in DISK_FAILURES:
                     raise
-            disk.unlink(root.descriptor, SHARED_RECORDS)
-        except OSError as error:
-            if error.errno in DISK_FAILURES:
-                raise
-            for step, descriptor in zip(steps, opened, strict=True):
-                if step.inside:
-                    with suppress(FileNotFoundError):
-                        disk.unlink(descriptor, name)
-                    step.inside = False
-            remove_file(disk, root, SHARED_RECORDS, durable=False)
-            return False
+                return False
+        finally:
+            os.close(descriptor)
         return True
 
-    def _write_record(self, step: Step, directory: Directory, *, durable: bool) -> None:
+    def _rename(self, step: Step) -> None:
+        disk, root = self._log_dir.disk, self._place.root
+        disk.rename(step.parent.descriptor, step.former, root.descriptor, step.name)
+        step.renamed = True
+        status = root.status(step.name)
+        if status is None or status.st_ino != step.inode:
+            raise UnsafePathError(f"{root.path_of(step.name)} is not the directory that was looked at before")
+
+    def _stage_unusual(self) -> None:
+        """Look closely, write a record of its own into each that may go, make those durable, and rename."""
+        before = len(self.steps)
+        for candidate in self._unusual:
+            with ExitStack() as opened:
+                found = self._look_at(candidate, opened)
+                if found is not None:
+                    self.steps.append(found[0])
+                    self._write_record(*found)
+        steps = self.steps[before:]
+        if not self._each_synced:
+            with closing(self._with_records(steps)) as directories:
+                barrier(self._log_dir.disk, self._log_dir.root, directories)
+        for step in steps:
+            self._rename(step)
+
+    def _look_at(self, candidate: Candidate, opened: ExitStack) -> tuple[Step, Directory] | None:
+        """Open a candidate, and choose its name; None: it is not what it was said to be, and is refused."""
+        place = self._place
+        folder, _, former = candidate.path.rpartition("/")
+        if candidate.path in place.taken:
+            self._refuse(candidate, "it was named before")
+            return None
+        try:
+            parent = place.parent(folder)
+            directory = opened.enter_context(parent.child(former))
+            change = change_since(candidate, directory)
+            record = place.record(candidate, self._kept(candidate, directory))
+            home_of(self._log_dir, record)  # what could not come back must not go
+            staged_record.check(record)
+        except FileNotFoundError:
+            change = "it is gone"
+        except NotADirectoryError:
+            change = "it is no directory"
+        except (LogStoreError, LayoutError) as error:
+            change = str(error)
+        if change is not None:
+            self._refuse(candidate, change)
+            return None
+        place.taken.add(candidate.path)
+        name = place.free_name(candidate.partition, record.topic_id)
+        return Step(candidate, record, parent, former, directory.key[1], name), directory
+
+    def _refuse(self, candidate: Candidate, why: str) -> None:
+        self.refused.append(Refused(candidate, f"{candidate.path} was left where it is: {why}"))
+
+    def _write_record(self, step: Step, directory: Directory) -> None:
         """Put the record into the partition dir; where it finds no room, outside, under the name to come."""
         disk, data = self._log_dir.disk, staged_record.encode(step.record)
         step.inside = True
         try:
-            write_new_file(disk, directory, staged_record.FILE_NAME, data, durable=durable)
+            write_new_file(disk, directory, staged_record.FILE_NAME, data, durable=self._each_synced)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
             # Durably, for an empty file that came back after a crash would be read before the record outside.
             remove_file(disk, directory, staged_record.FILE_NAME)
             spare = self._place.spare
+            if self._files:
+                # One of them may speak of the name too, and recovery would take its word before the record outside.
+                step.name = self._place.free_name(step.candidate.partition, step.record.topic_id)
             try:
                 written = spare.write(self._log_dir, step.name, data)
             except (OSError, LogStoreError) as failure:
@@ -203,9 +228,9 @@ class Lot:
                 raise
             step.inside = False
 
-    def _with_records(self) -> Generator[Directory, None, None]:
+    def _with_records(self, steps: Iterable[Step]) -> Generator[Directory, None, None]:
         """The partition dirs that records were put into, one after the other; what is another thing by now is none."""
-        for step in self.steps:
+        for step in steps:
             if step.inside:
                 with ExitStack() as opened:
                     try:
@@ -214,20 +239,24 @@ class Lot:
                         continue
                     yield directory
 
-    def rename(self) -> None:
-        """Step 3.
-
-        Raises:
-            OSError: as the system gives it.
-            UnsafePathError: what was renamed is not what was looked at.
-        """
+    def sync_renamed(self) -> None:
+        """Step 5, where no call syncs a whole file system, or none is needed. Raises OSError."""
         disk, root = self._log_dir.disk, self._place.root
-        for step in self.steps:
-            disk.rename(step.parent.descriptor, step.former, root.descriptor, step.name)
-            step.renamed = True
-            status = root.status(step.name)
-            if status is None or status.st_ino != step.inode:
-                raise UnsafePathError(f"{root.path_of(step.name)} is not the directory that was looked at before")
+        if self._files:
+            for step in self.steps:
+                with root.child(step.name) as directory:
+                    disk.sync(directory.descriptor)
+        self._place.sync()
+
+    def drop_files(self) -> None:
+        """Remove the files of records, whose links are durable. Raises OSError: the disk fails."""
+        for number in self._files:
+            try:
+                remove_file(self._log_dir.disk, self._place.root, staged_record.shared_file(number), durable=False)
+            except OSError as error:
+                if error.errno in DISK_FAILURES:
+                    raise
+                self._log_dir.leave_unclean = True  # the next one to open it sees to that
 
     def staged(self) -> list[Staged]:
         """What is staged by now, in the order of the steps."""
@@ -246,10 +275,11 @@ class Lot:
                     disk.rename(root.descriptor, step.name, step.parent.descriptor, step.former)
             if any(step.renamed for step in self.steps):
                 sync_all(disk, [*self._place.parents.values(), root])
-            log_dir.leave_unclean |= any(step.inside for step in self.steps)
-            with closing(self._with_records()) as directories:
+            log_dir.leave_unclean |= bool(self._files) or any(step.inside for step in self.steps)
+            with closing(self._with_records(self.steps)) as directories:
                 for directory in directories:
                     remove_file(disk, directory, staged_record.FILE_NAME, durable=False)
+            self.drop_files()
         except OSError as error:
             log_dir.leave_unclean = True
             log_dir.go_offline(
@@ -276,6 +306,21 @@ class Lot:
             partition=step.candidate.partition,
             inode=step.inode,
         )
+
+
+def _holds_id(descriptor: int, step: Step) -> bool:
+    """Whether a partition dir's ``partition.metadata`` has the topic ID that is expected, and nothing odd about it."""
+    topic_id = step.record.topic_id
+    try:
+        file = os.open(partition_metadata.FILE_NAME, READ_FLAGS, dir_fd=descriptor)
+        try:
+            data = os.read(file, PIECE)
+        finally:
+            os.close(file)
+        usual = data == partition_metadata.encode(topic_id)
+        return usual or (len(data) < PIECE and partition_metadata.parse(data).topic_id == topic_id)
+    except (OSError, LayoutError):
+        return False
 
 
 def _record_in(directory: Directory) -> os.stat_result | None:

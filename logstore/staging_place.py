@@ -15,7 +15,7 @@ from layout.topic import TopicPartition
 from logstore.candidate import Candidate
 from logstore.directory import Directory
 from logstore.durable import sync_all
-from logstore.log_dir import LogDir
+from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.spare_records import SpareRecords
 from logstore.staging_root import Placement, free_name, open_staging_root
 
@@ -33,6 +33,7 @@ class Place:
         parents: the directories that hold the replicas, open, by their paths below the log dir.
         promised: the names in the staging root that replicas of the call have or will get, and perhaps all others.
         taken: the paths of the replicas that the call stages: one that is named twice would have two records.
+        files: how many files of records were made, or tried, so far.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Place:
         self._listed = many
         self.promised: set[str] = set(os.listdir(self.root.descriptor)) if many else set()
         self.taken: set[str] = set()
+        self.files = 0
 
     def _staging_root(self) -> Directory:
         """Open the staging root; where there is no room for a new directory, replicas are staged in place."""
@@ -70,9 +72,8 @@ class Place:
         assert root is not None, "a staging root that is made is there"
         return root
 
-    def parent(self, path: str) -> Directory:
-        """The directory that holds a replica, by the replica's path."""
-        folder = path.rpartition("/")[0]
+    def parent(self, folder: str) -> Directory:
+        """The directory that holds replicas, by its path below the log dir; empty for the log dir itself."""
         if folder not in self.parents:
             self.parents[folder] = self._opened.enter_context(self.log_dir.root.below(folder))
         return self.parents[folder]
@@ -83,6 +84,29 @@ class Place:
         name = free_name(root, self.placement, partition, topic_id, self.promised, disk=self.log_dir.disk)
         self.promised.add(name)
         return name
+
+    def give_back(self, step: Step) -> None:
+        """Let others have the name and the path of a replica that goes another way."""
+        self.promised.discard(step.name)
+        self.taken.discard(step.candidate.path)
+
+    def next_number(self) -> int:
+        """A number that no file of records of the call has yet."""
+        self.files += 1
+        return self.files - 1
+
+    def forget_files(self) -> None:
+        """Make sure that no file of records comes back, which could speak of another replica of the same name then.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        try:
+            self.log_dir.disk.sync(self.root.descriptor)
+        except OSError as error:
+            if error.errno in DISK_FAILURES:
+                raise
+            self.log_dir.leave_unclean = True
 
     def sync(self) -> None:
         """Make all renames so far durable: the staging root, and every directory that lost a replica."""
@@ -110,14 +134,12 @@ class Step:
     candidate: Candidate
     record: StagedRecord
     parent: Directory
+    former: str
+    """Its name in there, while it is live."""
     inode: int
+    """0: not known yet."""
     name: str
     """In the staging root."""
     inside: bool = False
     """The record lies in the partition dir."""
     renamed: bool = False
-
-    @property
-    def former(self) -> str:
-        """Its name while it is live."""
-        return self.candidate.path.rpartition("/")[2]

@@ -63,23 +63,22 @@ for name in names:  # as the opening of a store does before
     os.close(os.open(name + "/partition.metadata", plain, dir_fd=log_dir))
 
 started = time.perf_counter()
-for first in range(0, len(names), 64):
-    lot = [os.open(name, directory, dir_fd=log_dir) for name in names[first : first + 64]]
-    for opened in lot:
+for first in range(0, len(names), 128):
+    lot = names[first : first + 128]
+    file = os.open("records", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=staging)
+    os.write(file, bytes(300 * len(lot)))
+    os.close(file)
+    for name in lot:
+        opened = os.open(name, directory | os.O_PATH, dir_fd=log_dir)
         os.fstat(opened)
         file = os.open("partition.metadata", plain, dir_fd=opened)
         os.read(file, 256)
         os.close(file)
-    file = os.open("records", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=staging)
-    os.write(file, bytes(400 * len(lot)))
-    os.close(file)
-    for opened in lot:
         os.link("records", "staged.json", src_dir_fd=staging, dst_dir_fd=opened)
         os.close(opened)
-    os.unlink("records", dir_fd=staging)
-    for name in names[first : first + 64]:
         os.rename(name, name, src_dir_fd=log_dir, dst_dir_fd=staging)
         os.stat(name, dir_fd=staging, follow_symlinks=False)
+    os.unlink("records", dir_fd=staging)
 print(time.perf_counter() - started)
 for name in names:
     os.unlink(name + "/staged.json", dir_fd=staging)

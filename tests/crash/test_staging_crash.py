@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from layout.topic import TopicPartition
-from logstore import spare_records, staging, staging_lot
+from logstore import shared_records, spare_records, staging
 from logstore.durable import Disk
 from logstore.staged import Staged
 from logstore.store import LogStore
@@ -163,7 +163,7 @@ def test_lots_that_overlap_are_as_safe_where_no_call_syncs_a_file_system(
 
 
 def test_records_in_several_files_are_as_safe(crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging_lot, "_TOGETHER", 3)
+    monkeypatch.setattr(shared_records, "TOGETHER", 3)
     assert crash(many(OURS)).cases >= 100
     assert fail(many(OURS)).steps >= 30
 

@@ -151,6 +151,10 @@ class DiskThat(Disk):
         self._step("rename", source)
         super().rename(source, name, target, new_name)
 
+    def link(self, source: int, name: str, target: int, new_name: str) -> None:
+        self._step("link", target)
+        super().link(source, name, target, new_name)
+
     def unlink(self, parent: int, name: str) -> None:
         self._step("unlink", parent)
         super().unlink(parent, name)

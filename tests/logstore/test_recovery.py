@@ -19,7 +19,6 @@ from logstore.log_dir import LogDir
 from logstore.recovery import recover
 from logstore.spare_records import SpareRecords
 from logstore.staging import stage
-from logstore.staging_lot import SHARED_RECORDS
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,
@@ -135,7 +134,7 @@ def test_a_directory_in_place_of_that_record_is_told_and_looked_at_again(
 
 def test_temporary_files_of_ours_go_and_others_stay(path: Path) -> None:
     fill(path / "orders-0")
-    ours = ["meta.properties.tmp", f"{RECOVERY_POINT_CHECKPOINT}.tmp", SHARED_RECORDS, ".logstore_intent.tmp"]
+    ours = ["meta.properties.tmp", f"{RECOVERY_POINT_CHECKPOINT}.tmp", "staged.json.tmp", ".logstore_intent.tmp"]
     for name in (*ours, "bootstrap.checkpoint.tmp", "note.tmp"):
         (path / name).write_text("x")
     (path / "orders-0" / "partition.metadata.tmp").write_text("x")
@@ -143,14 +142,6 @@ def test_temporary_files_of_ours_go_and_others_stay(path: Path) -> None:
     assert len(recovered(path)) == 5
     left = {file.name for file in path.rglob("*.tmp")}
     assert left == {"bootstrap.checkpoint.tmp", "note.tmp", "leader-epoch-checkpoint.tmp"}
-
-
-def test_a_shared_file_of_records_that_was_never_finished_goes(path: Path) -> None:
-    root = path / "deleting" if (path / "deleting").exists() else Path(f"{path}.deleting")
-    root.mkdir(exist_ok=True)
-    (root / SHARED_RECORDS).write_bytes(b"half")
-    assert "never finished" in recovered(path)[0]
-    assert os.listdir(root) == []
 
 
 def test_a_replica_that_was_being_made_goes_from_ours_and_is_left_to_a_broker(path: Path) -> None:

@@ -16,7 +16,7 @@ from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
 from layout.ids import TopicId
 from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore import staging
+from logstore import shared_records, staging
 from logstore.durable import Disk
 from logstore.errors import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
 from logstore.log_dir import LogDir
@@ -97,6 +97,28 @@ def test_each_one_is_told_at_warn_with_the_time_of_its_deletion(path: Path, capl
     assert warnings[0].endswith("because of STALE_ID, and will be deleted at 2023-11-15 02:13:20 UTC")
     (told,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert (told.name, told.filename, told.funcName) == ("logstore.staging", "staging.py", "_warn")
+
+
+@pytest.mark.parametrize("is_usual", [True, False])
+def test_the_lines_of_a_lot_have_their_own_values_whoever_makes_log_records(
+    path: Path, caplog: pytest.LogCaptureFixture, is_usual: bool
+) -> None:
+    made: list[object] = []
+
+    def noted(*arguments: Any, **options: Any) -> logging.LogRecord:
+        record = logging.LogRecord(*arguments, **options)
+        made.append(record.args)
+        return record
+
+    logging.setLogRecordFactory(logging.LogRecord if is_usual else noted)  # a fixture puts the former one back
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, many(path, 6), NOW_MS)
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [record.getMessage().split(": ")[1].split(" ")[0] for record in warnings] == [f"t-{n}" for n in range(6)]
+    assert {(told.name, told.filename, told.lineno) for told in warnings} == {
+        ("logstore.staging", "staging.py", warnings[0].lineno)
+    }
+    assert is_usual or {record.args for record in warnings} <= set(made), "nobody's own records are passed by"
 
 
 def test_nothing_is_told_where_warnings_are_not_wanted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -528,6 +550,14 @@ class Noted(Disk):
     def __init__(self) -> None:
         self.steps: list[str] = []
 
+    def create(self, parent: int, name: str) -> int:
+        self.steps.append(f"create {name}")
+        return super().create(parent, name)
+
+    def sync(self, descriptor: int) -> None:
+        super().sync(descriptor)
+        self.steps.append(f"synced {os.path.basename(os.readlink(f'/proc/self/fd/{descriptor}'))}")
+
     def sync_file_system(self, descriptor: int) -> bool:
         self.steps.append("barrier")
         done = super().sync_file_system(descriptor)
@@ -542,11 +572,15 @@ class Noted(Disk):
         self.steps.append(f"rename {name}")
         super().rename(source, name, target, new_name)
 
+    def unlink(self, parent: int, name: str) -> None:
+        self.steps.append(f"unlink {name}")
+        super().unlink(parent, name)
+
 
 @pytest.mark.usefixtures("lots_of_five")
-def test_the_records_of_the_next_lot_are_written_while_a_barrier_is_waited_for(path: Path) -> None:
+def test_a_lot_is_renamed_while_the_barrier_of_the_one_before_is_waited_for(path: Path) -> None:
     class Patient(Noted):
-        """Its first barrier ends when the sixth record is written."""
+        """Its first barrier ends when the sixth replica is renamed."""
 
         seen = threading.Event()
         in_time = False
@@ -556,9 +590,9 @@ def test_the_records_of_the_next_lot_are_written_while_a_barrier_is_waited_for(p
                 self.in_time = self.seen.wait(30)
             return super().sync_file_system(descriptor)
 
-        def link(self, source: int, name: str, target: int, new_name: str) -> None:
-            super().link(source, name, target, new_name)
-            if sum(step.startswith("record") for step in self.steps) > 5:
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            super().rename(source, name, target, new_name)
+            if sum(step.startswith("rename t-") for step in self.steps) > 5:
                 self.seen.set()
 
     disk = Patient()
@@ -567,15 +601,43 @@ def test_the_records_of_the_next_lot_are_written_while_a_barrier_is_waited_for(p
     assert disk.in_time
 
 
+def file_of(number: int) -> str:
+    return staged_record.shared_file(number // 5)
+
+
 @pytest.mark.usefixtures("lots_of_five")
-def test_no_replica_is_renamed_before_a_barrier_that_began_after_its_record(path: Path) -> None:
+def test_no_replica_is_touched_before_the_file_with_its_record_is_durable(path: Path) -> None:
     disk = Noted()
     with LogDir.open(str(path), disk=disk) as log_dir:
         stage(log_dir, many(path, 12), NOW_MS)
     for number in range(12):
-        between = disk.steps[disk.steps.index(f"record t-{number}") : disk.steps.index(f"rename t-{number}")]
+        made, touched = disk.steps.index(f"create {file_of(number)}"), disk.steps.index(f"record t-{number}")
+        between = disk.steps[made:touched]
+        by_itself = f"synced {file_of(number)}" in between
+        assert by_itself or "end of barrier" in between[between.index("barrier") :]
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_a_file_of_records_stays_until_a_barrier_that_began_after_the_last_rename(path: Path) -> None:
+    disk = Noted()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, many(path, 12), NOW_MS)
+        root = os.path.basename(staging_root_of(path))
+    for number in range(12):
+        renamed, gone = disk.steps.index(f"rename t-{number}"), disk.steps.index(f"unlink {file_of(number)}")
+        between = disk.steps[renamed:gone]
         assert "end of barrier" in between[between.index("barrier") :]
+        assert f"synced {root}" in disk.steps[gone:], "and does not come back"
     assert disk.steps.count("barrier") == 3
+
+
+def test_more_files_than_a_few_are_made_durable_by_one_barrier(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_records, "TOGETHER", 2)
+    disk = Noted()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, many(path, 12), NOW_MS)
+    assert disk.steps.count("barrier") == 2
+    assert not [step for step in disk.steps if step.startswith("synced staged.json")]
 
 
 @pytest.mark.usefixtures("lots_of_five")
@@ -619,8 +681,13 @@ def test_a_lot_that_the_system_refuses_leaves_those_before_it_staged_and_its_own
 
 
 @pytest.mark.usefixtures("lots_of_five")
-@pytest.mark.parametrize(("method", "number"), [("rename", 8), ("sync_file_system", 3), ("sync_file_system", 2)])
-def test_whatever_fails_later_is_undone_up_to_the_last_lot_that_was_told(path: Path, method: str, number: int) -> None:
+@pytest.mark.parametrize(
+    ("method", "number", "first_live"),
+    [("rename", 3, 0), ("rename", 8, 5), ("sync_file_system", 1, 0), ("sync_file_system", 2, 5)],
+)
+def test_whatever_fails_later_is_undone_up_to_the_last_lot_that_was_told(
+    path: Path, method: str, number: int, first_live: int
+) -> None:
     class FailsOnce(Disk):
         calls = 0
 
@@ -643,7 +710,6 @@ def test_whatever_fails_later_is_undone_up_to_the_last_lot_that_was_told(path: P
         with pytest.raises(ChangeFailedError, match="cannot be staged: Permission denied"):
             stage(log_dir, candidates, NOW_MS, settled=told.extend)
         listed = [item.partition.partition for item in list_staged(log_dir) if item.partition is not None]
-    first_live = 0 if (method, number) == ("sync_file_system", 2) else 5
     assert sorted(listed) == [item.partition.partition for item in told] == list(range(first_live))
     for each in range(first_live, 12):
         assert sorted(os.listdir(path / f"t-{each}")) == sorted(os.listdir(path / "orders-0"))
@@ -655,7 +721,9 @@ def test_the_checkpoints_are_written_once_for_all_lots(path: Path) -> None:
     disk = Noted()
     with LogDir.open(str(path), disk=disk) as log_dir:
         stage(log_dir, many(path, 12), NOW_MS)
-    assert [step for step in disk.steps if "checkpoint" in step] == ["rename recovery-point-offset-checkpoint.tmp"]
+    assert [step for step in disk.steps if step.startswith("rename") and "checkpoint" in step] == [
+        "rename recovery-point-offset-checkpoint.tmp"
+    ]
     assert read_offsets(path) == {("payments", 0): 7}
 
 

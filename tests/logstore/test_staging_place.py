@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,9 @@ import pytest
 from layout.ids import TopicId
 from logstore.log_dir import LogDir
 from logstore.spare_records import SpareRecords
-from logstore.staging_place import Place
+from logstore.staging_place import Place, Step
 from logstore.staging_root import Placement
-from tests.logstore.engine import NOW_MS, ORDERS, ORDERS_ID, candidate, fill
+from tests.logstore.engine import NOW_MS, ORDERS, ORDERS_ID, DiskThat, candidate, fill
 
 
 @pytest.fixture
@@ -43,6 +44,29 @@ def test_names_that_are_taken_are_listed_once_when_there_are_many(log_dir: LogDi
         taken.rename(taken.with_name("gone"))
         assert place.free_name(ORDERS, ORDERS_ID) == f"{ORDERS_ID}_0.2"
         assert place.free_name(ORDERS, TopicId.ZERO) == f"{TopicId.ZERO}_0"
+
+
+def test_a_name_that_is_given_back_is_free_again(place: Place) -> None:
+    name = place.free_name(ORDERS, ORDERS_ID)
+    step = Step(candidate(), place.record(candidate(), {}), place.parent(""), "orders-0", 0, name)
+    place.taken.add(step.candidate.path)
+    place.give_back(step)
+    assert (place.free_name(ORDERS, ORDERS_ID), place.taken) == (name, set())
+
+
+def test_no_two_files_of_a_call_have_one_number(place: Place) -> None:
+    assert [place.next_number() for _ in range(3)] == [0, 1, 2]
+    assert place.files == 3
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+def test_files_that_may_come_back_are_left_to_recovery_unless_the_disk_fails(
+    place: Place, log_dir: LogDir, number: int
+) -> None:
+    log_dir.disk = DiskThat(number, {"sync"})
+    with nullcontext() if number == errno.EACCES else pytest.raises(OSError, match="Input/output error"):
+        place.forget_files()
+    assert log_dir.leave_unclean == (number == errno.EACCES)
 
 
 def test_offsets_of_the_checkpoints_come_before_those_that_were_kept(place: Place, log_dir: LogDir) -> None:
