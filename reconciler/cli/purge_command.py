@@ -205,10 +205,16 @@ def _tell(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
         unseen = count(report.unseen_processes, "process", "processes")
         say(f"{report.log_dir}: {unseen} could not be looked into, and may hold files open: run as root to see")
     if not dry_run and report.freed_bytes is not None:
-        expected = f"{size(report.expected_bytes)} expected"
-        say(f"{report.log_dir}: {size(report.freed_bytes)} freed, {expected}, as the file system counts it")
+        say(f"{report.log_dir}: {freed_text(report.freed_bytes, report.expected_bytes)}")
     if report.cancelled:
         say(f"{report.log_dir}: interrupted before all that is due was purged; the next purge goes on")
+
+
+def freed_text(freed: int, expected: int) -> str:
+    """What became of the free space, in bytes; meanwhile others may have written more than a purge has freed."""
+    if freed < 0:
+        return f"{size(expected)} expected, and {size(-freed)} less free than before: others write to the file system"
+    return f"{size(freed)} freed, {size(expected)} expected, as the file system counts it"
 
 
 def _lines(report: LogDirPurge) -> list[str]:

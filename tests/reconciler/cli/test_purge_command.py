@@ -18,7 +18,7 @@ from layout.topic import TopicPartition
 from logstore.candidate import Candidate
 from logstore.log_dir import LogDir
 from logstore.staging import stage
-from reconciler.cli.purge_command import parse_rate, until_interrupted
+from reconciler.cli.purge_command import freed_text, parse_rate, until_interrupted
 from reconciler.errors import UsageError
 from tests.reconciler.cli.conftest import ORDERS, REPOSITORY
 
@@ -157,3 +157,11 @@ def test_interrupted_it_says_so_and_leaves_the_rest_to_the_next(cluster, log_dir
     assert "the next purge goes on" in said
     assert "Traceback" not in said
     assert not marker.exists()
+
+
+def test_space_that_others_took_meanwhile_is_not_told_as_a_negative_number() -> None:
+    assert freed_text(1_700_000, 1_200_000) == "1.7 MB freed, 1.2 MB expected, as the file system counts it"
+    assert freed_text(0, 5000) == "0 B freed, 5.0 kB expected, as the file system counts it"
+    assert freed_text(-425_000_000, 590_000) == (
+        "590 kB expected, and 425 MB less free than before: others write to the file system"
+    )
