@@ -141,7 +141,7 @@ def _clear_staged(log_dir: LogDir, spare: SpareRecords) -> Iterator[str]:
 
 
 def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, spare: SpareRecords) -> Iterator[str]:
-    """The same in one staging root; a broker never leaves a replica without any file."""
+    """Remove what one staging root holds that is empty; a broker never leaves a replica without any file."""
     for name, is_directory in root.entries():
         if placement is Placement.IN_PLACE and parse(name).kind is not DirectoryKind.STRAY:
             continue

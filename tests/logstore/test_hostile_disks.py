@@ -238,7 +238,9 @@ def test_a_file_of_a_replica_that_is_a_link_is_not_written_through(
     use_everything(path)
 
 
-@pytest.mark.parametrize("name", [UNCLEAN_FILE, ".logstore_intent", "meta.properties.tmp", "staged.json.tmp"])
+@pytest.mark.parametrize(
+    "name", [UNCLEAN_FILE, ".logstore_intent", "meta.properties.tmp", "staged.json.tmp", "staged.json.0.tmp"]
+)
 def test_a_working_file_that_is_a_link_is_not_written_through(path: Path, sentinel: Path, name: str) -> None:
     fill(path / "orders-0")
     (path / name).symlink_to(sentinel / "file")
