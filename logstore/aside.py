@@ -38,7 +38,8 @@ class Aside(OpenStore):
         """Stage live replicas; each keeps its way back until its delay is over and a purge takes it (KIP516-6).
 
         Args:
-            partitions: by full name; one that is not live, or is offline, is refused, and the others go on.
+            partitions: by full name; one that is not live, is offline, or finds no room for its name in the staging
+                root of a full disk, is refused, and the others go on.
             verdict: why, as the comparison calls it.
             evidence: the sentence that goes with it.
             setting: the delay that counts: ``delete.stale.topic.delay.ms`` or ``file.delete.delay.ms``.
@@ -105,7 +106,13 @@ class Aside(OpenStore):
             asked = asked.get(log_dir.path) if isinstance(asked, Mapping) else asked
             placement = asked if asked in placements(log_dir) else None
             done = stage(
-                log_dir, candidates, self.clock.now_ms(), placement=placement, spare=self.spare, settled=entered
+                log_dir,
+                candidates,
+                self.clock.now_ms(),
+                placement=placement,
+                spare=self.spare,
+                settled=entered,
+                partly=True,
             )
             outcome.staged += done.staged
             outcome.refused += done.refused

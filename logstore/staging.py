@@ -68,6 +68,7 @@ def stage(
     placement: Placement | None = None,
     spare: SpareRecords | None = None,
     settled: Settled | None = None,
+    partly: bool = False,
 ) -> StagingOutcome:
     """Stage replicas of one log dir, durably, with one barrier for each thousand.
 
@@ -81,6 +82,8 @@ def stage(
         placement: where they go; None: chosen by looking.
         spare: where records go that find no room in the log dir.
         settled: told lot by lot what is staged; what it was told of stays staged when a later lot fails.
+        partly: where the disk is too full for the names of all, stage those that find room, and refuse the others: no
+            other way cleans such a disk, and it is none for whoever needs all of them staged.
 
     Raises:
         OfflineLogDirError: the log dir is offline, or failed now; opening it again sorts out what was under way.
@@ -96,7 +99,7 @@ def stage(
         raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {usual}")
     where, spare, many = placement or choose_placement(log_dir), spare or SpareRecords(None), len(wanted) >= _MANY
     with log_dir.changing(_what(wanted)), ExitStack() as opened, paused_gc():
-        place = Place(log_dir, where, spare, now_ms, opened, many=many)
+        place = Place(log_dir, where, spare, now_ms, opened, many=many, partly=partly)
         staging = _Staging(place, wanted, settled)
         staging.run()
         log_dir.write_checkpoints()

@@ -27,6 +27,10 @@ _TO_START_FROM = DIRECTORY_FLAGS | getattr(os, "O_PATH", 0)
 """Opens a directory whose entries are used by name and never listed; quicker where the system tells."""
 
 
+class _NoRoomError(Exception):
+    """The staging root has no room for one more name, and had some for others; its text is the system's."""
+
+
 class Lot:
     """Some candidates, step by step.
 
@@ -105,19 +109,25 @@ class Lot:
     def rename(self) -> None:
         """Steps 3 and 4, for each replica; one that is not what it was said to be is refused.
 
+        The staging root of a full disk may have room for some names and for no others; where that is allowed for, those
+        are refused as well.
+
         Raises:
-            OSError: as the system gives it.
+            OSError: as the system gives it; where there is no room, not even for the first name.
             UnsafePathError: what was renamed is not what was looked at.
         """
-        for number, steps in self._files.items():
-            file = staged_record.shared_file(number)
-            for step in steps:
-                if self._linked(step, file):
-                    self._rename(step)
-                else:
-                    self._is_unusual(step)
-        if self._unusual:
-            self._stage_unusual()
+        try:
+            for number, steps in self._files.items():
+                file = staged_record.shared_file(number)
+                for step in steps:
+                    if self._linked(step, file):
+                        self._rename(step)
+                    else:
+                        self._is_unusual(step)
+            if self._unusual:
+                self._stage_unusual()
+        except _NoRoomError as error:
+            self._leave_the_rest(str(error))
 
     def _linked(self, step: Step, file: str) -> bool:
         """Take a quick look at a replica, and link the file with its record into it; False: that cannot be done so.
@@ -151,11 +161,31 @@ class Lot:
 
     def _rename(self, step: Step) -> None:
         disk, root = self._log_dir.disk, self._place.root
-        disk.rename(step.parent.descriptor, step.former, root.descriptor, step.name)
+        try:
+            disk.rename(step.parent.descriptor, step.former, root.descriptor, step.name)
+        except OSError as error:
+            if self._place.partly and error.errno in NO_SPACE and any(step.renamed for step in self.steps):
+                raise _NoRoomError(os.strerror(error.errno or 0)) from error
+            raise
         step.renamed = True
         status = root.status(step.name)
         if status is None or status.st_ino != step.inode:
             raise UnsafePathError(f"{root.path_of(step.name)} is not the directory that was looked at before")
+
+    def _leave_the_rest(self, reason: str) -> None:
+        """Refuse all that are not renamed; those that were about to be lose their records again."""
+        left = [step for step in self.steps if not step.renamed]
+        self._log_dir.leave_unclean = True  # a record that goes here may come back after a crash
+        with closing(self._with_records(left)) as directories:
+            for directory in directories:
+                remove_file(self._log_dir.disk, directory, staged_record.FILE_NAME, durable=False)
+        for step in left:
+            self._place.spare.remove(self._log_dir, step.name)
+        self.steps = [step for step in self.steps if step.renamed]
+        settled = {id(step.candidate) for step in self.steps} | {id(refused.candidate) for refused in self.refused}
+        for candidate in self.candidates:
+            if id(candidate) not in settled:
+                self._refuse(candidate, f"{self._place.root.path} has no room for one more name ({reason})")
 
     def _stage_unusual(self) -> None:
         """Look closely, write a record of its own into each that may go, make those durable, and rename."""

@@ -34,6 +34,7 @@ class Place:
         promised: the names in the staging root that replicas of the call have or will get, and perhaps all others.
         taken: the paths of the replicas that the call stages: one that is named twice would have two records.
         files: how many files of records were made, or tried, so far.
+        partly: some of a lot may be staged without the others, where there is no room for more names.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Place:
         opened: ExitStack,
         *,
         many: bool = False,
+        partly: bool = False,
     ) -> None:
         """Open, or make, the staging root; everything that is opened here is closed with ``opened``.
 
@@ -58,7 +60,7 @@ class Place:
         self._listed = many
         self.promised: set[str] = set(os.listdir(self.root.descriptor)) if many else set()
         self.taken: set[str] = set()
-        self.files = 0
+        self.files, self.partly = 0, partly
 
     def _staging_root(self) -> Directory:
         """Open the staging root; where there is no room for a new directory, replicas are staged in place."""

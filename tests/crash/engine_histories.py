@@ -28,7 +28,7 @@ from layout.topic import TopicPartition
 from logstore.candidate import StagingOutcome
 from logstore.clock import ManualClock
 from logstore.durable import TEMPORARY, Disk
-from logstore.errors import LogStoreError, OfflineLogDirError
+from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
 from logstore.open_store import StoreOptions
 from logstore.opening import open_log_dirs, recover_all
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
@@ -203,7 +203,10 @@ def using(root: str, disk: Disk, *, spare: str | None = None) -> Iterator[LogSto
 
 
 def wanted(outcome: StagingOutcome, store: LogStore) -> StagingOutcome:
-    """What is refused here is so for one reason only: its disk is offline."""
+    """What is refused here is so for one of two reasons: its disk is offline, or the staging root is full."""
+    if any("has no room for one more name" in refused.reason for refused in outcome.refused):
+        assert outcome.staged, "where there is none for the first, that is an error"
+        raise ChangeFailedError(outcome.refused[0].reason)
     if outcome.refused:
         assert store.offline, outcome.refused[0].reason
         raise OfflineLogDirError(outcome.refused[0].reason)

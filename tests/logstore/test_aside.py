@@ -1,13 +1,15 @@
-"""Copies of a partition that is live on two disks: staged one by one, and what is left is the live replica."""
+"""Replicas put aside through a store: copies of what is live on two disks, disks that are full or offline."""
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
-from tests.logstore.engine import ORDERS, ORDERS_ID, OTHER_ID, fill, formatted, opened
+from tests.logstore.engine import ORDERS, ORDERS_ID, OTHER_ID, DiskThat, fill, formatted, opened
 
 WHY = ("STALE_ID", "it was re-created")
 
@@ -53,3 +55,25 @@ def test_a_copy_on_a_disk_that_is_offline_is_refused(paths: list[Path]) -> None:
         outcome = store.stage_copies({copy: WHY})
         assert (outcome.staged, len(outcome.refused)) == ([], 1)
         assert "offline" in outcome.refused[0].reason
+
+
+def test_a_full_disk_takes_as_many_as_it_has_names_for_and_the_others_stay_live(tmp_path: Path) -> None:
+    path = formatted(tmp_path / "disk")
+    partitions = [TopicPartition("t", number) for number in range(7)]
+    for partition in partitions:
+        fill(path / str(partition))
+    disk = DiskThat(errno.ENOSPC)
+    with opened(path, disk=disk) as store:
+        store.create(ORDERS, ORDERS_ID)  # so that the log dir is marked
+        disk.fails, disk.after = {"rename"}, 3
+        outcome = store.stage(partitions, *WHY)
+        assert [staged.partition for staged in outcome.staged] == partitions[:3]
+        assert "has no room for one more name" in outcome.refused[0].reason
+        assert [partition for partition in partitions if store.find(partition)] == partitions[3:]
+
+
+def test_a_replica_on_a_disk_that_is_offline_is_refused_with_the_reason(paths: list[Path]) -> None:
+    with opened(paths[0]) as store:
+        store.log_dirs[0].go_offline("it failed")
+        (refused,) = store.stage([ORDERS], *WHY).refused
+        assert (refused.candidate.partition, refused.reason) == (ORDERS, "it failed")

@@ -407,6 +407,50 @@ def test_a_folder_for_records_that_is_no_use_stages_nothing_and_blames_the_right
     assert contents(path) == before
 
 
+@pytest.mark.parametrize("number", [4, 7])
+@pytest.mark.parametrize("room", [1, 3])
+def test_a_staging_root_with_room_for_some_names_takes_those_and_the_others_stay(
+    path: Path, number: int, room: int
+) -> None:
+    candidates = many(path, number)
+    write_offsets(path, {("t", each): each for each in range(number)})
+    before = contents(path / f"t-{room}")
+    disk = DiskThat(errno.ENOSPC)
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        with log_dir.changing("the mark is there beforehand"):
+            disk.fails, disk.after = {"rename"}, room
+        outcome = stage(log_dir, candidates, NOW_MS, partly=True)
+        assert [item.partition for item in outcome.staged] == [each.partition for each in candidates[:room]]
+        assert [refused.candidate for refused in outcome.refused] == candidates[room:]
+        root = staging_root_of(path)
+        told = f"t-{room} was left where it is: {root} has no room for one more name (No space left on device)"
+        assert outcome.refused[0].reason == told
+        assert list_staged(log_dir) == outcome.staged
+        assert log_dir.leave_unclean, "a record that was taken out again may come back after a crash"
+    assert contents(path / f"t-{room}") == before
+    assert not list(path.glob("t-*/staged.json"))
+    assert not list(root.glob("staged.json*"))
+
+
+@pytest.mark.parametrize(("partly", "first"), [(True, "t-0"), (False, "t-3")])
+def test_no_room_for_the_first_name_or_for_one_that_must_not_stay_alone_is_an_error(
+    path: Path, partly: bool, first: str
+) -> None:
+    class HasNoRoom(Disk):
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            if name == first:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().rename(source, name, target, new_name)
+
+    candidates = many(path, 7)
+    with LogDir.open(str(path), disk=HasNoRoom()) as log_dir:
+        with log_dir.changing("the mark is there beforehand"):
+            before = contents(path)
+        with pytest.raises(ChangeFailedError, match="t-0 and 6 more cannot be staged: No space left"):
+            stage(log_dir, candidates, NOW_MS, partly=partly)
+        assert contents(path) == before
+
+
 # Failures on the way
 
 
