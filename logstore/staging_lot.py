@@ -75,7 +75,7 @@ class Lot:
                 self._files[number] = steps
             else:
                 for step in steps:
-                    self._is_unusual(step)
+                    self._put_back(step)
 
     def _planned(self, candidate: Candidate) -> Step | None:
         """Choose the name of a candidate, and make its record; nothing is looked at yet."""
@@ -96,7 +96,7 @@ class Lot:
         self._unusual.append(candidate)
         return None
 
-    def _is_unusual(self, step: Step) -> None:
+    def _put_back(self, step: Step) -> None:
         """Put a planned one back among those that want a closer look, which has the words for what is wrong."""
         self._place.give_back(step)
         self._unusual.append(step.candidate)
@@ -123,7 +123,7 @@ class Lot:
                     if self._linked(step, file):
                         self._rename(step)
                     else:
-                        self._is_unusual(step)
+                        self._put_back(step)
             if self._unusual:
                 self._stage_unusual()
         except _NoRoomError as error:

@@ -54,6 +54,13 @@ def five() -> list[Candidate]:
     return [candidate(f"t-{number}", TopicPartition("t", number)) for number in range(5)]
 
 
+def written(place: Place, candidates: list[Candidate], *, each_synced: bool = False) -> Lot:
+    """A lot that is past its first step."""
+    lot = Lot(place, candidates, each_synced=each_synced)
+    lot.write_records()
+    return lot
+
+
 def calls(log_dir: LogDir, name: str) -> int:
     assert isinstance(log_dir.disk, DiskThat)
     return log_dir.disk.calls.get(name, 0)
@@ -69,8 +76,7 @@ def links(log_dir: LogDir) -> list[int]:
 
 
 def test_the_records_of_many_are_one_file_whose_own_name_goes_at_the_end(place: Place, log_dir: LogDir) -> None:
-    lot = Lot(place, five(), each_synced=False)
-    lot.write_records()
+    lot = written(place, five())
     assert (len(files_of(log_dir)), lot.files) == (1, 1)
     assert not [number for number in range(5) if Path(log_dir.path, f"t-{number}", staged_record.FILE_NAME).exists()]
     lot.rename()
@@ -81,8 +87,7 @@ def test_the_records_of_many_are_one_file_whose_own_name_goes_at_the_end(place: 
 
 
 def test_files_of_records_are_synced_and_then_what_they_were_linked_into(place: Place, log_dir: LogDir) -> None:
-    lot = Lot(place, five(), each_synced=False)
-    lot.write_records()
+    lot = written(place, five())
     lot.sync_records()
     assert calls(log_dir, "sync") == 2, "the file, and its entry"
     lot.rename()
@@ -91,8 +96,7 @@ def test_files_of_records_are_synced_and_then_what_they_were_linked_into(place: 
 
 
 def test_records_that_are_synced_one_by_one_need_no_file(place: Place, log_dir: LogDir) -> None:
-    lot = Lot(place, [candidate()], each_synced=True)
-    lot.write_records()
+    lot = written(place, [candidate()], each_synced=True)
     lot.sync_records()
     assert (calls(log_dir, "sync"), lot.files) == (0, 0)
     lot.rename()
@@ -104,24 +108,21 @@ def test_a_log_dir_that_nobody_would_recover_gets_no_file_of_records(
     place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LogDir, "is_marked", False)
-    lot = Lot(place, five(), each_synced=False)
-    lot.write_records()
+    lot = written(place, five())
     assert (files_of(log_dir), lot.files) == ([], 0)
     lot.rename()
     assert links(log_dir) == [1] * 5
 
 
 def test_what_is_renamed_can_be_listed_as_it_was_told(place: Place, log_dir: LogDir) -> None:
-    lot = Lot(place, [*five(), candidate("gone-0", TopicPartition("gone", 0))], each_synced=False)
-    lot.write_records()
+    lot = written(place, [*five(), candidate("gone-0", TopicPartition("gone", 0))])
     lot.rename()
     assert sorted(lot.staged(), key=lambda staged: staged.location) == list_staged(log_dir)
     assert [refused.reason for refused in lot.refused] == ["gone-0 was left where it is: it is gone"]
 
 
 def test_a_file_whose_name_cannot_be_removed_is_left_to_recovery(place: Place, log_dir: LogDir) -> None:
-    lot = Lot(place, five(), each_synced=False)
-    lot.write_records()
+    lot = written(place, five())
     lot.rename()
     assert isinstance(log_dir.disk, DiskThat)
     log_dir.disk.number, log_dir.disk.fails = errno.EACCES, {"unlink"}
@@ -135,8 +136,7 @@ def test_a_file_whose_name_cannot_be_removed_is_left_to_recovery(place: Place, l
 @pytest.mark.parametrize("renamed", [False, True])
 def test_what_is_undone_lies_where_it_was_without_a_record(place: Place, log_dir: LogDir, renamed: bool) -> None:
     before = contents(Path(log_dir.path))
-    lot = Lot(place, five(), each_synced=False)
-    lot.write_records()
+    lot = written(place, five())
     if renamed:
         lot.rename()
     assert contents(Path(log_dir.path)) != before
@@ -155,16 +155,14 @@ def test_a_replica_that_is_swapped_in_between_is_noticed(
         Disk.rename(log_dir.disk, source, name, target, new_name)
 
     monkeypatch.setattr(log_dir.disk, "rename", swap_and_rename, raising=False)
-    lot = Lot(place, [candidate()], each_synced=each_synced)
-    lot.write_records()
+    lot = written(place, [candidate()], each_synced=each_synced)
     with pytest.raises(UnsafePathError, match="is not the directory that was looked at before"):
         lot.rename()
 
 
 def test_a_replica_that_is_swapped_before_it_is_looked_at_is_refused(place: Place, log_dir: LogDir) -> None:
     inode = os.stat(f"{log_dir.path}/orders-0").st_ino
-    lot = Lot(place, [replace(candidate(), inode=inode)], each_synced=False)
-    lot.write_records()
+    lot = written(place, [replace(candidate(), inode=inode)])
     os.rename(f"{log_dir.path}/orders-0", f"{log_dir.path}/elsewhere-0")
     fill(Path(log_dir.path, "orders-0"))
     lot.rename()
@@ -176,8 +174,7 @@ def test_a_file_of_records_has_no_more_than_its_share(
     place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_records, "TOGETHER", 2)
-    lot = Lot(place, five(), each_synced=False)
-    lot.write_records()
+    lot = written(place, five())
     assert len(files_of(log_dir)) == lot.files == 3
     lot.rename()
     lot.drop_files()
@@ -189,8 +186,7 @@ def test_replicas_share_a_file_whatever_form_their_metadata_has(
     place: Place, log_dir: LogDir, metadata: Callable[[TopicId], bytes]
 ) -> None:
     Path(log_dir.path, "t-0", "partition.metadata").write_bytes(metadata(ORDERS_ID))
-    lot = Lot(place, five(), each_synced=False)
-    lot.write_records()
+    lot = written(place, five())
     lot.rename()
     assert links(log_dir) == [6] * 5
 
@@ -200,8 +196,7 @@ def test_one_unusual_replica_has_a_record_of_its_own_and_the_others_share_theirs
         "t", 3, ORDERS_ID, "t-3", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
     )
     Path(log_dir.path, "t-3", staged_record.FILE_NAME).write_bytes(staged_record.encode(former))
-    lot = Lot(place, five(), each_synced=False)
-    lot.write_records()
+    lot = written(place, five())
     lot.rename()
     lot.drop_files()
     assert sorted(step.name for step in lot.steps) == [f"{ORDERS_ID}_{number}" for number in range(5)]
@@ -215,8 +210,7 @@ def test_where_a_file_of_records_cannot_be_written_each_has_its_own(
     place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staged_record, "MOST_BYTES", 500)
-    lot = Lot(place, five(), each_synced=False)
-    lot.write_records()
+    lot = written(place, five())
     assert (files_of(log_dir), lot.files) == ([], 0)
     lot.rename()
     assert [step.name for step in lot.steps] == [f"{ORDERS_ID}_{number}" for number in range(5)]
@@ -256,8 +250,7 @@ def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
         "orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
     )
     Path(log_dir.path, "orders-0", staged_record.FILE_NAME).write_bytes(staged_record.encode(former))
-    lot = Lot(place, [candidate()], each_synced=each_synced)
-    lot.write_records()
+    lot = written(place, [candidate()], each_synced=each_synced)
     lot.rename()
     (record,) = [step.record for step in lot.steps]
     assert record.checkpoints == {"recovery-point-offset-checkpoint": 42}
@@ -267,8 +260,7 @@ def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
 @pytest.mark.parametrize("each_synced", [True, False])
 def test_a_directory_in_the_place_of_the_record_is_told(place: Place, log_dir: LogDir, each_synced: bool) -> None:
     Path(log_dir.path, "orders-0", staged_record.FILE_NAME).mkdir()
-    lot = Lot(place, [candidate()], each_synced=each_synced)
-    lot.write_records()
+    lot = written(place, [candidate()], each_synced=each_synced)
     lot.rename()
     assert (lot.steps, len(lot.refused)) == ([], 1)
     assert "takes the place of its record" in lot.refused[0].reason
