@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
+from layout.repair_backup import KeptFile
+from layout.repair_paths import MISSING
 from layout.repair_plan import OF_CHECKPOINT, PlannedLogDir, RepairAction, RepairKind, RepairPlan
 from logstore.checkpoint_files import CheckpointFiles
-from logstore.durable import Disk
-from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
+from logstore.durable import TEMPORARY, Disk
+from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError, UnreadableFileError
 from logstore.identity import ExpectedIdentity
 from logstore.journal import check_nothing_pending
 from logstore.log_dir import LogDir
+from logstore.offset_checkpoints import CHECKPOINT_LIMIT
 from logstore.recovery import recover
 from logstore.repair_backups import write_backup
 from logstore.repair_duplicates import stage_duplicate
@@ -35,6 +38,7 @@ from logstore.replace_files import put_all
 from logstore.rows import Kind, MetadataState
 from logstore.scan import scan
 from logstore.settings import Settings
+from logstore.small_file import read_small_file
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +146,7 @@ class _Work:
         if not steps:
             return
         try:
-            kept = [step.kept for step in steps]
+            kept = [step.kept for step in steps] + _in_the_way(self.log_dir, steps)
             self.backups.append(write_backup(self.log_dir, self.fingerprint, self.now_ms, kept))
         except LogStoreError as error:
             for step in steps:
@@ -191,6 +195,20 @@ class _Work:
         self.results[action.path] = Repaired(action, status, detail)
         place = f"{self.log_dir.path}/{action.path}"
         logger.info("repair: %s of %s: %s%s", action.kind, place, status, f", {detail}" if detail else "")
+
+
+def _in_the_way(log_dir: LogDir, steps: Sequence[FileStep]) -> list[KeptFile]:
+    """What lies under the temporary names of checkpoints, and is no step itself: to replace them takes those names."""
+    of_steps = {step.action.path for step in steps}
+    found = []
+    for step in steps:
+        name = step.action.path + TEMPORARY
+        if step.action.kind in OF_CHECKPOINT and name not in of_steps:
+            with suppress(UnreadableFileError):  # then it is no plain file, and nobody's bytes
+                data = read_small_file(name, CHECKPOINT_LIMIT, log_dir.root.descriptor)
+                if data is not None:
+                    found.append(KeptFile(name, data, MISSING))
+    return found
 
 
 def _held(log_dir: LogDir) -> frozenset[tuple[str, int]] | None:

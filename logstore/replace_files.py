@@ -60,6 +60,13 @@ def put_all(log_dir: LogDir, changes: Sequence[NewBytes], what: str) -> dict[str
         changes: each path once.
         what: what is done, in messages: ``cannot be repaired``.
     """
+    # A file left over under the temporary name of another comes after it: until then that name is the other's.
+    files = [change for change in changes if not change.path.endswith(TEMPORARY)]
+    left_over = [change for change in changes if change.path.endswith(TEMPORARY)]
+    return _put_lots(log_dir, files, what) | _put_lots(log_dir, left_over, what)
+
+
+def _put_lots(log_dir: LogDir, changes: Sequence[NewBytes], what: str) -> dict[str, LogStoreError]:
     failed: dict[str, LogStoreError] = {}
     for start in range(0, len(changes), LOT):
         lot = changes[start : start + LOT]

@@ -14,7 +14,7 @@ from logstore.log_dir import LogDir as OpenLogDir
 from logstore.repair import apply
 from logstore.repair_undo import undo
 from tests.crash.failing_disk import FailingDisk
-from tests.logstore.repair_plans import CHECKPOINT, METADATA, plan_of, rebuild, remove, write_id
+from tests.logstore.repair_plans import CHECKPOINT, METADATA, drop, plan_of, rebuild, remove, write_id
 
 
 @pytest.fixture
@@ -109,4 +109,29 @@ def test_the_same_plan_can_be_applied_again_after_an_undo(repaired) -> None:
     action = write_id(log_dir, "missing-0", log_dir.topic_id)
     (again,) = apply(plan_of(action), 2).backups
     undo(again)
+    assert files_of(log_dir.path) == before
+
+
+@pytest.mark.parametrize("others", [0, 5])
+def test_what_a_write_had_left_of_a_file_that_was_repaired_comes_back_too(log_dir, others: int) -> None:
+    for number in range(others):
+        log_dir.replica(f"missing-{number}", None)
+    log_dir.file(CHECKPOINT, "0\n9\nhalf\n")
+    log_dir.file(f"{CHECKPOINT}.tmp", "0\n")
+    before = files_of(log_dir.path)
+    actions = [write_id(log_dir, f"missing-{number}", log_dir.topic_id) for number in range(others)]
+    (backup,) = apply(plan_of(*actions, rebuild(log_dir), remove(log_dir, f"{CHECKPOINT}.tmp")), 1).backups
+    assert not (log_dir.path / f"{CHECKPOINT}.tmp").exists()
+    assert undo(backup).backup_removed
+    assert files_of(log_dir.path) == before
+
+
+def test_a_leftover_that_was_removed_comes_back_beside_its_checkpoint(log_dir) -> None:
+    log_dir.replica("orders-0")
+    log_dir.file(CHECKPOINT, "0\n2\norders 0 7\ngone 0 9\n")
+    log_dir.file(f"{CHECKPOINT}.tmp", "0\n1\n")
+    before = files_of(log_dir.path)
+    outcome = apply(plan_of(drop(log_dir, ("gone", 0)), remove(log_dir, f"{CHECKPOINT}.tmp")), 1)
+    assert {each.status for each in outcome.results} == {"done"}
+    assert undo(outcome.backups[0]).backup_removed
     assert files_of(log_dir.path) == before

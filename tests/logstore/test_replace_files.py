@@ -106,3 +106,21 @@ def test_a_full_disk_fails_every_file_and_changes_none(log_dir) -> None:
         failed = put_all(opened, changes, "cannot be tried")
     assert set(failed) == {each.path for each in changes}
     assert [held(log_dir, each) for each in changes] == [b"old"] * len(changes)
+
+
+@pytest.mark.parametrize("others", [0, 10])
+@pytest.mark.parametrize("leftover_first", [True, False])
+@pytest.mark.parametrize("data", [None, b"left over"])
+def test_a_file_with_the_temporary_name_of_another_gets_its_own_bytes(
+    log_dir, others: int, leftover_first: bool, data: bytes | None
+) -> None:
+    log_dir.file("checkpoint", "old")
+    log_dir.file("checkpoint.tmp", "half")
+    both = [NewBytes("checkpoint", b"new"), NewBytes("checkpoint.tmp", data)]
+    changes = [*changes_for(log_dir, others), *(both[::-1] if leftover_first else both)]
+    with OpenLogDir.open(str(log_dir)) as opened:
+        assert put_all(opened, changes, "cannot be tried") == {}
+    left = log_dir.path / "checkpoint.tmp"
+    assert (log_dir.path / "checkpoint").read_bytes() == b"new"
+    assert (left.read_bytes() if left.exists() else None) == data
+    assert [held(log_dir, each) for each in changes[:others]] == [each.data for each in changes[:others]]
