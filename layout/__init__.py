@@ -55,6 +55,6 @@ itself, and its partitions lie flat, as above, or in one of two other ways::
 
 The rest: ``ids`` (topic IDs and directory IDs), ``log_dir_set`` (the log dirs of one broker, held against each other),
 ``broker_start`` (what a real broker would do with what it finds), ``java_text``, ``java_properties`` and ``json_text``
-(the ways of writing that the formats share), ``repair_plan``, ``repair_paths`` and ``checkpoint_salvage`` (what may be
-repaired, and how), ``errors``. Source: FACTS §1, §2; DESIGN §5.
+(the ways of writing that the formats share), ``checkpoint_salvage`` (which lines of a damaged checkpoint hold),
+``errors``. ``ours`` has the formats that only this program writes. Source: FACTS §1, §2; DESIGN §5.
 """

@@ -22,9 +22,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from layout import checkpoint, partition_metadata, quorum_state, staged_record
+from layout import checkpoint, partition_metadata, quorum_state
 from layout.errors import InvalidNameError, NumberFormatError
 from layout.java_text import parse_java_int
+from layout.ours import staged_record
 
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_EPOCH = (1 << 31) - 1

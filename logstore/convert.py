@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from layout import meta_properties
 from layout.directory_name import DirectoryKind
 from layout.errors import InvalidNameError
-from layout.intent import MakeDirectory, RemoveDirectory, Rename, Rewrite, to_text
+from layout.ours.intent import MakeDirectory, RemoveDirectory, Rename, Rewrite, to_text
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, namespace_of
 from logstore.entries import list_log_dir

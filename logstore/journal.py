@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from layout import intent as intent_file
 from layout.errors import DamagedFileError
-from layout.intent import Intent, Step, inverses
+from layout.ours import intent as intent_file
+from layout.ours.intent import Intent, Step, inverses
 from layout.scheme import INTENT_FILE
 from logstore.durable import TEMPORARY, remove_file, replace_file
 from logstore.errors import (

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from layout.directory_name import DirectoryKind, DirectoryName
-from layout.staged_record import FILE_NAME, StagedRecord
+from layout.ours.staged_record import FILE_NAME, StagedRecord
 from layout.topic import TopicPartition
 from logstore.directory import Directory
 from logstore.errors import DamagedRecordError, UnsafePathError

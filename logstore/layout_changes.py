@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 
 from layout import checkpoint
-from layout.intent import RenameEntries
+from layout.ours.intent import RenameEntries
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import journal

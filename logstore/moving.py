@@ -19,11 +19,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from layout import move_record
 from layout.directory_name import MAX_DIRECTORY_NAME, DirectoryKind, delete_name, future_name, parse
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
-from layout.move_record import MoveRecord
+from layout.ours import move_record
+from layout.ours.move_record import MoveRecord
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
 from logstore.candidate import Candidate

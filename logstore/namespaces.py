@@ -13,7 +13,7 @@ namespaces lie below it; here both need ``recursive``.
 from __future__ import annotations
 
 from layout.directory_name import DirectoryKind, parse
-from layout.intent import MakeDirectory, RemoveDirectory, Stage
+from layout.ours.intent import MakeDirectory, RemoveDirectory, Stage
 from layout.scheme import MARKER_FILE, Scheme, check_namespace_fits
 from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
 from logstore.errors import ChangeRefusedError, InvalidNamespaceError, NameTakenError

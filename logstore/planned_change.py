@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from layout.intent import (
+from layout.ours.intent import (
     Intent,
     MakeDirectory,
     RemoveDirectory,

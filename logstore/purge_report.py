@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from layout.staged_record import StagedRecord
+from layout.ours.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore.open_files import Process
 

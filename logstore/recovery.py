@@ -21,8 +21,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing
 
-from layout import checkpoint, meta_properties, partition_metadata, staged_record
+from layout import checkpoint, meta_properties, partition_metadata
 from layout.directory_name import DirectoryKind, parse
+from layout.ours import staged_record
 from layout.scheme import INTENT_FILE, PURGE_NOTE_FILE
 from layout.topic import TopicPartition
 from logstore import shared_records

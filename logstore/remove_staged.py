@@ -24,7 +24,7 @@ import stat
 from typing import Final
 
 from layout.directory_name import DirectoryName
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from logstore.directory import Directory
 from logstore.durable import Disk
 from logstore.errors import UnsafePathError

@@ -21,7 +21,7 @@ from __future__ import annotations
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse
 from layout.errors import InvalidNameError, LayoutError
-from layout.intent import Rename, RenameEntries, Rewrite, to_text
+from layout.ours.intent import Rename, RenameEntries, Rewrite, to_text
 from layout.partition_metadata import Form
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import METADATA_TOPIC, Namespace, TopicPartition, check_full_topic_name, namespace_of

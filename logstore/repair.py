@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from layout.repair_backup import KeptFile
-from layout.repair_paths import MISSING
-from layout.repair_plan import OF_CHECKPOINT, PlannedLogDir, RepairAction, RepairKind, RepairPlan
+from layout.ours.repair_backup import KeptFile
+from layout.ours.repair_paths import MISSING
+from layout.ours.repair_plan import OF_CHECKPOINT, PlannedLogDir, RepairAction, RepairKind, RepairPlan
 from logstore.checkpoint_files import CheckpointFiles
 from logstore.durable import TEMPORARY, Disk
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError, UnreadableFileError
@@ -73,7 +73,7 @@ def apply(
     """Carry out a plan that somebody has reviewed. A log dir whose disk fails leaves its actions failed.
 
     Args:
-        plan: from :func:`layout.repair_plan.parse`, which has checked its fingerprint.
+        plan: from :func:`layout.ours.repair_plan.parse`, which has checked its fingerprint.
         now_ms: in ms since 1970.
         disk: the primitive changes; None: the real ones.
         settings: how long a duplicate stays staged.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layout import repair_backup
 from layout.errors import LayoutError
-from layout.repair_backup import KeptFile, RepairBackup
+from layout.ours import repair_backup
+from layout.ours.repair_backup import KeptFile, RepairBackup
 from logstore.durable import replace_file, write_new_file
 from logstore.errors import ChangeRefusedError, UnreadableFileError
 from logstore.log_dir import LogDir

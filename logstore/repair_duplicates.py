@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from layout import partition_metadata
 from layout.errors import LayoutError
-from layout.repair_paths import sum_of
-from layout.repair_plan import KeptCopy, RepairAction
+from layout.ours.repair_paths import sum_of
+from layout.ours.repair_plan import KeptCopy, RepairAction
 from layout.topic import TopicPartition
 from logstore.candidate import Candidate
 from logstore.errors import UnreadableFileError

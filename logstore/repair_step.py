@@ -15,9 +15,9 @@ from layout import checkpoint, checkpoint_salvage, meta_properties
 from layout.directory_name import DirectoryKind, by_topic_id_name, parse
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.repair_backup import KeptFile
-from layout.repair_paths import MISSING, sum_of
-from layout.repair_plan import OF_CHECKPOINT, RepairAction, RepairKind
+from layout.ours.repair_backup import KeptFile
+from layout.ours.repair_paths import MISSING, sum_of
+from layout.ours.repair_plan import OF_CHECKPOINT, RepairAction, RepairKind
 from layout.scheme import Scheme
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore.creation import metadata_bytes

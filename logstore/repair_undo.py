@@ -13,8 +13,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from layout.repair_backup import KeptFile, is_file_name
-from layout.repair_paths import sum_of
+from layout.ours.repair_backup import KeptFile, is_file_name
+from layout.ours.repair_paths import sum_of
 from logstore.durable import Disk, remove_file
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
 from logstore.log_dir import LogDir

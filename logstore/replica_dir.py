@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from layout import staged_record
 from layout.directory_name import DirectoryKind, DirectoryName, split_live
 from layout.errors import DamagedFileError
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from layout.segment_name import FileKind, Transient
-from layout.staged_record import StagedRecord
 from logstore.columns import Row
 from logstore.entries import Place, Reading
 from logstore.errors import UnreadableFileError

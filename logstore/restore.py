@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from layout import staged_record
 from layout.directory_name import live_name, parse, parse_staged
 from layout.errors import LayoutError
+from layout.ours import staged_record
 from layout.scheme import MARKER_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore import purge_note

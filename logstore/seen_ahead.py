@@ -13,7 +13,7 @@ import stat
 from collections.abc import Sequence
 
 from layout.directory_name import DirectoryName
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from logstore.directory import Directory
 from logstore.errors import UnsafePathError
 from logstore.judge_staged import StagingRoot, weight_of

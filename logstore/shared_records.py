@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from layout import staged_record
 from layout.directory_name import DirectoryKind, parse, parse_staged
-from layout.staged_record import StagedRecord
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from logstore.directory import Directory
 from logstore.durable import Disk, remove_file, write_new_file
 from logstore.errors import LogStoreError

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 
-from layout.staged_record import FILE_NAME, MOST_BYTES
+from layout.ours.staged_record import FILE_NAME, MOST_BYTES
 from logstore.directory import Directory
 from logstore.durable import Disk, make_directory, remove_file, replace_file
 from logstore.errors import LogStoreError

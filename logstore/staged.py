@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from layout import partition_metadata, staged_record
+from layout import partition_metadata
 from layout.directory_name import (
     MAX_DIRECTORY_NAME,
     DirectoryKind,
@@ -24,8 +24,9 @@ from layout.directory_name import (
 )
 from layout.errors import LayoutError
 from layout.ids import TopicId
+from layout.ours import staged_record
+from layout.ours.staged_record import RecordFile, StagedRecord
 from layout.scheme import Scheme, partition_path
-from layout.staged_record import RecordFile, StagedRecord
 from layout.topic import TopicPartition
 from logstore.directory import Directory
 from logstore.errors import DamagedRecordError, LogStoreError, UnreadableFileError

@@ -8,8 +8,9 @@ import stat
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 
-from layout import partition_metadata, staged_record
+from layout import partition_metadata
 from layout.errors import LayoutError
+from layout.ours import staged_record
 from logstore import shared_records
 from logstore.candidate import Candidate, Refused, change_since
 from logstore.directory import DIRECTORY_FLAGS, Directory

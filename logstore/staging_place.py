@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from layout.ids import TopicId
-from layout.staged_record import StagedRecord
+from layout.ours.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore.candidate import Candidate
 from logstore.directory import Directory

@@ -22,7 +22,7 @@ from typing import Any
 
 from layout import meta_properties
 from layout.ids import TopicId
-from layout.intent import (
+from layout.ours.intent import (
     MakeDirectory,
     RemoveDirectory,
     Rename,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 
-from layout import staged_record
 from layout.directory_name import live_name
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
-from layout.staged_record import StagedRecord
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from logstore.durable import replace_file
 from logstore.errors import ChangeRefusedError
 from logstore.log_dir import LogDir

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from layout.intent import MakeDirectory
+from layout.ours.intent import MakeDirectory
 from layout.scheme import MARKER_FILE, Scheme
 from layout.topic import NAMESPACE_SEPARATOR
 from logstore.directory import Directory

@@ -21,7 +21,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 from layout.ids import DirectoryId, TopicId
-from layout.run_journal import RunJournal
+from layout.ours.run_journal import RunJournal
 from layout.topic import TopicPartition
 from logstore.clock import Clock, SystemClock
 from logstore.durable import Disk

@@ -10,10 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from layout import partition_metadata, staged_record
+from layout import partition_metadata
 from layout.directory_name import MAX_DIRECTORY_NAME
 from layout.errors import LayoutError
 from layout.ids import TopicId
+from layout.ours import staged_record
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
 from logstore.rows import Kind

@@ -23,8 +23,8 @@ from typing import Any, Final
 from layout import json_text
 from layout.errors import DamagedFileError, InvalidIdError
 from layout.ids import TopicId
-from layout.repair_paths import is_absolute
-from layout.staged_record import stays_below
+from layout.ours.repair_paths import is_absolute
+from layout.ours.staged_record import stays_below
 from reconciler.errors import RefusedError
 from reconciler.figures import moment
 from reconciler.plan import Action, ActionKind, Plan, PlannedLogDir

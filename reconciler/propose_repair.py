@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from layout.repair_plan import (
+from layout.ours.repair_plan import (
     OF_CHECKPOINT,
     WITH_TOPIC_ID,
     LeftAlone,

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from layout import partition_metadata
-from layout.repair_paths import MISSING, sum_of
-from layout.repair_plan import KeptCopy, LeftAlone, RepairAction, RepairKind
+from layout.ours.repair_paths import MISSING, sum_of
+from layout.ours.repair_plan import KeptCopy, LeftAlone, RepairAction, RepairKind
 from logstore.rows import MetadataState
 from reconciler.compare import Judged, Row, broker_of
 from reconciler.copy_ranking import Copy, Ranking, rank

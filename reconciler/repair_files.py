@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from layout import checkpoint, checkpoint_salvage, meta_properties
 from layout.errors import LayoutError
-from layout.repair_paths import sum_of
-from layout.repair_plan import LEFTOVERS, LeftAlone, RepairAction, RepairKind
+from layout.ours.repair_paths import sum_of
+from layout.ours.repair_plan import LEFTOVERS, LeftAlone, RepairAction, RepairKind
 from layout.scheme import Scheme, namespace_path
 from layout.topic import Namespace, namespace_of
 from logstore.rows import MetadataState

@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator, Mapping
 from layout import checkpoint, partition_metadata
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
-from layout.repair_paths import sum_of
-from layout.repair_plan import LeftAlone, RepairAction, RepairKind
+from layout.ours.repair_paths import sum_of
+from layout.ours.repair_plan import LeftAlone, RepairAction, RepairKind
 from logstore.rows import MetadataState
 from reconciler.compare import Judged, Row, broker_of
 from reconciler.repair_view import RepairView

@@ -2,7 +2,7 @@
 
 A journal that cannot be written, for example on a full disk, keeps no change from being made: every staged replica
 carries its own record, and the report has the rest. One that cannot be read is told and passed over. The format, and
-where a journal lies, is left to ``layout.run_journal``. Source: DESIGN §6.
+where a journal lies, is left to ``layout.ours.run_journal``. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from layout import run_journal
 from layout.errors import LayoutError
-from layout.run_journal import RunJournal
+from layout.ours import run_journal
+from layout.ours.run_journal import RunJournal
 from logstore.durable import replace_file
 from logstore.errors import LogStoreError, UnreadableFileError
 from logstore.log_dir import LogDir

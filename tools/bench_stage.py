@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from layout import staged_record
+from layout.ours import staged_record
 from tools import bench_tree
 from tools.bench_process import compiled, run, say
 

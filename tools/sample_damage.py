@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from layout import checkpoint, partition_metadata, staged_record
+from layout import checkpoint, partition_metadata
 from layout.directory_name import delete_name, future_name, live_name, staged_name, stray_name
 from layout.ids import TopicId
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from layout.scheme import STAGING_DIR, sibling_staging_root
-from layout.staged_record import StagedRecord
 from reconciler.verdicts import Verdict
 from tools import sample_cluster
 from tools.sample_cluster import BROKERS, DELETED, LONG_TOPIC, RECREATED

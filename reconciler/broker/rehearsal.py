@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from layout.directory_name import staged_name
 from layout.errors import LayoutError
 from layout.ids import TopicId
+from layout.ours.staged_record import StagedRecord
 from layout.scheme import Scheme, check_namespace_fits, partition_path
-from layout.staged_record import StagedRecord
 from layout.topic import Namespace, TopicPartition
 from logstore.aside import BATCH
 from logstore.candidate import Candidate, Refused, StagingOutcome

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from layout.repair_plan import RepairKind
+from layout.ours.repair_plan import RepairKind
 from reconciler.cli.exits import Exit, PartlyFailedError, say
 from reconciler.cli.options import metadata_option, output_options
 from reconciler.cli.output import Format, check_output, destination, is_standard
@@ -22,7 +22,7 @@ from reconciler.errors import RefusedError, UsageError
 from reconciler.figures import count, quoted
 
 if TYPE_CHECKING:
-    from layout.repair_plan import RepairPlan
+    from layout.ours.repair_plan import RepairPlan
     from reconciler.cli.inputs import Inputs
     from reconciler.propose_repair import Choice
 
@@ -105,7 +105,7 @@ def command(
 def _make(
     paths: Sequence[str], specs: Sequence[str], choice: Choice, form: Format, output: str | None, *, now_ms: int
 ) -> Exit:
-    from layout import repair_plan
+    from layout.ours import repair_plan
     from reconciler.cli.inputs import sort_out
     from reconciler.cli.repair_pages import show_plan
 
@@ -182,8 +182,8 @@ def _read_plan(path: str) -> RepairPlan:
         UsageError: there is no such file.
         RefusedError: it is no plan, or was changed since it was made.
     """
-    from layout import repair_plan
     from layout.errors import LayoutError
+    from layout.ours import repair_plan
     from logstore.errors import UnreadableFileError
     from logstore.small_file import read_small_file
 

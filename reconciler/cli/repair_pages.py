@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from layout.repair_plan import RepairPlan
+from layout.ours.repair_plan import RepairPlan
 from logstore.repair import RepairOutcome
 from logstore.repair_step import Status
 from logstore.repair_undo import UndoOutcome

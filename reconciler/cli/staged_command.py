@@ -145,7 +145,7 @@ def _state(staged: Staged, now_ms: int) -> str:
     if staged.record is not None:
         return "due" if staged.is_due(now_ms) else "staged"
     from layout.directory_name import DirectoryKind, parse
-    from layout.staged_record import FILE_NAME
+    from layout.ours.staged_record import FILE_NAME
 
     is_stray = parse(staged.name).kind is DirectoryKind.STRAY and FILE_NAME not in (staged.problem or "")
     return "stray" if is_stray else "damaged"

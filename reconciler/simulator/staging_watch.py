@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from layout.directory_name import parse_staged
 from layout.ids import TopicId
+from layout.ours.staged_record import StagedRecord
 from layout.scheme import STAGING_DIR
-from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError
 from logstore.purge_report import Purged

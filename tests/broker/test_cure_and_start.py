@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layout import run_journal
+from layout.ours import run_journal
 from tests.broker.cure_bench import STALE, SickBroker, allocated, contents
 from tools.real_broker.client import until
 from tools.real_broker.cluster import Cluster

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from layout import partition_metadata, repair_plan
+from layout import partition_metadata
 from layout.directory_name import split_live
+from layout.ours import repair_plan
 from logstore.discover import discover
 from logstore.repair_look import read_files
 from logstore.scan import scan_all

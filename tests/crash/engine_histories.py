@@ -19,10 +19,11 @@ from itertools import count
 from typing import Any, cast
 from unittest.mock import patch
 
-from layout import checkpoint, meta_properties, move_record, partition_metadata, staged_record
+from layout import checkpoint, meta_properties, partition_metadata
 from layout.directory_name import DirectoryKind, parse, parse_staged
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
+from layout.ours import move_record, staged_record
 from layout.scheme import INTENT_FILE, MARKER_FILE, PURGE_NOTE_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore.candidate import StagingOutcome

@@ -14,11 +14,12 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
-from layout import move_record, partition_metadata, staged_record
+from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse, parse_by_topic_id, parse_staged
 from layout.errors import DamagedFileError
+from layout.ours import move_record, staged_record
+from layout.ours.staged_record import StagedRecord
 from layout.scheme import STAGING_DIR
-from layout.staged_record import StagedRecord
 from tests.crash.images import Tree, difference, digest, read_tree
 
 _NOT_COUNTED = {partition_metadata.FILE_NAME, staged_record.FILE_NAME, move_record.FILE_NAME}

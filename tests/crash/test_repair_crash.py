@@ -12,11 +12,12 @@ from dataclasses import replace
 
 import pytest
 
-from layout import meta_properties, repair_backup
+from layout import meta_properties
 from layout.errors import DamagedFileError
 from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties
-from layout.repair_plan import RepairAction, RepairPlan, sealed
+from layout.ours import repair_backup
+from layout.ours.repair_plan import RepairAction, RepairPlan, sealed
 from layout.scheme import UNCLEAN_FILE
 from logstore.durable import Disk
 from logstore.errors import ChangeFailedError, LogStoreError

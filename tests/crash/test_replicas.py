@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from layout import staged_record
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
-from layout.staged_record import StagedRecord
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from tests.crash.images import Tree, read_tree, write_tree
 from tests.crash.replicas import (
     assert_each_lies_once,

@@ -8,8 +8,8 @@ from typing import Any
 
 from layout import checkpoint_salvage, partition_metadata
 from layout.ids import TopicId
-from layout.repair_paths import MISSING, sum_of
-from layout.repair_plan import KeptCopy, PlannedLogDir, RepairAction, RepairKind, RepairPlan, encode, parse, sealed
+from layout.ours.repair_paths import MISSING, sum_of
+from layout.ours.repair_plan import KeptCopy, PlannedLogDir, RepairAction, RepairKind, RepairPlan, encode, parse, sealed
 from logstore.identity import read_identity
 from logstore.small_file import read_small_file
 

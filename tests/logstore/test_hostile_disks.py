@@ -20,10 +20,11 @@ from typing import Any
 
 import pytest
 
-from layout import checkpoint, staged_record
+from layout import checkpoint
 from layout.errors import LayoutError
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from layout.scheme import UNCLEAN_FILE
-from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore.durable import Disk
 from logstore.errors import LogStoreError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layout import intent as intent_file
+from layout.ours import intent as intent_file
 from layout.scheme import INTENT_FILE
 from layout.topic import TopicPartition
 from logstore.errors import ChangeFailedError, ChangeRefusedError, OfflineLogDirError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from logstore import judge_staged
 from logstore.judge_staged import Rules
 from logstore.open_files import Process

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layout.intent import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Unstage
+from layout.ours.intent import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Unstage
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
 from logstore.planned_change import SHOWN, ChangePlanner, check_not_doubled, describe, listed

@@ -13,7 +13,7 @@ import pytest
 from layout.directory_name import stray_name
 from layout.meta_properties import FILE_NAME as IDENTITY_FILE
 from layout.meta_properties import encode
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from layout.topic import TopicPartition
 from logstore import purge as purge_module
 from logstore import purge_workers

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from layout.directory_name import parse_staged
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from logstore import pace, purge_lots, purge_workers
 from logstore.clock import ManualClock
 from logstore.durable import Disk

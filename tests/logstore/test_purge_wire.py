@@ -7,7 +7,7 @@ import marshal
 import pytest
 
 from layout.ids import TopicId
-from layout.staged_record import StagedRecord
+from layout.ours.staged_record import StagedRecord
 from logstore.judge_staged import Due, Seen
 from logstore.purge_lots import Lot
 from logstore.purge_report import Kept, Why

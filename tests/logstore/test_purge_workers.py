@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from layout.directory_name import DirectoryName
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from logstore import purge_workers
 from logstore.clock import ManualClock
 from logstore.durable import Disk

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from layout import staged_record
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from layout.scheme import MARKER_FILE, UNCLEAN_FILE
-from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore.errors import OfflineLogDirError
 from logstore.log_dir import LogDir

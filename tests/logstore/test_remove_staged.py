@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from layout.directory_name import parse_staged
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from logstore.durable import Disk
 from logstore.errors import UnsafePathError
 from logstore.judge_staged import Due, Rules, Seen, StagingRoot, weigh

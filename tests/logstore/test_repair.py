@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from layout import partition_metadata, repair_backup
+from layout import partition_metadata
 from layout.ids import TopicId
-from layout.repair_plan import RepairKind
+from layout.ours import repair_backup
+from layout.ours.repair_plan import RepairKind
 from layout.scheme import INTENT_FILE, UNCLEAN_FILE
 from logstore.errors import ChangeRefusedError, LogDirInUseError, NotALogDirError
 from logstore.lock import Lock

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from layout import repair_backup
-from layout.repair_backup import KeptFile
-from layout.repair_paths import sum_of
+from layout.ours import repair_backup
+from layout.ours.repair_backup import KeptFile
+from layout.ours.repair_paths import sum_of
 from logstore import repair_backups
 from logstore.errors import ChangeRefusedError
 from logstore.log_dir import LogDir as OpenLogDir

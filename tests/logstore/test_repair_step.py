@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from layout.repair_paths import MISSING, sum_of
-from layout.repair_plan import RepairKind
+from layout.ours.repair_paths import MISSING, sum_of
+from layout.ours.repair_plan import RepairKind
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError
 from logstore.log_dir import LogDir as OpenLogDir

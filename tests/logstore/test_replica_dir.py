@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from layout import staged_record
 from layout.directory_name import (
     by_topic_id_name,
     delete_name,
@@ -15,7 +14,8 @@ from layout.directory_name import (
     stray_name,
 )
 from layout.ids import TopicId
-from layout.staged_record import StagedRecord
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from logstore.columns import VARYING
 from logstore.entries import Place, Reading, lots_of
 from logstore.replica_dir import Glance, look

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from layout import staged_record
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
+from layout.ours import staged_record
 from layout.scheme import MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore.errors import (

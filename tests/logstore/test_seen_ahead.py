@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from layout.directory_name import parse_staged
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from logstore.judge_staged import Due, Rules, Seen
 from logstore.open_files import Process
 from logstore.purge_wire import seen

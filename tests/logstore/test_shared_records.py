@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from layout import staged_record
-from layout.staged_record import StagedRecord
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore import shared_records
 from logstore.durable import Disk

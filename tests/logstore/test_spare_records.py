@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from layout.staged_record import MOST_BYTES
+from layout.ours.staged_record import MOST_BYTES
 from logstore.errors import LogStoreError, UnreadableFileError
 from logstore.log_dir import LogDir
 from logstore.spare_records import SpareRecords

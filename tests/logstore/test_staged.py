@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from layout import staged_record
 from layout.ids import TopicId
-from layout.staged_record import StagedRecord
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore import pace, staging_root
 from logstore import staged as staged_module

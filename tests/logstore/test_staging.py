@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from layout import staged_record
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
 from layout.ids import TopicId
+from layout.ours import staged_record
 from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import shared_records, staging

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from layout import partition_metadata, staged_record
+from layout import partition_metadata
 from layout.ids import TopicId
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from layout.partition_metadata import encode_json
-from layout.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore import shared_records
 from logstore.candidate import Candidate

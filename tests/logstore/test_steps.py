@@ -11,16 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from layout.intent import (
-    MakeDirectory,
-    RemoveDirectory,
-    Rename,
-    RenameEntries,
-    Rewrite,
-    Stage,
-    Step,
-    inverses,
-)
+from layout.ours.intent import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Step, inverses
 from layout.scheme import Scheme
 from logstore.errors import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
 from logstore.log_dir import LogDir

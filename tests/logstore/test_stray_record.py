@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from logstore.errors import ChangeFailedError, ChangeRefusedError
 from logstore.judge_staged import Rules
 from logstore.log_dir import LogDir

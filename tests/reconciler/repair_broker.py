@@ -9,7 +9,7 @@ from typing import Any
 from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
-from layout.repair_plan import LeftAlone, RepairKind, RepairPlan, encode, parse
+from layout.ours.repair_plan import LeftAlone, RepairKind, RepairPlan, encode, parse
 from logstore.repair_look import read_files
 from logstore.scan import scan_all
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from layout import run_journal
+from layout.ours import run_journal
 from layout.scheme import Scheme
 from logstore import staging
 from logstore.durable import Disk

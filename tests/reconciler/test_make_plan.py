@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from reconciler.make_plan import GatesShutError
 from reconciler.plan_choice import Choice
 from reconciler.plan_facts import Memory

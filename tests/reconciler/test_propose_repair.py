@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layout.ids import TopicId
-from layout.repair_plan import RepairKind
+from layout.ours.repair_plan import RepairKind
 from logstore.repair import apply
 from reconciler.propose_repair import Choice
 from tests.reconciler.repair_broker import NOW_MS, OTHER, Broker, done, reason

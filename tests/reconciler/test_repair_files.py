@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from layout.repair_paths import sum_of
-from layout.repair_plan import RepairKind
+from layout.ours.repair_paths import sum_of
+from layout.ours.repair_plan import RepairKind
 from tests.reconciler.repair_broker import Broker, done, reason
 
 POINT, CLEANER = "recovery-point-offset-checkpoint", "cleaner-offset-checkpoint"

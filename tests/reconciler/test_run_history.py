@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from layout import run_journal
-from layout.run_journal import RunJournal
+from layout.ours import run_journal
+from layout.ours.run_journal import RunJournal
 from logstore.log_dir import LogDir
 from reconciler.run_history import MOST_READ, journal_paths, read_history, write_journal
 from tests.logstore.engine import NOW_MS, DiskThat

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from layout import partition_metadata, staged_record
+from layout import partition_metadata
 from layout.ids import DirectoryId, TopicId
-from layout.staged_record import StagedRecord
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
 from logstore.known_rows import RowChange, first_to_last
 from logstore.scan import scan
 from logstore.watched_log_dir import WatchedLogDir

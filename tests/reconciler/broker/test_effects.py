@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layout.ids import TopicId
-from layout.staged_record import StagedRecord
+from layout.ours.staged_record import StagedRecord
 from layout.topic import TopicPartition
 from logstore.replica_index import Entry
 from logstore.staged import Staged

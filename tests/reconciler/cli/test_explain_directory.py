@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layout.ids import TopicId
-from layout.staged_record import FILE_NAME, StagedRecord, encode
+from layout.ours.staged_record import FILE_NAME, StagedRecord, encode
 from reconciler.cli.explain_directory import BROKERS, explain_directory, explain_log_dir
 from reconciler.cli.explanation import Explanation, home_of, rows_of
 

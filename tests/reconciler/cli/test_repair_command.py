@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from layout import partition_metadata, repair_plan
+from layout import partition_metadata
+from layout.ours import repair_plan
 from logstore.log_dir import LogDir
 from tests.reconciler.cli.conftest import ORDERS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layout.repair_plan import LeftAlone, RepairAction, RepairKind, RepairPlan
+from layout.ours.repair_plan import LeftAlone, RepairAction, RepairKind, RepairPlan
 from logstore.repair import Repaired, RepairOutcome
 from logstore.repair_step import Status
 from logstore.repair_undo import Undone, UndoOutcome

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from layout.staged_record import FILE_NAME
+from layout.ours.staged_record import FILE_NAME
 from logstore.log_dir import LogDir
 from reconciler.cli.staged_command import SCHEMA_VERSION
 from tests.reconciler.cli.conftest import ORDERS

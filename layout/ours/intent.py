@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, TypeAlias
 from layout import json_text
 from layout.errors import DamagedFileError, InvalidIdError
 from layout.ids import TopicId
-from layout.staged_record import stays_below
+from layout.ours.staged_record import stays_below
 
 FORMAT: Final = "intent"
 SCHEMA_VERSION: Final = 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.ids import TopicId
-from layout.staged_record import StagedRecord, check, encode, encode_many, parse, parse_all
+from layout.ours.staged_record import StagedRecord, check, encode, encode_many, parse, parse_all
 
 RECORD = StagedRecord(
     topic="org:apache:orders",

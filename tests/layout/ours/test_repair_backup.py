@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from layout.errors import DamagedFileError
-from layout.repair_backup import KeptFile, RepairBackup, encode, file_name, is_file_name, merged, parse
-from layout.repair_paths import MISSING, sum_of
+from layout.ours.repair_backup import KeptFile, RepairBackup, encode, file_name, is_file_name, merged, parse
+from layout.ours.repair_paths import MISSING, sum_of
 
 FILES = (
     KeptFile("t-0/partition.metadata", None, sum_of(b"new"), 5),

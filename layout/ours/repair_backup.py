@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from layout import json_text
 from layout.checkpoint import OFFSET_CHECKPOINTS
+from layout.ours.repair_paths import is_sum, sum_of
+from layout.ours.repair_plan import LEFTOVERS
+from layout.ours.staged_record import stays_below
 from layout.partition_metadata import FILE_NAME as METADATA_FILE
-from layout.repair_paths import is_sum, sum_of
-from layout.repair_plan import LEFTOVERS
 from layout.scheme import REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX
-from layout.staged_record import stays_below
 
 SCHEMA_VERSION: Final = 1
 FORMAT: Final = "repair backup"

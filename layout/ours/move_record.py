@@ -13,7 +13,7 @@ from typing import Final
 
 from layout import json_text
 from layout.ids import TopicId
-from layout.staged_record import checkpoint_offsets, stays_below
+from layout.ours.staged_record import checkpoint_offsets, stays_below
 
 FILE_NAME: Final = "moving.json"
 SCHEMA_VERSION: Final = 1

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from layout.errors import DamagedFileError
-from layout.repair_paths import MISSING, sum_of
-from layout.repair_plan import (
+from layout.ours.repair_paths import MISSING, sum_of
+from layout.ours.repair_plan import (
     KeptCopy,
     LeftAlone,
     PlannedLogDir,

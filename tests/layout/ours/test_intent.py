@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.errors import DamagedFileError
-from layout.intent import (
+from layout.ours.intent import (
     VERBS,
     Intent,
     MakeDirectory,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from layout.errors import DamagedFileError
-from layout.run_journal import RunJournal, encode, file_name, is_journal, parse
+from layout.ours.run_journal import RunJournal, encode, file_name, is_journal, parse
 
 JOURNAL = RunJournal(
     "0123456789abcdef" * 4, "h", "u", 1_700_000_000_000, None, ({"source": "kraft"},), ({"name": "a\udcff", "n": 1},)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
-from layout.move_record import MoveRecord, encode, parse
+from layout.ours.move_record import MoveRecord, encode, parse
 
 RECORD = MoveRecord(
     topic="org:apache:orders",

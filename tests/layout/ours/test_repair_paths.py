@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layout.repair_paths import MISSING, is_absolute, is_sum, sum_of
+from layout.ours.repair_paths import MISSING, is_absolute, is_sum, sum_of
 
 
 @pytest.mark.parametrize(("path", "right"), [("/d", True), ("d", False), ("/d/../e", False), ("/", False)])

@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import Final
 
-from layout.staged_record import stays_below
+from layout.ours.staged_record import stays_below
 
 MISSING: Final = "missing"
 """Stands for the SHA-256 of a file that is not there."""

@@ -31,8 +31,8 @@ from layout import json_text, meta_properties, partition_metadata
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import DamagedFileError, InvalidIdError
 from layout.ids import TopicId
-from layout.repair_paths import MISSING, is_absolute, is_sum
-from layout.staged_record import stays_below
+from layout.ours.repair_paths import MISSING, is_absolute, is_sum
+from layout.ours.staged_record import stays_below
 
 SCHEMA_VERSION: Final = 1
 """Raised whenever a field changes its meaning or goes."""

@@ -1,0 +1,1 @@
+"""Formats that only this program writes: what is staged, what is under way, what was repaired, what was run."""
