@@ -24,18 +24,18 @@ from layout.ids import DirectoryId, TopicId
 from layout.ours.run_journal import RunJournal
 from layout.topic import TopicPartition
 from logstore.clock import Clock, SystemClock
-from logstore.durable import Disk
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
-from logstore.identity import ExpectedIdentity, read_identity
-from logstore.open_store import StoreOptions
-from logstore.repair_step import Status
-from logstore.rows import MetadataState
+from logstore.fs.durable import Disk
+from logstore.log_dir.identity import ExpectedIdentity, read_identity
+from logstore.repair.repair_step import Status
+from logstore.rows.rows import MetadataState
 from logstore.settings import STALE_DELAY, Settings
-from logstore.staged import Staged
-from logstore.staging import LOT
-from logstore.staging_root import placement_of
-from logstore.store import LogStore
-from logstore.stray_record import give_record
+from logstore.staging.staged import Staged
+from logstore.staging.staging import LOT
+from logstore.staging.staging_root import placement_of
+from logstore.staging.stray_record import give_record
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
 from reconciler.errors import RefusedError
 from reconciler.figures import age
 from reconciler.plan import Action, ActionKind, Plan, PlannedLogDir

@@ -18,7 +18,7 @@ from reconciler.scope import Broker, speaking
 from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number
 
 Row = Mapping[str, Any]
-"""A row of ``logstore.row_schema.ROW_SCHEMA`` or of ``reconciler.desired.REPLICA_SCHEMA`` as a mapping."""
+"""A row of ``logstore.rows.row_schema.ROW_SCHEMA`` or of ``reconciler.desired.REPLICA_SCHEMA`` as a mapping."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from layout.ids import TopicId
 from layout.ours import staged_record
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
-from logstore.rows import Kind
+from logstore.rows.rows import Kind
 from reconciler.advice import next_command
 from reconciler.compare import Judged, Row, broker_of
 from reconciler.figures import count, quoted

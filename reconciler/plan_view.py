@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from layout.scheme import Scheme
-from logstore.rows import Kind, MetadataState
+from logstore.rows.rows import Kind, MetadataState
 from reconciler.compare import Judged, Row, broker_of, compare
 from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
@@ -20,7 +20,7 @@ from reconciler.row_text import objects
 from reconciler.scope import Broker, by_cluster
 
 if TYPE_CHECKING:
-    from logstore.scan import Observation
+    from logstore.scan.scan import Observation
 
 _COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),

@@ -22,7 +22,7 @@ from layout.ours.repair_plan import (
     RepairPlan,
     sealed,
 )
-from logstore.rows import Kind
+from logstore.rows.rows import Kind
 from reconciler.compare import Judged, Row, compare
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.repair_copies import duplicates

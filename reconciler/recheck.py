@@ -12,15 +12,15 @@ import posixpath
 from dataclasses import dataclass
 
 from layout.ids import TopicId
-from logstore.columns import VARYING
-from logstore.entries import Place
 from logstore.errors import LogStoreError, OfflineLogDirError
-from logstore.repair_step import Status
-from logstore.replica_dir import Glance, look
-from logstore.replica_index import Replica
-from logstore.rows import MetadataState
-from logstore.staged import Staged
-from logstore.store import LogStore
+from logstore.repair.repair_step import Status
+from logstore.rows.columns import VARYING
+from logstore.rows.rows import MetadataState
+from logstore.scan.entries import Place
+from logstore.scan.replica_dir import Glance, look
+from logstore.staging.staged import Staged
+from logstore.store.replica_index import Replica
+from logstore.store.store import LogStore
 from reconciler.figures import count, moment
 from reconciler.plan import Action, ActionKind
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from layout import partition_metadata
 from layout.ours.repair_paths import MISSING, sum_of
 from layout.ours.repair_plan import KeptCopy, LeftAlone, RepairAction, RepairKind
-from logstore.rows import MetadataState
+from logstore.rows.rows import MetadataState
 from reconciler.compare import Judged, Row, broker_of
 from reconciler.copy_ranking import Copy, Ranking, rank
 from reconciler.figures import count

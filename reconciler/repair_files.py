@@ -10,7 +10,7 @@ from layout.ours.repair_paths import sum_of
 from layout.ours.repair_plan import LEFTOVERS, LeftAlone, RepairAction, RepairKind
 from layout.scheme import Scheme, namespace_path
 from layout.topic import Namespace, namespace_of
-from logstore.rows import MetadataState
+from logstore.rows.rows import MetadataState
 from reconciler.compare import Row
 from reconciler.figures import count
 from reconciler.repair_ids import Files

@@ -18,7 +18,7 @@ from layout.errors import DamagedFileError
 from layout.ids import TopicId
 from layout.ours.repair_paths import sum_of
 from layout.ours.repair_plan import LeftAlone, RepairAction, RepairKind
-from logstore.rows import MetadataState
+from logstore.rows.rows import MetadataState
 from reconciler.compare import Judged, Row, broker_of
 from reconciler.repair_view import RepairView
 from reconciler.verdicts import Verdict

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from layout import checkpoint, partition_metadata
 from layout.scheme import Scheme
-from logstore.rows import Kind, MetadataState
+from logstore.rows.rows import Kind, MetadataState
 from reconciler.compare import Row, broker_of
 from reconciler.desired import DesiredState
 from reconciler.row_text import objects
 from reconciler.scope import Broker
 
 if TYPE_CHECKING:
-    from logstore.scan import Observation
+    from logstore.scan.scan import Observation
 
 _COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from logstore.paused_gc import paused_gc
+from logstore.parallel.paused_gc import paused_gc
 from reconciler.errors import InvalidRequestError, MetadataError
 from reconciler.requests import ControlRequest
 from reconciler.requests_check import MAX_PARTITIONS, check, check_extent

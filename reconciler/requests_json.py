@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import orjson
 
 from layout.ids import TopicId
-from logstore.paused_gc import paused_gc
+from logstore.parallel.paused_gc import paused_gc
 from reconciler.errors import InvalidRequestError
 from reconciler.requests import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
 from reconciler.requests_check import check

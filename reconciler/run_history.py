@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from layout.errors import LayoutError
 from layout.ours import run_journal
 from layout.ours.run_journal import RunJournal
-from logstore.durable import replace_file
 from logstore.errors import LogStoreError, UnreadableFileError
-from logstore.log_dir import LogDir
-from logstore.small_file import read_small_file
+from logstore.fs.durable import replace_file
+from logstore.fs.small_file import read_small_file
+from logstore.log_dir.log_dir import LogDir
 from reconciler.plan import ActionKind
 from reconciler.plan_facts import Memory, SightingKey
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from logstore.watch import Watch
+from logstore.watch.watch import Watch
 from reconciler.errors import ReconcilerError
 from reconciler.scope import by_cluster
 from reconciler.watch_verdicts import VerdictChange, VerdictWatch

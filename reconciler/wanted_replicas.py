@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logstore.columns import utf8
+from logstore.rows.columns import utf8
 from reconciler.desired import DesiredState
 from reconciler.saved_table import in_memory
 from reconciler.scope import Broker

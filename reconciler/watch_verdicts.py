@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from logstore.known_rows import LOG_DIR_KEY, RowChange, Seen, name_of
-from logstore.rows import Kind
-from logstore.watched_log_dir import LogDirState, WatchedLogDir
+from logstore.rows.rows import Kind
+from logstore.watch.known_rows import LOG_DIR_KEY, RowChange, Seen, name_of
+from logstore.watch.watched_log_dir import LogDirState, WatchedLogDir
 from reconciler.compare import Judged, compare
 from reconciler.desired import DesiredState
 from reconciler.scope import Broker
@@ -37,7 +37,7 @@ class VerdictChange(NamedTuple):
     log_dir: str | None
     """None: the replica is nowhere, and was nowhere."""
     key: str | None
-    """Of the row, see :attr:`logstore.known_rows.RowChange.key`; None as for the log dir."""
+    """Of the row, see :attr:`logstore.watch.known_rows.RowChange.key`; None as for the log dir."""
     broker: Broker
     topic: str | None
     partition: int | None
@@ -121,7 +121,7 @@ class VerdictWatch:
         """Judge what changed rows can touch.
 
         Args:
-            changes: one for each row, as :meth:`logstore.watch.Watch.poll` gives them.
+            changes: one for each row, as :meth:`logstore.watch.watch.Watch.poll` gives them.
         """
         has_other_scope = any(self._seen_states.get(path) != disk.state for path, disk in self._disks.items())
         if has_other_scope:

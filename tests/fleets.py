@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 
 NOW_MS = 1_700_000_000_000

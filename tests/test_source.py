@@ -33,7 +33,7 @@ MUTATORS = {
     *("copy", "copy2", "copyfile", "copytree"),
 }
 PATH_MUTATORS = {"mkdir", "rmdir", "unlink", "touch", "write_text", "write_bytes", "symlink_to", "hardlink_to"}
-THE_WRITER = Path("logstore/durable.py")
+THE_WRITER = Path("logstore/fs/durable.py")
 
 MODULE_MAX, MODULE_MEDIAN, FUNCTION_MAX = 400, 150, 70
 
@@ -261,7 +261,7 @@ def test_the_top_level_is_closed() -> None:
 @pytest.mark.parametrize(
     ("rule", "path", "text"),
     [
-        (against_the_arrow, "layout/a.py", "import logstore.scan"),
+        (against_the_arrow, "layout/a.py", "import logstore.scan.scan"),
         (against_the_arrow, "logstore/a.py", "def f():\n    from reconciler import desired"),
         (against_the_arrow, "reconciler/a.py", "from tools import machine"),
         (impure, "layout/a.py", "import os"),

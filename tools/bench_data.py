@@ -31,7 +31,7 @@ PARTITIONS = 50
 REPLICAS = 3
 
 _ROW_GROUP = 1 << 17
-"""Rows of a row group, as ``logstore.inventory`` writes them."""
+"""Rows of a row group, as ``logstore.rows.inventory`` writes them."""
 
 
 def _id(text: str) -> str:
@@ -211,8 +211,8 @@ def _save_desired(connection: duckdb.DuckDBPyConnection, folder: str) -> None:
 
 
 def _save_inventory(connection: duckdb.DuckDBPyConnection, folder: str, node: int) -> None:
-    from logstore.row_schema import ROW_SCHEMA
-    from logstore.rows import SCHEMA_VERSION, VERSION_KEY
+    from logstore.rows.row_schema import ROW_SCHEMA
+    from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY
 
     types = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "bool": "BOOLEAN"}
     columns = ", ".join(f"{field.name}::{types[str(field.type)]} AS {field.name}" for field in ROW_SCHEMA)

@@ -45,7 +45,7 @@ class Answer:
 
 def embedded(fleet: str, out: str) -> Answer:
     """The audit as ``logstore audit`` makes it by default."""
-    from logstore.no_pandas import do_without_pandas
+    from logstore.parallel.no_pandas import do_without_pandas
 
     do_without_pandas()
     from reconciler.audit.embedded import audit

@@ -23,9 +23,9 @@ from pathlib import Path
 from layout.ids import TopicId
 from layout.scheme import sibling_staging_root
 from layout.topic import TopicPartition
-from logstore.candidate import Candidate
-from logstore.log_dir import LogDir
-from logstore.staging import stage
+from logstore.log_dir.log_dir import LogDir
+from logstore.staging.candidate import Candidate
+from logstore.staging.staging import stage
 from tools import bench_tree
 from tools.bench_process import Run, say
 from tools.bench_process import run as run_process

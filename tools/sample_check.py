@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from logstore.rows import Kind
+from logstore.rows.rows import Kind
 from tools.sample_fleet import Truth
 from tools.sample_plan import Planted, PlantedFleet
 

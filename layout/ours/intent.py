@@ -8,8 +8,9 @@ a verb, the number of its log dir, and what it is about::
      "steps": [["rename", 0, "orders-0", "org/orders-0"], ["rename-entries", 0, "orders", "org:orders"]]}
 
 Steps are idempotent and each has an inverse, so a change can be carried out, carried out again from any state in the
-middle, or undone. Doing them belongs to ``logstore.steps``, writing and finding the file to ``logstore.journal``. A log
-dir is named by its directory ID, or by its path where it has none. Source: DESIGN §5; KIP37-3, KIP516-12.
+middle, or undone. Doing them belongs to ``logstore.journal.steps``, writing and finding the file to
+``logstore.journal.journal``. A log dir is named by its directory ID, or by its path where it has none. Source: DESIGN
+§5; KIP37-3, KIP516-12.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.audit.findings import FINDINGS
 from reconciler.audit.joined import VIEWS, joined
 from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict

@@ -5,7 +5,8 @@ Written in the words that DuckDB and Spark SQL share; Spark puts the same parts 
 columns of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The engines register five tables
 first:
 
-- ``rows``: rows of a scan (``logstore.row_schema.ROW_SCHEMA``), from trees and inventories together, each with the time
+- ``rows``: rows of a scan (``logstore.rows.row_schema.ROW_SCHEMA``), from trees and inventories together, each with the
+time
   of the audit as ``now_ms``;
 - ``replicas`` and ``topics``: the desired state (``reconciler.desired``), each with a ``cluster`` column in front;
 - ``speaks``: ``(cluster, node, complete)``, the scanned brokers that some metadata speaks for;

@@ -47,7 +47,7 @@ def audit(
     Args:
         spark: a running session; it is left as it was.
         trees: log dirs, or folders of them, that the driver and all executors see.
-        inventories: paths of Parquet files in ROW_SCHEMA; :func:`logstore.inventory.check` has accepted them.
+        inventories: paths of Parquet files in ROW_SCHEMA; :func:`logstore.rows.inventory.check` has accepted them.
         states: what the metadata sources said; none means that only fleet findings can be made.
         folder: an existing folder; ``findings.parquet`` (a folder of part files) and ``topics.parquet`` are written.
         now_ms: the time of the audit, ms since 1970; decides what is due.

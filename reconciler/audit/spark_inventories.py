@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.audit.findings import FINDINGS
 from reconciler.audit.render import case_number, evidence, is_finding, verdict
 from reconciler.audit.small_tables import keep_log_dirs, keep_metadata, parquet_files

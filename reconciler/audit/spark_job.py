@@ -19,8 +19,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from logstore import inventory
 from logstore.errors import InventoryError
+from logstore.rows import inventory
 from reconciler.audit import report_json
 from reconciler.audit.result import AuditResult
 from reconciler.audit.spark_session import session

@@ -14,7 +14,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from logstore import inventory
+from logstore.rows import inventory
 from reconciler.audit.spark_log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,

@@ -28,14 +28,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from layout.errors import LayoutError
-from logstore.columns import LogDirFacts, plain_row
-from logstore.discover import discover
 from logstore.errors import LogStoreError
-from logstore.identity import read_identity
-from logstore.row_batches import to_batch, to_table
-from logstore.row_schema import ROW_SCHEMA
-from logstore.rows import Kind, MetadataState
-from logstore.scan import scan, scan_all
+from logstore.log_dir.discover import discover
+from logstore.log_dir.identity import read_identity
+from logstore.rows.columns import LogDirFacts, plain_row
+from logstore.rows.row_batches import to_batch, to_table
+from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows.rows import Kind, MetadataState
+from logstore.scan.scan import scan, scan_all
 from reconciler.audit.spark_types import ddl
 from reconciler.errors import UsageError
 from reconciler.scope import Broker
@@ -63,7 +63,7 @@ class KafkaLogDirs(DataSource):
         return "kafka_log_dirs"
 
     def schema(self) -> str:
-        """``logstore.row_schema.ROW_SCHEMA``."""
+        """``logstore.rows.row_schema.ROW_SCHEMA``."""
         return ddl(ROW_SCHEMA)
 
     def reader(self, schema: object) -> LogDirsReader:

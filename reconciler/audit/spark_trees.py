@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from logstore.columns import utf8
+from logstore.rows.columns import utf8
 from reconciler.audit.duckdb_join import Wanted
 from reconciler.audit.small_tables import brokers_in, keep_metadata, parquet_files, rows_of
 from reconciler.audit.spark_log_dirs import GROUPS_PER_CORE, LogDirs, by_broker, grouped, log_dirs_in

@@ -13,8 +13,8 @@ from typing import overload
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from logstore.paused_gc import paused_gc
-from logstore.store import LogStore
+from logstore.parallel.paused_gc import paused_gc
+from logstore.store.store import LogStore
 from reconciler.broker.leading import lead
 from reconciler.broker.stopping import stop_replicas
 from reconciler.errors import UsageError

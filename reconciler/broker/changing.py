@@ -15,9 +15,9 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
 from logstore.kafka_error import KafkaError
-from logstore.replica_index import Entry, Replica
-from logstore.staged import Staged
-from logstore.staging_root import Placement
+from logstore.staging.staged import Staged
+from logstore.staging.staging_root import Placement
+from logstore.store.replica_index import Entry, Replica
 from reconciler.broker.judging import Key
 from reconciler.broker.replica_store import ReplicaStore
 

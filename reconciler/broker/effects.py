@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from layout.ids import TopicId
-from logstore.replica_index import Entry
-from logstore.staged import Staged
+from logstore.staging.staged import Staged
+from logstore.store.replica_index import Entry
 from reconciler.broker.judging import Key
 from reconciler.broker.replica_store import ReplicaStore
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from layout.ids import TopicId
-from logstore.replica_index import Entry
-from logstore.rows import Kind
+from logstore.rows.rows import Kind
+from logstore.store.replica_index import Entry
 from reconciler.compare import evidence
 from reconciler.requests import LeaderAndIsrRequest, RequestType, TopicState
 from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from logstore.replica_index import Replica, replica_of
 from logstore.settings import STALE_DELAY
-from logstore.staged import Staged
+from logstore.staging.staged import Staged
+from logstore.store.replica_index import Replica, replica_of
 from reconciler.broker import changing
 from reconciler.broker.judging import Judged, Judgement, Key, Offline, Present, judge
 from reconciler.broker.replica_store import ReplicaStore

@@ -15,9 +15,6 @@ from layout.ids import TopicId
 from layout.ours.staged_record import StagedRecord
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition
-from logstore.aside import BATCH
-from logstore.candidate import Candidate, Refused, StagingOutcome
-from logstore.create_many import spread
 from logstore.errors import (
     ChangeRefusedError,
     InconsistentTopicIdError,
@@ -27,17 +24,20 @@ from logstore.errors import (
     OfflineLogDirError,
     UnknownReplicaError,
 )
+from logstore.journal.tiers import is_tier
 from logstore.kafka_error import KafkaError
-from logstore.log_dir import LogDir
-from logstore.replica_index import Entry, Replica, ReplicaIndex
-from logstore.restore import planned_restore
-from logstore.rows import MetadataState
+from logstore.log_dir.log_dir import LogDir
+from logstore.rows.rows import MetadataState
 from logstore.settings import STALE_DELAY
-from logstore.staged import Staged
-from logstore.staging import Settled
-from logstore.staging_root import Placement, choose_placement, name_below_log_dir
-from logstore.store import LogStore
-from logstore.tiers import is_tier
+from logstore.staging.candidate import Candidate, Refused, StagingOutcome
+from logstore.staging.restore import planned_restore
+from logstore.staging.staged import Staged
+from logstore.staging.staging import Settled
+from logstore.staging.staging_root import Placement, choose_placement, name_below_log_dir
+from logstore.store.aside import BATCH
+from logstore.store.create_many import spread
+from logstore.store.replica_index import Entry, Replica, ReplicaIndex
+from logstore.store.store import LogStore
 from reconciler.broker.broker import staleness
 from reconciler.broker.effects import Effect, Picture, effects
 from reconciler.broker.leading import lead

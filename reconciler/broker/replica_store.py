@@ -1,6 +1,7 @@
 """What handling a control request needs of a store: a ``LogStore`` has it, and so has a rehearsal that changes nothing.
 
-Each method means what it means in :class:`logstore.store.LogStore`, raises what it raises there, and takes full names.
+Each method means what it means in :class:`logstore.store.store.LogStore`, raises what it raises there, and takes full
+names.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import Protocol
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.candidate import StagingOutcome
 from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
-from logstore.replica_index import Entry, Replica
 from logstore.settings import STALE_DELAY
-from logstore.staged import Staged
-from logstore.staging import Settled
+from logstore.staging.candidate import StagingOutcome
+from logstore.staging.staged import Staged
+from logstore.staging.staging import Settled
+from logstore.store.replica_index import Entry, Replica
 
 
 class ReplicaStore(Protocol):

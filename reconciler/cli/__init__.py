@@ -32,7 +32,7 @@ import sys
 
 import click
 
-from logstore.no_pandas import do_without_pandas
+from logstore.parallel.no_pandas import do_without_pandas
 from reconciler.cli import signals
 from reconciler.cli.commands import Commands
 

@@ -98,7 +98,7 @@ def read_plan(path: str) -> Plan:
         RefusedError: it is no plan, or was changed in other ways than by taking out lines.
     """
     from logstore.errors import UnreadableFileError
-    from logstore.small_file import read_small_file
+    from logstore.fs.small_file import read_small_file
     from reconciler import plan_json
 
     try:
@@ -111,7 +111,7 @@ def read_plan(path: str) -> Plan:
 
 
 def _say_next(plan: Plan, outcome: Outcome) -> None:
-    from logstore.repair_step import Status
+    from logstore.repair.repair_step import Status
     from reconciler.plan import STAGING
 
     for note in outcome.notes:

@@ -1,4 +1,4 @@
-"""``logstore convert``: lays out log dirs by another scheme. What that takes is planned by ``logstore.convert``."""
+"""``logstore convert``: lays out log dirs by another scheme. What that takes is planned by ``logstore.namespaces``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from reconciler.cli.exits import Exit
 from reconciler.cli.layout_options import change, change_options
 
 if TYPE_CHECKING:
-    from logstore.planned_change import PlannedChange
-    from logstore.store import LogStore
+    from logstore.namespaces.planned_change import PlannedChange
+    from logstore.store.store import LogStore
 
 _EPILOG = """\b
 Examples:
@@ -47,7 +47,7 @@ def command(
     """
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.convert import plan_convert
+        from logstore.namespaces.convert import plan_convert
 
         return plan_convert(store, Scheme(scheme))
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logstore import inventory
+from logstore.rows import inventory
 from reconciler.audit.result import AuditResult
 from reconciler.cli.exits import PartlyFailedError
 from reconciler.cli.inputs import Inputs
@@ -45,7 +45,7 @@ def run_embedded(job: Job, *, jobs: int | None, memory_limit: str | None) -> Aud
     """
     import duckdb
 
-    from logstore.scan import scan_all
+    from logstore.scan.scan import scan_all
     from reconciler.audit import embedded
 
     log_dirs = job.inputs.log_dirs

@@ -16,10 +16,10 @@ from layout.broker_start import KafkaRelease, Mode
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged
 from layout.errors import BrokerEffect, DamagedFileError
 from logstore.errors import UnreadableFileError
-from logstore.identity import read_identity
-from logstore.lock_holder import find_lock_holder
-from logstore.rows import MetadataState
-from logstore.small_file import read_small_file, refusal
+from logstore.fs.small_file import read_small_file, refusal
+from logstore.log_dir.identity import read_identity
+from logstore.log_dir.lock_holder import find_lock_holder
+from logstore.rows.rows import MetadataState
 from reconciler.cli.explanation import AtStart, Explanation, Home
 from reconciler.figures import count, listed, size
 

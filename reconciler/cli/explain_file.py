@@ -12,10 +12,10 @@ from layout import checkpoint, clean_shutdown, meta_properties, partition_metada
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
-from logstore.identity import read_identity
-from logstore.lock_holder import LOCK_FILE, find_lock_holder
-from logstore.offset_checkpoints import CHECKPOINT_LIMIT
-from logstore.small_file import kind_of_file, read_small_file
+from logstore.fs.small_file import kind_of_file, read_small_file
+from logstore.log_dir.identity import read_identity
+from logstore.log_dir.lock_holder import LOCK_FILE, find_lock_holder
+from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
 from reconciler.cli.explanation import Explanation, Home
 from reconciler.figures import count, size
 

@@ -94,7 +94,7 @@ def _is_log_dir(path: str) -> bool:
 
 def rows_of(home: Home) -> list[dict[str, Any]]:
     """The rows of a scan of the log dir, without sizes."""
-    from logstore.scan import scan
+    from logstore.scan.scan import scan
 
     rows: list[dict[str, Any]] = scan(home.log_dir, sizes=False).rows.to_pylist()
     return rows

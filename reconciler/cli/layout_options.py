@@ -24,8 +24,8 @@ from reconciler.errors import RefusedError, UsageError
 from reconciler.figures import count
 
 if TYPE_CHECKING:
-    from logstore.planned_change import PlannedChange
-    from logstore.store import LogStore
+    from logstore.namespaces.planned_change import PlannedChange
+    from logstore.store.store import LogStore
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -97,8 +97,8 @@ def opened(log_dirs: tuple[str, ...], spare_records: str | None, *, dry_run: boo
     """
     from layout.errors import InvalidNameError
     from logstore.errors import ChangeRefusedError, UnknownReplicaError
-    from logstore.open_store import StoreOptions
-    from logstore.store import LogStore
+    from logstore.store.open_store import StoreOptions
+    from logstore.store.store import LogStore
     from reconciler.cli.staging_options import spare_records as spare_folder
 
     if dry_run:

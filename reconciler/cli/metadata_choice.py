@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logstore.identity import read_identity
+from logstore.log_dir.identity import read_identity
 from reconciler.cli.exits import say
 from reconciler.cli.inputs import Inputs
 from reconciler.desired import Completeness, DesiredState

@@ -1,6 +1,7 @@
 """``logstore namespace``: create, list, delete; move a topic between namespaces, and rename one.
 
-What each takes is planned by ``logstore.namespaces`` and ``logstore.rename_topic``. Only ``list`` takes no lock.
+What each takes is planned by ``logstore.namespaces.namespaces`` and ``logstore.namespaces.rename_topic``. Only ``list``
+takes no lock.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from reconciler.cli.output import Format, check_output
 from reconciler.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from logstore.planned_change import PlannedChange
-    from logstore.store import LogStore
+    from logstore.namespaces.planned_change import PlannedChange
+    from logstore.store.store import LogStore
 
 _EPILOG = """\b
 Examples:
@@ -47,7 +48,7 @@ def create(*, namespace: str, paths: tuple[str, ...], **how: Any) -> Exit:
     """Create a namespace with all its tiers: org:apache makes org and org:apache."""
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces import plan_create
+        from logstore.namespaces.namespaces import plan_create
 
         return plan_create(store, namespace)
 
@@ -70,7 +71,7 @@ def delete(*, namespace: str, paths: tuple[str, ...], recursive: bool, delay: st
     """
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces import plan_delete
+        from logstore.namespaces.namespaces import plan_delete
         from logstore.settings import STALE_DELAY, Settings, parse_duration
 
         if delay is not None:
@@ -89,7 +90,7 @@ def move(*, topic: str, paths: tuple[str, ...], namespace: str, **how: Any) -> E
     """Move a topic, by its full name, to another namespace."""
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.rename_topic import plan_move
+        from logstore.namespaces.rename_topic import plan_move
 
         return plan_move(store, topic, namespace)
 
@@ -105,7 +106,7 @@ def rename(*, topic: str, new_topic: str, paths: tuple[str, ...], **how: Any) ->
     """Give a topic another name; both are full names."""
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.rename_topic import plan_rename
+        from logstore.namespaces.rename_topic import plan_rename
 
         return plan_rename(store, topic, new_topic)
 
@@ -142,8 +143,8 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
 def _tiers(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
     """Namespaces that have a directory in some log dir; and the log dirs in which a change is not finished."""
     from layout.scheme import INTENT_FILE
-    from logstore.log_dir_view import ReadOnlyLogDir
-    from logstore.tiers import look_for_tiers, name_of
+    from logstore.journal.tiers import look_for_tiers, name_of
+    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
 
     found, half_done = set[str](), list[str]()
     for path in log_dirs:
@@ -159,8 +160,8 @@ def _tiers(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
 def _topics(log_dirs: tuple[str, ...]) -> tuple[Counter[str], Counter[str]]:
     """How many topics and how many live replicas are in each namespace, the default one under the empty name."""
     from layout.topic import namespace_of
-    from logstore.rows import Kind
-    from logstore.scan import scan_all
+    from logstore.rows.rows import Kind
+    from logstore.scan.scan import scan_all
 
     replicas: Counter[str] = Counter()
     for seen in scan_all(log_dirs, sizes=False):

@@ -1,6 +1,6 @@
 """Where data goes, and in which format: standard output or a file, text or rows for other programs.
 
-Tables for people are left to ``tables``, the text of rows to ``row_text``, inventories to ``logstore.inventory``.
+Tables for people are left to ``tables``, the text of rows to ``row_text``, inventories to ``logstore.rows.inventory``.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def write_rows(form: Format, batches: Iterable[Any], schema: Any, schema_version
         schema_version: of the rows, for the lines of NDJSON.
         out: takes the bytes.
     """
-    from logstore import inventory
+    from logstore.rows import inventory
     from reconciler import row_text
 
     match form:

@@ -25,8 +25,8 @@ from reconciler.policy import ALLOWABLE, Gate, Policy
 from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from logstore.log_dir_view import LogDirView
-    from logstore.staging_root import Placement
+    from logstore.log_dir.log_dir_view import LogDirView
+    from logstore.staging.staging_root import Placement
     from reconciler.cli.inputs import Inputs
     from reconciler.plan import Plan
     from reconciler.plan_choice import Choice
@@ -191,7 +191,7 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str 
 
 
 def _view(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str | None, now_ms: int) -> PlanView:
-    from logstore.scan import scan_all
+    from logstore.scan.scan import scan_all
     from reconciler.cli.metadata_choice import choose
     from reconciler.cli.progress import followed
     from reconciler.plan_view import PlanView
@@ -209,9 +209,9 @@ def _aside(log_dirs: Sequence[str], asked: str | None) -> Aside:
         RefusedError: they cannot be staged in the place that is asked for.
     """
     from logstore.errors import LogStoreError
-    from logstore.log_dir_view import ReadOnlyLogDir
-    from logstore.staged import look_for_staged
-    from logstore.staging_root import Placement, staging_path
+    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+    from logstore.staging.staged import look_for_staged
+    from logstore.staging.staging_root import Placement, staging_path
     from reconciler.plan_view import Aside
 
     staging: dict[str, str] = {}
@@ -231,7 +231,7 @@ def _aside(log_dirs: Sequence[str], asked: str | None) -> Aside:
 
 
 def _placement(log_dir: LogDirView, asked: str | None) -> Placement:
-    from logstore.staging_root import Placement, choose_placement, placements, staging_path
+    from logstore.staging.staging_root import Placement, choose_placement, placements, staging_path
 
     chosen = choose_placement(log_dir)
     if asked is None or asked == chosen or asked not in placements(log_dir):

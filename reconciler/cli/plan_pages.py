@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from logstore.repair_step import Status
+from logstore.repair.repair_step import Status
 from reconciler.apply import Applied, Outcome
 from reconciler.cli.output import Format, destination
 from reconciler.cli.tables import Column, Page, page

@@ -119,7 +119,7 @@ def command(
 
 def _say_what_lies_below(paths: Sequence[str]) -> None:
     """Tell of a folder of log dirs that was given as a log dir: a broker would not look for them either."""
-    from logstore.discover import discover
+    from logstore.log_dir.discover import discover
     from reconciler.figures import listed
 
     for path in paths:

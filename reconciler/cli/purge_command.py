@@ -17,10 +17,10 @@ from reconciler.errors import UsageError
 from reconciler.figures import count, listed, moment, size
 
 if TYPE_CHECKING:
-    from logstore.judge_staged import Rules
-    from logstore.purge_report import LogDirPurge
-    from logstore.spare_records import SpareRecords
-    from logstore.staged import Staged
+    from logstore.purge.judge_staged import Rules
+    from logstore.purge.purge_report import LogDirPurge
+    from logstore.staging.spare_records import SpareRecords
+    from logstore.staging.staged import Staged
 
 Result = TypeVar("Result")
 
@@ -82,8 +82,8 @@ def command(
     Exit code 3: a log dir is in use. Exit code 4: something that is due could not be removed, or it was interrupted.
     """
     from logstore.clock import SystemClock
-    from logstore.judge_staged import Rules
-    from logstore.throttle import Throttle
+    from logstore.purge.judge_staged import Rules
+    from logstore.purge.throttle import Throttle
 
     if before_due and not locations:
         raise UsageError("--before-due takes what may still be wanted: name each one with --location")
@@ -139,8 +139,8 @@ def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:
 
 def _plan(log_dirs: Iterable[str], rules: Rules, spare: SpareRecords, opened: Opened) -> list[LogDirPurge]:
     from logstore.errors import NotALogDirError
-    from logstore.log_dir_view import ReadOnlyLogDir
-    from logstore.purge import planned_purge
+    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+    from logstore.purge.purge import planned_purge
 
     reports = []
     for path in log_dirs:
@@ -159,7 +159,7 @@ def _plan(log_dirs: Iterable[str], rules: Rules, spare: SpareRecords, opened: Op
 
 
 def _purge(opened: Opened, rules: Rules, spare: SpareRecords, workers: int | None) -> list[LogDirPurge]:
-    from logstore.purge import WORKERS, purge
+    from logstore.purge.purge import WORKERS, purge
 
     def work() -> list[LogDirPurge]:
         done = purge(opened.log_dirs, rules, workers=workers or WORKERS, spare=spare, may_fork=True)

@@ -21,8 +21,8 @@ from reconciler.errors import RefusedError, UsageError
 from reconciler.figures import count, moment
 
 if TYPE_CHECKING:
-    from logstore.open_store import StoreOptions
-    from logstore.store import LogStore
+    from logstore.store.open_store import StoreOptions
+    from logstore.store.store import LogStore
     from reconciler.broker.judging import Key
     from reconciler.cli.reconcile_pages import Report
     from reconciler.policy import Policy
@@ -188,8 +188,8 @@ class _Run:
 
 
 def _store_options(delay: str | None, spare_records: str | None) -> StoreOptions:
-    from logstore.open_store import StoreOptions
     from logstore.settings import DELETE_DELAY, STALE_DELAY, InvalidSettingError, Settings, parse_duration
+    from logstore.store.open_store import StoreOptions
     from reconciler.cli.staging_options import spare_records as spare_folder
 
     try:
@@ -205,7 +205,7 @@ def _store_options(delay: str | None, spare_records: str | None) -> StoreOptions
 @contextmanager
 def _opened(log_dirs: tuple[str, ...], options: StoreOptions, *, dry_run: bool) -> Iterator[LogStore]:
     """The store over the log dirs, under all their locks."""
-    from logstore.store import LogStore
+    from logstore.store.store import LogStore
     from reconciler.cli.layout_options import refuse_unsorted
 
     if dry_run:

@@ -1,7 +1,7 @@
 """``logstore repair``: makes a plan that somebody reviews, applies a plan, or takes one back.
 
 Making a plan takes no lock and changes nothing; what may be done is decided by ``reconciler.propose_repair``, and done
-by ``logstore.repair``. Owns the three ways of calling it, and what it says.
+by ``logstore.repair.repair``. Owns the three ways of calling it, and what it says.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def _make(
 
 
 def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, now_ms: int) -> RepairPlan:
-    from logstore.identity import read_identity
-    from logstore.repair_look import read_files
-    from logstore.scan import scan_all
+    from logstore.log_dir.identity import read_identity
+    from logstore.repair.repair_look import read_files
+    from logstore.scan.scan import scan_all
     from reconciler.cli.metadata_choice import choose
     from reconciler.cli.progress import followed
     from reconciler.propose_repair import propose
@@ -148,7 +148,7 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, now_ms: int) 
 
 
 def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exit:
-    from logstore.repair import apply
+    from logstore.repair.repair import apply
     from reconciler.cli.repair_pages import write_outcome
 
     plan = _read_plan(plan_file)
@@ -162,7 +162,7 @@ def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exi
 
 
 def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
-    from logstore.repair_undo import undo
+    from logstore.repair.repair_undo import undo
     from reconciler.cli.repair_pages import write_undone
 
     check_output(form, output, [os.path.dirname(os.path.abspath(each)) for each in backups], backups)
@@ -185,7 +185,7 @@ def _read_plan(path: str) -> RepairPlan:
     from layout.errors import LayoutError
     from layout.ours import repair_plan
     from logstore.errors import UnreadableFileError
-    from logstore.small_file import read_small_file
+    from logstore.fs.small_file import read_small_file
 
     try:
         data = read_small_file(os.path.realpath(path), PLAN_LIMIT)

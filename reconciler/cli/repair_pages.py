@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from layout.ours.repair_plan import RepairPlan
-from logstore.repair import RepairOutcome
-from logstore.repair_step import Status
-from logstore.repair_undo import UndoOutcome
+from logstore.repair.repair import RepairOutcome
+from logstore.repair.repair_step import Status
+from logstore.repair.repair_undo import UndoOutcome
 from reconciler.cli.output import Format, destination
 from reconciler.cli.tables import Column, page
 from reconciler.figures import count

@@ -22,11 +22,11 @@ from reconciler.figures import count, visible
 if TYPE_CHECKING:
     from layout.ids import TopicId
     from layout.topic import TopicPartition
-    from logstore.log_dir import LogDir
-    from logstore.log_dir_view import LogDirView
-    from logstore.restore import Restored
-    from logstore.spare_records import SpareRecords
-    from logstore.staged import Staged
+    from logstore.log_dir.log_dir import LogDir
+    from logstore.log_dir.log_dir_view import LogDirView
+    from logstore.staging.restore import Restored
+    from logstore.staging.spare_records import SpareRecords
+    from logstore.staging.staged import Staged
 
 _Broker = tuple[str | None, int | None]
 """Cluster ID and node ID."""
@@ -183,7 +183,7 @@ def _topic_id(text: str | None) -> TopicId | None:
 def _looked_at(log_dirs: Iterable[str], opened: Opened, stack: ExitStack) -> list[LogDirView]:
     """Log dirs opened without their locks; those that a real run would be refused are refused here too."""
     from logstore.errors import NotALogDirError
-    from logstore.log_dir_view import ReadOnlyLogDir
+    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
 
     views: list[LogDirView] = []
     for path in log_dirs:
@@ -206,7 +206,7 @@ def _plan(
     opened: Opened,
 ) -> list[Step]:
     """Look at everything before anything is moved, so that a dry run sees what a real one does."""
-    from logstore.staged import look_for_staged
+    from logstore.staging.staged import look_for_staged
 
     chosen = []
     for view in views:
@@ -226,7 +226,7 @@ def _plan(
 
 def _broker(view: LogDirView) -> _Broker:
     """Whose log dir it is, by its ``meta.properties``; log dirs that do not say so are taken for one broker's."""
-    from logstore.identity import read_identity
+    from logstore.log_dir.identity import read_identity
 
     identity = read_identity(view.path, None).identity
     return (None, None) if identity is None else (identity.cluster_id, identity.node_id)
@@ -240,7 +240,7 @@ def _step(
     taken: dict[TopicPartition, str],
 ) -> Step:
     from logstore.errors import LogStoreError
-    from logstore.restore import planned_restore
+    from logstore.staging.restore import planned_restore
 
     try:
         to = planned_restore(view, staged, known)
@@ -275,7 +275,7 @@ def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
 def _restore(step: Step, log_dirs: Sequence[LogDir], known: TopicPartition | None, spare: SpareRecords) -> bool:
     """Carry out one step; False: it was refused, which is said."""
     from logstore.errors import LogStoreError
-    from logstore.restore import restore
+    from logstore.staging.restore import restore
 
     (log_dir,) = (each for each in log_dirs if each.path == step.staged.log_dir)
     try:

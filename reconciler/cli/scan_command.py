@@ -73,8 +73,8 @@ class _Scanned:
         self.unreadable: list[str] = []
 
     def __iter__(self) -> Iterator[pa.Table]:
-        from logstore.rows import MetadataState
-        from logstore.scan import scan_all
+        from logstore.rows.rows import MetadataState
+        from logstore.scan.scan import scan_all
         from reconciler.cli.progress import followed
 
         lost = (MetadataState.ABSENT, MetadataState.UNREADABLE)
@@ -87,7 +87,7 @@ class _Scanned:
             self._know(seen.rows.slice(0, 1).to_pylist()[0], seen.rows.num_rows - 1, holder)
             yield seen.rows
         for path in self._inputs.inventories:
-            from logstore import inventory
+            from logstore.rows import inventory
 
             rows = inventory.read(path)
             for row in inventory.log_dirs(path):
@@ -100,12 +100,12 @@ class _Scanned:
 
 
 def _write(scanned: _Scanned, form: Format, output: str | None) -> None:
-    from logstore.rows import SCHEMA_VERSION
+    from logstore.rows.rows import SCHEMA_VERSION
 
     with destination(output) as out:
         tables = _begun(iter(scanned))
         # Not before the first rows: what writes them brings Arrow along, which a scan imports while its workers look.
-        from logstore.row_schema import ROW_SCHEMA
+        from logstore.rows.row_schema import ROW_SCHEMA
 
         if form is Format.JSON:
             _write_json(tables, scanned.log_dirs, SCHEMA_VERSION, out)

@@ -105,7 +105,7 @@ def _quiet(*names: str) -> Iterator[None]:
 
 def _scenario(given: str) -> Scenario:
     from logstore.errors import UnreadableFileError
-    from logstore.small_file import read_small_file
+    from logstore.fs.small_file import read_small_file
     from reconciler.simulator.scenario import parse, shipped
 
     known = shipped()

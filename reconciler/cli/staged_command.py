@@ -20,9 +20,9 @@ from reconciler.cli.staging_options import spare_records as spare_folder
 from reconciler.figures import NOTHING, age, count, moment, size
 
 if TYPE_CHECKING:
-    from logstore.log_dir_view import LogDirView
-    from logstore.spare_records import SpareRecords
-    from logstore.staged import Staged
+    from logstore.log_dir.log_dir_view import LogDirView
+    from logstore.staging.spare_records import SpareRecords
+    from logstore.staging.staged import Staged
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
@@ -99,8 +99,8 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, spare_reco
 
 def _rows(log_dirs: Sequence[str], spare: SpareRecords, now_ms: int) -> tuple[list[Row], list[str]]:
     from logstore.errors import LogStoreError
-    from logstore.log_dir_view import ReadOnlyLogDir
-    from logstore.staged import look_for_staged
+    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+    from logstore.staging.staged import look_for_staged
 
     rows, unreadable = [], []
     for path in log_dirs:
@@ -116,7 +116,7 @@ def _rows(log_dirs: Sequence[str], spare: SpareRecords, now_ms: int) -> tuple[li
 
 def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> Row:
     from logstore.errors import LogStoreError
-    from logstore.restore import planned_restore
+    from logstore.staging.restore import planned_restore
 
     record, problem, home = staged.record, staged.problem, None
     try:
@@ -154,8 +154,8 @@ def _state(staged: Staged, now_ms: int) -> str:
 def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]:
     """Files and bytes; None: it cannot be looked into, or is gone by now."""
     from logstore.errors import LogStoreError
-    from logstore.judge_staged import weigh
-    from logstore.staging_root import open_staging_root
+    from logstore.purge.judge_staged import weigh
+    from logstore.staging.staging_root import open_staging_root
 
     try:
         root = open_staging_root(log_dir, staged.placement)

@@ -1,7 +1,8 @@
 """``logstore watch``: one line of NDJSON for each verdict that changes, until somebody ends it.
 
 Owns the options, the lines, and how it ends: by a signal, by its time, or because nobody reads any more, all of which
-are no failure. What changed is found out by ``logstore.watch``, and what that means by ``reconciler.watch_verdicts``.
+are no failure. What changed is found out by ``logstore.watch.watch``, and what that means by
+``reconciler.watch_verdicts``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from reconciler.errors import UsageError
 from reconciler.figures import count
 
 if TYPE_CHECKING:
-    from logstore.watch import Watch
+    from logstore.watch.watch import Watch
     from reconciler.cli.inputs import Inputs
     from reconciler.watch_verdicts import VerdictChange
     from reconciler.watched_metadata import WatchedMetadata
@@ -77,7 +78,7 @@ def command(
 
 
 def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval: float, seconds: float | None) -> None:
-    from logstore.watch import Watch, WatchTimes
+    from logstore.watch.watch import Watch, WatchTimes
     from reconciler.cli.inputs import sort_out
 
     inputs = sort_out(paths)
@@ -133,7 +134,7 @@ def _bytes_of(change: VerdictChange, watch: Watch) -> int | None:
 def _line(change: VerdictChange, size: int | None) -> bytes:
     import orjson
 
-    from logstore.columns import utf8
+    from logstore.rows.columns import utf8
 
     line = {
         "schema_version": SCHEMA_VERSION,

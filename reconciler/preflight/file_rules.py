@@ -13,8 +13,8 @@ from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect
 from layout.partition_metadata import FILE_NAME as PARTITION_METADATA
 from layout.quorum_state import FILE_NAME as QUORUM_STATE
-from logstore.partition_files import METADATA_LOG, DirectorySeen
-from logstore.rows import MetadataState
+from logstore.rows.rows import MetadataState
+from logstore.scan.partition_files import METADATA_LOG, DirectorySeen
 from reconciler.figures import count, listed
 from reconciler.preflight.finding import Effect, Finding, Place
 from reconciler.preflight.log_dir_rules import OF_EFFECT

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from layout.directory_name import DirectoryKind
-from logstore.rows import Kind
+from logstore.rows.rows import Kind
 from reconciler.desired import Completeness, DesiredState
 from reconciler.figures import count
 from reconciler.preflight.file_rules import file_findings

@@ -23,9 +23,9 @@ from layout.broker_start import (
 from layout.directory_name import DirectoryKind, parse
 from layout.errors import BrokerEffect
 from layout.scheme import STAGING_DIR, Scheme
-from logstore.columns import utf8
-from logstore.partition_files import DirectorySeen
-from logstore.rows import MetadataState
+from logstore.rows.columns import utf8
+from logstore.rows.rows import MetadataState
+from logstore.scan.partition_files import DirectorySeen
 from reconciler.compare import Row
 from reconciler.figures import count
 from reconciler.preflight.finding import Effect, Finding, Place

@@ -13,11 +13,17 @@ from dataclasses import dataclass
 
 from layout.log_dir_set import FailedLogDir
 from layout.meta_properties import MetaProperties
-from logstore.columns import utf8
-from logstore.partition_files import METADATA_LOG, DirectorySeen, FileDamage, damaged_checkpoints, look_into_directories
-from logstore.rows import MetadataState
-from logstore.scan import scan_all
-from logstore.small_file import kind_of_file, refusal
+from logstore.fs.small_file import kind_of_file, refusal
+from logstore.rows.columns import utf8
+from logstore.rows.rows import MetadataState
+from logstore.scan.partition_files import (
+    METADATA_LOG,
+    DirectorySeen,
+    FileDamage,
+    damaged_checkpoints,
+    look_into_directories,
+)
+from logstore.scan.scan import scan_all
 from reconciler.compare import Row
 from reconciler.row_text import objects
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from logstore.rows import Kind
+from logstore.rows.rows import Kind
 from reconciler.compare import Judged, Row, compare
 from reconciler.desired import DesiredState
 from reconciler.verdicts import Verdict

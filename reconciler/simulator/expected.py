@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layout.topic import TopicPartition
-from logstore.scan import scan_all
+from logstore.scan.scan import scan_all
 from reconciler.compare import compare
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.simulator.truth import Truth, Wanted

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import cast
 
-from logstore.purge_report import Purged
+from logstore.purge.purge_report import Purged
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
 from reconciler.simulator.controller.controller import Controller

@@ -10,7 +10,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.machine.disks import MachineDisks

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
-from logstore.purge_report import Purged
+from logstore.purge.purge_report import Purged
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.machine.consumer import Believed
 from reconciler.simulator.machine.producer import Acknowledged

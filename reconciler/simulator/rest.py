@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
-from logstore.scan import scan_all
+from logstore.scan.scan import scan_all
 from reconciler.simulator.expected import audit
 from reconciler.simulator.machine.record_lines import decode
 from reconciler.simulator.machine.replica_log import SEGMENT

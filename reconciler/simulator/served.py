@@ -14,8 +14,8 @@ from layout.errors import DamagedFileError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import UnreadableFileError
+from logstore.fs.small_file import read_small_file
 from logstore.kafka_error import KafkaError
-from logstore.small_file import read_small_file
 from reconciler.simulator.messages import (
     EpochEndRequest,
     EpochEndResponse,

@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from logstore.directory import Directory
-from logstore.durable import Disk, make_directory
 from logstore.errors import LogStoreError
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk, make_directory
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.cluster import Cluster

@@ -25,10 +25,10 @@ from layout.ours.staged_record import StagedRecord
 from layout.scheme import STAGING_DIR
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError
-from logstore.purge_report import Purged
-from logstore.replica_index import Entry
+from logstore.purge.purge_report import Purged
 from logstore.settings import DELETE_DELAY, STALE_DELAY
-from logstore.store import LogStore
+from logstore.store.replica_index import Entry
+from logstore.store.store import LogStore
 from reconciler.simulator.truth import Truth
 from reconciler.verdicts import Verdict
 

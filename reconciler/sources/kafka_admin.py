@@ -23,7 +23,7 @@ import orjson
 
 from layout import java_properties
 from layout.errors import DamagedFileError
-from logstore.paused_gc import paused_gc
+from logstore.parallel.paused_gc import paused_gc
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kafka_admin_reading import LiveCluster, read

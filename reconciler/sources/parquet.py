@@ -19,7 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from logstore.checksum import crc32c_of, crc32c_of_file
+from logstore.fs.checksum import crc32c_of, crc32c_of_file
 from reconciler.desired import (
     BROKER_SCHEMA,
     DESIRED_VERSION,

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from logstore.paused_gc import paused_gc
+from logstore.parallel.paused_gc import paused_gc
 from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.requests import LeaderAndIsrRequest

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from logstore.paused_gc import paused_gc
+from logstore.parallel.paused_gc import paused_gc
 from reconciler.errors import InvalidRequestError
 from reconciler.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest, StopTopic, TopicState
 from reconciler.requests_check import check

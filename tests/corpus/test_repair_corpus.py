@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from layout import partition_metadata
 from layout.directory_name import split_live
 from layout.ours import repair_plan
-from logstore.discover import discover
-from logstore.repair_look import read_files
-from logstore.scan import scan_all
+from logstore.log_dir.discover import discover
+from logstore.repair.repair_look import read_files
+from logstore.scan.scan import scan_all
 from reconciler.cli import logstore
 from reconciler.propose_repair import Choice, propose
 from reconciler.repair_view import RepairView

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from logstore.discover import discover
-from logstore.scan import Observation, scan
+from logstore.log_dir.discover import discover
+from logstore.scan.scan import Observation, scan
 
 pytestmark = pytest.mark.corpus
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from logstore.directory import Directory
-from logstore.durable import Disk
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk
 
 
 class ByPath:

@@ -1,7 +1,7 @@
 """What may lie on a disk after a power cut: every combination, up to a bound, of what was not synced yet.
 
-The model promises as little as ``logstore.durable`` says that a file system promises. At a crash each of these is lost
-or kept, apart from all others, removals included:
+The model promises as little as ``logstore.fs.durable`` says that a file system promises. At a crash each of these is
+lost or kept, apart from all others, removals included:
 
 - a name that was created, renamed or removed, until the directory that holds it was synced. A rename from one directory
   to another is one change, kept or lost as a whole, and durable only when *both* were synced;

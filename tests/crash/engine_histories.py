@@ -26,15 +26,15 @@ from layout.meta_properties import MetaProperties
 from layout.ours import move_record, staged_record
 from layout.scheme import INTENT_FILE, MARKER_FILE, PURGE_NOTE_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
-from logstore.candidate import StagingOutcome
 from logstore.clock import ManualClock
-from logstore.durable import TEMPORARY, Disk
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
-from logstore.open_store import StoreOptions
-from logstore.opening import open_log_dirs, recover_all
+from logstore.fs.durable import TEMPORARY, Disk
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
-from logstore.spare_records import SpareRecords
-from logstore.store import LogStore
+from logstore.staging.candidate import StagingOutcome
+from logstore.staging.spare_records import SpareRecords
+from logstore.store.open_store import StoreOptions
+from logstore.store.opening import open_log_dirs, recover_all
+from logstore.store.store import LogStore
 from tests.crash.histories import Done, History
 from tests.crash.images import Tree, What, difference, digest, read_tree, write_tree
 from tests.crash.recording_disk import RecordingDisk

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
-from logstore.durable import Disk
-from logstore.open_store import StoreOptions
+from logstore.fs.durable import Disk
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
-from logstore.staged import Staged
-from logstore.store import LogStore
+from logstore.staging.staged import Staged
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
 
 TOPIC_ID = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
 SEGMENT = "00000000000000000000.log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layout.scheme import Scheme
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from tests.crash.engine_histories import (
     BY_ID,
     HOUR_MS,

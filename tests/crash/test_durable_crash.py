@@ -1,4 +1,4 @@
-"""Every promise of ``logstore.durable`` at every crash; and that each sync in it is needed for one of them."""
+"""Every promise of ``logstore.fs.durable`` at every crash; and that each sync in it is needed for one of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from logstore import durable
-from logstore.directory import Directory
-from logstore.durable import Disk
+from logstore.fs import durable
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk
 from tests.crash.broken_disks import NoDirectorySynced, NoFileSynced, NothingSynced, OneSyncLeftOut, without_sync
 from tests.crash.by_path import ByPath
 from tests.crash.histories import Done, Driver, History, WrongError

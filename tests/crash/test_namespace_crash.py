@@ -6,7 +6,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore.errors import InvalidNamespaceError
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from tests.crash.engine_histories import (
     BY_ID,
     CLICKS_ID,

@@ -8,11 +8,11 @@ import os
 import pytest
 
 from layout.scheme import PURGE_NOTE_FILE
-from logstore import purge_lots, purge_workers
 from logstore.errors import ChangeFailedError, OfflineLogDirError
-from logstore.judge_staged import Rules
-from logstore.purge import purge
-from logstore.store import LogStore
+from logstore.purge import purge_lots, purge_workers
+from logstore.purge.judge_staged import Rules
+from logstore.purge.purge import purge
+from logstore.store.store import LogStore
 from tests.crash.barriers import BARRIERS, AtOnce
 from tests.crash.engine_histories import (
     CLICKS_ID,

@@ -19,15 +19,15 @@ from layout.meta_properties import MetaProperties
 from layout.ours import repair_backup
 from layout.ours.repair_plan import RepairAction, RepairPlan, sealed
 from layout.scheme import UNCLEAN_FILE
-from logstore.durable import Disk
 from logstore.errors import ChangeFailedError, LogStoreError
-from logstore.open_store import StoreOptions
-from logstore.repair import apply
-from logstore.repair_undo import undo
-from logstore.store import LogStore
+from logstore.fs.durable import Disk
+from logstore.repair.repair import apply
+from logstore.repair.repair_undo import undo
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
 from tests.crash.histories import NUMBERS, Done, History
 from tests.crash.images import read_tree
-from tests.logstore.repair_plans import METADATA, drop, planned, rebuild, remove, write_id
+from tests.logstore.repair.repair_plans import METADATA, drop, planned, rebuild, remove, write_id
 
 ID = "UXyU9i5ARn6W00ON2taeWA"
 DISK = "disk"

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.durable import Disk
+from logstore.fs.durable import Disk
 from reconciler import broker as handler
 from reconciler.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from tests.crash.engine_histories import (

@@ -8,8 +8,8 @@ from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
-from logstore.durable import Disk
-from logstore.store import LogStore
+from logstore.fs.durable import Disk
+from logstore.store.store import LogStore
 from reconciler.broker import Broker
 from reconciler.requests import (
     LeaderAndIsrRequest,

@@ -12,11 +12,11 @@ from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from logstore.clock import ManualClock
-from logstore.log_dir import LogDir
-from logstore.log_dir_view import ReadOnlyLogDir
-from logstore.scan import scan_all
-from logstore.staged import look_for_staged
-from logstore.staging_root import Placement, choose_placement, staging_path
+from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+from logstore.scan.scan import scan_all
+from logstore.staging.staged import look_for_staged
+from logstore.staging.staging_root import Placement, choose_placement, staging_path
 from reconciler.apply import How, Outcome, apply
 from reconciler.compare import Judged
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity

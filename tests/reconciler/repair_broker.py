@@ -10,8 +10,8 @@ from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.ours.repair_plan import LeftAlone, RepairKind, RepairPlan, encode, parse
-from logstore.repair_look import read_files
-from logstore.scan import scan_all
+from logstore.repair.repair_look import read_files
+from logstore.scan.scan import scan_all
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.propose_repair import Choice, propose
 from reconciler.repair_view import RepairView

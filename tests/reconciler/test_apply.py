@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from layout.ours import run_journal
 from layout.scheme import Scheme
-from logstore import staging
-from logstore.durable import Disk
 from logstore.errors import LogDirInUseError
-from logstore.log_dir import LogDir
-from logstore.scan import scan_all
+from logstore.fs.durable import Disk
+from logstore.log_dir.log_dir import LogDir
+from logstore.scan.scan import scan_all
+from logstore.staging import staging
 from reconciler import apply
 from reconciler.apply import UNDER_WAY
 from reconciler.cli import logstore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.compare import Judged, broker_of, compare, evidence
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.scope import Broker

@@ -20,10 +20,10 @@ from layout import checkpoint, meta_properties, partition_metadata
 from layout.ids import TopicId
 from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
-from logstore.namespaces import plan_create
-from logstore.open_store import StoreOptions
-from logstore.repair_step import Status
-from logstore.store import LogStore
+from logstore.namespaces.namespaces import plan_create
+from logstore.repair.repair_step import Status
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
 from reconciler.broker import Broker as RequestBroker
 from reconciler.errors import RefusedError
 from reconciler.plan import Action, ActionKind

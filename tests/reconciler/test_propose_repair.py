@@ -9,7 +9,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.ours.repair_plan import RepairKind
-from logstore.repair import apply
+from logstore.repair.repair import apply
 from reconciler.propose_repair import Choice
 from tests.reconciler.repair_broker import NOW_MS, OTHER, Broker, done, reason
 

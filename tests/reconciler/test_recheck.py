@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.open_store import StoreOptions
-from logstore.store import LogStore
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
 from reconciler.plan import Action
 from reconciler.plan_choice import Choice
 from reconciler.policy import Policy

@@ -9,8 +9,8 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
-from logstore.repair import apply
-from logstore.scan import scan_all
+from logstore.repair.repair import apply
+from logstore.scan.scan import scan_all
 from reconciler.audit.embedded import FINDINGS_FILE, audit
 from reconciler.desired import DesiredState
 from reconciler.repair_copies import MANY

@@ -10,7 +10,7 @@ import pytest
 
 from layout.ours import run_journal
 from layout.ours.run_journal import RunJournal
-from logstore.log_dir import LogDir
+from logstore.log_dir.log_dir import LogDir
 from reconciler.run_history import MOST_READ, journal_paths, read_history, write_journal
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.reconciler.plan_broker import CLUSTER, Broker

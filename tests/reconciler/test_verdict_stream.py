@@ -10,7 +10,7 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from logstore.watch import Watch, WatchTimes
+from logstore.watch.watch import Watch, WatchTimes
 from reconciler.errors import RefusedError
 from reconciler.sources import load
 from reconciler.verdict_stream import verdict_changes

@@ -13,9 +13,9 @@ from layout import partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.ours import staged_record
 from layout.ours.staged_record import StagedRecord
-from logstore.known_rows import RowChange, first_to_last
-from logstore.scan import scan
-from logstore.watched_log_dir import WatchedLogDir
+from logstore.scan.scan import scan
+from logstore.watch.known_rows import RowChange, first_to_last
+from logstore.watch.watched_log_dir import WatchedLogDir
 from reconciler import watch_verdicts as module
 from reconciler.compare import compare
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity

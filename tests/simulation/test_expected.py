@@ -14,7 +14,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.scan import scan_all
+from logstore.scan.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.compare import Judged
 from reconciler.simulator import expected

@@ -10,9 +10,9 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.judge_staged import Rules
 from logstore.kafka_error import KafkaError
-from logstore.store import LogStore
+from logstore.purge.judge_staged import Rules
+from logstore.store.store import LogStore
 from reconciler.broker import leading
 from reconciler.broker.judging import Judgement, Key
 from reconciler.requests import RequestType
@@ -92,7 +92,7 @@ def test_a_purge_that_takes_what_is_not_due_is_told(
     Promises(cluster)
     cluster.create_topic("orders", 1, 3)
     cluster.run(for_ms=1_000)
-    monkeypatch.setattr("logstore.store.Rules", partial(Rules, before_due=True))
+    monkeypatch.setattr("logstore.store.store.Rules", partial(Rules, before_due=True))
     cluster.members[2].broker.store.stage([ORDERS], "NOT_ASSIGNED", "")
     with pytest.raises(BrokenPromiseError, match=r"broker-2 purged deleting/\S+_0 at \d+, which was due at \d+"):
         cluster.run(for_ms=70_000)

@@ -13,7 +13,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import ChangeFailedError
 from logstore.kafka_error import KafkaError
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from reconciler.broker import changing
 from reconciler.simulator import rest
 from reconciler.simulator.admin.commands import ABSENT, AlterTopic

@@ -10,7 +10,7 @@ import pytest
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.messages import (
     CONSUMER,

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from logstore.row_schema import ROW_SCHEMA
-from logstore.scan import scan_all
+from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.scan.scan import scan_all
 from reconciler.audit import embedded, spark_engine
 from tests.fleets import NOW_MS, random_fleet
 from tests.spark.answers import assert_same, orders

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from logstore import inventory
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows import inventory
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.audit.spark_listing import leave, listed
 from reconciler.audit.spark_log_dirs import LogDirs
 

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from logstore.discover import discover
-from logstore.scan import scan_all
+from logstore.log_dir.discover import discover
+from logstore.scan.scan import scan_all
 from reconciler.audit import embedded, spark_engine, spark_trees
 from reconciler.errors import RefusedError
 from reconciler.saved_table import SavedTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.audit.spark_types import ddl
 from reconciler.desired import BROKER_SCHEMA
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from layout.ids import DirectoryId, TopicId
-from logstore import inventory
-from logstore.row_schema import ROW_SCHEMA
-from logstore.rows import Kind
+from logstore.rows import inventory
+from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows.rows import Kind
 from reconciler.sources import load
 from tools import bench_data
 

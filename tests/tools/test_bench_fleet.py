@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from logstore.discover import discover
-from logstore.rows import MetadataState
-from logstore.scan import scan_all
+from logstore.log_dir.discover import discover
+from logstore.rows.rows import MetadataState
+from logstore.scan.scan import scan_all
 from reconciler.audit.embedded import audit
 from reconciler.sources import load
 from tools import bench_data, bench_fleet, bench_peers

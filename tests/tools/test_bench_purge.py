@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.log_dir_view import ReadOnlyLogDir
-from logstore.staged import look_for_staged
+from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+from logstore.staging.staged import look_for_staged
 from tools import bench_purge, bench_tree
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from logstore.kafka_error import KafkaError
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 

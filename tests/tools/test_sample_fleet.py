@@ -10,7 +10,7 @@ import pytest
 
 from layout import checkpoint, meta_properties, partition_metadata
 from layout.directory_name import DirectoryKind, parse
-from logstore.scan import scan_all
+from logstore.scan.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.sources import kraft
 from reconciler.verdicts import Verdict

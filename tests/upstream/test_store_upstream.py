@@ -17,18 +17,18 @@ from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
-from logstore.directory import Directory
-from logstore.durable import Disk
 from logstore.errors import InconsistentTopicIdError, LogDirInUseError, NotALogDirError
-from logstore.judge_staged import Rules
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk
 from logstore.kafka_error import KafkaError
-from logstore.lock import Lock
-from logstore.log_dir import LogDir
-from logstore.purge import purge
+from logstore.log_dir.lock import Lock
+from logstore.log_dir.log_dir import LogDir
+from logstore.purge.judge_staged import Rules
+from logstore.purge.purge import purge
 from logstore.settings import DELETE_DELAY, Settings
-from logstore.staging import stage
-from logstore.staging_root import Placement
-from logstore.store import LogStore
+from logstore.staging.staging import stage
+from logstore.staging.staging_root import Placement
+from logstore.store.store import LogStore
 from tests.logstore.engine import NOW_MS, DiskThat, candidate, fill, formatted, identity, opened, read_offsets
 
 COVERED = {

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from layout.scheme import Scheme
 from logstore.errors import LogStoreError
-from logstore.store import LogStore
-from logstore.tiers import name_of, tiers_of
+from logstore.journal.tiers import name_of, tiers_of
+from logstore.store.store import LogStore
 from reconciler.simulator.zookeeper.kafka_nodes import read_namespaces
 from reconciler.simulator.zookeeper.kafka_paths import PARTITIONS, TOPICS
 from reconciler.simulator.zookeeper.tree import Session

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
-from logstore.purge_report import Purged
+from logstore.purge.purge_report import Purged
 from reconciler.broker import Broker
 from reconciler.requests import LeaderAndIsrRequest, StopReplicaRequest
 from reconciler.simulator.machine.control import Control

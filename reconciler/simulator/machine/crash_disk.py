@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable
 from random import Random
 
-from logstore.durable import Disk
+from logstore.fs.durable import Disk
 from reconciler.simulator.machine.crash_disk_image import Change, NameChange
 from reconciler.simulator.machine.crash_disk_settle import settle
 from reconciler.simulator.machine.crash_disk_unsynced import Overwritten

@@ -1,7 +1,8 @@
 """What a file system holds, by nodes: the names in each directory, and the changes of names that may yet be lost.
 
 A *node* is a number that is never used twice, for one file or one directory; inodes are used again. Only names are held
-here. Bytes stay on the disk, and what a write covered is kept by ``crash_disk_unsynced``. Source: ``logstore.durable``.
+here. Bytes stay on the disk, and what a write covered is kept by ``crash_disk_unsynced``. Source:
+``logstore.fs.durable``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What of one disk a crash may take back: names and bytes that were not synced; and one draw of what it does take.
 
-The promises are those of ``logstore.durable``, and no more. At a crash each of these is lost or kept, apart from all
+The promises are those of ``logstore.fs.durable``, and no more. At a crash each of these is lost or kept, apart from all
 others, removals included: a name that was made, renamed or removed, until its directory was synced, for a rename both
 directories; and the bytes of a file since it was synced: all kept, none kept, cut short in the last write, or as many
 zeros. What was removed from a directory that is durably gone itself does not come back.

@@ -1,7 +1,7 @@
 """One disk of a machine as folders of a real file system: where it is mounted, and what of it may yet come back.
 
 A file that lost its last name is not gone before that is durable, so it waits in a folder *aside*, outside of the disk
-and on the same file system. Everything here works by the primitives of :class:`~logstore.durable.Disk`.
+and on the same file system. Everything here works by the primitives of :class:`~logstore.fs.durable.Disk`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
-from logstore.directory import Directory
-from logstore.durable import Disk
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk
 from reconciler.simulator.machine.crash_disk_image import ROOT
 from reconciler.simulator.machine.crash_disk_unsynced import Unsynced
 

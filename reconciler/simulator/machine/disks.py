@@ -24,8 +24,8 @@ from contextlib import suppress
 from random import Random
 
 from layout import meta_properties
-from logstore.directory import Directory
-from logstore.durable import make_directory, remove_tree
+from logstore.fs.directory import Directory
+from logstore.fs.durable import make_directory, remove_tree
 from reconciler.simulator.machine.crash_disk import CrashDisk
 from reconciler.simulator.machine.crash_disk_copy import copy_volume, inodes_below
 from reconciler.simulator.machine.crash_disk_volume import PLAIN, Volume

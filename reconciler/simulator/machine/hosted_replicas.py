@@ -13,7 +13,7 @@ from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOI
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from reconciler.requests import PartitionState
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.partition import Partition

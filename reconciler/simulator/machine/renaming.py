@@ -14,7 +14,7 @@ from layout.scheme import Scheme
 from layout.topic import namespace_of
 from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from reconciler.requests import LeaderAndIsrRequest, RequestType, TopicState
 from reconciler.responses import LeaderAndIsrResponse, PartitionError
 from reconciler.simulator.machine.host import Host

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from logstore.durable import Disk
 from logstore.errors import LogStoreError
-from logstore.purge_report import Purged
-from logstore.store import LogStore
+from logstore.fs.durable import Disk
+from logstore.purge.purge_report import Purged
+from logstore.store.store import LogStore
 from reconciler.broker import Broker
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.machine.broker_life import Life, RunsController

@@ -14,12 +14,12 @@ from layout import meta_properties
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore.clock import Clock
-from logstore.durable import Disk
 from logstore.errors import LogStoreError, OfflineLogDirError
-from logstore.identity import read_identity
-from logstore.log_dir import LogDir
-from logstore.open_store import StoreOptions
-from logstore.store import LogStore
+from logstore.fs.durable import Disk
+from logstore.log_dir.identity import read_identity
+from logstore.log_dir.log_dir import LogDir
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.host import short
 

@@ -22,7 +22,7 @@ from layout import meta_properties
 from layout.errors import DamagedFileError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import METADATA_DIR
-from logstore.paused_gc import paused_gc
+from logstore.parallel.paused_gc import paused_gc
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError
 from reconciler.sources.kraft.files import find_metadata_dir, opened

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
 from reconciler.audit.small_tables import keep_metadata, rows_of
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA

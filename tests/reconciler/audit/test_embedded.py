@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.audit.embedded import FINDINGS_FILE, TOPICS_FILE, audit
 from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.result import AuditResult

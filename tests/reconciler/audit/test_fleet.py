@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.audit.embedded import audit
 from reconciler.audit.fleet import LIMIT, QUERIES, FleetQuery, tell
 from reconciler.audit.result import FleetFinding

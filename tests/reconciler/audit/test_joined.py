@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from logstore.row_schema import ROW_SCHEMA
+from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.audit.joined import VIEWS
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
 from reconciler.verdicts import JoinedRow

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.rows import Kind, MetadataState
+from logstore.rows.rows import Kind, MetadataState
 from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict
 from reconciler.compare import evidence as evidence_in_python
 from reconciler.verdicts import CASES, JoinedRow, Verdict, plainly_in_order

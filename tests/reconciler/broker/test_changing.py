@@ -12,7 +12,7 @@ from layout import partition_metadata
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
 from logstore.settings import STALE_DELAY
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from reconciler.broker import changing
 from tests.logstore.conftest import LogDir
 from tests.logstore.engine import DiskThat, opened
@@ -116,7 +116,7 @@ def test_a_disk_that_cannot_be_listed_brings_nothing_back(sim: Sim, monkeypatch:
     def failing(*_: object) -> None:
         raise OSError(errno.EIO, "no")
 
-    monkeypatch.setattr("logstore.staged.look_for_staged", failing)
+    monkeypatch.setattr("logstore.staging.staged.look_for_staged", failing)
     assert changing.candidates(store, [(ORDERS, A)]) == {}
     assert store.offline
 

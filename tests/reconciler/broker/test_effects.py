@@ -5,9 +5,9 @@ from __future__ import annotations
 from layout.ids import TopicId
 from layout.ours.staged_record import StagedRecord
 from layout.topic import TopicPartition
-from logstore.replica_index import Entry
-from logstore.staged import Staged
-from logstore.staging_root import Placement
+from logstore.staging.staged import Staged
+from logstore.staging.staging_root import Placement
+from logstore.store.replica_index import Entry
 from reconciler.broker.effects import Effect, EffectKind, Picture, effects
 
 ID = TopicId(b"i" * 16)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from layout.ids import TopicId
-from logstore.replica_index import Entry
+from logstore.store.replica_index import Entry
 from reconciler.broker.judging import Judged, Key, Offline, Present, judge
 from reconciler.requests import LeaderAndIsrRequest, RequestType
 from reconciler.verdicts import Verdict

@@ -13,9 +13,9 @@ import pytest
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.judge_staged import Rules
 from logstore.kafka_error import KafkaError
-from logstore.purge import purge
+from logstore.purge.judge_staged import Rules
+from logstore.purge.purge import purge
 from reconciler.broker import Broker
 from reconciler.broker.leading import LEFT_ALONE, STAGED_BY
 from reconciler.requests import LiveLeader, RequestType

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.namespaces import plan_create
+from logstore.namespaces.namespaces import plan_create
 from reconciler.broker import Broker
 from reconciler.broker.effects import Effect, EffectKind, Picture, effects
 from reconciler.broker.rehearsal import rehearse

@@ -11,8 +11,8 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import InconsistentTopicIdError, NameTakenError, UnknownReplicaError
 from logstore.kafka_error import KafkaError
-from logstore.replica_index import Replica
-from logstore.store import LogStore
+from logstore.store.replica_index import Replica
+from logstore.store.store import LogStore
 from reconciler.broker.rehearsal import Rehearsal
 from reconciler.broker.replica_store import ReplicaStore
 from tests.reconciler.control_requests import A, B, Sim

@@ -10,10 +10,10 @@ import pytest
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
-from logstore.judge_staged import Rules
 from logstore.kafka_error import KafkaError
-from logstore.purge import purge
-from logstore.staged import list_staged
+from logstore.purge.judge_staged import Rules
+from logstore.purge.purge import purge
+from logstore.staging.staged import list_staged
 from reconciler.broker import Broker
 from reconciler.requests import LeaderAndIsrRequest, RequestType, TopicState
 from reconciler.wire.header import decode_request, encode_request

@@ -16,9 +16,9 @@ import pytest
 
 from layout import meta_properties
 from layout.ids import TopicId
-from logstore import inventory
-from logstore.inventory import Form
-from logstore.scan import scan
+from logstore.rows import inventory
+from logstore.rows.inventory import Form
+from logstore.scan.scan import scan
 from reconciler.cli.exits import Exit
 from reconciler.sources import load
 from tools import kraft_writer

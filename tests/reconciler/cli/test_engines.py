@@ -5,9 +5,9 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from logstore import inventory
-from logstore.inventory import Form
-from logstore.scan import scan
+from logstore.rows import inventory
+from logstore.rows.inventory import Form
+from logstore.scan.scan import scan
 from reconciler.cli.engines import Job, run_embedded, run_spark
 from reconciler.cli.exits import PartlyFailedError
 from reconciler.cli.inputs import Inputs, sort_out

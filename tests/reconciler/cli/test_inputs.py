@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from logstore import inventory
 from logstore.errors import InventoryError
-from logstore.inventory import Form
-from logstore.scan import scan
+from logstore.rows import inventory
+from logstore.rows.inventory import Form
+from logstore.scan.scan import scan
 from reconciler.cli.inputs import sort_out
 from reconciler.errors import RefusedError, UsageError
 

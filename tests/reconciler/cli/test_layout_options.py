@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from logstore.durable import Disk
+from logstore.fs.durable import Disk
 from reconciler.cli.layout_options import opened, refuse_unsorted
 from reconciler.errors import RefusedError
 from tests.logstore.changes import lies, look, two_disks

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from logstore.log_dir import LogDir
+from logstore.log_dir.log_dir import LogDir
 from reconciler.cli.plan_command import parse_share, parse_size, who
 from reconciler.errors import UsageError
 from reconciler.figures import size

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.repair_step import Status
+from logstore.repair.repair_step import Status
 from reconciler.apply import Applied, Outcome
 from reconciler.cli.output import Format
 from reconciler.cli.plan_pages import show_plan, write_outcome

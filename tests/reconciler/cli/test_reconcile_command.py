@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from layout.ids import TopicId
 from logstore.errors import OfflineLogDirError
-from logstore.log_dir import LogDir
+from logstore.log_dir.log_dir import LogDir
 from reconciler.broker import broker
 from reconciler.cli import logstore
 from reconciler.requests import ControlRequest

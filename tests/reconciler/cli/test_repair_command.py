@@ -12,7 +12,7 @@ from click.testing import Result
 
 from layout import partition_metadata
 from layout.ours import repair_plan
-from logstore.log_dir import LogDir
+from logstore.log_dir.log_dir import LogDir
 from tests.reconciler.cli.conftest import ORDERS
 
 Run = Callable[..., Result]

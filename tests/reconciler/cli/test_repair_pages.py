@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from layout.ours.repair_plan import LeftAlone, RepairAction, RepairKind, RepairPlan
-from logstore.repair import Repaired, RepairOutcome
-from logstore.repair_step import Status
-from logstore.repair_undo import Undone, UndoOutcome
+from logstore.repair.repair import Repaired, RepairOutcome
+from logstore.repair.repair_step import Status
+from logstore.repair.repair_undo import Undone, UndoOutcome
 from reconciler.cli.output import Format
 from reconciler.cli.repair_pages import SCHEMA_VERSION, show_plan, write_outcome, write_undone
 

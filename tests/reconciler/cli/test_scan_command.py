@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
-from logstore import inventory
-from logstore.row_schema import ROW_SCHEMA
-from logstore.rows import SCHEMA_VERSION
+from logstore.rows import inventory
+from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows.rows import SCHEMA_VERSION
 
 Run = Callable[..., Result]
 NAMES = {".", "orders-0", "orders-1"}

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from layout.ours.staged_record import FILE_NAME
-from logstore.log_dir import LogDir
+from logstore.log_dir.log_dir import LogDir
 from reconciler.cli.staged_command import SCHEMA_VERSION
 from tests.reconciler.cli.conftest import ORDERS
 from tests.reconciler.cli.test_purge_command import FAR_AWAY_MS, LONG_AGO_MS, put_aside
@@ -118,7 +118,7 @@ def test_an_inventory_is_refused_in_a_sentence(run: Run, cluster, tmp_path: Path
 
 def test_a_record_outside_the_log_dir_is_found_in_the_folder_that_is_named(run: Run, log_dir: str, tmp_path) -> None:
     with LogDir.open(log_dir) as opened:
-        from logstore.spare_records import SpareRecords
+        from logstore.staging.spare_records import SpareRecords
 
         spare = SpareRecords(str(tmp_path))
         record = Path(f"{log_dir}.deleting/{ORDERS}_0/{FILE_NAME}")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from layout.scheme import UNCLEAN_FILE
-from logstore.log_dir import LogDir
-from logstore.spare_records import SpareRecords
+from logstore.log_dir.log_dir import LogDir
+from logstore.staging.spare_records import SpareRecords
 from reconciler.cli import staging_options
 from reconciler.cli.exits import Exit
 from reconciler.cli.staging_options import Opened, in_use, log_dirs_in, spare_records

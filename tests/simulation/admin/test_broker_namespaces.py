@@ -9,8 +9,8 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.namespaces import list_namespaces
-from logstore.store import LogStore
+from logstore.namespaces.namespaces import list_namespaces
+from logstore.store.store import LogStore
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
 from reconciler.simulator.admin.commands import CreateTopic
 from tests.logstore.engine import formatted, opened

@@ -13,10 +13,10 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
 from logstore.errors import LogStoreError
-from logstore.log_dir import LogDir
-from logstore.open_store import StoreOptions
+from logstore.log_dir.log_dir import LogDir
 from logstore.settings import Settings
-from logstore.store import LogStore
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
 from reconciler.simulator.machine.disk_faults import while_running, while_stopped
 from reconciler.simulator.machine.disks import MachineDisks
 from tests.crash.images import digest, read_tree

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from logstore.directory import Directory
+from logstore.fs.directory import Directory
 from reconciler.simulator.machine.disks import MachineDisks
 from tests.crash.by_path import ByPath
 from tests.crash.crash_states import crash_states

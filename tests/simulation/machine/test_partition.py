@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logstore.kafka_error import KafkaError
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from reconciler.requests import PartitionState
 from reconciler.simulator.machine.partition import Partition
 from reconciler.simulator.machine.replica_log import ReplicaLog

@@ -10,8 +10,8 @@ import pytest
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from logstore.errors import ChangeFailedError, OfflineLogDirError
-from logstore.open_store import StoreOptions
-from logstore.store import LogStore
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
 from reconciler.simulator.kernel.world import World
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.disks import MachineDisks

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from logstore.errors import OfflineLogDirError
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 from reconciler.simulator.kernel.world import World
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.disks import MachineDisks

@@ -1,0 +1,101 @@
+"""Copies a replica's files into another directory, and makes sure that the copy is the same (KIP516-3).
+
+Every file is read once and written once, synced, and read back; its CRC-32C must be the one that was read from the
+source. Stretches of zeros, which preallocated indexes are full of (FACTS §2.11), become holes. Modification times
+travel along. A replica holds plain files only: anything else in it is a reason to refuse.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+
+import google_crc32c
+
+from logstore.errors import ChangeRefusedError
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk, create_anew
+from logstore.fs.small_file import READ_FLAGS, kind_of_file
+
+CHUNK = 1 << 20
+"""Bytes that are read at a time."""
+
+Progress = Callable[[int], None]
+"""Told the number of bytes after each piece. It may wait, to hold the copy to a rate, or raise, to end it."""
+
+
+def copy_replica(source: Directory, target: Directory, disk: Disk, progress: Progress | None = None) -> int:
+    """Copy all the files of a directory, each one durable; gives the bytes copied. The entries are not synced.
+
+    Raises:
+        ChangeRefusedError: something in it is no plain file, or it changed meanwhile; and what ``progress`` raises.
+        OSError: the system refuses to read or to write.
+    """
+    total = 0
+    for name, is_directory in sorted(source.entries()):
+        if is_directory:
+            raise ChangeRefusedError(
+                f"{source.path_of(name)} is a directory, which no replica holds: nothing is copied"
+            )
+        total += _copy_file(source, name, target, disk, progress or (lambda _: None))
+    return total
+
+
+def _copy_file(source: Directory, name: str, target: Directory, disk: Disk, progress: Progress) -> int:
+    reading = os.open(name, READ_FLAGS, dir_fd=source.descriptor)
+    try:
+        before = os.fstat(reading)
+        if not stat.S_ISREG(before.st_mode):
+            what = kind_of_file(before.st_mode)
+            raise ChangeRefusedError(f"{source.path_of(name)} is {what}, not a plain file: nothing is copied")
+        writing = create_anew(disk, target, name)
+        try:
+            checksum, length = _pour(reading, before.st_size, writing, disk, progress)
+            disk.set_modified(writing, before.st_mtime_ns)
+            disk.sync(writing)
+        finally:
+            os.close(writing)
+        after = os.fstat(reading)
+    finally:
+        os.close(reading)
+    if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or length != before.st_size:
+        raise ChangeRefusedError(
+            f"{source.path_of(name)} changed while it was copied: stop writing to it, and try again"
+        )
+    if _checksum(target, name) != checksum:
+        raise ChangeRefusedError(f"{target.path_of(name)} does not read back as it was written: distrust that disk")
+    return length
+
+
+def _pour(reading: int, length: int, writing: int, disk: Disk, progress: Progress) -> tuple[int, int]:
+    """Copy the bytes; gives the CRC-32C of what was read, and how much it was. Zeros are skipped, not written.
+
+    No more than one byte beyond the length is read, which tells that the file grew: it may grow for ever.
+    """
+    checksum, position, hole = 0, 0, False
+    while chunk := os.read(reading, min(CHUNK, length + 1 - position)):
+        checksum = google_crc32c.extend(checksum, chunk)
+        if any(chunk):
+            if hole:
+                os.lseek(writing, position, os.SEEK_SET)
+            disk.write(writing, chunk)
+            hole = False
+        else:
+            hole = True
+        position += len(chunk)
+        progress(len(chunk))
+    if hole:
+        disk.truncate(writing, position)
+    return checksum, position
+
+
+def _checksum(directory: Directory, name: str) -> int:
+    checksum = 0
+    descriptor = os.open(name, READ_FLAGS, dir_fd=directory.descriptor)
+    try:
+        while chunk := os.read(descriptor, CHUNK):
+            checksum = google_crc32c.extend(checksum, chunk)
+    finally:
+        os.close(descriptor)
+    return checksum

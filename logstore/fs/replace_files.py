@@ -1,0 +1,149 @@
+"""Replaces or removes small files that already lie in a log dir: one at a time, or many behind two barriers.
+
+Each file holds its old bytes or its new ones, whatever happens meanwhile. For one file that takes two syncs; for
+thousands of them, as after somebody has deleted every ``partition.metadata`` of a broker, two for each lot::
+
+    1  every new file is written beside the old one, under its name with .tmp
+    2  one barrier                                        the bytes are durable before any rename may be
+    3  every new file gets its name, or the old one is removed
+    4  one barrier                                        the names are durable
+
+A crash leaves temporary files at most, which the next open removes. Where the system refuses something on the way, the
+files of the lot are done again one by one, so that those which can be replaced are, and the others say why not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from logstore.errors import LogStoreError, UnreadableFileError
+from logstore.fs.directory import Directory
+from logstore.fs.durable import TEMPORARY, barrier, remove_file, replace_file, write_new_file
+from logstore.fs.small_file import read_small_file
+from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
+from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
+
+logger = logging.getLogger(__name__)
+
+LOT = 400
+"""Files behind one pair of barriers; each keeps a directory open."""
+
+_FEW = 4
+"""Files up to which each is synced by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewBytes:
+    """What a file is to hold.
+
+    Attributes:
+        path: of the file, below the log dir.
+        data: its bytes; None: it goes.
+        inode: of the directory that holds it; None: any.
+    """
+
+    path: str
+    data: bytes | None
+    inode: int | None = None
+
+
+def put_all(log_dir: LogDir, changes: Sequence[NewBytes], what: str) -> dict[str, LogStoreError]:
+    """Make files hold these bytes, durably. Never raises for a file: the answer has what went wrong, by path.
+
+    A file that is not in the answer is done. One that is there holds what it held, unless the disk itself failed.
+
+    Args:
+        log_dir: open, and so under its lock.
+        changes: each path once.
+        what: what is done, in messages: ``cannot be repaired``.
+    """
+    # A file left over under the temporary name of another comes after it: until then that name is the other's.
+    files = [change for change in changes if not change.path.endswith(TEMPORARY)]
+    left_over = [change for change in changes if change.path.endswith(TEMPORARY)]
+    return _put_lots(log_dir, files, what) | _put_lots(log_dir, left_over, what)
+
+
+def _put_lots(log_dir: LogDir, changes: Sequence[NewBytes], what: str) -> dict[str, LogStoreError]:
+    failed: dict[str, LogStoreError] = {}
+    for start in range(0, len(changes), LOT):
+        lot = changes[start : start + LOT]
+        if len(lot) > _FEW and log_dir.offline is None:
+            try:
+                with log_dir.changing(f"{lot[0].path} and {len(lot) - 1} more {what}"):
+                    _put_together(log_dir, lot)
+                continue
+            except LogStoreError as error:
+                logger.warning("%s; trying one by one", error)
+        for change in lot:
+            try:
+                with log_dir.changing(f"{change.path} {what}"), _opened(log_dir, change) as parent:
+                    put(log_dir, parent, change.path.rpartition("/")[2], change.data)
+            except LogStoreError as error:
+                failed[change.path] = error
+    return failed
+
+
+def put(log_dir: LogDir, parent: Directory, name: str, data: bytes | None) -> None:
+    """Make one file hold these bytes, or be gone; afterwards it does, or nothing was changed.
+
+    Raises:
+        OSError: nothing was changed; or the disk fails.
+    """
+    try:
+        if data is None:
+            remove_file(log_dir.disk, parent, name)
+        else:
+            replace_file(log_dir.disk, parent, name, data)
+    except OSError as error:
+        if error.errno in DISK_FAILURES or not _holds(parent, name, data):
+            raise
+        # Only the last sync failed: the change is there, and may be lost to a power cut, as if it had not been made.
+        logger.warning("%s: %s is changed, and may change back (%s)", parent.path, name, error.strerror)
+
+
+def _opened(log_dir: LogDir, change: NewBytes) -> Directory:
+    """Open the directory of a file, along no link; OSError where it is gone or another one."""
+    parent = log_dir.root.below(change.path.rpartition("/")[0])
+    if change.inode is not None and parent.key[1] != change.inode:
+        parent.close()
+        raise FileNotFoundError(2, "the directory is another one by now", parent.path)
+    return parent
+
+
+def _put_together(log_dir: LogDir, lot: Sequence[NewBytes]) -> None:
+    """Steps 1 to 4. Where it fails, no temporary file is left, and some of the files may be done."""
+    disk = log_dir.disk
+    with ExitStack() as opened:
+        waiting: dict[tuple[int, str], Directory] = {}
+        try:
+            parents = [opened.enter_context(_opened(log_dir, change)) for change in lot]
+            for parent, change in zip(parents, lot, strict=True):
+                if change.data is not None:
+                    name = change.path.rpartition("/")[2]
+                    write_new_file(disk, parent, name + TEMPORARY, change.data, durable=False)
+                    waiting[parent.descriptor, name] = parent
+            if waiting:
+                barrier(disk, log_dir.root, parents)
+            for parent, change in zip(parents, lot, strict=True):
+                name = change.path.rpartition("/")[2]
+                if change.data is None:
+                    remove_file(disk, parent, name, durable=False)
+                else:
+                    disk.rename(parent.descriptor, name + TEMPORARY, parent.descriptor, name)
+                    del waiting[parent.descriptor, name]
+            barrier(disk, log_dir.root, parents)
+        except BaseException:
+            for (_, name), parent in waiting.items():
+                with suppress(OSError):
+                    remove_file(disk, parent, name + TEMPORARY, durable=False)
+            raise
+
+
+def _holds(parent: Directory, name: str, data: bytes | None) -> bool:
+    try:
+        return read_small_file(name, CHECKPOINT_LIMIT, parent.descriptor) == data
+    except UnreadableFileError:
+        return False

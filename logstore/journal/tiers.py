@@ -1,0 +1,119 @@
+"""The tiers of namespaces as directories of a log dir: which there are, and those that are missing here.
+
+A namespace exists by the directories of its tiers, each with a marker file, in every log dir that is laid out
+``namespaced`` (KIP37-2). A disk that was offline when one was created gets the missing tiers when the store is opened,
+so whoever puts a replica into a namespace finds its directory on every disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from layout.ours.intent import MakeDirectory
+from layout.scheme import MARKER_FILE, Scheme
+from layout.topic import NAMESPACE_SEPARATOR
+from logstore.errors import ChangeFailedError, OfflineLogDirError
+from logstore.fs.directory import Directory
+from logstore.journal.steps import do_steps
+from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.log_dir_view import LogDirView
+from logstore.staging.spare_records import SpareRecords
+
+logger = logging.getLogger(__name__)
+
+DEEPEST_TIER = 64
+"""Tiers below one another that are followed; a path has room for hardly more."""
+
+
+def tiers_of(log_dir: LogDir) -> list[str]:
+    """Paths of all tier directories below a log dir, parents before what lies in them; none unless ``namespaced``.
+
+    Raises:
+        OfflineLogDirError: the disk fails.
+        UnsafePathError: another file system is mounted at a tier.
+    """
+    try:
+        return look_for_tiers(log_dir)
+    except OSError as error:
+        raise log_dir.failed("the tiers of namespaces cannot be listed", error) from error
+
+
+def look_for_tiers(log_dir: LogDirView) -> list[str]:
+    """The same for a log dir that is only looked at. Raises OSError, and UnsafePathError."""
+    if not log_dir.is_ours or log_dir.scheme is not Scheme.NAMESPACED:
+        return []
+    return sorted(_below(log_dir.root, "", DEEPEST_TIER), key=lambda path: path.split("/"))
+
+
+def _below(directory: Directory, prefix: str, deepest: int) -> Iterator[str]:
+    for name, is_directory in directory.entries():
+        if is_directory and deepest and is_tier(directory, name):
+            yield f"{prefix}{name}"
+            with directory.child(name) as tier:
+                yield from _below(tier, f"{prefix}{name}/", deepest - 1)
+
+
+def is_tier(directory: Directory, name: str) -> bool:
+    """Whether a directory in this one carries a tier's marker file. Raises OSError."""
+    marker = directory.status(f"{name}/{MARKER_FILE}")
+    return marker is not None and stat.S_ISREG(marker.st_mode)
+
+
+def name_of(path: str) -> str:
+    """The namespace that a tier's directory stands for: ``org/apache`` → ``org:apache``."""
+    return path.replace("/", NAMESPACE_SEPARATOR)
+
+
+def path_of(namespace: str) -> str:
+    """The directory of a namespace's last tier; the opposite of :func:`name_of`."""
+    return namespace.replace(NAMESPACE_SEPARATOR, "/")
+
+
+def with_parents(paths: Iterable[str]) -> list[str]:
+    """Paths and all the directories on their way, parents first, each once."""
+    found = {"/".join(path.split("/")[:length]) for path in paths for length in range(1, path.count("/") + 2)}
+    return sorted(found, key=lambda path: path.split("/"))
+
+
+def complete(log_dirs: Sequence[LogDir]) -> None:
+    """Make the tiers that other log dirs of the store have and this one lacks.
+
+    What is in the way of a tier, or a disk that takes no directory more, is said and left: the namespace cannot be used
+    on that disk until somebody sees to it.
+    """
+    own: dict[LogDir, list[str]] = {}
+    tiered = [log_dir for log_dir in log_dirs if log_dir.is_ours and log_dir.scheme is Scheme.NAMESPACED]
+    online = [log_dir for log_dir in tiered if log_dir.offline is None]
+    for log_dir in online if len(online) > 1 else ():
+        with suppress(OfflineLogDirError):
+            own[log_dir] = tiers_of(log_dir)
+    everywhere = with_parents(path for paths in own.values() for path in paths)
+    for log_dir, listed in own.items():
+        here = {"", *listed}
+        try:
+            for path in everywhere:
+                # What is in the way of a tier is in the way of those below it.
+                if path not in here and path.rpartition("/")[0] in here and _make_missing(log_dir, path):
+                    here.add(path)
+        except (ChangeFailedError, OfflineLogDirError) as error:
+            logger.warning("%s", error)
+
+
+def _make_missing(log_dir: LogDir, path: str) -> bool:
+    """Make a tier whose parent is there; False: something is in its way."""
+    if _is_taken(log_dir, path):
+        logger.warning("%s: %s is in the way of namespace %s", log_dir.path, path, name_of(path))
+        return False
+    step = MakeDirectory(0, path, tier=True)
+    do_steps(log_dir, [step], f"make the tier {path}", resuming=True, spare=SpareRecords(None))
+    logger.warning("%s: namespace %s was not there, and is made", log_dir.path, name_of(path))
+    return True
+
+
+def _is_taken(log_dir: LogDir, path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    with log_dir.root.below(folder) as parent:
+        return parent.holds(name)

@@ -1,0 +1,337 @@
+"""One disk: a log dir that was opened to be changed, under Kafka's own lock, until it fails.
+
+Opening takes ``.lock``, so a running broker and this engine exclude each other, and reads whose disk it is. A log dir
+is *ours* when its ``meta.properties`` carries ``logstore.scheme``; any other is a real broker's, in which nothing may
+appear that the broker would stumble over. When the disk fails, the log dir goes *offline*, as Kafka's do: whatever is
+asked of it from then on is answered with KAFKA_STORAGE_ERROR, until somebody opens it again. Before the first change an
+``.logstore_unclean`` file is made, and removed by a clean :meth:`LogDir.close`: so the next one to open it knows
+whether it has to look for what a crash left. Source: DESIGN §5; FACTS §1.5, §2.2, §2.7.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Self
+
+from layout import meta_properties
+from layout.meta_properties import MetaProperties
+from layout.scheme import STAGING_DIR, UNCLEAN_FILE, Scheme
+from logstore.errors import (
+    ChangeFailedError,
+    ChangeRefusedError,
+    LogStoreError,
+    NotALogDirError,
+    OfflineLogDirError,
+)
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk, make_directory, remove_file, replace_file, write_new_file
+from logstore.fs.small_file import refusal
+from logstore.log_dir.checkpoint_files import CheckpointFiles
+from logstore.log_dir.identity import ExpectedIdentity, read_identity
+from logstore.log_dir.lock import Lock
+from logstore.rows.rows import MetadataState
+
+logger = logging.getLogger(__name__)
+
+DISK_FAILURES = frozenset(
+    {errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN, errno.ENOTCONN, errno.EBADF}
+)
+"""Numbers that speak of the disk and not of the request. What was done last may or may not have reached it."""
+
+_DATE = "Thu Jan 01 00:00:00 UTC 1970"
+"""Second comment line of ``meta.properties``. Nobody reads it, and the same identity gives the same bytes."""
+
+
+class LogDir:
+    """One open disk. Not thread-safe by itself: ``LogStore`` lets one thread at a time change a log dir.
+
+    Attributes:
+        path: its absolute path, as it was given.
+        root: the open directory.
+        identity: what its ``meta.properties`` says.
+        disk: the primitive changes.
+        checkpoints: its offset checkpoints, kept in memory.
+        was_unclean: the last one to change it did not come to a clean end, so there may be something to recover.
+        offline: why it is no longer used; None while it is in use.
+    """
+
+    def __init__(self, root: Directory, lock: Lock, identity: MetaProperties, disk: Disk) -> None:
+        """Put together by :meth:`open` and :meth:`format`."""
+        self.path = root.path
+        self.root = root
+        self.identity = identity
+        self.disk = disk
+        self.checkpoints = CheckpointFiles(root)
+        self.was_unclean = root.holds(UNCLEAN_FILE)
+        self.offline: str | None = None
+        self._lock = lock
+        self._marked = self.was_unclean
+        self.leave_unclean = self.was_unclean
+        """Whether the next one to open it must look: somebody has to recover it, before it counts as clean again."""
+
+    @classmethod
+    def open(cls, path: str, *, disk: Disk | None = None, expected: ExpectedIdentity | None = None) -> LogDir:
+        """Take the lock of a log dir, and read whose it is. Nothing in it is changed, except that ``.lock`` is made.
+
+        Args:
+            path: of the log dir.
+            disk: the primitive changes; None: the real ones.
+            expected: the identity it must have.
+
+        Raises:
+            NotALogDirError: there is no such directory, or its identity is missing, damaged, or another one.
+            LogDirInUseError: a broker or another of our runs has it.
+            OfflineLogDirError: the disk fails, or ``meta.properties`` cannot be read, as in a broker (FACTS §1.5).
+            ChangeFailedError: the system refuses to open ``.lock``.
+        """
+        disk = disk or Disk()
+        path = os.path.abspath(path)
+        try:
+            root = Directory.open(path)
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in DISK_FAILURES:
+                raise failure(f"the log dir {path} cannot be opened", error) from error
+            reason = refusal(error) if isinstance(error, OSError) else str(error)
+            raise NotALogDirError(f"the log dir {path} {reason}") from error
+        try:
+            lock = _locked(root, disk)
+            try:
+                found = read_identity(path, expected)
+                if found.state is MetadataState.UNREADABLE:
+                    raise OfflineLogDirError(f"{path}: {found.problem}; see to it, and open the log dir again")
+                if found.identity is None or found.state is not MetadataState.OK:
+                    raise NotALogDirError(f"{path}: {found.problem}; nothing is changed in a log dir that is not known")
+                return cls(root, lock, found.identity, disk)
+            except BaseException:
+                lock.release()
+                raise
+        except BaseException:
+            root.close()
+            raise
+
+    @classmethod
+    def format(cls, path: str, identity: MetaProperties, *, disk: Disk | None = None) -> LogDir:
+        """Make a log dir that is ours, with its parents, and open it.
+
+        A crash on the way leaves an empty directory, which can be formatted again.
+
+        Raises:
+            ChangeRefusedError: something lies there already, the identity has no scheme that is known, or the path is
+                none.
+            LogDirInUseError: somebody has its lock.
+            ChangeFailedError, OfflineLogDirError: the system refuses, or the disk fails.
+        """
+        disk = disk or Disk()
+        path = os.path.abspath(path)
+        if identity.scheme not in frozenset(Scheme):
+            raise ChangeRefusedError(f"{path}: {identity.scheme!r:.60} is no scheme: {', '.join(Scheme)} are")
+        if "\0" in path:
+            raise ChangeRefusedError(f"{path!r:.80} has a NUL in it, so it is no path")
+        try:
+            root = _made_with_parents(path, disk)
+            with root:
+                strangers = [name for name, _ in root.entries() if name not in _BEFORE_FORMAT]
+                if strangers:
+                    raise ChangeRefusedError(f"{path} is not empty, it holds {strangers[0]!r:.60}: format another path")
+                lock = _locked(root, disk)
+                try:
+                    with make_directory(disk, root, STAGING_DIR) as staging:
+                        if list(staging.entries()):
+                            raise ChangeRefusedError(f"{staging.path} holds staged replicas: format another path")
+                    replace_file(disk, root, meta_properties.FILE_NAME, meta_properties.encode(identity, _DATE))
+                finally:
+                    lock.release()
+        except OSError as error:
+            raise failure(f"{path} cannot be formatted", error) from error
+        return cls.open(path, disk=disk)
+
+    @property
+    def scheme(self) -> Scheme:
+        """How partitions are laid out in it; a real broker's is always flat."""
+        return Scheme(self.identity.scheme) if self.identity.scheme is not None else Scheme.FLAT
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is laid out for this engine alone; otherwise a real broker will read it again."""
+        return self.identity.scheme is not None
+
+    @property
+    def directory_id(self) -> str:
+        """Its directory ID; empty before Kafka 3.7."""
+        return "" if self.identity.directory_id is None else str(self.identity.directory_id)
+
+    def check_ours(self, what: str) -> None:
+        """Refuse what a real broker would not understand.
+
+        Raises:
+            ChangeRefusedError: this is a real broker's log dir.
+        """
+        if not self.is_ours:
+            raise ChangeRefusedError(
+                f"{self.path} is a real broker's log dir, which would not start after this: {what} works only in a log "
+                f"dir whose {meta_properties.FILE_NAME} carries {meta_properties.SCHEME_KEY}"
+            )
+
+    def check_online(self) -> None:
+        """Raise OfflineLogDirError when the log dir is no longer used."""
+        if self.offline is not None:
+            raise OfflineLogDirError(self.offline)
+
+    @contextmanager
+    def changing(self, what: str, *, marked: bool = False) -> Iterator[None]:
+        """Everything that changes the log dir happens in here: it marks the log dir, and says what went wrong.
+
+        What fails inside must have been undone before it comes out, except when the disk itself fails.
+
+        Args:
+            what: names the change in messages, for example ``orders-0 cannot be staged``.
+            marked: what a crash would leave half done is more than litter, so without the mark nothing is begun.
+
+        Raises:
+            OfflineLogDirError: it is offline, or the disk failed just now.
+            ChangeFailedError: the system refused.
+        """
+        self.check_online()
+        try:
+            self._mark(needed=marked)
+            yield
+        except OSError as error:
+            self.leave_unclean = True  # what was undone may not be, after a crash
+            raise self.failed(what, error) from error
+        except LogStoreError:
+            raise
+        except BaseException:
+            self.leave_unclean = True  # an interrupt may come between a change and its undoing
+            raise
+
+    def failed(self, what: str, error: OSError) -> LogStoreError:
+        """Make the error to raise for a failure of the system, and take the log dir offline where the disk failed."""
+        if self.offline is not None:
+            return OfflineLogDirError(self.offline)  # to undo what was done failed as well
+        made = failure(f"{self.path}: {what}", error)
+        if isinstance(made, OfflineLogDirError):
+            self.go_offline(str(made))
+        return made
+
+    def go_offline(self, reason: str) -> None:
+        """Stop using the log dir; whatever it was in the middle of is sorted out when it is opened again."""
+        if self.offline is None:
+            self.offline = reason
+            logger.error("%s", reason)
+
+    def write_checkpoints(self) -> bool:
+        """Write the offset checkpoints that changed; False: the system refused, and the next open tries again.
+
+        Entries of replicas that are gone do no harm, and a full disk must still be one that can be cleaned.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        try:
+            self.checkpoints.write(self.disk)
+        except OSError as error:
+            if error.errno in DISK_FAILURES:
+                raise
+            self.leave_unclean = True
+            logger.warning(
+                "%s: the checkpoints cannot be written (%s); they stay as they were until it is opened again",
+                *(self.path, error.strerror),
+            )
+            return False
+        return True
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether a crash from here on is noticed by the next one to open the log dir, who then recovers it."""
+        return self._marked
+
+    def _mark(self, *, needed: bool) -> None:
+        """Make sure that a crash from here on is noticed by the next one to open the log dir.
+
+        A disk may be too full for one more name, and must still be one that can be cleaned: then the change goes on
+        without the mark. What a crash then leaves is litter, a record in a live replica or a draft, and no loss.
+        """
+        if not self._marked:
+            try:
+                write_new_file(self.disk, self.root, UNCLEAN_FILE, b"", durable=True)
+                self._marked = True
+            except OSError as error:
+                if needed or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+
+    def close(self) -> None:
+        """Give the lock back, and say by the mark's absence that all was done. A second time does nothing."""
+        try:
+            self._put_down()
+        finally:  # an interrupt must not leave the lock to the rest of the process
+            self.abandon()
+
+    def _put_down(self) -> None:
+        """What a log dir that is still online is told at its end."""
+        if self.checkpoints.behind and self.offline is None and self.root.descriptor >= 0:
+            # There may be room by now; where there is none, old entries do no harm.
+            with suppress(OSError):
+                self.checkpoints.write(self.disk)
+        if self._marked and self.offline is None and not self.leave_unclean and self.root.descriptor >= 0:
+            # Where this fails, the next one to open the log dir looks for something to recover, and finds nothing.
+            with suppress(OSError):
+                remove_file(self.disk, self.root, UNCLEAN_FILE)
+        elif self.leave_unclean and self.offline is None and self.root.descriptor >= 0:
+            # A full disk may have had no room for the mark at first.
+            with suppress(OSError):
+                if not self.root.holds(UNCLEAN_FILE):
+                    write_new_file(self.disk, self.root, UNCLEAN_FILE, b"", durable=True)
+
+    def abandon(self) -> None:
+        """Close without a word to the disk, as a crash would; for tests and simulators."""
+        self._lock.release()
+        self.root.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and not issubclass(kind, LogStoreError):
+            self.leave_unclean = True
+        self.close()
+
+
+_BEFORE_FORMAT = frozenset({STAGING_DIR, ".lock", f"{meta_properties.FILE_NAME}.tmp", "lost+found"})
+"""What a crash in the middle of formatting, or the making of a file system, leaves in an otherwise empty directory."""
+
+
+def failure(what: str, error: OSError) -> LogStoreError:
+    """The error for a failure of the system: of the disk itself, or of this one request."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    place = f" ({error.filename})" if isinstance(error.filename, str) else ""
+    if error.errno in DISK_FAILURES:
+        return OfflineLogDirError(f"{what}: {reason}{place}; the log dir is offline until it is opened again")
+    return ChangeFailedError(f"{what}: {reason}{place}; nothing was changed")
+
+
+def _locked(root: Directory, disk: Disk) -> Lock:
+    try:
+        return Lock.take(root, disk)
+    except OSError as error:
+        raise failure(f"the lock of {root.path} cannot be taken", error) from error
+
+
+def _made_with_parents(path: str, disk: Disk) -> Directory:
+    """Open a directory, making it and its parents; each new one is durable in its parent before the next is made."""
+    existing, missing = path, list[str]()
+    while not os.path.lexists(existing):
+        existing, _, name = existing.rpartition("/")
+        existing = existing or "/"
+        missing.append(name)
+    found = Directory.open(existing)
+    for name in reversed(missing):
+        with found:
+            found = make_directory(disk, found, name)
+    return found

@@ -1,0 +1,80 @@
+"""A log dir to look at: what reading needs to know of one, and a way to have that without its lock.
+
+A running broker holds the lock of its log dirs, and what lies staged there must be listed all the same; so the code
+that only reads takes a :class:`LogDirView`, which an open :class:`logstore.log_dir.log_dir.LogDir` is as well.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Protocol, Self
+
+from layout.scheme import Scheme
+from logstore.errors import NotALogDirError
+from logstore.fs.directory import Directory
+from logstore.fs.small_file import refusal
+from logstore.log_dir.identity import read_identity
+from logstore.rows.rows import MetadataState
+
+
+class LogDirView(Protocol):
+    """What reading needs to know of a log dir."""
+
+    @property
+    def path(self) -> str:
+        """Its absolute path."""
+
+    @property
+    def root(self) -> Directory:
+        """The open directory."""
+
+    @property
+    def scheme(self) -> Scheme:
+        """How partitions are laid out in it."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is laid out for this engine alone."""
+
+
+class ReadOnlyLogDir:
+    """A log dir that was opened to be looked at: no lock is taken, and nothing is made or changed."""
+
+    def __init__(self, root: Directory, scheme: str | None) -> None:
+        """Put together by :meth:`open`."""
+        self.path = root.path
+        self.root = root
+        self.scheme = Scheme.FLAT if scheme is None else Scheme(scheme)
+        self.is_ours = scheme is not None
+
+    @classmethod
+    def open(cls, path: str) -> ReadOnlyLogDir:
+        """Open a log dir, and read what it is.
+
+        Raises:
+            NotALogDirError: there is no such directory, or its identity is missing or damaged.
+        """
+        path = os.path.abspath(path)
+        try:
+            root = Directory.open(path)
+        except (OSError, ValueError) as error:
+            reason = refusal(error) if isinstance(error, OSError) else str(error)
+            raise NotALogDirError(f"the log dir {path} {reason}") from error
+        found = read_identity(path, None)
+        if found.identity is None or found.state is not MetadataState.OK:
+            root.close()
+            raise NotALogDirError(f"{path}: {found.problem}; a log dir that is not known is not looked into")
+        return cls(root, found.identity.scheme)
+
+    def close(self) -> None:
+        """Give the descriptor back; a second time does nothing."""
+        self.root.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

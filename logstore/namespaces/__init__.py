@@ -1,0 +1,1 @@
+"""Changes of names and scheme, planned and shown before they are done."""

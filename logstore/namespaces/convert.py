@@ -1,0 +1,231 @@
+"""Converts the log dirs of a store from one scheme to another, and back: flat, namespaced, by topic ID (KIP516-12).
+
+Each replica is renamed to where the new scheme has it, nothing is copied, and at the end the log dir's
+``meta.properties`` says the new scheme. The steps stand in an intent, so a conversion that a crash cuts short is
+carried out to its end at the next open. What a scheme cannot hold is refused before anything happens::
+
+    to flat           no replica may be in a namespace but the default one; its topic's name must be known
+    to namespaced     the topic's name must be known; the tiers of its namespace are made
+    to by-topic-id    every replica must have a topic ID; the name goes into partition.metadata where that lacks it
+
+Staged replicas stay where they are: where one belongs is worked out anew when it comes back; one that could not come
+back under the new scheme is refused. Directories that are no
+replicas are left alone, and refused where they stand in the way. A namespace without topics has no trace in the other
+two schemes, so converting away from ``namespaced`` forgets it; the plan's notes say which. A real broker's log dir is
+never converted: the broker reads ``flat`` alone, and only by the rules of its own release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from layout import meta_properties
+from layout.directory_name import DirectoryKind
+from layout.errors import InvalidNameError
+from layout.ours.intent import MakeDirectory, RemoveDirectory, Rename, Rewrite, to_text
+from layout.scheme import Scheme, check_namespace_fits, partition_path
+from layout.topic import Namespace, TopicPartition, namespace_of
+from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError
+from logstore.fs.small_file import read_small_file
+from logstore.journal.tiers import name_of, path_of, tiers_of, with_parents
+from logstore.log_dir.identity import META_PROPERTIES_LIMIT
+from logstore.log_dir.log_dir import LogDir
+from logstore.namespaces.namespaces import check_known
+from logstore.namespaces.planned_change import (
+    ChangePlanner,
+    PlannedChange,
+    check_all_online,
+    check_not_doubled,
+    check_ours,
+    listed,
+    looking,
+    moved,
+)
+from logstore.namespaces.rename_topic import rewritten
+from logstore.scan.entries import list_log_dir
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import Staged, list_staged
+from logstore.store.open_store import OpenStore
+from logstore.store.replica_index import Replica
+
+
+def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
+    """Plan to lay out every log dir of a store by another scheme; one that has it already is left alone.
+
+    Raises:
+        ChangeRefusedError: a log dir is a real broker's; there are replicas that the scheme cannot hold, whose topic is
+            not known, that are live twice, or on their way between two disks; the message lists them.
+        NameTakenError: something lies where a replica, a tier or a prefix would go.
+        OfflineLogDirError: a log dir is offline.
+    """
+    check_ours(store, "converting it")
+    check_all_online(store, "converting a store")
+    planner = ChangePlanner("convert", f"convert to the scheme {scheme}")
+    replicas: dict[str, list[Replica]] = {log_dir.path: [] for log_dir in store.log_dirs}
+    for replica in store.replicas():
+        replicas[replica.log_dir].append(replica)
+    check_not_doubled(store, {replica.partition.topic for replica in store.doubled})
+    for log_dir in store.log_dirs:
+        if log_dir.scheme is not scheme:
+            with looking(log_dir, f"{log_dir.path} cannot be converted"):
+                _Conversion(log_dir, scheme, replicas[log_dir.path], store.spare).plan(planner)
+    forgotten = sorted(_namespaces_on_disk(store) - _namespaces_in_use(store))
+    if forgotten and scheme is not Scheme.NAMESPACED:
+        planner.notes.append(
+            f"no topic is in {listed(forgotten)}, so nothing will be left of that: the scheme {scheme} has no "
+            "directories for namespaces"
+        )
+    return planner.planned()
+
+
+def _namespaces_on_disk(store: OpenStore) -> set[str]:
+    return {name_of(path) for log_dir in store.log_dirs for path in tiers_of(log_dir)}
+
+
+def _namespaces_in_use(store: OpenStore) -> set[str]:
+    topics = {replica.partition.topic for replica in store.replicas()}
+    return {name_of(path) for path in with_parents(path_of(namespace_of(topic)) for topic in topics)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Conversion:
+    """What has to be done in one log dir."""
+
+    log_dir: LogDir
+    scheme: Scheme
+    replicas: list[Replica]
+    spare: SpareRecords
+
+    def plan(self, planner: ChangePlanner) -> None:
+        """Add the steps. Raises as :func:`plan_convert`, and OSError."""
+        self._check_all_known()
+        targets = self._targets()
+        renames = [(replica, path) for replica, path in targets if replica.path != path]
+        made = self._made_directories(targets)
+        gone = self._gone_directories()
+        self._check_free(made, [path for _, path in renames])
+        check_known(self.log_dir, gone, {replica.path for replica, _ in renames})
+        by_id, tiers = self.scheme is Scheme.BY_TOPIC_ID, self.scheme is Scheme.NAMESPACED
+        planner.add(self.log_dir, *(MakeDirectory(0, path, tiers) for path in made))
+        planner.add(self.log_dir, *(Rename(0, replica.path, path) for replica, path in renames))
+        for replica, path in targets if by_id else ():
+            planner.add(self.log_dir, *rewritten(self.log_dir, replica, replica.partition, path, always=True))
+        had_tiers = self.log_dir.scheme is Scheme.NAMESPACED
+        for staged in self._staged():
+            planner.add(self.log_dir, *(self._named(staged) if by_id else ()))
+        planner.add(self.log_dir, *(RemoveDirectory(0, path, had_tiers) for path in gone))
+        planner.add(self.log_dir, self._new_identity())
+        planner.replicas += [(replica, moved(replica, replica.partition, path)) for replica, path in targets]
+
+    def _targets(self) -> list[tuple[Replica, str]]:
+        """Where each replica goes."""
+        targets, problems = [], []
+        for replica in sorted(self.replicas, key=lambda each: each.partition):
+            try:
+                targets.append((replica, partition_path(self.scheme, replica.partition, replica.topic_id)))
+            except InvalidNameError as error:
+                problems.append(f"{replica.path} ({error})")
+        if problems:
+            raise ChangeRefusedError(
+                f"{self.log_dir.path} cannot be converted to {self.scheme}, because it cannot hold {len(problems)} of "
+                f"{len(self.replicas)} replicas: {listed(problems)}"
+            )
+        taken: dict[str, Replica] = {}
+        for replica, path in targets:
+            other = taken.setdefault(path, replica)
+            if other is not replica:
+                raise NameTakenError(f"{other.path} and {replica.path} would both become {path} in {self.log_dir.path}")
+        return targets
+
+    def _staged(self) -> list[Staged]:
+        """What is staged, once it is sure that the new scheme has a place for all of it."""
+        found = list_staged(self.log_dir, self.spare)
+        problems = []
+        for staged in found:
+            if staged.record is not None:
+                topic_id = None if staged.record.topic_id.is_zero else staged.record.topic_id
+                try:
+                    partition_path(self.scheme, TopicPartition(staged.record.topic, staged.record.partition), topic_id)
+                except InvalidNameError as error:
+                    problems.append(f"{staged.location} ({error})")
+        if problems:
+            raise ChangeRefusedError(
+                f"{self.log_dir.path} cannot be converted to {self.scheme}, because what is staged could not come back "
+                f"there: {listed(problems)}; restore or purge it first"
+            )
+        return found
+
+    def _named(self, staged: Staged) -> list[Rewrite]:
+        """The step that gives a staged replica the name that its path will not hold when it comes back."""
+        if staged.record is None:
+            return []
+        partition = TopicPartition(staged.record.topic, staged.record.partition)
+        lies = Replica(partition, staged.topic_id, self.log_dir.path, staged.location, "", staged.inode)
+        return rewritten(self.log_dir, lies, partition, staged.location, always=True)
+
+    def _check_all_known(self) -> None:
+        """Make sure that every live replica is one that the store knows by name, and that none is on its way."""
+        known = {replica.path for replica in self.replicas}
+        unknown, moving = [], []
+        for place in list_log_dir(self.log_dir.path, self.log_dir.scheme).places:
+            for name in place.names:
+                kind, path = place.parse(name).kind, place.prefix + name
+                if kind is DirectoryKind.LIVE and path not in known:
+                    unknown.append(path)
+                elif kind is DirectoryKind.FUTURE:
+                    moving.append(path)
+        if unknown:
+            raise ChangeRefusedError(
+                f"{self.log_dir.path} cannot be converted: nothing says of which topic these are: "
+                f"{listed(sorted(unknown))}; stage or repair them first"
+            )
+        if moving:
+            raise ChangeRefusedError(
+                f"{self.log_dir.path} cannot be converted while replicas are on their way between disks: "
+                f"{listed(sorted(moving))}"
+            )
+
+    def _made_directories(self, targets: Iterable[tuple[Replica, str]]) -> list[str]:
+        """Tiers or prefixes that the replicas will lie in."""
+        folders = {path.rpartition("/")[0] for _, path in targets} - {""}
+        if self.scheme is Scheme.NAMESPACED:
+            for folder in folders:
+                check_namespace_fits(self.log_dir.path, Namespace.parse(name_of(folder)))
+        return with_parents(folders)
+
+    def _gone_directories(self) -> list[str]:
+        """Tiers or prefixes that nothing will lie in any more, what lies in them before they themselves."""
+        if self.log_dir.scheme is Scheme.BY_TOPIC_ID:
+            return sorted(
+                name for name, is_directory in self.log_dir.root.entries() if is_directory and _is_prefix(name)
+            )
+        return tiers_of(self.log_dir)[::-1]
+
+    def _check_free(self, made: list[str], paths: list[str]) -> None:
+        """Make sure that nothing lies where something will; what lies below a directory to be made is not there yet."""
+        root = {name for name, _ in self.log_dir.root.entries()}
+        tops = {path for path in (*made, *paths) if "/" not in path}
+        in_the_way = sorted(root & tops) + sorted(set(made) & set(paths))
+        if in_the_way:
+            raise NameTakenError(
+                f"{self.log_dir.path} cannot be converted to {self.scheme}, because these names are taken: "
+                f"{listed(in_the_way)}"
+            )
+
+    def _new_identity(self) -> Rewrite:
+        """The step that writes the new scheme into ``meta.properties``; the date in its second line stays."""
+        try:
+            old = read_small_file(meta_properties.FILE_NAME, META_PROPERTIES_LIMIT, self.log_dir.root.descriptor) or b""
+        except LogStoreError as error:
+            raise ChangeRefusedError(f"{self.log_dir.path}: {meta_properties.FILE_NAME} {error}") from error
+        lines = to_text(old).split("\n")
+        date = lines[1][1:] if len(lines) > 1 and lines[1].startswith("#") else ""
+        identity = replace(meta_properties.parse(old), scheme=self.scheme.value)
+        new = meta_properties.encode(identity, date)
+        return Rewrite(0, meta_properties.FILE_NAME, to_text(old), to_text(new))
+
+
+def _is_prefix(name: str) -> bool:
+    """Whether a directory of the by-topic-id scheme is one that holds replicas (``layout.directory_name``)."""
+    return len(name) == 2 and not set(name) - set("0123456789abcdef")

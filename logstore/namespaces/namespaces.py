@@ -1,0 +1,230 @@
+"""Namespaces of a store: create, list, delete; over all its log dirs, wholly or not at all (KIP37-3).
+
+Where the log dirs are laid out ``namespaced``, a namespace exists by the directories of its tiers, and must be created
+before anything can be in it. ``by-topic-id`` has no directories for tiers: the name of a topic alone says in which
+namespace it is, so a namespace exists there as long as a topic is in it, needs no creating, and goes with its last
+topic. ``flat`` has none at all.
+
+Deleting a namespace stages the topics in it, so they can be brought back until their delay is over, once the namespace
+was created again. KIP-37 would delete the topics of a namespace without being asked twice, and refuse only where other
+namespaces lie below it; here both need ``recursive``.
+"""
+
+from __future__ import annotations
+
+from layout.directory_name import DirectoryKind, parse
+from layout.ours.intent import MakeDirectory, RemoveDirectory, Stage
+from layout.scheme import MARKER_FILE, Scheme, check_namespace_fits
+from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
+from logstore.errors import ChangeRefusedError, InvalidNamespaceError, NameTakenError
+from logstore.journal.tiers import is_tier, name_of, path_of, tiers_of, with_parents
+from logstore.log_dir.log_dir import LogDir
+from logstore.namespaces.planned_change import (
+    ChangePlanner,
+    PlannedChange,
+    check_all_online,
+    check_not_doubled,
+    check_ours,
+    listed,
+    looking,
+)
+from logstore.settings import STALE_DELAY
+from logstore.store.open_store import OpenStore
+from logstore.store.replica_index import Replica
+
+VERDICT = "NAMESPACE_DELETED"
+"""What the record of a replica says that was staged because its namespace was deleted."""
+
+
+def list_namespaces(store: OpenStore, below: str = "") -> list[str]:
+    """The namespaces below one, in order; the default namespace is not told.
+
+    Args:
+        store: to look into; in a log dir that has no tiers, the names of its topics count.
+        below: a namespace; empty: all are told.
+
+    Raises:
+        InvalidNameError: ``below`` is no name of a namespace.
+        InvalidNamespaceError: it does not exist.
+        OfflineLogDirError: a disk fails.
+    """
+    Namespace.parse(below)
+    found = {name_of(path) for log_dir in _online(store) for path in tiers_of(log_dir)}
+    if any(log_dir.scheme is Scheme.BY_TOPIC_ID for log_dir in _online(store)):
+        topics = {replica.partition.topic for replica in store.replicas()}
+        found |= {name_of(path) for path in with_parents(path_of(namespace_of(topic)) for topic in topics) if path}
+    if below and below not in found:
+        raise InvalidNamespaceError(f"there is no namespace {below}: {_those(sorted(found))}")
+    prefix = f"{below}{NAMESPACE_SEPARATOR}" if below else ""
+    return sorted(name for name in found if name.startswith(prefix))
+
+
+def plan_create(store: OpenStore, namespace: str) -> PlannedChange:
+    """Plan to create a namespace, with all its tiers, in every log dir.
+
+    A log dir that is offline gets it when it is back.
+
+    Raises:
+        InvalidNameError: it is no name of a namespace, or its path would be too long.
+        InvalidNamespaceError: it exists.
+        NameTakenError: a replica or something else has the name of one of its tiers.
+        ChangeRefusedError: a log dir is a real broker's, or no log dir has tiers.
+        OfflineLogDirError: a disk fails.
+    """
+    wanted = _named(namespace)
+    check_ours(store, "a namespace")
+    planner = ChangePlanner("create-namespace", f"create namespace {namespace}")
+    for log_dir in _with_tiers(store):
+        check_namespace_fits(log_dir.path, wanted)
+        here = set(tiers_of(log_dir))
+        missing = [path for path in with_parents([path_of(namespace)]) if path not in here]
+        if missing:
+            with looking(log_dir, f"namespace {namespace} cannot be created"):
+                _check_free(log_dir, missing[0])
+            planner.add(log_dir, *(MakeDirectory(0, path, tier=True) for path in missing))
+    planned = planner.planned()
+    if not planned.intent.steps:
+        raise InvalidNamespaceError(f"namespace {namespace} exists already")
+    return planned
+
+
+def plan_delete(
+    store: OpenStore, namespace: str, *, recursive: bool = False, setting: str = STALE_DELAY
+) -> PlannedChange:
+    """Plan to delete a namespace in every log dir.
+
+    Args:
+        store: all its log dirs must be online.
+        namespace: not the default one.
+        recursive: also delete the namespaces below it, and stage every topic in any of them.
+        setting: the delay that counts, resolved for each topic along its tiers (KIP37-5).
+
+    Raises:
+        InvalidNameError: it is no name of a namespace.
+        InvalidNamespaceError: it does not exist, or something is in it and ``recursive`` was not given.
+        ChangeRefusedError: a log dir is a real broker's, or something lies in a tier that is not known.
+        OfflineLogDirError: a log dir is offline.
+    """
+    _named(namespace)
+    check_ours(store, "a namespace")
+    check_all_online(store, f"deleting namespace {namespace}")
+    below = list_namespaces(store, namespace)
+    inside = [replica for replica in store.replicas() if _is_in(replica.partition.topic, namespace)]
+    inside.sort(key=lambda replica: (replica.partition, replica.log_dir))
+    topics = sorted({replica.partition.topic for replica in inside})
+    if (below or topics) and not recursive:
+        raise InvalidNamespaceError(
+            f"namespace {namespace} is not empty: namespaces below it: {listed(below) or 'none'}; topics in it: "
+            f"{listed(topics) or 'none'}; delete or move them first, or delete it with all that is in it (recursive)"
+        )
+    check_not_doubled(store, topics)
+    planner = ChangePlanner("delete-namespace", f"delete namespace {namespace}")
+    now_ms = store.clock.now_ms()
+    for log_dir in store.log_dirs:
+        for replica in inside:
+            if replica.log_dir == log_dir.path:
+                due_ms = now_ms + store.settings.of(replica.partition.topic, setting)
+                planner.add(log_dir, _stage(replica, f"namespace {namespace} was deleted", now_ms, due_ms))
+                planner.replicas.append((replica, None))
+        path = path_of(namespace)
+        tiers = [tier for tier in tiers_of(log_dir) if tier == path or tier.startswith(f"{path}/")]
+        with looking(log_dir, f"namespace {namespace} cannot be deleted"):
+            check_known(log_dir, tiers, {replica.path for replica in inside if replica.log_dir == log_dir.path})
+        planner.add(log_dir, *(RemoveDirectory(0, tier, tier=True) for tier in reversed(tiers)))
+    return planner.planned()
+
+
+def check_known(log_dir: LogDir, directories: list[str], known: set[str]) -> None:
+    """Make sure that directories that are to go hold nothing but each other, tiers' markers, and what is known.
+
+    Args:
+        log_dir: that holds them.
+        directories: paths below it.
+        known: paths of replicas that will be gone before.
+
+    Raises:
+        ChangeRefusedError: something else is in one of them.
+    """
+    allowed = known | set(directories)
+    strange = []
+    for path in directories:
+        with log_dir.root.below(path) as directory:
+            names = [name for name, _ in directory.entries() if name != MARKER_FILE]
+        strange += [f"{path}/{name}" for name in names if f"{path}/{name}" not in allowed]
+    if strange:
+        raise ChangeRefusedError(
+            f"{log_dir.path} holds what is no replica or whose topic is not known: {listed(sorted(strange))}; see to "
+            "it first, with 'logstore explain PATH'"
+        )
+
+
+def check_exists(log_dir: LogDir, namespace: str) -> None:
+    """Make sure that a namespace can be used in a log dir.
+
+    Raises:
+        InvalidNamespaceError: the log dir has tiers, and not this one.
+        OSError: the system refuses to look.
+    """
+    if not namespace or log_dir.scheme is not Scheme.NAMESPACED:
+        return
+    folder, _, name = path_of(namespace).rpartition("/")
+    try:
+        with log_dir.root.below(folder) as parent:
+            found = is_tier(parent, name)
+    except (FileNotFoundError, NotADirectoryError):
+        found = False
+    if not found:
+        raise InvalidNamespaceError(f"namespace {namespace} was not created in {log_dir.path}: create it first")
+
+
+def _named(namespace: str) -> Namespace:
+    wanted = Namespace.parse(namespace)
+    if not wanted.tiers:
+        raise InvalidNamespaceError("the default namespace has no name; it is always there, and cannot be deleted")
+    return wanted
+
+
+def _online(store: OpenStore) -> list[LogDir]:
+    return [log_dir for log_dir in store.log_dirs if log_dir.offline is None]
+
+
+def _with_tiers(store: OpenStore) -> list[LogDir]:
+    """The log dirs that get the directories of a namespace."""
+    for log_dir in _online(store):
+        if log_dir.scheme is Scheme.FLAT:
+            raise ChangeRefusedError(
+                f"{log_dir.path} is laid out {Scheme.FLAT}, which has no namespaces: convert it to {Scheme.NAMESPACED}"
+            )
+    found = [log_dir for log_dir in _online(store) if log_dir.scheme is Scheme.NAMESPACED]
+    if not found:
+        raise ChangeRefusedError(
+            f"under {Scheme.BY_TOPIC_ID} a namespace needs no creating: the names of its topics say all there is"
+        )
+    return found
+
+
+def _check_free(log_dir: LogDir, path: str) -> None:
+    """Refuse a tier whose path is taken; what would lie below it is not there either."""
+    folder, _, name = path.rpartition("/")
+    with log_dir.root.below(folder) as parent:
+        taken = parent.holds(name)
+    if taken:
+        kind = "a replica's directory" if parse(name).kind is DirectoryKind.LIVE else "something else"
+        raise NameTakenError(
+            f"{log_dir.path}/{path} is {kind}, so there can be no tier of that name: choose another name"
+        )
+
+
+def _stage(replica: Replica, evidence: str, now_ms: int, due_ms: int) -> Stage:
+    topic_id = "" if replica.topic_id is None else str(replica.topic_id)
+    topic, partition = replica.partition.topic, replica.partition.partition
+    return Stage(0, replica.path, topic, partition, topic_id, VERDICT, evidence, now_ms, due_ms)
+
+
+def _is_in(topic: str, namespace: str) -> bool:
+    """Whether a topic is in a namespace, or in one below it."""
+    return topic.startswith(f"{namespace}{NAMESPACE_SEPARATOR}")
+
+
+def _those(names: list[str]) -> str:
+    return f"there are {listed(names)}" if names else "there is none yet; create it first"

@@ -1,0 +1,162 @@
+"""Gives a topic another name, or moves it to another namespace: every replica of it, in every log dir, or none.
+
+A move to another namespace is a rename, since the namespace is the first part of a topic's full name. What changes on
+disk (KIP516-13)::
+
+    flat           orders-0 → purchases-0                   one rename for each replica
+    namespaced     orders-0 → org/apache/orders-0           the same; the namespace must have been created
+    by-topic-id    nothing moves                            the name stands in partition.metadata alone
+
+In each of them ``partition.metadata`` is rewritten where it holds the topic's name, which only the forms of a log dir
+that is ours do, and the offset checkpoints are, which go by name. One that is damaged, or that names another topic, is
+left as it is: to mend it is for ``repair``. What of the topic lies staged keeps the name that it was staged under.
+
+In a real broker's log dir no topic is renamed. One rename for each replica would do there as well, but the cluster's
+metadata would go on saying the old name, so the broker would take the replicas for stray at its next start, set them
+aside, and fetch all their data again (FACTS §1.7).
+"""
+
+from __future__ import annotations
+
+from layout import partition_metadata
+from layout.directory_name import DirectoryKind, parse
+from layout.errors import InvalidNameError, LayoutError
+from layout.ours.intent import Rename, RenameEntries, Rewrite, to_text
+from layout.partition_metadata import Form
+from layout.scheme import Scheme, check_namespace_fits, partition_path
+from layout.topic import METADATA_TOPIC, Namespace, TopicPartition, check_full_topic_name, namespace_of
+from logstore.errors import ChangeRefusedError, NameTakenError, UnknownReplicaError, UnreadableFileError
+from logstore.fs.small_file import read_small_file
+from logstore.log_dir.log_dir import LogDir
+from logstore.namespaces.namespaces import check_exists
+from logstore.namespaces.planned_change import (
+    ChangePlanner,
+    PlannedChange,
+    check_all_online,
+    check_not_doubled,
+    check_ours,
+    looking,
+    moved,
+)
+from logstore.scan.replica_id import METADATA_LIMIT
+from logstore.store.open_store import OpenStore
+from logstore.store.replica_index import Replica
+
+
+def plan_move(store: OpenStore, topic: str, namespace: str) -> PlannedChange:
+    """Plan to move a topic to another namespace; empty: the default one. Otherwise as :func:`plan_rename`."""
+    local = TopicPartition(topic, 0).local_topic
+    return plan_rename(store, topic, Namespace.parse(namespace).full_name(local))
+
+
+def plan_rename(store: OpenStore, topic: str, new_topic: str) -> PlannedChange:
+    """Plan to give a topic another name.
+
+    Args:
+        store: all its log dirs must be online.
+        topic: its full name.
+        new_topic: its full name to be.
+
+    Raises:
+        InvalidNameError: the new name breaks the rules, or the scheme cannot hold it.
+        InvalidNamespaceError: its namespace was not created.
+        UnknownReplicaError: there is no such topic here.
+        NameTakenError: there is a topic of the new name, or something lies where a replica would go.
+        ChangeRefusedError: a log dir is a real broker's; or a replica is live twice, or on its way between two disks.
+        OfflineLogDirError: a log dir is offline.
+    """
+    check_full_topic_name(new_topic)
+    if TopicPartition(new_topic, 0).local_topic == METADATA_TOPIC:
+        raise InvalidNameError(f"{new_topic} is KRaft's own log, and no topic can be called that")
+    check_ours(store, "renaming or moving a topic")
+    check_all_online(store, f"renaming {topic}")
+    replicas = sorted((each for each in store.replicas() if each.partition.topic == topic), key=_order)
+    if not replicas:
+        raise UnknownReplicaError(f"no log dir of this store has a live replica of topic {topic}")
+    if topic == new_topic:
+        raise NameTakenError(f"topic {topic} has that name already")
+    if any(each.partition.topic == new_topic for each in store.replicas()):
+        raise NameTakenError(f"there is a topic {new_topic} already: nothing is ever merged")
+    check_not_doubled(store, [topic, new_topic])
+    planner = ChangePlanner("rename-topic", f"rename topic {topic} to {new_topic}")
+    for log_dir in store.log_dirs:
+        own = [replica for replica in replicas if replica.log_dir == log_dir.path]
+        if own:
+            with looking(log_dir, f"{topic} cannot be renamed"):
+                _plan_in(planner, log_dir, own, new_topic)
+    return planner.planned()
+
+
+def _plan_in(planner: ChangePlanner, log_dir: LogDir, replicas: list[Replica], new_topic: str) -> None:
+    """The steps in one log dir."""
+    namespace = namespace_of(new_topic)
+    check_exists(log_dir, namespace)
+    if namespace and log_dir.scheme is Scheme.NAMESPACED:
+        check_namespace_fits(log_dir.path, Namespace.parse(namespace))
+    topic = replicas[0].partition.topic
+    _check_not_on_its_way(log_dir, topic, replicas[0].path)
+    renames, rewrites = list[Rename](), list[Rewrite]()
+    for replica in replicas:
+        partition = TopicPartition(new_topic, replica.partition.partition)
+        path = partition_path(log_dir.scheme, partition, replica.topic_id)
+        if path != replica.path:
+            _check_free(log_dir, path)
+            renames.append(Rename(0, replica.path, path))
+        rewrites += rewritten(log_dir, replica, partition, path)
+        planner.replicas.append((replica, moved(replica, partition, path)))
+    planner.add(log_dir, *renames, *rewrites, RenameEntries(0, topic, new_topic))
+
+
+def rewritten(
+    log_dir: LogDir, replica: Replica, partition: TopicPartition, path: str, *, always: bool = False
+) -> list[Rewrite]:
+    """The step that brings a replica's ``partition.metadata`` up to date; none where there is nothing to do.
+
+    Args:
+        log_dir: that holds it.
+        replica: as it is.
+        partition: what it will be.
+        path: where it will lie by then, below the log dir.
+        always: also where the file holds no name yet, because its path will not hold it any more.
+    """
+    try:
+        file = f"{replica.path}/{partition_metadata.FILE_NAME}"
+        data = read_small_file(file, METADATA_LIMIT, log_dir.root.descriptor)
+        if replica.topic_id is not None and not replica.topic_id.is_zero:
+            new = partition_metadata.encode_json(replica.topic_id, partition.topic, partition.partition)
+            if data == new:
+                return []  # of 100,000 nearly all, so nothing is read twice
+        found = None if data is None else partition_metadata.parse(data)
+    except (UnreadableFileError, LayoutError):
+        return []
+    if data is None or found is None or partition_metadata.contradiction(found, *_pair(replica.partition)):
+        return []
+    if found.form is Form.SHIPPED and not always:
+        return []
+    new = partition_metadata.encode_json(found.topic_id, partition.topic, partition.partition)
+    return [Rewrite(0, f"{path}/{partition_metadata.FILE_NAME}", to_text(data), to_text(new))] if data != new else []
+
+
+def _check_not_on_its_way(log_dir: LogDir, topic: str, path: str) -> None:
+    """Refuse while a copy of one of its replicas is on its way from another disk, or waits for that disk to be back."""
+    for folder in {"", path.rpartition("/")[0]}:
+        with log_dir.root.below(folder) as parent:
+            names = [parse(name) for name, is_directory in parent.entries() if is_directory]
+        for name in names:
+            if name.kind is DirectoryKind.FUTURE and name.topic == TopicPartition(topic, 0).local_topic:
+                raise ChangeRefusedError(f"{log_dir.path} holds {name.text}: let that move between disks end first")
+
+
+def _check_free(log_dir: LogDir, path: str) -> None:
+    folder, _, name = path.rpartition("/")
+    with log_dir.root.below(folder) as parent:
+        if parent.holds(name):
+            raise NameTakenError(f"{log_dir.path}/{path} is there already; nothing is ever overwritten")
+
+
+def _pair(partition: TopicPartition) -> tuple[str, int]:
+    return partition.topic, partition.partition
+
+
+def _order(replica: Replica) -> tuple[str, int]:
+    return replica.log_dir, replica.partition.partition

@@ -1,0 +1,1 @@
+"""Processes and threads, and when they pay."""

@@ -1,0 +1,301 @@
+"""Purges what is staged and due, for ever: by lots, several log dirs at a time, throttled, cancellable, resumable.
+
+Only what is due goes, only what carries a valid record, and the record goes last (``remove_staged`` says in which
+order, and why). Directories that a broker left have no record; nothing says when they may go, so a purge never takes
+them. How the directories of one staging root go, lot by lot and by several workers, is told by ``purge_lots`` and
+``purge_workers``. What fails or is cancelled in between stays staged and due, and the next purge goes on with it. A
+clock that went backwards purges nothing.
+Source: DESIGN §5; USERS, pains 5, 6 and 8.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Final
+
+from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_staged
+from logstore.errors import LogStoreError, UnsafePathError
+from logstore.fs.directory import Directory
+from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.log_dir_view import LogDirView
+from logstore.log_dir.open_files import OpenFiles, find_open_files
+from logstore.purge.judge_staged import Due, Rules, StagingRoot, weigh
+from logstore.purge.purge_lots import Lot
+from logstore.purge.purge_report import HeldFile, Kept, LogDirPurge, Purged, PurgeReport, Why
+from logstore.purge.purge_workers import PurgeWorkers
+from logstore.staging import purge_note
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import RecordReader
+from logstore.staging.staging_root import Placement, staging_roots
+
+logger = logging.getLogger(__name__)
+
+WORKERS: Final = 2
+"""How many work on each disk."""
+
+
+def purge(
+    log_dirs: Sequence[LogDir],
+    rules: Rules,
+    *,
+    workers: int = WORKERS,
+    spare: SpareRecords | None = None,
+    look_at_processes: bool = True,
+    may_fork: bool = False,
+) -> PurgeReport:
+    """Purge what is due in several log dirs, those on different disks at the same time.
+
+    What goes wrong in one log dir stands in its part of the report, and the others go on.
+
+    Args:
+        log_dirs: each open, and changed by nobody else meanwhile.
+        rules: the time, the rates, what is meant, and how to stop it.
+        workers: how many work on each disk; each removes several files at once where it waits for the disk.
+        spare: where records lie that found no room in their log dirs.
+        look_at_processes: find out which processes hold files of what is purged; looked for only when there is
+            something to purge.
+        may_fork: where there is much to remove, several workers are processes of their own, and not threads, which
+            share an interpreter; and others look ahead. Not for a program that must not be forked.
+    """
+    runs = [
+        _Run(log_dir, rules, workers, spare or SpareRecords(None), look_at_processes, may_fork=may_fork)
+        for log_dir in log_dirs
+    ]
+    disks: dict[int, list[_Run]] = {}
+    for run in runs:
+        disks.setdefault(run.device, []).append(run)
+
+    def purge_disk(on_disk: list[_Run]) -> None:
+        for run in on_disk:
+            run.purge()
+
+    if len(disks) == 1:
+        purge_disk(runs)
+    elif disks:
+        with ThreadPoolExecutor(len(disks), thread_name_prefix="purge") as pool:
+            list(pool.map(purge_disk, disks.values()))
+    return PurgeReport(tuple(run.report for run in runs))
+
+
+def purge_steps(log_dir: LogDir, rules: Rules, *, spare: SpareRecords | None = None) -> Iterator[Purged]:
+    """Purge one due directory at each step, durably; for simulators, which do other things in between.
+
+    Raises:
+        OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
+    """
+    run = _Run(log_dir, rules, 1, spare or SpareRecords(None), look_at_processes=False)
+    yield from run.steps()
+
+
+def planned_purge(log_dir: LogDirView, rules: Rules, spare: SpareRecords | None = None) -> LogDirPurge:
+    """What a purge would do now, without doing it; no lock is needed.
+
+    ``held`` has the files that processes hold, and whose space would not come back yet.
+
+    Raises:
+        OSError: the system refuses to look.
+    """
+    report = LogDirPurge(log_dir.path)
+    open_files = find_open_files(log_dir.root.device)
+    report.unseen_processes = open_files.unseen
+    for staging, names in _staging_roots(log_dir, rules, spare or SpareRecords(None)):
+        staging.holders = open_files.holders
+        for name in names:
+            try:
+                with staging.root.child(name.text) as directory:
+                    judged = staging.judge(directory, name)
+                    if isinstance(judged, Kept):
+                        report.keep(judged)
+                    elif judged is not None:
+                        found = weigh(directory, staging.holders)
+                        location = staging.location(name.text)
+                        report.purged.append(Purged(location, judged.record, found.files, found.bytes))
+                        report.held += _held(location, found, open_files)
+            except FileNotFoundError:
+                continue
+            except UnsafePathError as error:
+                report.failures.append(f"{staging.location(name.text)} is not purged whole: {error}")
+    return _sorted(report)
+
+
+class _Run:
+    """The purge of one log dir."""
+
+    def __init__(
+        self,
+        log_dir: LogDir,
+        rules: Rules,
+        workers: int,
+        spare: SpareRecords,
+        look_at_processes: bool,
+        *,
+        may_fork: bool = False,
+    ) -> None:
+        self.log_dir, self.rules, self.spare = log_dir, rules, spare
+        self.device = log_dir.root.device
+        self.report = LogDirPurge(log_dir.path)
+        self._workers, self._may_fork = workers, may_fork
+        self._open_files: OpenFiles | None = None if look_at_processes else OpenFiles()
+        self._held: list[HeldFile] = []
+        self._former: purge_note.PurgeNote | None = None
+        self._partly: dict[str, int] = {}
+
+    def purge(self) -> None:
+        """Do it all; what goes wrong ends up in the report."""
+        report = self.report
+        free = _free_bytes(self.log_dir)
+        try:
+            self.log_dir.check_online()
+            for staging, names in _staging_roots(self.log_dir, self.rules, self.spare):
+                self._purge_root(staging, names)
+            self._note_end(all_looked_at=self.rules.only is None)
+        except LogStoreError as error:
+            report.error = str(error)
+        except OSError as error:
+            report.error = str(self.log_dir.failed("what is staged cannot be purged", error))
+        if free is not None and (report.purged or report.partly_bytes):
+            after = _free_bytes(self.log_dir)
+            report.freed_bytes = None if after is None else after - free
+        self._look_again()
+        _sorted(report)
+
+    def steps(self) -> Iterator[Purged]:
+        """One directory at a time."""
+        for staging, names in _staging_roots(self.log_dir, self.rules, self.spare):
+            # By name, so that a simulation does not hang on the order of inodes; one at a time, a disk does not care.
+            for name in sorted(names, key=lambda name: name.text):
+                before = len(self.report.purged)
+                self._purge_root(staging, [name])
+                self._note_end(all_looked_at=False)
+                yield from self.report.purged[before:]
+
+    def _purge_root(self, staging: StagingRoot, names: list[DirectoryName]) -> None:
+        """Purge one staging root; a log dir in which nothing is due is not touched at all."""
+        first = self._first_due(staging, names)
+        if first == len(names):
+            return
+        if self._open_files is None:
+            self._open_files = find_open_files(self.device)
+            self.report.unseen_processes = self._open_files.unseen
+        staging.holders = self._open_files.holders
+        with self.log_dir.changing("what is staged cannot be purged"):
+            if self._former is None:
+                due_by_ms = purge_note.ALL_MS if self.rules.before_due else self.rules.now_ms
+                self._former = purge_note.begin(self.log_dir, due_by_ms)
+            workers = PurgeWorkers(staging, self.log_dir.disk, self._workers, may_fork=self._may_fork)
+            try:
+                workers.purge(names[first:])
+            finally:
+                self.report.cancelled |= workers.cancelled
+                for lot in workers.gone:
+                    self._take_up(staging, lot)
+
+    def _note_end(self, *, all_looked_at: bool) -> None:
+        """Say what is left partly gone, by this purge or an earlier one that was cut short and not made good by it."""
+        former = self._former
+        if former is None:
+            return
+        report, self._former = self.report, None
+        is_whole = all_looked_at and report.is_whole and not any(kept.why is Why.IN_USE for kept in report.kept)
+        gone = {purged.location for purged in report.purged}
+        partly = {**former.directories, **self._partly}
+        with self.log_dir.changing("the end of a purge cannot be noted"):
+            named = {location: staged_ms for location, staged_ms in partly.items() if location not in gone}
+            purge_note.end(self.log_dir, purge_note.PurgeNote(None if is_whole else former.due_by_ms, named))
+
+    def _is_partly_gone(self, staging: StagingRoot, due: Due) -> None:
+        self.report.partly_bytes += due.bytes
+        if due.record is not None and due.touched:
+            self._partly[staging.location(due.name)] = due.record.staged_ms
+
+    def _first_due(self, staging: StagingRoot, names: list[DirectoryName]) -> int:
+        """The place of the first that may go; those before it are told of already."""
+        for place, name in enumerate(names):
+            try:
+                with staging.root.child(name.text) as directory:
+                    judged = staging.judge(directory, name)
+            except FileNotFoundError:
+                continue
+            except UnsafePathError as error:
+                judged = Kept(staging.location(name.text), Why.DAMAGED_RECORD, str(error))
+            if isinstance(judged, Due):
+                return place
+            if judged is not None:
+                self.report.keep(judged)
+        return len(names)
+
+    def _take_up(self, staging: StagingRoot, lot: Lot) -> None:
+        """Put what became of a lot into the report."""
+        report = self.report
+        for kept in lot.kept:
+            report.keep(kept)
+        for due in (*lot.emptied, *lot.partly):
+            if due.held:
+                self._held += _held(staging.location(due.name), due, self._open_files or OpenFiles())
+        if lot.failure is not None:
+            report.failures.append(lot.failure)
+        left, gone = (lot.partly, lot.emptied) if lot.failure is None else ([*lot.partly, *lot.emptied], [])
+        for due in left:
+            self._is_partly_gone(staging, due)
+            report.failures += [due.problem] if due.problem else []
+            report.cancelled |= due.cancelled
+        for due, had_record_inside in zip(gone, lot.had_record_inside, strict=True):
+            if due.problem is not None:
+                self.log_dir.leave_unclean = True  # where only the empty directory is left, the next open removes it
+                self._is_partly_gone(staging, due)
+                report.failures.append(due.problem)
+                continue
+            if due.record is not None and not had_record_inside:
+                self.spare.remove(self.log_dir, due.name)
+            report.purged.append(Purged(staging.location(due.name), due.record, due.files, due.bytes))
+
+    def _look_again(self) -> None:
+        """Report the files that are still held: whoever let go meanwhile is not worth a word."""
+        if self._held:
+            still = find_open_files(self.device, {held.process.pid for held in self._held}).holders
+            self.report.held = [held for held in self._held if held.process in still.get(held.inode, ())]
+
+
+def _staging_roots(
+    log_dir: LogDirView, rules: Rules, spare: SpareRecords
+) -> Iterator[tuple[StagingRoot, list[DirectoryName]]]:
+    """Every staging root of a log dir, open while it is looked at, with what lies in it in the order of inodes."""
+    reader = RecordReader(log_dir, spare)
+    with closing(staging_roots(log_dir)) as roots:
+        for placement, root in roots:
+            yield StagingRoot(log_dir, placement, root, rules, reader), _names(root, placement)
+
+
+def _names(root: Directory, placement: Placement) -> list[DirectoryName]:
+    read = parse if placement is Placement.IN_PLACE else parse_staged
+    names = map(read, root.directories())
+    return [name for name in names if name.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY)]
+
+
+def _held(location: str, due: Due, open_files: OpenFiles) -> list[HeldFile]:
+    return [
+        HeldFile(process, f"{location}/{name}", inode, number_of_bytes)
+        for inode, name, number_of_bytes in due.held
+        for process in open_files.holders.get(inode, ())
+    ]
+
+
+def _free_bytes(log_dir: LogDir) -> int | None:
+    try:
+        status = os.fstatvfs(log_dir.root.descriptor)
+    except OSError:
+        return None
+    return status.f_bfree * status.f_frsize
+
+
+def _sorted(report: LogDirPurge) -> LogDirPurge:
+    """The same, in an order that does not hang on inodes and threads."""
+    report.purged.sort(key=lambda purged: purged.location)
+    report.kept.sort(key=lambda kept: kept.location)
+    report.failures.sort()
+    report.held.sort(key=lambda held: (held.name, held.process.pid))
+    return report

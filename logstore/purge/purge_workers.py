@@ -1,0 +1,234 @@
+"""Shares the lots of a staging root among the workers of a purge: threads, or where there is much, processes.
+
+Threads share an interpreter, which two of them use up where the disk does not keep them waiting. So each of several
+workers of a large purge is a forked process. It shares the log dir's lock, which belongs to the open file: should this
+process be killed, the lock is held until the last of them has noticed (``shared_cancel``) and ended. One that is killed
+itself costs nothing but a part of the report, for this process then does again what it has not told of. One worker
+alone is this process.
+
+In a large purge every worker has one more process look at the lots to come (``seen_ahead``), so that it has nothing to
+do but remove. A slow purge would remove hours later what was seen ahead, one that means few has little to see, and a
+short one is over before processes pay, so these have threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from layout.directory_name import DirectoryName
+from logstore.fs.durable import Disk
+from logstore.parallel.paused_gc import paused_gc
+from logstore.parallel.workers import can_fork, spread
+from logstore.purge.ahead import done_ahead
+from logstore.purge.judge_staged import StagingRoot
+from logstore.purge.purge_lots import Lot, LotWorker
+from logstore.purge.purge_wire import Look, ToldLot, heard, seen, told
+from logstore.purge.remove_staged import Removal
+from logstore.purge.seen_ahead import look_at_all
+from logstore.purge.shared_cancel import SharedCancel
+
+logger = logging.getLogger(__name__)
+
+LOT: Final = 1000
+"""Directories behind one barrier."""
+
+PROCESSES_FROM: Final = 2 * LOT
+"""Directories from which on a purge is large, and it pays to start processes."""
+
+_SMALLEST_LOT = 25
+"""Directories that are not worth a second worker."""
+
+_LOTS_EACH = 4
+"""Lots for each worker of a large purge at the least, so that at the end none waits long for the others."""
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_Range: TypeAlias = list[int]
+"""The lot's first directory, and the one after its last, as places among the names."""
+
+
+class PurgeWorkers:
+    """The purge of one staging root.
+
+    Attributes:
+        gone: the lots whose end is durable, in no order; filled also when a disk that fails ends the purge.
+        cancelled: something was left because the purge was cancelled.
+    """
+
+    def __init__(self, staging: StagingRoot, disk: Disk, workers: int, *, may_fork: bool = False) -> None:
+        """Take a staging root, the disk it is on, and how many are to work there at once."""
+        self._staging, self._disk = staging, disk
+        self._workers = workers if disk.is_shared else 1
+        rules = staging.rules
+        self._may_fork = may_fork and can_fork() and disk.is_shared and rules.throttle is None and rules.only is None
+        self._names: Sequence[DirectoryName] = ()
+        self._is_forked = False
+        self._left: Iterator[_Range] = iter(())
+        self._taking = threading.Lock()
+        self._given_up = False
+        self.gone: list[Lot] = []
+        self.cancelled = False
+
+    def purge(self, names: Sequence[DirectoryName]) -> None:
+        """Purge these directories, or until it is cancelled.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        self._names = names
+        is_large = len(names) >= PROCESSES_FROM
+        shares = self._workers * (_LOTS_EACH if is_large else 1)
+        size = min(LOT, max(_SMALLEST_LOT, -(-len(names) // shares)))
+        ranges = [[start, min(start + size, len(names))] for start in range(0, len(names), size)]
+        if not (self._may_fork and is_large):
+            self._purge_by_threads(ranges)
+        elif self._workers == 1:
+            self._purge_alone(ranges)
+        else:
+            self._purge_by_processes(ranges)
+
+    def _purge_alone(self, ranges: list[_Range]) -> None:
+        """The one worker is this process, while another one looks; what that has not seen, this one looks at itself."""
+        begun = 0
+        with (
+            paused_gc(),
+            LotWorker(Removal(self._staging, self._disk), self._disk) as worker,
+            closing(self._seen_lots(enumerate(ranges))) as lots,
+        ):
+            try:
+                for lot in lots:
+                    if self._staging.rules.cancel.is_set():
+                        self.cancelled = True
+                        break
+                    begun += 1
+                    worker.purge(lot)
+                worker.end()
+            finally:
+                self.gone += worker.gone
+        if begun < len(ranges) and not self.cancelled:
+            self._purge_by_threads(ranges[begun:])
+
+    def _purge_by_threads(self, ranges: list[_Range]) -> None:
+        self._left = iter(ranges)
+        workers = min(self._workers, len(ranges))
+        if workers == 1:
+            self._work()
+            return
+        with ThreadPoolExecutor(workers, thread_name_prefix="purge") as pool:
+            running = [pool.submit(self._work) for _ in range(workers)]
+            try:
+                for each in as_completed(running):
+                    each.result()
+            finally:
+                self._given_up = True
+
+    def _work(self) -> None:
+        """What one thread does."""
+        with LotWorker(Removal(self._staging, self._disk), self._disk) as worker:
+            try:
+                while (lot := self._take()) is not None:
+                    worker.purge(lot)
+                worker.end()
+            finally:
+                self.gone += worker.gone
+
+    def _take(self) -> Lot | None:
+        """The next lot; None: there is none, or the purge is cancelled or failed."""
+        with self._taking:
+            taken = None if self._given_up else next(self._left, None)
+        if taken is None:
+            return None
+        if self._staging.rules.cancel.is_set():
+            self.cancelled = True
+            return None
+        return Lot(self._names[slice(*taken)])
+
+    def _purge_by_processes(self, ranges: list[_Range]) -> None:
+        rules = self._staging.rules
+
+        def enter() -> None:
+            for number in _ENDING:
+                signal.signal(number, signal.SIG_IGN)  # who is to end is for the first process to say
+            self._staging.rules = replace(rules, cancel=shared.in_child())
+            self._is_forked = True
+
+        def take(_: int, lot: ToldLot | None) -> None:
+            if lot is None:
+                self.cancelled = True
+                return
+            self.gone.append(heard(lot))
+            if rules.progress is not None:
+                rules.progress(*_sums(self.gone[-1]))
+
+        self._staging.rules = replace(rules, progress=None)  # of a forked process nobody here would hear it
+        try:
+            with paused_gc(), SharedCancel(rules.cancel) as shared:
+                spread(self._purged, ranges, min(self._workers, len(ranges)), take, enter)
+        finally:
+            self._staging.rules = rules
+
+    def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, ToldLot | None]]:
+        """What one process does: purges lots, and tells of each, or None where it was cancelled before."""
+        cancel = self._staging.rules.cancel
+        with (
+            LotWorker(Removal(self._staging, self._disk), self._disk) as worker,
+            closing(self._lots(ranges)) as lots,
+        ):
+            try:
+                for lot in lots:
+                    if not cancel.is_set():
+                        worker.purge(lot)
+                        yield from _told(worker)
+                    elif self._is_forked:
+                        break  # what is not told of, the first process comes to when all others have ended
+                    else:
+                        yield lot.number, None
+                worker.end()
+            except OSError:
+                yield from _told(worker)
+                raise
+            yield from _told(worker)
+
+    def _lots(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[Lot, None, None]:
+        """Lots, as they are to be emptied; in the first process those that a forked one has left."""
+        if self._is_forked:
+            yield from self._seen_lots(ranges)
+            return
+        for place, (number, range_) in enumerate(ranges):
+            if place == 0 and not self._staging.rules.cancel.is_set():
+                logger.warning(
+                    "%s: a process of this purge ended before its time, or could not be started; its part is purged "
+                    "now, but what it removed last may be missing in the report",
+                    self._staging.root.path,
+                )
+            yield Lot(self._names[slice(*range_)], number=number)
+
+    def _seen_lots(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[Lot, None, None]:
+        """Lots, each with what another process saw ahead in it."""
+        with closing(done_ahead(self._looked, ranges)) as looked:
+            for number, (start, stop), looks in looked:
+                yield Lot(self._names[start:stop], [seen(look) for look in looks], number)
+
+    def _looked(self, numbered: tuple[int, _Range]) -> tuple[int, _Range, list[Look]]:
+        number, (start, stop) = numbered
+        return number, [start, stop], look_at_all(self._staging, self._names[start:stop])
+
+
+def _told(worker: LotWorker) -> Iterator[tuple[int, ToldLot]]:
+    """What became of the lots that the worker is done with."""
+    gone, worker.gone = worker.gone, []
+    for lot in gone:
+        yield lot.number, told(lot)
+
+
+def _sums(lot: Lot) -> tuple[int, int]:
+    """How many directories of a lot are gone, and how many bytes."""
+    directories = 0 if lot.failure else sum(due.problem is None for due in lot.emptied)
+    return directories, sum(due.bytes for due in (*lot.emptied, *lot.partly))

@@ -1,0 +1,230 @@
+"""Removes one staged directory: what is in it first, its record last, so that a purge can stop anywhere and resume.
+
+In which order, and why (DESIGN §5)::
+
+    1  empty     everything but the record goes               a crash leaves a staged directory that is still due
+    2  (caller)  one barrier for many directories             from here on nothing of it comes back
+    3  finish    the record goes, then the directory          a crash leaves it with its record, empty, or gone
+    4  (caller)  the staging root is synced                   from here on it is gone
+
+Un-synced removals may come back each by itself, so without the barrier the record could be lost while data is kept,
+and nothing would say any more when that may go. Whether a directory may go is told by ``judge_staged``, just before it
+is emptied, or by a process that is a lot or two ahead (``seen_ahead``): then what it saw goes, if it is the same
+directory still, and nothing else does. Nothing is followed: links, FIFOs and sockets are unlinked, a mount point stops
+the removal. A large file is cut off from its end in steps, for one unlink of many extents keeps a disk busy for long;
+but never one that has another name elsewhere, whose bytes somebody may want, or that a process holds, which would fall
+over its end.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Final
+
+from layout.directory_name import DirectoryName
+from layout.ours.staged_record import FILE_NAME
+from logstore.errors import UnsafePathError
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk
+from logstore.log_dir.log_dir import DISK_FAILURES
+from logstore.purge.judge_staged import Due, Seen, StagingRoot, check_depth, weight_of
+from logstore.purge.purge_report import Kept, Why
+
+REOPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""For a directory that was judged a moment ago; that it is the same one is seen by its inode."""
+
+
+class Removal:
+    """Removes the directories of one staging root. Its methods may be called from several threads."""
+
+    def __init__(self, staging: StagingRoot, disk: Disk) -> None:
+        """Take a staging root of a log dir that is being changed."""
+        self.staging = staging
+        self._disk, self._rules, self._root = disk, staging.rules, staging.root
+        self._cancelled = staging.rules.cancel.is_set
+
+    def empty(self, name: DirectoryName) -> Due | Kept | None:
+        """Remove all but the record of a directory, if it may go; None: it is not meant, or is gone.
+
+        What cannot be removed is told in ``problem``, and the record stays.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        due: Due | None = None
+        try:
+            with self._root.child(name.text) as directory:
+                judged = self.staging.judge(directory, name)
+                if not isinstance(judged, Due) or judged.record is None:
+                    return judged
+                due = judged
+                self._remove_contents(directory, due, 0)
+        except FileNotFoundError:
+            return due
+        except (OSError, UnsafePathError) as error:
+            problem = _problem(error)
+            if due is None:
+                return Kept(self.staging.location(name.text), Why.DAMAGED_RECORD, problem)
+            due.problem = f"{self.staging.location(name.text)} is not purged whole: {problem}"
+        return due
+
+    def empty_seen(self, name: DirectoryName, seen: Seen) -> Due | Kept | None:
+        """The same for a directory that somebody looked into a moment ago: what was seen in it goes, and nothing else.
+
+        One that is another directory by now is looked at anew. What appeared in it meanwhile keeps it from going.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        due, unlink, cancelled, gone = Due(name.text, seen.inode, seen.record), self._disk.unlink, self._cancelled, 0
+        try:
+            descriptor = self._reopened(name.text, seen.inode)
+        except (OSError, UnsafePathError):
+            return self.empty(name)
+        try:
+            for file in seen.names:
+                if cancelled():
+                    due.cancelled = True
+                    break
+                due.touched = True
+                unlink(descriptor, file)
+                gone += 1
+        except OSError as error:
+            due.problem = f"{self.staging.location(name.text)} is not purged whole: {_problem(error)}"
+        finally:
+            os.close(descriptor)
+            due.files, due.bytes = gone, sum(seen.weights[:gone])
+        if self._rules.progress is not None:
+            self._rules.progress(0, due.bytes)
+        return due
+
+    def _reopened(self, name: str, inode: int) -> int:
+        """A descriptor of a directory that was looked at before.
+
+        Raises:
+            UnsafePathError: another directory has its name by now.
+            OSError: it is gone, or cannot be opened.
+        """
+        descriptor = os.open(name, REOPEN, dir_fd=self._root.descriptor)
+        status = os.fstat(descriptor)
+        if status.st_ino != inode or status.st_dev != self._root.device:
+            os.close(descriptor)
+            raise UnsafePathError("another directory has its name by now")
+        return descriptor
+
+    def finish(self, due: Due) -> bool:
+        """Remove the record of an emptied directory, then the directory; False: its record lay outside.
+
+        Raises:
+            OSError: the disk fails; what else goes wrong is told in ``problem``.
+        """
+        inside = True
+        try:
+            descriptor = self._reopened(due.name, due.inode)
+            try:
+                inside = self._record_removed(descriptor)
+                # Who lets go of a directory last gives its blocks back. As long as it is open here, that is not rmdir,
+                # which would do it while all others wait for the staging root.
+                self._disk.rmdir(self._root.descriptor, due.name)
+            finally:
+                os.close(descriptor)
+            if self._rules.progress is not None:
+                self._rules.progress(1, 0)
+        except (OSError, UnsafePathError) as error:
+            due.problem = f"{self.staging.location(due.name)} is not purged whole: {_problem(error)}"
+        return inside
+
+    def _record_removed(self, descriptor: int) -> bool:
+        """Remove the record from an open directory; False: it is not there."""
+        try:
+            self._disk.unlink(descriptor, FILE_NAME)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _remove_contents(self, directory: Directory, due: Due, depth: int) -> None:
+        """Remove what is in a directory, other directories first: where one is not safe, nothing else is touched."""
+        with os.scandir(directory.descriptor) as found:
+            entries = list(found)
+        files = []
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                files.append(entry)
+            elif not due.cancelled:
+                self._remove_directory(directory, entry.name, due, depth + 1)
+        self._remove_files(directory, files, due, None if depth else FILE_NAME)
+
+    def _remove_directory(self, parent: Directory, name: str, due: Due, depth: int) -> None:
+        check_depth(depth)
+        with parent.child(name) as inner:
+            self._remove_contents(inner, due, depth)
+        if not due.cancelled:
+            due.touched = True
+            self._disk.rmdir(parent.descriptor, name)
+
+    def _remove_files(self, directory: Directory, files: list[os.DirEntry[str]], due: Due, spared: str | None) -> None:
+        """Remove all that is no directory, except one name; most of a purge's time is spent here."""
+        unlink, descriptor, holders, rules = self._disk.unlink, directory.descriptor, self.staging.holders, self._rules
+        for entry in files:
+            name = entry.name
+            if name == spared:
+                continue
+            status = entry.stat(follow_symlinks=False)
+            weight = weight_of(status)
+            if status.st_ino in holders:
+                due.held.append((status.st_ino, name, weight))
+            elif weight > rules.step_bytes and stat.S_ISREG(status.st_mode):
+                weight = self._shorten(directory, name, status, due)
+            due.cancelled = due.cancelled or not self._may_go_on(weight, 1)
+            if due.cancelled:
+                return
+            due.touched = True
+            unlink(descriptor, name)
+            due.files += 1
+            due.bytes += weight
+            if rules.progress is not None:
+                rules.progress(0, weight)
+
+    def _may_go_on(self, number_of_bytes: int, unlinks: int) -> bool:
+        """Wait for the throttle; False: the purge is cancelled."""
+        if self._rules.throttle is None:
+            return not self._rules.cancel.is_set()
+        return self._rules.throttle.take(number_of_bytes, unlinks, self._rules.cancel)
+
+    def _shorten(self, directory: Directory, name: str, status: os.stat_result, due: Due) -> int:
+        """Cut a large file off from its end, step by step, until a step or less is left; its bytes that are left.
+
+        Holes cost nothing, so a step is a part of the length that holds about as many bytes as a step may.
+        """
+        weight, step = weight_of(status), self._rules.step_bytes
+        steps = -(-weight // step)
+        descriptor = self._disk.open_to_change(directory.descriptor, name)
+        try:
+            if not os.path.samestat(os.fstat(descriptor), status):
+                raise UnsafePathError(f"{name!r:.60} was replaced while it was looked at")
+            for left in range(steps - 1, 0, -1):
+                if not self._may_go_on(step, 0):
+                    due.cancelled = True
+                    break
+                due.touched = True
+                self._disk.truncate(descriptor, status.st_size * left // steps)
+                before, weight = weight, weight_of(os.fstat(descriptor))
+                due.bytes += before - weight
+                if self._rules.progress is not None:
+                    self._rules.progress(0, before - weight)
+        finally:
+            os.close(descriptor)
+        return weight
+
+
+def _problem(error: OSError | UnsafePathError) -> str:
+    """Why one directory is left; a failure of the disk itself is raised on, for it concerns them all."""
+    if isinstance(error, UnsafePathError):
+        return str(error)
+    if error.errno in DISK_FAILURES:
+        raise error
+    if error.errno == errno.ENOTEMPTY:
+        return "something new appeared in it while it was removed"
+    return os.strerror(error.errno) if error.errno else str(error)

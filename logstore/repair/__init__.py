@@ -1,0 +1,1 @@
+"""Files put right from a reviewed plan, with backup and undo."""

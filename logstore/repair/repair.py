@@ -1,0 +1,221 @@
+"""Carries out a repair plan: everything is looked at again, backed up, and then changed, each file atomically.
+
+For each log dir, in this order, and why::
+
+    1  its lock, and what a crash left is sorted out         so that nobody else changes it, and nothing is half done
+    2  every action on a file is looked at again             what has changed since the plan was made is skipped
+    3  one backup of all the old bytes, durable              from here on everything can be undone
+    4  each file is replaced or removed, atomically          a crash leaves some actions done, and the backup there
+    5  duplicates are staged                                 each carries its own way back; restore brings it home
+
+A crash needs no recovery: the same plan is applied again, finds what it did, and does the rest. Where the system
+refuses one action, the others go on; where a disk fails, its log dir is left, and the other log dirs go on. Source:
+DESIGN §6.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+
+from layout.ours.repair_backup import KeptFile
+from layout.ours.repair_paths import MISSING
+from layout.ours.repair_plan import OF_CHECKPOINT, PlannedLogDir, RepairAction, RepairKind, RepairPlan
+from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError, UnreadableFileError
+from logstore.fs.durable import TEMPORARY, Disk
+from logstore.fs.replace_files import put_all
+from logstore.fs.small_file import read_small_file
+from logstore.journal.journal import check_nothing_pending
+from logstore.log_dir.checkpoint_files import CheckpointFiles
+from logstore.log_dir.identity import ExpectedIdentity
+from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
+from logstore.repair.repair_backups import write_backup
+from logstore.repair.repair_duplicates import stage_duplicate
+from logstore.repair.repair_step import ChangedSinceError, FileStep, Status, looked_at
+from logstore.rows.rows import Kind, MetadataState
+from logstore.scan.scan import scan
+from logstore.settings import Settings
+from logstore.store.recovery import recover
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What became of one action; the detail is one sentence without a full stop, empty where all is well."""
+
+    action: RepairAction
+    status: Status
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class RepairOutcome:
+    """What became of a plan."""
+
+    results: list[Repaired] = field(default_factory=list)
+    """One for each action, log dir by log dir, in the order of the plan."""
+    backups: list[str] = field(default_factory=list)
+    """Paths of the backups that undo it."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is as the plan wants it."""
+        return all(each.status in (Status.DONE, Status.ALREADY) for each in self.results)
+
+
+def apply(
+    plan: RepairPlan, now_ms: int, *, disk: Disk | None = None, settings: Settings | None = None
+) -> RepairOutcome:
+    """Carry out a plan that somebody has reviewed. A log dir whose disk fails leaves its actions failed.
+
+    Args:
+        plan: from :func:`layout.ours.repair_plan.parse`, which has checked its fingerprint.
+        now_ms: in ms since 1970.
+        disk: the primitive changes; None: the real ones.
+        settings: how long a duplicate stays staged.
+
+    Raises:
+        LogDirInUseError: a broker runs on one of the log dirs; nothing was changed in any.
+        NotALogDirError: one is not the log dir that the plan was made for; nothing was changed in any.
+        ChangeRefusedError: a change of many steps has to be finished first; nothing was changed in any.
+    """
+    outcome = RepairOutcome()
+    with ExitStack() as opened:
+        log_dirs: dict[str, LogDir] = {}
+        offline: dict[str, str] = {}
+        for planned in plan.log_dirs:
+            try:
+                log_dirs[planned.path] = opened.enter_context(_opened(planned, disk or Disk()))
+            except OfflineLogDirError as error:
+                offline[planned.path] = str(error)
+        for log_dir in log_dirs.values():
+            _sort_out(log_dir)
+        for planned in plan.log_dirs:
+            actions = [action for action in plan.actions if action.log_dir == planned.path]
+            if planned.path in offline:
+                outcome.results += [Repaired(each, Status.FAILED, offline[planned.path]) for each in actions]
+                continue
+            work = _Work(log_dirs[planned.path], plan.fingerprint, now_ms)
+            work.on_files([each for each in actions if each.kind is not RepairKind.STAGE_DUPLICATE])
+            for action in actions:
+                if action.kind is RepairKind.STAGE_DUPLICATE:
+                    work.on_duplicate(action, log_dirs, settings or Settings())
+            outcome.results += [work.results[each.path] for each in actions]
+            outcome.backups += work.backups
+    return outcome
+
+
+def _opened(planned: PlannedLogDir, disk: Disk) -> LogDir:
+    """Open a log dir of a plan, and refuse it where more is under way than a repair may disturb."""
+    expected = ExpectedIdentity(planned.cluster_id, planned.node_id, planned.directory_id)
+    log_dir = LogDir.open(planned.path, disk=disk, expected=expected)
+    try:
+        check_nothing_pending([log_dir])
+    except BaseException:
+        log_dir.close()
+        raise
+    return log_dir
+
+
+def _sort_out(log_dir: LogDir) -> None:
+    """Recover what a crash left; what concerns several log dirs stays marked for whoever opens them all."""
+    if log_dir.was_unclean:
+        try:
+            recover(log_dir)
+        except OfflineLogDirError as error:
+            logger.error("%s", error)
+        log_dir.leave_unclean = True
+
+
+class _Work:
+    """One log dir's part of a plan. What becomes of each action is kept by its path, which is its own in a plan."""
+
+    def __init__(self, log_dir: LogDir, fingerprint: str, now_ms: int) -> None:
+        self.log_dir, self.fingerprint, self.now_ms = log_dir, fingerprint, now_ms
+        self.backups: list[str] = []
+        self.results: dict[str, Repaired] = {}
+
+    def on_files(self, actions: Sequence[RepairAction]) -> None:
+        """Steps 2 to 4."""
+        held = _held(self.log_dir) if any(action.drops for action in actions) else frozenset()
+        steps = [step for action in actions if (step := self._looked_at(action, held)) is not None]
+        if not steps:
+            return
+        try:
+            kept = [step.kept for step in steps] + _in_the_way(self.log_dir, steps)
+            self.backups.append(write_backup(self.log_dir, self.fingerprint, self.now_ms, kept))
+        except LogStoreError as error:
+            for step in steps:
+                self._note(step.action, Status.FAILED, str(error))
+            return
+        failed = put_all(self.log_dir, [step.change for step in steps], "cannot be repaired")
+        for step in steps:
+            refusal = failed.get(step.action.path)
+            status = Status.DONE if refusal is None else Status.FAILED
+            self._note(step.action, status, "" if refusal is None else str(refusal))
+        if any(step.action.kind in OF_CHECKPOINT for step in steps):
+            self.log_dir.checkpoints = CheckpointFiles(self.log_dir.root)
+
+    def on_duplicate(self, action: RepairAction, log_dirs: Mapping[str, LogDir], settings: Settings) -> None:
+        """Step 5, for one copy."""
+        with self._noting(action):
+            self.log_dir.check_online()
+            staged, before = stage_duplicate(self.log_dir, action, log_dirs, self.now_ms, settings)
+            status = Status.ALREADY if before else Status.DONE
+            self._note(action, status, f"staged as {staged.location}, from where logstore restore brings it back")
+
+    def _looked_at(self, action: RepairAction, held: frozenset[tuple[str, int]] | None) -> FileStep | None:
+        step = None
+        with self._noting(action):
+            self.log_dir.check_online()
+            if held is None and action.drops:
+                raise ChangedSinceError("not everything in the log dir can be listed, so no entry is surely stale")
+            step = looked_at(self.log_dir, action, held or frozenset())
+            if step is None:
+                self._note(action, Status.ALREADY)
+        return step
+
+    @contextmanager
+    def _noting(self, action: RepairAction) -> Iterator[None]:
+        """Note what keeps an action from being done: the disk failed, or it is no longer what the plan expects."""
+        try:
+            yield
+        except (ChangeFailedError, OfflineLogDirError) as error:
+            self._note(action, Status.FAILED, str(error))
+        except LogStoreError as error:
+            self._note(action, Status.SKIPPED, str(error))
+        except OSError as error:
+            self._note(action, Status.FAILED, str(self.log_dir.failed(f"{action.path} cannot be looked at", error)))
+
+    def _note(self, action: RepairAction, status: Status, detail: str = "") -> None:
+        self.results[action.path] = Repaired(action, status, detail)
+        place = f"{self.log_dir.path}/{action.path}"
+        logger.info("repair: %s of %s: %s%s", action.kind, place, status, f", {detail}" if detail else "")
+
+
+def _in_the_way(log_dir: LogDir, steps: Sequence[FileStep]) -> list[KeptFile]:
+    """What lies under the temporary names of checkpoints, and is no step itself: to replace them takes those names."""
+    of_steps = {step.action.path for step in steps}
+    found = []
+    for step in steps:
+        name = step.action.path + TEMPORARY
+        if step.action.kind in OF_CHECKPOINT and name not in of_steps:
+            with suppress(UnreadableFileError):  # then it is no plain file, and nobody's bytes
+                data = read_small_file(name, CHECKPOINT_LIMIT, log_dir.root.descriptor)
+                if data is not None:
+                    found.append(KeptFile(name, data, MISSING))
+    return found
+
+
+def _held(log_dir: LogDir) -> frozenset[tuple[str, int]] | None:
+    """What has a live or a future directory in a log dir; None: that cannot be told for all of it."""
+    seen = scan(log_dir.path, sizes=False)
+    if seen.state is not MetadataState.OK:
+        return None
+    rows = zip(*(seen.rows.column(name).to_pylist() for name in ("kind", "topic", "partition")), strict=True)
+    held = [(topic, partition) for kind, topic, partition in rows if kind in (Kind.LIVE, Kind.FUTURE)]
+    return None if any(topic is None for topic, _ in held) else frozenset(held)

@@ -1,0 +1,87 @@
+"""Writes and reads the backup of a repair in the root of its log dir; the file's format is left to ``layout``.
+
+A backup that a crash cut short stands for no change at all, because the first change waits until the backup is durable;
+so one that does not parse may be written over, and one that does is only added to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layout.errors import LayoutError
+from layout.ours import repair_backup
+from layout.ours.repair_backup import KeptFile, RepairBackup
+from logstore.errors import ChangeRefusedError, UnreadableFileError
+from logstore.fs.durable import replace_file, write_new_file
+from logstore.fs.small_file import read_small_file
+from logstore.log_dir.log_dir import LogDir
+
+BACKUP_LIMIT = 1 << 29
+"""Bytes of a backup that are read: the old bytes as base64, and what stands around them."""
+
+MOST_OLD_BYTES = 1 << 28
+"""Bytes that one backup keeps; the four checkpoints of the largest broker have a fraction of that."""
+
+
+def write_backup(log_dir: LogDir, fingerprint: str, now_ms: int, files: Sequence[KeptFile]) -> str:
+    """Make the old bytes durable before anything changes; the path of the backup.
+
+    Raises:
+        ChangeRefusedError: there are too many bytes, or something else has the backup's name.
+        OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
+    """
+    name = repair_backup.file_name(fingerprint)
+    if sum(len(each.before or b"") for each in files) > MOST_OLD_BYTES:
+        raise ChangeRefusedError(
+            f"{log_dir.path}: more than {MOST_OLD_BYTES} bytes would have to be backed up; plan a part with --only"
+        )
+    identity = log_dir.identity
+    backup = RepairBackup(
+        fingerprint, now_ms, identity.cluster_id, identity.node_id, log_dir.directory_id or None, tuple(files)
+    )
+    with log_dir.changing("the backup of what is repaired cannot be written"):
+        if not log_dir.root.holds(name):
+            write_new_file(log_dir.disk, log_dir.root, name, repair_backup.encode(backup), durable=True)
+            return f"{log_dir.path}/{name}"
+        old = _read_old(log_dir, name)
+        if old is not None and old.fingerprint == fingerprint:
+            backup = repair_backup.merged(old, files)
+        if backup != old:
+            replace_file(log_dir.disk, log_dir.root, name, repair_backup.encode(backup))
+    return f"{log_dir.path}/{name}"
+
+
+def read_backup(log_dir: LogDir, name: str) -> RepairBackup:
+    """The backup of that name, of this log dir.
+
+    Raises:
+        ChangeRefusedError: there is none, it is damaged, or it is another log dir's.
+    """
+    place = log_dir.root.path_of(name)
+    try:
+        data = read_small_file(name, BACKUP_LIMIT, log_dir.root.descriptor)
+        if data is None:
+            raise ChangeRefusedError(f"{place} is not there: what it kept was put back, or it was never made")
+        backup = repair_backup.parse(data)
+    except (UnreadableFileError, LayoutError) as error:
+        raise ChangeRefusedError(
+            f"{place}: {error}; if the repair was cut short while it wrote this file, nothing was changed"
+        ) from error
+    found = (log_dir.identity.cluster_id, log_dir.identity.node_id, log_dir.directory_id or None)
+    if found != (backup.cluster_id, backup.node_id, backup.directory_id):
+        raise ChangeRefusedError(
+            f"{place} was made for directory.id {backup.directory_id} of broker {backup.node_id}, cluster "
+            f"{backup.cluster_id}, and this is {found[2]} of broker {found[1]}, cluster {found[0]}"
+        )
+    return backup
+
+
+def _read_old(log_dir: LogDir, name: str) -> RepairBackup | None:
+    """A backup that an earlier run left; None: it was cut short."""
+    try:
+        data = read_small_file(name, BACKUP_LIMIT, log_dir.root.descriptor)
+        return None if data is None else repair_backup.parse(data)
+    except UnreadableFileError as error:
+        raise ChangeRefusedError(f"{log_dir.root.path_of(name)} {error}; move it out of the way") from error
+    except LayoutError:
+        return None

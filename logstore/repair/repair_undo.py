@@ -1,0 +1,111 @@
+"""Takes a repair back: every file that still holds what the repair wrote gets its old bytes again.
+
+The backup in the log dir's root says what each file held. A file that has changed since, or whose directory is another
+one by now, is left as it is, with the reason, and then the backup stays; when all is as it was, the backup goes. A
+crash on the way leaves the backup there, and the same undo finds what it did and does the rest. Duplicates that were
+staged are no part of this: ``restore`` brings them back. Source: DESIGN §6.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from layout.ours.repair_backup import KeptFile, is_file_name
+from layout.ours.repair_paths import sum_of
+from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
+from logstore.fs.durable import Disk, remove_file
+from logstore.fs.replace_files import NewBytes, put_all
+from logstore.fs.small_file import read_small_file
+from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
+from logstore.repair.repair_backups import read_backup
+from logstore.repair.repair_step import Status
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What became of one file; the detail is one sentence without a full stop, empty where all is well."""
+
+    path: str
+    """Below the log dir."""
+    status: Status
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class UndoOutcome:
+    """What became of one backup."""
+
+    log_dir: str
+    results: list[Undone] = field(default_factory=list)
+    """One for each file, the last change first."""
+    backup_removed: bool = False
+    """All is as it was."""
+
+
+def undo(path: str, *, disk: Disk | None = None) -> UndoOutcome:
+    """Put back what a repair changed.
+
+    Args:
+        path: of the backup, in the root of its log dir.
+        disk: the primitive changes; None: the real ones.
+
+    Raises:
+        LogDirInUseError: a broker runs on the log dir.
+        NotALogDirError: the backup does not lie in a log dir.
+        ChangeRefusedError: it is no backup, it is damaged, or it is another log dir's.
+        OfflineLogDirError, ChangeFailedError: the log dir cannot be opened, or the backup cannot be removed.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    if not is_file_name(name):
+        raise ChangeRefusedError(f"{path} is not named as the backup of a repair is: .logstore_repair.<digits>.json")
+    with LogDir.open(folder, disk=disk) as log_dir:
+        if log_dir.was_unclean:
+            log_dir.leave_unclean = True
+        backup = read_backup(log_dir, name)
+        outcome = UndoOutcome(log_dir.path)
+        outcome.results = _put_back(log_dir, list(reversed(backup.files)))
+        if all(each.status in (Status.DONE, Status.ALREADY) for each in outcome.results):
+            with log_dir.changing(f"{name} cannot be removed"):
+                remove_file(log_dir.disk, log_dir.root, name)
+            outcome.backup_removed = True
+    return outcome
+
+
+def _put_back(log_dir: LogDir, files: Sequence[KeptFile]) -> list[Undone]:
+    """Put back every file that still holds what the repair wrote; what became of each, in their order."""
+    found = {file.path: _looked_at(log_dir, file) for file in files}
+    changes = [NewBytes(file.path, file.before, file.inode) for file in files if found[file.path] is None]
+    failed = put_all(log_dir, changes, "cannot be put back")
+    for change in changes:
+        error = failed.get(change.path)
+        status = Status.DONE if error is None else Status.FAILED
+        found[change.path] = Undone(change.path, status, "" if error is None else str(error))
+        logger.info("%s: undo of %s: %s", log_dir.path, change.path, status)
+    return [undone for undone in found.values() if undone is not None]
+
+
+def _looked_at(log_dir: LogDir, file: KeptFile) -> Undone | None:
+    """Why there is nothing to be done about a file; None: it is to be put back."""
+    folder, _, name = file.path.rpartition("/")
+    try:
+        with log_dir.root.below(folder) as parent:
+            if file.inode is not None and parent.key[1] != file.inode:
+                return Undone(file.path, Status.SKIPPED, "its directory is another one by now")
+            now = read_small_file(name, CHECKPOINT_LIMIT, parent.descriptor)
+    except (FileNotFoundError, NotADirectoryError):
+        return Undone(file.path, Status.SKIPPED, "its directory is gone")
+    except UnreadableFileError as error:
+        return Undone(file.path, Status.SKIPPED, f"{name} {error}")
+    except LogStoreError as error:
+        return Undone(file.path, Status.SKIPPED, str(error))
+    except OSError as error:
+        return Undone(file.path, Status.FAILED, str(log_dir.failed(f"{file.path} cannot be looked at", error)))
+    if now == file.before:
+        return Undone(file.path, Status.ALREADY)
+    return None if sum_of(now) == file.after else Undone(file.path, Status.SKIPPED, "it has changed since the repair")

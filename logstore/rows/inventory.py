@@ -1,0 +1,209 @@
+"""Inventories: the rows of a scan as a file, written on one machine and read on another.
+
+Owns the files and what makes one valid: the columns of ``row_schema.ROW_SCHEMA`` and a schema version that is known.
+Two forms hold the same rows: Parquet, which an audit joins without loading it, and an Arrow IPC file. What is in the
+rows is left to ``scan``. The parts of Arrow that read and write Parquet take long to import, so that is done where they
+are used.
+
+The footer of a Parquet inventory says how many bytes stand before it and what their CRC-32C is, because engines read
+damaged pages without complaint. An Arrow file, and what other programs wrote, is taken as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from logstore.errors import InventoryError
+from logstore.fs.checksum import SummedWriter, crc32c_of_file
+from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY, Kind
+
+ROWS_AT_ONCE = 1 << 17
+"""Rows that are gathered before they are written, so that many small log dirs make few row groups."""
+
+CHECKSUM_KEY = b"logstore.crc32c"
+"""In a Parquet file's metadata: ``LENGTH:CRC`` of everything before the footer."""
+
+_FOOTER_TAIL = 8
+"""Bytes after a Parquet file's footer: its length, and the magic."""
+
+
+class Form(StrEnum):
+    """How an inventory is written."""
+
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+_MAGIC = {b"PAR1": Form.PARQUET, b"ARRO": Form.ARROW}
+
+
+def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Schema = ROW_SCHEMA) -> int:
+    """Write tables one after the other into an open file, and say how many rows that were.
+
+    Args:
+        tables: in the columns of the schema.
+        out: opened for writing bytes; it is not closed.
+        form: of the file.
+        schema: of the rows; its metadata should carry the schema version.
+
+    Raises:
+        OSError: the file cannot be written; what is there then is no inventory.
+    """
+    rows = 0
+    summed = SummedWriter(out) if form is Form.PARQUET else None
+    with _writer(pa.PythonFile(out if summed is None else summed, "w"), form, schema) as writer:
+        for table in _gathered(tables, schema):
+            writer.write_table(table)
+            rows += table.num_rows
+        if summed is not None:
+            writer.add_key_value_metadata({CHECKSUM_KEY: f"{summed.length}:{summed.crc32c}"})
+    return rows
+
+
+def form_of(path: str) -> Form | None:
+    """What kind of inventory a plain file looks like by its first bytes; None: none, or it cannot be read."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            return _MAGIC.get(file.read(4))
+    except OSError:
+        return None
+
+
+def check(path: str) -> None:
+    """Make sure that a file is an inventory whose columns are known and whose bytes are sound, without its rows.
+
+    Raises:
+        InventoryError: it is something else, damaged, from a newer version, or lacks columns; with what to do.
+    """
+    try:
+        _check_schema(path, _dataset(path).schema)
+    except UnicodeDecodeError as error:  # a column's name is text only when somebody looks at it
+        raise _damaged(path, error) from error
+    _check_bytes(path)
+
+
+def read(path: str) -> pa.Table:
+    """All rows of an inventory, in ROW_SCHEMA; columns that a later version added are left out.
+
+    Raises:
+        InventoryError: as :func:`check`, or its rows are damaged.
+    """
+    check(path)
+    try:
+        return _dataset(path).to_table(columns=ROW_SCHEMA.names).cast(ROW_SCHEMA)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def log_dirs(path: str) -> list[dict[str, Any]]:
+    """The ``log_dir`` rows of an inventory, one for each log dir that it tells of, in ROW_SCHEMA's columns.
+
+    Raises:
+        InventoryError: as :func:`read`.
+    """
+    import pyarrow.compute as pc
+
+    check(path)
+    try:
+        found = _dataset(path).to_table(columns=ROW_SCHEMA.names, filter=pc.field("kind") == Kind.LOG_DIR.value)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+def _writer(sink: pa.PythonFile, form: Form, schema: pa.Schema) -> Any:
+    if form is Form.ARROW:
+        return pa.ipc.new_file(sink, schema)
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(sink, schema, compression="zstd")
+
+
+def _gathered(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    held, rows = [schema.empty_table()], 0
+    for table in tables:
+        held.append(table)
+        rows += table.num_rows
+        if rows >= ROWS_AT_ONCE:
+            yield pa.concat_tables(held)
+            held, rows = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _dataset(path: str) -> Any:
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    form = form_of(path)
+    if form is None:
+        raise InventoryError(f"{path} is no inventory: it is neither a Parquet file nor an Arrow file that can be read")
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise InventoryError(f"{path} has a name that is not UTF-8, which no engine can open: rename it") from error
+    try:
+        # An absolute path in a file system is a path; otherwise one like s3:/x.parquet would be taken for an address.
+        return ds.dataset(
+            os.path.abspath(path), format="parquet" if form is Form.PARQUET else "ipc", filesystem=LocalFileSystem()
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception) -> InventoryError:
+    # Arrow puts where it was before what was wrong, and every level of it does so again.
+    reason = (str(error).splitlines() or ["it cannot be read"])[0].rsplit("': ", 1)[-1]
+    return InventoryError(f"{path} is damaged or was not written to its end ({reason:.200}): scan again")
+
+
+def _check_bytes(path: str) -> None:
+    """Hold the bytes before the footer against the checksum in it, where there is one."""
+    import pyarrow.parquet as pq
+
+    if form_of(path) is not Form.PARQUET:
+        return
+    try:
+        with open(path, "rb") as file:
+            metadata = pq.read_metadata(file)
+        noted = (metadata.metadata or {}).get(CHECKSUM_KEY)
+        if noted is None:
+            return
+        length = os.path.getsize(path) - metadata.serialized_size - _FOOTER_TAIL
+        found = f"{length}:{crc32c_of_file(path, length)}"
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+    if found.encode() != noted:
+        raise InventoryError(f"{path} is damaged: its checksum does not fit; copy it again, or scan again")
+
+
+def _check_schema(path: str, found: pa.Schema) -> None:
+    version = (found.metadata or {}).get(VERSION_KEY)
+    if version is not None and version != str(SCHEMA_VERSION).encode():
+        raise InventoryError(
+            f"{path} has schema version {version[:20].decode('ascii', 'replace')}, and this program reads version "
+            f"{SCHEMA_VERSION}: use the same release of logstore for scan and audit"
+        )
+    missing = [name for name in ROW_SCHEMA.names if name not in found.names]
+    if missing:
+        raise InventoryError(
+            f"{path} is no inventory: it lacks the columns {', '.join(missing)}; write one with "
+            "'logstore scan --format parquet'"
+        )
+    # Other writers of Parquet keep text in large strings; every engine reads those the same.
+    wrong = [
+        f"{field.name} ({found.field(field.name).type} instead of {field.type})"
+        for field in ROW_SCHEMA
+        if found.field(field.name).type not in (field.type, {pa.string(): pa.large_string()}.get(field.type))
+    ]
+    if wrong:
+        raise InventoryError(f"{path} is no inventory: columns of another type: {', '.join(wrong)}")

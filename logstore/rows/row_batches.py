@@ -1,0 +1,73 @@
+"""Turns what was seen into Arrow: columns into batches, and those into a table of the whole row schema.
+
+Host, log dir and identity are the same in every row of a log dir, and are added at the end. Apart from ``columns``,
+because Arrow takes long to import, and a scan does that while its workers look already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from layout.topic import NAMESPACE_SEPARATOR, namespace_of
+from logstore.rows.columns import VARYING, Columns, LogDirFacts, Row, Value, by_column, utf8
+from logstore.rows.row_schema import ROW_SCHEMA
+
+_TOPIC = VARYING.index("topic")
+BATCH_SCHEMA = pa.schema([*(ROW_SCHEMA.field(name) for name in VARYING), ROW_SCHEMA.field("namespace")])
+
+
+def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Turn rows into one Arrow batch of :data:`BATCH_SCHEMA`."""
+    return columns_to_batch(by_column(rows))
+
+
+def columns_to_batch(columns: Columns) -> pa.RecordBatch:
+    """Turn columns into one Arrow batch of :data:`BATCH_SCHEMA`."""
+    arrays = [_array(name, column) for name, column in zip(VARYING, columns, strict=True)]
+    return pa.RecordBatch.from_arrays([*arrays, _namespaces(columns[_TOPIC])], schema=BATCH_SCHEMA)
+
+
+def to_table(batches: Iterable[pa.RecordBatch], facts: LogDirFacts) -> pa.Table:
+    """Join the batches of one log dir into a table of the whole row schema."""
+    table = pa.Table.from_batches(batches, BATCH_SCHEMA)
+    same: dict[str, Value] = {
+        "host": utf8(facts.host),
+        "log_dir": utf8(facts.log_dir),
+        "scanned_ms": facts.scanned_ms,
+        "cluster_id": facts.cluster_id,
+        "node_id": facts.node_id,
+        "directory_id": facts.directory_id,
+        "leader_epoch": None,
+        "clean_shutdown": facts.clean_shutdown,
+    }
+    lengths = [batch.num_rows for batch in table.to_batches()]
+    columns = [
+        _repeated(same[field.name], field.type, lengths) if field.name in same else table.column(field.name)
+        for field in ROW_SCHEMA
+    ]
+    return pa.Table.from_arrays(columns, schema=ROW_SCHEMA)
+
+
+def _repeated(value: Value, kind: pa.DataType, lengths: Sequence[int]) -> pa.ChunkedArray:
+    """One value in every row of some batches, which all share the values of the longest."""
+    longest = pa.repeat(pa.scalar(value, kind), max(lengths, default=0))
+    return pa.chunked_array([longest.slice(0, length) for length in lengths], kind)
+
+
+def _array(name: str, values: Sequence[Value]) -> pa.Array:
+    kind = ROW_SCHEMA.field(name).type
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([utf8(value) if isinstance(value, str) else value for value in values], kind)
+
+
+def _namespaces(topics: Sequence[Value]) -> pa.Array:
+    """The namespace of each topic. Nearly always all are in the default one, so the separator is sought first."""
+    texts = [topic for topic in topics if isinstance(topic, str)]
+    if len(texts) == len(topics) and NAMESPACE_SEPARATOR not in "".join(texts):
+        return pa.repeat(pa.scalar("", pa.string()), len(topics))
+    of = {topic: utf8(namespace_of(topic)) for topic in set(texts)}
+    return pa.array([of.get(topic) if isinstance(topic, str) else None for topic in topics], pa.string())

@@ -1,0 +1,178 @@
+"""Looks into all the directories of a log dir, by as many processes as asked for and as many threads as pay.
+
+Unit after unit of directories is looked at while the log dir is still listed (``workers`` spreads them, ``pace``
+chooses between one thread and many). Workers hand back what is peculiar to each directory; this process imports Arrow
+meanwhile, and makes batches as results come. When directories vanished meanwhile, the log dir is listed once more, and
+what is new is looked at: so a directory that a live broker renamed is seen under its new name. What one directory holds
+is told by ``replica_dir``, and for nearly all of them by ``usual_replicas``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from layout.scheme import Scheme
+from logstore.parallel.pace import Pace
+from logstore.parallel.paused_gc import paused_gc
+from logstore.parallel.workers import processors, spread
+from logstore.rows.columns import Columns, Row, by_column, joined
+from logstore.scan.census import Census
+from logstore.scan.entries import Listing, Lot, Place, Reading, list_in_lots, list_log_dir, lots_of
+from logstore.scan.replica_dir import Glance, look
+from logstore.scan.usual_replicas import Usual, look_at_usual, usual_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PAYS_TO_FORK = 8192
+"""Directories below which a second process costs more than it saves."""
+
+_UNIT = 2048
+"""Directories that one process takes at a time."""
+
+_PIECE = 64
+"""Directories that one thread takes at a time, and that are looked at together while they are all usual."""
+
+_FEWEST_WAITS = 8
+"""Waits for the disk during one piece from which on threads pay. Warm there are none, cold there are hundreds."""
+
+
+class Seen(NamedTuple):
+    """What lies in a log dir."""
+
+    batches: list[pa.RecordBatch]
+    """The rows of directories."""
+    rows: list[Row]
+    """The rows of everything else."""
+    census: Census
+    """The replicas that the directories hold."""
+
+
+_Task: TypeAlias = tuple[str, str, str, str, bool, list[str], list[int]]
+"""A lot as it is sent: its place's prefix, path, reading and namespace; whether its names are live; names, inodes."""
+
+_Look: TypeAlias = tuple[Usual | None, Columns | None]
+"""What was found in some directories: one or the other."""
+
+
+def look_everywhere(log_dir: str, scheme: Scheme | None, glance: Glance, jobs: int | None) -> Seen:
+    """Look into every directory of a log dir.
+
+    Args:
+        log_dir: its path, without a slash at the end.
+        scheme: how it is laid out when it is ours; None for a real broker's.
+        glance: what to look for.
+        jobs: processes that look, while this one lists and makes batches; 0: none, this one looks too; None: as many as
+            pay. A unit of directories or less does not pay for any.
+
+    Raises:
+        OSError: the log dir itself cannot be listed.
+    """
+    listing, census = Listing(), Census()
+    with nullcontext() if jobs == 0 else paused_gc():
+        batches = _look_into(log_dir, list_in_lots(log_dir, scheme, listing, _UNIT), glance, jobs, census)
+    if sum(batch.num_rows for batch in batches) < sum(len(place.names) for place in listing.places):
+        again = list_log_dir(log_dir, scheme)
+        new = lots_of(_new_places(listing, again), _UNIT)
+        batches += _look_into(log_dir, new, glance, 0, census)
+        listing = again
+    census.add(by_column(listing.rows))  # a broker follows a link that has a replica's name
+    return Seen(batches, listing.rows, census)
+
+
+def _new_places(before: Listing, after: Listing) -> list[Place]:
+    """The places of a second listing, with only what the first had not."""
+    seen = {(place.prefix, name) for place in before.places for name in place.names}
+    for place in after.places:
+        pairs = zip(place.names, place.inodes, strict=True)
+        new = [(name, inode) for name, inode in pairs if (place.prefix, name) not in seen]
+        place.names, place.inodes = [name for name, _ in new], [inode for _, inode in new]
+    return after.places
+
+
+def _look_into(
+    log_dir: str, lots: Iterable[Lot], glance: Glance, jobs: int | None, census: Census
+) -> list[pa.RecordBatch]:
+    """Look into all directories of some lots; batches in their order."""
+    listed: dict[int, Lot] = {}
+    entered = False
+
+    def enter() -> None:
+        """Go into the log dir, in a process that does nothing else: shorter paths save look-ups of those above it."""
+        nonlocal entered
+        with suppress(OSError):
+            os.chdir(log_dir)
+            entered = True
+
+    def looked_at(tasks: Iterable[tuple[int, _Task]]) -> Iterator[tuple[int, list[_Look]]]:
+        with Pace[tuple[Place, bool, list[str], list[int]], _Look](lambda piece: _look(glance, *piece)) as pace:
+            for number, task in tasks:
+                yield number, pace.map(_pieces(task, entered), _FEWEST_WAITS)
+
+    def batch(number: int, looks: Sequence[_Look]) -> pa.RecordBatch:
+        # Imported here, because Arrow takes as long as a look into twenty thousand directories: by now workers look.
+        from logstore.rows.row_batches import columns_to_batch
+
+        columns = _columns(listed.pop(number), looks, glance)
+        census.add(columns)
+        return columns_to_batch(columns)
+
+    fewest = PAYS_TO_FORK if jobs is None else _UNIT + 1
+    begun, tasks = _begun(_tasks(lots, listed), fewest)
+    jobs = processors() if jobs is None else jobs
+    return spread(looked_at, tasks, 0 if begun < fewest else jobs, batch, enter)
+
+
+def _tasks(lots: Iterable[Lot], listed: dict[int, Lot]) -> Iterator[_Task]:
+    """The lots as they are sent; they themselves are put into ``listed``, by their number."""
+    for number, lot in enumerate(lots):
+        listed[number] = lot
+        place, names, inodes, replicas = lot
+        yield place.prefix, place.path, place.reading.value, place.namespace, replicas is not None, names, inodes
+
+
+def _begun(tasks: Iterator[_Task], fewest: int) -> tuple[int, Iterator[_Task]]:
+    """Begin with the tasks, until they concern so many directories; that number, and all the tasks."""
+    directories, begun = 0, list[_Task]()
+    for task in tasks:
+        begun.append(task)
+        directories += len(task[-1])
+        if directories >= fewest:
+            break
+    return directories, chain(begun, tasks)
+
+
+def _pieces(task: _Task, entered: bool) -> list[tuple[Place, bool, list[str], list[int]]]:
+    """Cut a task into pieces, as seen by a process that may have gone into the log dir."""
+    prefix, path, reading, namespace, live, names, inodes = task
+    # What lies beside a log dir keeps its whole path: if the log dir was reached by a link, '..' is another folder.
+    if entered and not prefix.startswith("../"):
+        path = prefix
+    place = Place(prefix, path, Reading(reading), namespace)
+    starts = range(0, len(names), _PIECE)
+    return [(place, live, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
+
+
+def _look(glance: Glance, place: Place, live: bool, names: list[str], inodes: list[int]) -> _Look:
+    usual = look_at_usual(glance, place, names) if live else None
+    if usual is not None:
+        return usual, None
+    return None, by_column(look(glance, place, list(zip(names, inodes, strict=True))))
+
+
+def _columns(lot: Lot, looks: Sequence[_Look], glance: Glance) -> Columns:
+    """The columns of a lot, whose pieces were looked at one after the other."""
+    usual = [found for found, _ in looks if found is not None]
+    if len(usual) == len(looks):
+        return usual_columns(lot, usual, glance.recovery_points)
+    pieces: list[Columns] = []
+    for start, (found, columns) in zip(range(0, len(lot.names), _PIECE), looks, strict=True):
+        if columns is not None:
+            pieces.append(columns)
+        elif found is not None:
+            pieces.append(usual_columns(lot.part(start, start + _PIECE), [found], glance.recovery_points))
+    return joined(pieces)

@@ -1,0 +1,82 @@
+"""Finds replicas that are live in two directories of one broker, and reads the leader epoch of each copy.
+
+The last epoch of ``leader-epoch-checkpoint`` helps to rank the copies. It costs a file per replica, so it is read for
+duplicates only. Which copy is the right one is left to ``reconciler``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from layout import checkpoint
+from layout.errors import DamagedFileError
+from logstore.errors import UnreadableFileError
+from logstore.fs.small_file import read_small_file
+from logstore.rows.rows import Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logstore.scan.census import Census
+    from logstore.scan.scan import Observation
+
+LEADER_EPOCH_LIMIT = 1 << 22
+"""Bytes: a line per election."""
+
+
+def with_leader_epochs(seen: Sequence[tuple[Observation, Census]]) -> list[Observation]:
+    """The observations of one broker's log dirs, with ``leader_epoch`` filled in where a replica is live twice.
+
+    Args:
+        seen: each with the replicas that its log dir holds.
+    """
+    observations = [observation for observation, _ in seen]
+    directories = sum(census.directories for _, census in seen)
+    if len(set[str]().union(*(census.live for _, census in seen))) == directories:
+        return observations
+    twice = _live_twice([observation.rows for observation in observations])
+    return [dataclasses.replace(each, rows=_filled(each.log_dir, each.rows, twice)) for each in observations]
+
+
+def _live_twice(tables: Iterable[pa.Table]) -> frozenset[tuple[str, int]]:
+    """The (topic, partition) pairs that are live in more than one directory.
+
+    Counted in Python: the part of Arrow that groups rows takes longer to import than 100,000 replicas take to count.
+    """
+    counted = Counter(replica for table in tables for replica in _live(table))
+    return frozenset(replica for replica, times in counted.items() if times > 1)
+
+
+def _live(table: pa.Table) -> Iterator[tuple[str, int]]:
+    kinds, topics, partitions = (table[name].to_pylist() for name in ("kind", "topic", "partition"))
+    live = Kind.LIVE.value
+    are_live = [kind == live and topic is not None for kind, topic in zip(kinds, topics, strict=True)]
+    return compress(zip(topics, partitions, strict=True), are_live)
+
+
+def _filled(log_dir: str, table: pa.Table, twice: frozenset[tuple[str, int]]) -> pa.Table:
+    columns = [table[name].to_pylist() for name in ("kind", "topic", "partition", "name")]
+    epochs = [
+        _last_epoch(f"{log_dir}/{name}") if kind == Kind.LIVE and (topic, partition) in twice else None
+        for kind, topic, partition, name in zip(*columns, strict=True)
+    ]
+    import pyarrow as pa  # here, because a scan imports this module before its workers look, and Arrow after
+
+    from logstore.rows.row_schema import ROW_SCHEMA
+
+    index = ROW_SCHEMA.get_field_index("leader_epoch")
+    return table.set_column(index, ROW_SCHEMA.field(index), pa.array(epochs, pa.int32()))
+
+
+def _last_epoch(path: str) -> int | None:
+    """The epoch of the last entry; None when there is none, or it cannot be read."""
+    try:
+        data = read_small_file(f"{path}/{checkpoint.LEADER_EPOCH_CHECKPOINT}", LEADER_EPOCH_LIMIT)
+        entries = checkpoint.parse_leader_epochs(data or b"")
+    except (UnreadableFileError, DamagedFileError):
+        return None
+    return entries[-1][0] if entries else None

@@ -1,0 +1,306 @@
+"""Lists what lies in a log dir, and sorts it: directories to look into, and the rest, which is told at once.
+
+Where directories lie is a *place*: the log dir itself; its staging directory; in a log dir that is ours also the
+tiers of a namespace, or the prefixes of the by-topic-id scheme. A place says how the names in it are read. Types come
+from the listing itself, which costs nothing more; no link is followed. A replica's directory is not opened here.
+
+A listing can be had while it goes on, lot by lot, so that others look into the first directories meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import islice
+from typing import NamedTuple
+
+from layout import checkpoint, clean_shutdown, meta_properties
+from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged, split_live
+from layout.errors import InvalidNameError
+from layout.scheme import (
+    INTENT_FILE,
+    MARKER_FILE,
+    PURGE_NOTE_FILE,
+    REPAIR_BACKUP_PREFIX,
+    RUN_JOURNAL_PREFIX,
+    STAGING_DIR,
+    UNCLEAN_FILE,
+    Scheme,
+    sibling_staging_root,
+)
+from layout.topic import NAMESPACE_SEPARATOR
+from logstore.fs.small_file import kind_of_file, refusal
+from logstore.log_dir.lock_holder import LOCK_FILE
+from logstore.rows.columns import Row, plain_row
+from logstore.rows.rows import Kind, MetadataState
+
+_REPLACED_BY_RENAME = frozenset({meta_properties.FILE_NAME, "bootstrap.checkpoint", *checkpoint.OFFSET_CHECKPOINTS})
+"""Files that are written under their name and ``.tmp``, then renamed (FACTS §2)."""
+
+KNOWN_FILES = _REPLACED_BY_RENAME | {
+    *(LOCK_FILE, clean_shutdown.FILE_NAME, "_rlmm_committed_offsets"),
+    *(MARKER_FILE, UNCLEAN_FILE, INTENT_FILE, PURGE_NOTE_FILE),
+}
+"""Plain files that belong in a log dir (FACTS §1.1)."""
+
+_LEFTOVERS = frozenset(f"{name}.tmp" for name in _REPLACED_BY_RENAME | {"_rlmm_committed_offsets"})
+
+_DEEPEST_TIER = 64
+"""Tiers below one another that are followed; a path has room for hardly more."""
+
+_ENTRIES_AT_ONCE = 8192
+
+
+class Reading(StrEnum):
+    """By which rule the names in a place are read."""
+
+    REPLICAS = "replicas"
+    STAGED = "staged"
+    BY_TOPIC_ID = "by-topic-id"
+
+
+@dataclass(slots=True)
+class Place:
+    """Directories that lie side by side, whose names are read by the same rule."""
+
+    prefix: str
+    """Stands before each name to give the path below the log dir: empty, or ending in ``/``."""
+    path: str
+    """Where they lie, ending in ``/``."""
+    reading: Reading = Reading.REPLICAS
+    namespace: str = ""
+    """Stands before each topic to give its full name: empty, or ending in ``:``."""
+    names: list[str] = field(default_factory=list)
+    inodes: list[int] = field(default_factory=list)
+
+    def parse(self, name: str) -> DirectoryName:
+        """Read the name of a directory in this place."""
+        if self.reading is Reading.STAGED:
+            return parse_staged(name)
+        return parse_by_topic_id(self.prefix + name) if self.reading is Reading.BY_TOPIC_ID else parse(name)
+
+
+class Lot(NamedTuple):
+    """Some directories of one place."""
+
+    place: Place
+    names: list[str]
+    inodes: list[int]
+    replicas: list[tuple[str, int]] | None
+    """Topic and partition by each name; None: these are not plain names of live replicas."""
+
+    def part(self, first: int, end: int) -> Lot:
+        """The directories with these numbers."""
+        replicas = None if self.replicas is None else self.replicas[first:end]
+        return Lot(self.place, self.names[first:end], self.inodes[first:end], replicas)
+
+
+@dataclass(slots=True)
+class Listing:
+    """All the places of one log dir, and rows for what is no directory."""
+
+    places: list[Place] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+
+
+def list_log_dir(log_dir: str, scheme: Scheme | None) -> Listing:
+    """List a log dir and its staging directory.
+
+    Args:
+        log_dir: its path, without a slash at the end.
+        scheme: how it is laid out when it is ours; None for a real broker's.
+
+    Raises:
+        OSError: the log dir itself cannot be listed.
+    """
+    listing = Listing()
+    for _ in list_in_lots(log_dir, scheme, listing, _ENTRIES_AT_ONCE):
+        pass
+    return listing
+
+
+def list_in_lots(log_dir: str, scheme: Scheme | None, listing: Listing, most: int) -> Iterator[Lot]:
+    """List a log dir and its staging directory, and hand on what is found while the listing goes on.
+
+    What is staged is listed after the log dir: a replica that is staged meanwhile is seen there, if not here.
+
+    Args:
+        log_dir: its path, without a slash at the end.
+        scheme: how it is laid out when it is ours; None for a real broker's.
+        listing: is filled; the log dir is its first place.
+        most: directories in a lot.
+
+    Raises:
+        OSError: the log dir itself cannot be listed.
+    """
+    root = Place("", f"{log_dir}/")
+    listing.places.append(root)
+    # Of a log dir with tiers or prefixes nothing is known before it is listed whole.
+    at_once = scheme in {None, Scheme.FLAT}
+    staging, handed_on = False, 0
+    for number in _filled(root, listing, most):
+        if scheme is not None and not staging:
+            staging = _taken_out(root, STAGING_DIR, number)
+        if at_once and handed_on < len(root.names):
+            yield from _sorted_out(root, handed_on, len(root.names))
+            handed_on = len(root.names)
+    if scheme is None:
+        _list_sibling_staging(log_dir, listing)
+    elif staging:
+        _list_below(Place(f"{STAGING_DIR}/", f"{log_dir}/{STAGING_DIR}/", Reading.STAGED), listing)
+    if scheme is Scheme.NAMESPACED:
+        _list_tiers(root, listing, _DEEPEST_TIER)
+    elif scheme is Scheme.BY_TOPIC_ID:
+        _list_prefixes(root, listing)
+    yield from lots_of(listing.places[at_once:], most)
+
+
+def lots_of(places: Iterable[Place], most: int) -> Iterator[Lot]:
+    """The directories of places that are listed, at most so many in a lot."""
+    for place in places:
+        for first in range(0, len(place.names), most):
+            yield from _sorted_out(place, first, first + most)
+
+
+def _sorted_out(place: Place, first: int, end: int) -> Iterator[Lot]:
+    """Directories of a place in two lots: those with plain names of live replicas, which nearly all are, and others."""
+    names, inodes = place.names[first:end], place.inodes[first:end]
+    read = list(map(split_live, names)) if place.reading is Reading.REPLICAS else [None] * len(names)
+    replicas = [replica for replica in read if replica is not None]
+    if len(replicas) == len(names):
+        yield Lot(place, names, inodes, replicas)
+        return
+    for live in (True, False):
+        chosen = [index for index, replica in enumerate(read) if (replica is not None) == live]
+        if chosen:
+            some = [names[index] for index in chosen], [inodes[index] for index in chosen]
+            yield Lot(place, *some, replicas if live else None)
+
+
+def _filled(place: Place, listing: Listing, most: int) -> Iterator[int]:
+    """Fill a place with the directories in it, and give a row to everything else. Raises OSError.
+
+    Yields after each ``most`` entries or fewer, with the number of directories that were there before them.
+    """
+    with os.scandir(place.path) as entries:
+        while lot := list(islice(entries, most)):
+            before = len(place.names)
+            for entry in lot:
+                if entry.is_dir(follow_symlinks=False):
+                    place.names.append(entry.name)
+                    place.inodes.append(entry.inode())
+                elif entry.is_symlink():
+                    listing.rows.append(_link_row(place, entry))
+                elif not (entry.name in KNOWN_FILES and entry.is_file(follow_symlinks=False)):
+                    row = _file_row(place, entry)
+                    if row is not None:
+                        listing.rows.append(row)
+            yield before
+
+
+def _list_below(place: Place, listing: Listing) -> bool:
+    """List a place that is not the log dir itself; where that fails, a row says so. True: it was listed."""
+    try:
+        for _ in _filled(place, listing, _ENTRIES_AT_ONCE):
+            pass
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        name = place.prefix.rstrip("/")
+        problem = f"the directory {refusal(error)}; what lies in it is not known"
+        listing.rows.append(plain_row(name, Kind.FOREIGN, problem=problem))
+        return False
+    listing.places.append(place)
+    return True
+
+
+def _list_sibling_staging(log_dir: str, listing: Listing) -> None:
+    """List ``<log dir>.deleting``, where a real broker's replicas are staged, when it is there and is a directory."""
+    try:
+        root = sibling_staging_root(log_dir)
+        if not os.path.isdir(root) or os.path.islink(root):
+            return
+    except InvalidNameError:
+        return
+    prefix = f"../{os.path.basename(root)}/"
+    _list_below(Place(prefix, f"{root}/", Reading.STAGED), listing)
+
+
+def _list_tiers(place: Place, listing: Listing, deepest: int) -> None:
+    """Follow the directories of a place that carry a tier's marker file, however their names read."""
+    tiers = [name for name in place.names if _is_plain_file(f"{place.path}{name}/{MARKER_FILE}")]
+    for tier in tiers:
+        if deepest:
+            _taken_out(place, tier)
+            namespace = f"{place.namespace}{tier}{NAMESPACE_SEPARATOR}"
+            below = Place(f"{place.prefix}{tier}/", f"{place.path}{tier}/", namespace=namespace)
+            if _list_below(below, listing):
+                _list_tiers(below, listing, deepest - 1)
+
+
+def _list_prefixes(root: Place, listing: Listing) -> None:
+    """Follow the two-digit directories of the by-topic-id scheme. What does not fit the scheme stays where it is."""
+    for prefix in [name for name in root.names if len(name) == 2 and not set(name) - set("0123456789abcdef")]:
+        _taken_out(root, prefix)
+        _list_below(Place(f"{prefix}/", f"{root.path}{prefix}/", Reading.BY_TOPIC_ID), listing)
+
+
+def _taken_out(place: Place, name: str, start: int = 0) -> bool:
+    """Take a directory out of a place; False when it is not there, from number ``start`` on."""
+    try:
+        index = place.names.index(name, start)
+    except ValueError:
+        return False
+    del place.names[index], place.inodes[index]
+    return True
+
+
+def _is_plain_file(path: str) -> bool:
+    return os.path.isfile(path) and not os.path.islink(path)
+
+
+def _link_row(place: Place, entry: os.DirEntry[str]) -> Row:
+    """A link is told by its name, and never followed: what it leads to is not part of this log dir."""
+    name = place.prefix + entry.name
+    if entry.name in KNOWN_FILES:
+        problem = "a symbolic link in place of a file; a broker follows it, this scan does not"
+        return plain_row(name, Kind.FOREIGN, problem=problem, inode=entry.inode())
+    read = place.parse(entry.name)
+    if read.kind is DirectoryKind.FOREIGN:
+        problem = f"a symbolic link, not followed; if it leads to a directory, {read.problem}"
+        return plain_row(name, Kind.FOREIGN, problem=problem, inode=entry.inode())
+    topic = None if read.topic is None else place.namespace + read.topic
+    return plain_row(
+        name,
+        str(read.kind),
+        topic=topic,
+        partition=read.partition,
+        metadata_state=MetadataState.UNREADABLE,
+        problem="a symbolic link: a broker would follow it, this scan does not",
+        inode=entry.inode(),
+    )
+
+
+def _file_row(place: Place, entry: os.DirEntry[str]) -> Row | None:
+    """A row for an entry that is no directory, no link and no file that belongs here; None when it just vanished."""
+    name = place.prefix + entry.name
+    try:
+        mode = entry.stat(follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return plain_row(name, Kind.FOREIGN, problem=f"the entry {refusal(error)}", inode=entry.inode())
+    what = kind_of_file(mode)
+    if entry.name in _LEFTOVERS and entry.is_file(follow_symlinks=False):
+        problem = "left over from a write that did not finish; a broker ignores it and overwrites it"
+        return plain_row(name, Kind.LEFTOVER, problem=problem, inode=entry.inode())
+    ours = (REPAIR_BACKUP_PREFIX, RUN_JOURNAL_PREFIX)
+    if entry.name.startswith(ours) and entry.is_file(follow_symlinks=False):
+        return None  # the way back of a repair, or the journal of a run
+    if entry.name in KNOWN_FILES:
+        problem = f"{what} in place of a file that a broker reads"
+    else:
+        problem = f"{what} that does not belong to a log dir; a broker ignores whatever is no directory"
+    return plain_row(name, Kind.FOREIGN, problem=problem, inode=entry.inode())

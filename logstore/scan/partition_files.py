@@ -1,0 +1,284 @@
+"""Looks at what a broker reads in each directory of a log dir at its start, and a scan does not: names and small files.
+
+A scan tells what a directory is; a broker that starts also fails on a file whose name should be a number, on one that
+it cannot read, and on a damaged ``leader-epoch-checkpoint``. Here these are told of every directory at the top of a log
+dir, because only those exist for a broker, whatever the log dir's scheme. It is looking only: no link is followed, no
+FIFO waited for, no file read beyond a limit, and of long lists only the beginning is kept. What a broker makes of it is
+told by ``layout`` and judged in ``reconciler``. Source: FACTS §1.6, §1.9, §2.1, §2.5, §2.8, §7.2.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from layout import checkpoint, json_text, partition_metadata, quorum_state, segment_name
+from layout.directory_name import DirectoryKind, parse
+from layout.errors import BrokerEffect, DamagedFileError, InvalidNameError
+from layout.partition_metadata import EmptyFileError, ZeroTopicIdError
+from layout.segment_name import FileKind, Transient
+from logstore.errors import UnreadableFileError
+from logstore.fs.small_file import read_small_file, refusal
+from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
+from logstore.parallel.pace import Pace, by_pieces
+from logstore.rows.columns import utf8
+from logstore.rows.rows import MetadataState
+from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
+from logstore.scan.replica_id import METADATA_LIMIT
+
+METADATA_LOG = "__cluster_metadata-0"
+"""KRaft's own log, a directory of one log dir."""
+
+KEPT = 20
+"""Names of each sort that are kept; there may be as many as files."""
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PIECE, _FEWEST_WAITS = 64, 8
+_QUORUM_STATE_LIMIT = 1 << 20
+_USUAL_ENDS = (FileKind.LOG.value, FileKind.OFFSET_INDEX.value, FileKind.TIME_INDEX.value)
+_READ_HERE = (checkpoint.LEADER_EPOCH_CHECKPOINT, partition_metadata.FILE_NAME, quorum_state.FILE_NAME)
+_NO_SNAPSHOT = "it begins with no 20 digits, a separator and 10 digits, so it names no metadata snapshot"
+_LOADED = frozenset({DirectoryKind.LIVE, DirectoryKind.FUTURE, DirectoryKind.DELETE, DirectoryKind.STRAY})
+
+
+@dataclass(frozen=True, slots=True)
+class FileDamage:
+    """A file that a broker cannot use, and what that does to it."""
+
+    file: str
+    problem: str
+    """One clause without a full stop."""
+    effect: BrokerEffect
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFile:
+    """``partition.metadata`` of one directory, as a broker meets it."""
+
+    state: MetadataState = MetadataState.OK
+    effect: BrokerEffect = BrokerEffect.NONE
+    """Of the bytes, by the rule of the 3.7+ line; also where the file is in a form that only we read."""
+    version: int = 0
+    topic_id: str | None = None
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class DirectorySeen:
+    """One directory, or link, at the top of a log dir."""
+
+    name: str
+    """As the system gives it; bytes that are not UTF-8 are surrogates."""
+    kind: DirectoryKind
+    is_link: bool = False
+    obstacle: str | None = None
+    """Why it cannot be looked into, one clause."""
+    metadata: MetadataFile = field(default_factory=MetadataFile)
+    damage: list[FileDamage] = field(default_factory=list)
+    odd_names: list[tuple[str, str]] = field(default_factory=list)
+    """Names that a broker fails on, each with the reason."""
+    unreadable: list[str] = field(default_factory=list)
+    """Files that this process may not read."""
+    links: list[str] = field(default_factory=list)
+    """Links, which a broker follows and this does not."""
+    leftovers: dict[Transient, int] = field(default_factory=dict)
+    """How many files there are of each transient suffix."""
+    segments: int = 0
+    first_offset: int | None = None
+    """The least base offset of a segment."""
+    last_snapshot: int | None = None
+    """The greatest end offset of a complete metadata snapshot; in the metadata log only."""
+    quorum_layout: int | None = None
+    """``data_version`` of a sound ``quorum-state``; in the metadata log only."""
+
+    @property
+    def shown(self) -> str:
+        """The name as the rows of a scan have it."""
+        return utf8(self.name)
+
+
+def look_into_directories(log_dir: str) -> list[DirectorySeen]:
+    """Look into every directory at the top of a log dir, by name.
+
+    Raises:
+        OSError: the log dir itself cannot be listed.
+    """
+    names: list[tuple[str, bool]] = []
+    with os.scandir(log_dir) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                names.append((entry.name, False))
+            elif entry.is_symlink():
+                names.append((entry.name, True))
+    names.sort()
+
+    def looked_at(piece: Sequence[tuple[str, bool]]) -> list[DirectorySeen]:
+        seen = (_look(log_dir, name, is_link) for name, is_link in piece)
+        return [each for each in seen if each is not None]
+
+    with Pace(looked_at) as pace:
+        return by_pieces(pace, names, _PIECE, _FEWEST_WAITS)
+
+
+def damaged_checkpoints(log_dir: str) -> list[FileDamage]:
+    """The offset checkpoints of a log dir that a broker cannot use. Never raises."""
+    found = []
+    for file in checkpoint.OFFSET_CHECKPOINTS:
+        try:
+            checkpoint.parse_offsets(read_small_file(f"{log_dir}/{file}", CHECKPOINT_LIMIT) or b"", file)
+        except UnreadableFileError as error:
+            found.append(FileDamage(file, str(error), BrokerEffect.LOG_DIR_OFFLINE))
+        except DamagedFileError as error:
+            found.append(FileDamage(file, error.problem, error.effect))
+    return found
+
+
+def _look(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
+    """Look at one entry; None: it is gone meanwhile."""
+    seen = DirectorySeen(name, parse(name).kind, is_link)
+    if is_link or not (seen.kind in _LOADED or name == METADATA_LOG):
+        return seen
+    try:
+        descriptor = os.open(f"{log_dir}/{name}", _DIRECTORY)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        seen.obstacle = f"the directory {refusal(error)}"
+        return seen
+    try:
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                _take(seen, descriptor, entry)
+        if partition_metadata.FILE_NAME not in seen.links:
+            seen.metadata = read_metadata_file(descriptor)
+        _read_leader_epochs(seen, descriptor)
+        if name == METADATA_LOG:
+            _read_quorum_state(seen, descriptor)
+    except OSError as error:
+        seen.obstacle = f"the directory {refusal(error)}"
+    finally:
+        os.close(descriptor)
+    seen.odd_names.sort()
+    seen.unreadable.sort()
+    seen.links.sort()
+    return seen
+
+
+def _take(seen: DirectorySeen, descriptor: int, entry: os.DirEntry[str]) -> None:
+    """Take in one entry of a partition dir. What is neither a plain file nor a link is nothing to a broker."""
+    name = entry.name
+    if entry.is_symlink():
+        _keep(seen.links, name)
+        return
+    if not entry.is_file(follow_symlinks=False):
+        return
+    # The permissions are asked of the system, so that no segment has to be opened.
+    if not os.access(name, os.R_OK, dir_fd=descriptor) and _is_there(descriptor, name):
+        _keep(seen.unreadable, name)
+    stem = name.partition(".")[0]
+    if name.endswith(_USUAL_ENDS) and len(stem) == 20 and stem.isascii() and stem.isdecimal() and name.count(".") == 1:
+        if name.endswith(FileKind.LOG.value):
+            _count_segment(seen, int(stem))
+        return
+    _take_unusual(seen, name)
+    if seen.name == METADATA_LOG:
+        _take_snapshot(seen, name)
+
+
+def _take_unusual(seen: DirectorySeen, name: str) -> None:
+    """Take in a file that is no plainly named segment or index."""
+    read = segment_name.parse(name)
+    if read.problem is not None:
+        if len(seen.odd_names) < KEPT:
+            seen.odd_names.append((utf8(name), read.problem))
+    elif read.transient is not None:
+        seen.leftovers[read.transient] = seen.leftovers.get(read.transient, 0) + 1
+    elif read.kind is FileKind.LOG and read.offset is not None:
+        _count_segment(seen, read.offset)
+
+
+def _is_there(descriptor: int, name: str) -> bool:
+    """Whether a file is still there: a live broker deletes segments meanwhile."""
+    try:
+        os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _count_segment(seen: DirectorySeen, offset: int) -> None:
+    seen.segments += 1
+    seen.first_offset = offset if seen.first_offset is None else min(offset, seen.first_offset)
+
+
+def _take_snapshot(seen: DirectorySeen, name: str) -> None:
+    """Read the name of a metadata snapshot as a broker does (FACTS §7.2)."""
+    try:
+        snapshot = segment_name.parse_metadata_snapshot(name)
+    except InvalidNameError:
+        if len(seen.odd_names) < KEPT:
+            seen.odd_names.append((utf8(name), _NO_SNAPSHOT))
+        return
+    if snapshot is not None and not snapshot.partial and not snapshot.deleted:
+        seen.last_snapshot = max(snapshot.offset, seen.last_snapshot or 0)
+
+
+def _keep(names: list[str], name: str) -> None:
+    if len(names) < KEPT or name in _READ_HERE:
+        names.append(utf8(name))
+
+
+def read_metadata_file(directory: int) -> MetadataFile:
+    """Read ``partition.metadata`` of an open directory. Never raises: what is wrong is in the answer.
+
+    Args:
+        directory: its descriptor.
+    """
+    try:
+        data = read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory)
+        if data is None:
+            return MetadataFile(MetadataState.MISSING)
+        found = partition_metadata.parse(data)
+    except UnreadableFileError as error:
+        return MetadataFile(MetadataState.UNREADABLE, BrokerEffect.LOG_DIR_OFFLINE, problem=str(error))
+    except DamagedFileError as error:
+        state = MetadataState.MALFORMED
+        if isinstance(error, EmptyFileError):
+            state = MetadataState.EMPTY
+        elif isinstance(error, ZeroTopicIdError):
+            state = MetadataState.ZERO_ID
+        return MetadataFile(state, error.effect, problem=error.problem)
+    problem = None if found.effect is BrokerEffect.NONE else f"it is in the {found.form} form, which no broker reads"
+    return MetadataFile(MetadataState.OK, found.effect, found.version, str(found.topic_id), problem)
+
+
+def _read_leader_epochs(seen: DirectorySeen, descriptor: int) -> None:
+    file = checkpoint.LEADER_EPOCH_CHECKPOINT
+    if file in seen.links:
+        return
+    try:
+        checkpoint.parse_leader_epochs(read_small_file(file, LEADER_EPOCH_LIMIT, descriptor) or b"")
+    except UnreadableFileError as error:
+        seen.damage.append(FileDamage(file, str(error), BrokerEffect.LOG_DIR_OFFLINE))
+    except DamagedFileError as error:
+        seen.damage.append(FileDamage(file, error.problem, error.effect))
+
+
+def _read_quorum_state(seen: DirectorySeen, descriptor: int) -> None:
+    """Read ``quorum-state``, and which of its two layouts it has; without the file there is no state."""
+    file = quorum_state.FILE_NAME
+    if file in seen.links:
+        return
+    try:
+        data = read_small_file(file, _QUORUM_STATE_LIMIT, descriptor)
+        if data is None:
+            return
+        quorum_state.parse(data)
+        layout = json_text.parse_object(data.splitlines()[0], file).get("data_version")
+    except UnreadableFileError as error:
+        seen.damage.append(FileDamage(file, str(error), BrokerEffect.STARTUP_ABORTS))
+    except DamagedFileError as error:
+        seen.damage.append(FileDamage(file, error.problem, error.effect))
+    else:
+        seen.quorum_layout = layout if isinstance(layout, int) else None

@@ -1,0 +1,195 @@
+"""One pass over a log dir gives an :class:`Observation`; nothing here can change a disk.
+
+What a pass promises: it never follows a link, waits for a FIFO or a device, or reads a file without a limit; it goes
+on where a directory cannot be read, where names are not UTF-8, and where a live broker renames and deletes meanwhile.
+What is wrong becomes a row's ``problem``, so a scan raises nothing. A log dir that is not there, or does not show the
+identity expected of it, is *absent*, which is never the same as empty: the state of the observation says so.
+
+A pass reads the identity and the checkpoints, and then looks into every directory (``directories``). Replicas that
+lie on one broker twice also get their last leader epoch (``duplicates``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layout import clean_shutdown
+from layout.meta_properties import MetaProperties
+from logstore.fs.small_file import kind_of_file, refusal
+from logstore.log_dir.identity import ExpectedIdentity, IdentityFound, read_identity
+from logstore.log_dir.lock_holder import LockHolder, find_lock_holder
+from logstore.log_dir.offset_checkpoints import OffsetCheckpoints, read_offset_checkpoints
+from logstore.parallel.workers import processors, spread
+from logstore.rows.columns import LogDirFacts, plain_row
+from logstore.rows.rows import Kind, MetadataState
+from logstore.scan.census import Census
+from logstore.scan.directories import PAYS_TO_FORK, Seen, look_everywhere
+from logstore.scan.duplicates import with_leader_epochs
+from logstore.scan.replica_dir import Glance
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOT = 64
+"""Small log dirs whose rows are in memory together, unless one broker has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one pass saw of one log dir."""
+
+    log_dir: str
+    """Its absolute path."""
+    identity: MetaProperties | None
+    """None: there is no ``meta.properties`` that can be read."""
+    state: MetadataState
+    """``ok``; anything else means that what the rows lack must not be taken for gone."""
+    problem: str | None
+    """Why the state is not ``ok``, or what is odd all the same, one sentence; None where all is well."""
+    rows: pa.Table
+    """By :data:`logstore.rows.row_schema.ROW_SCHEMA`; the log dir itself is the first."""
+    lock: LockHolder | None
+    """Who holds ``.lock``; None: nobody, as far as this system can tell."""
+
+
+def scan(
+    log_dir: str, *, sizes: bool = True, jobs: int | None = 0, expected: ExpectedIdentity | None = None
+) -> Observation:
+    """Look at one log dir. Never raises for anything that lies, or does not lie, on a disk.
+
+    Args:
+        log_dir: its path.
+        sizes: also add up each directory's files; without it those columns are null, and a scan takes about a third
+            of the time.
+        jobs: processes that look, beside this one; 0: none, this process looks itself; None: as many as pay.
+        expected: the identity it should have; a log dir with another one is absent.
+    """
+    return _scan(log_dir, sizes, jobs, expected)[0]
+
+
+def _scan(
+    log_dir: str, sizes: bool, jobs: int | None, expected: ExpectedIdentity | None = None
+) -> tuple[Observation, Census]:
+    """As :func:`scan`, with the replicas that the log dir holds."""
+    path = os.path.abspath(log_dir)
+    started_ms = time.time_ns() // 1_000_000
+    checkpoints = OffsetCheckpoints()
+    seen = Seen([], [], Census())
+    inode, absence = _find(path)
+    found = absence or read_identity(path, expected)
+    if absence is None:
+        try:
+            checkpoints = read_offset_checkpoints(path)
+            seen = look_everywhere(path, found.scheme, Glance(sizes, checkpoints.recovery_points), jobs)
+        except OSError as error:
+            found = IdentityFound(found.identity, MetadataState.UNREADABLE, f"the log dir {refusal(error)}")
+    first = plain_row(".", Kind.LOG_DIR, metadata_state=found.state, problem=found.problem, inode=inode)
+    # What could not be listed holds unknown replicas, so no checkpoint entry can be said to lack one.
+    orphans = () if found.state is MetadataState.UNREADABLE else checkpoints.orphans(seen.census)
+    # Imported here, because Arrow takes long: where workers look, it is there by now.
+    from logstore.rows.row_batches import to_batch, to_table
+
+    table = to_table(
+        [to_batch([first, *seen.rows, *checkpoints.damaged, *orphans]), *seen.batches],
+        _facts(path, started_ms, found.identity),
+    )
+    lock = find_lock_holder(path, search=False)
+    return Observation(path, found.identity, found.state, found.problem, table, lock), seen.census
+
+
+def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = None) -> Iterator[Observation]:
+    """Look at many log dirs; those of one broker come together, otherwise in the order given.
+
+    Replicas that are live in two directories of one (cluster, node) have their ``leader_epoch`` filled in. Otherwise as
+    :func:`scan`; with two jobs or more, many small log dirs are spread over them, each looked at by one. Large log dirs
+    are in memory one broker at a time.
+    """
+    for lot in _lots(_by_broker(log_dirs)):
+        seen = iter(_scan_each([log_dir for broker in lot for log_dir in broker], sizes, jobs))
+        for broker in lot:
+            yield from with_leader_epochs(list(itertools.islice(seen, len(broker))))
+
+
+def _by_broker(log_dirs: Iterable[str]) -> list[list[str]]:
+    """Group log dirs by the broker that their identity names; one without identity stands alone."""
+    groups: dict[object, list[str]] = {}
+    for log_dir in dict.fromkeys(map(os.path.abspath, log_dirs)):
+        identity = None if _find(log_dir)[1] else read_identity(log_dir).identity
+        key = log_dir if identity is None else (identity.cluster_id, identity.node_id)
+        groups.setdefault(key, []).append(log_dir)
+    return list(groups.values())
+
+
+def _lots(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+    """Brokers whose log dirs are scanned together: many small ones, or one that has a large log dir."""
+    lot: list[list[str]] = []
+    for broker in brokers:
+        large = any(_links(log_dir) >= PAYS_TO_FORK for log_dir in broker)
+        if lot and (large or sum(map(len, lot)) >= _LOT):
+            yield lot
+            lot = []
+        lot.append(broker)
+        if large:
+            yield lot
+            lot = []
+    if lot:
+        yield lot
+
+
+def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[tuple[Observation, Census]]:
+    """Scan log dirs: many small ones each by one process, others one after the other by all the processes."""
+    many = jobs is not None or sum(map(_links, log_dirs)) >= PAYS_TO_FORK
+    processes = processors() if jobs is None else jobs
+    # Of one process that scans whole log dirs, this one would have nothing but the wait.
+    if not many or processes < 2 or len(log_dirs) < 2 * processes:
+        return [_scan(log_dir, sizes, jobs) for log_dir in log_dirs]
+    import pickle
+
+    import logstore.rows.row_batches  # noqa: F401 - before the fork, so that not every process imports Arrow for itself
+
+    def scanned(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, bytes]]:
+        for number, log_dir in numbered:
+            yield number, pickle.dumps(_scan(log_dir, sizes, 0))
+
+    return spread(scanned, log_dirs, processes, lambda _, seen: pickle.loads(seen))
+
+
+def _links(log_dir: str) -> int:
+    """About how many directories are in a log dir, by its link count; where none is kept, enough to be called large."""
+    try:
+        links = os.stat(log_dir).st_nlink
+    except (OSError, ValueError):
+        return 0
+    return links if links > 1 else PAYS_TO_FORK
+
+
+def _find(path: str) -> tuple[int | None, IdentityFound | None]:
+    """The inode of a log dir; and why there is none at this path, when there is none."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        problem = "there is no such directory; a broker would create an empty log dir here"
+    except OSError as error:
+        problem = f"the log dir {refusal(error)}"
+    except ValueError as error:
+        problem = f"this is no path: {error}"
+    else:
+        if stat.S_ISDIR(status.st_mode):
+            return status.st_ino, None
+        problem = f"this is {kind_of_file(status.st_mode)}, not a directory; a broker takes the log dir offline"
+    return None, IdentityFound(None, MetadataState.ABSENT, problem)
+
+
+def _facts(path: str, started_ms: int, identity: MetaProperties | None) -> LogDirFacts:
+    host = os.uname().nodename
+    if identity is None:
+        return LogDirFacts(host, path, started_ms, None, None, None)
+    directory_id = None if identity.directory_id is None else str(identity.directory_id)
+    stopped_cleanly = os.path.lexists(f"{path}/{clean_shutdown.FILE_NAME}")
+    return LogDirFacts(host, path, started_ms, identity.cluster_id, identity.node_id, directory_id, stopped_cleanly)

@@ -1,0 +1,1 @@
+"""Moves a replica aside with its own way back, lists what is staged, and brings it back."""

@@ -1,0 +1,73 @@
+"""What is asked to be staged, what became of it, and whether it is still what it was said to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from layout import partition_metadata
+from layout.errors import LayoutError
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore.errors import UnreadableFileError
+from logstore.fs.directory import Directory
+from logstore.fs.small_file import read_small_file
+from logstore.scan.replica_id import METADATA_LIMIT
+from logstore.staging.staged import Staged
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A live replica that is to be staged, and what is known of it: it is looked at again before anything happens.
+
+    Attributes:
+        path: of the partition dir below its log dir.
+        partition: by the topic's full name.
+        topic_id: that its ``partition.metadata`` holds; None: it holds none that can be read.
+        verdict: why it is staged, as the comparison calls it.
+        evidence: the sentence that goes with the verdict.
+        delay_ms: how long a purge has to leave it alone.
+        inode: of the partition dir when it was seen; None: not known.
+    """
+
+    path: str
+    partition: TopicPartition
+    topic_id: TopicId | None
+    verdict: str
+    evidence: str
+    delay_ms: int
+    inode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A candidate that was left where it is, and why; one sentence."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(slots=True)
+class StagingOutcome:
+    """What became of the candidates of one call."""
+
+    staged: list[Staged] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+
+def change_since(candidate: Candidate, directory: Directory) -> str | None:
+    """What is different from what the candidate was said to be, as a clause; None: nothing.
+
+    Args:
+        candidate: as its caller knows it.
+        directory: that has its path now.
+    """
+    if candidate.inode is not None and candidate.inode != directory.key[1]:
+        return f"its inode is {directory.key[1]} and was {candidate.inode}, so it is another directory"
+    try:
+        data = read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory.descriptor)
+        found = None if data is None else partition_metadata.parse(data).topic_id
+    except (UnreadableFileError, LayoutError):
+        found = None
+    if found != candidate.topic_id:
+        return f"its topic ID is {found or 'not readable'}, and {candidate.topic_id or 'none'} was expected"
+    return None

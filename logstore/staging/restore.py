@@ -1,0 +1,182 @@
+"""Brings a staged replica back: directory, name and checkpoint entries, byte for byte what it was (DESIGN §5).
+
+The way back is the way there, backwards: one rename, both directories synced, the checkpoint entries given back, and
+only then the record removed. A crash on the way leaves a live replica with a record in it, which recovery brings to the
+same end. ``-stray`` directories that a real broker left are adopted in the same way; they have no record, so their name
+and partition come from the directory's name, and their checkpoint entries are gone, which a broker makes up for.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from layout.directory_name import live_name, parse, parse_staged
+from layout.errors import LayoutError
+from layout.ours import staged_record
+from layout.scheme import MARKER_FILE, Scheme, partition_path
+from layout.topic import TopicPartition
+from logstore.errors import ChangeRefusedError, DamagedRecordError, InvalidNamespaceError, NameTakenError
+from logstore.fs.directory import Directory
+from logstore.fs.durable import move, remove_file, sync_all
+from logstore.log_dir.checkpoint_files import Offsets
+from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
+from logstore.log_dir.log_dir_view import LogDirView
+from logstore.staging import purge_note
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import Staged, home_of
+from logstore.staging.staging_root import Placement, open_staging_root
+from logstore.store.creation import open_home
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A replica that is live again."""
+
+    partition: TopicPartition
+    log_dir: str
+    path: str
+    """Where it lies, below its log dir."""
+
+
+def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartition | None = None) -> Restored:
+    """What :func:`restore` would do, without doing it.
+
+    Args:
+        log_dir: that holds it.
+        staged: what is to come back.
+        partition: what it was, for a stray whose name may be cut; None: as the record or the name says.
+
+    Raises:
+        DamagedRecordError: nothing says surely what it was.
+        NameTakenError: a replica of that partition, or something else of its name, is there already.
+        InvalidNamespaceError: its namespace is gone.
+        OSError: the system refuses to look.
+    """
+    if purge_note.read(log_dir).covers(staged):
+        raise ChangeRefusedError(
+            f"{staged.location} is past its due time, and a purge that was cut short may have emptied it in part: it "
+            "can only be purged"
+        )
+    if staged.record is not None:
+        if partition is not None and partition != staged.partition:
+            raise ChangeRefusedError(f"{staged.location} is {staged.partition}, and not {partition}")
+        known, path = TopicPartition(staged.record.topic, staged.record.partition), home_of(log_dir, staged.record)
+    else:
+        known, path = _adopted(log_dir, staged, partition)
+    folder, _, name = path.rpartition("/")
+    try:
+        with log_dir.root.below(folder) as parent:
+            if log_dir.scheme is Scheme.NAMESPACED and folder and not parent.holds(MARKER_FILE):
+                raise FileNotFoundError(folder)  # a replica's directory, which only looks like a tier
+            if parent.holds(name):
+                raise NameTakenError(
+                    f"{staged.location} cannot come back as {path}: that is there already in {log_dir.path}; stage it "
+                    "first, or leave this one staged"
+                )
+    except FileNotFoundError as error:
+        if log_dir.scheme is Scheme.NAMESPACED:
+            raise InvalidNamespaceError(
+                f"{staged.location} cannot come back: its namespace {known.namespace} was deleted; create it first"
+            ) from error
+    return Restored(known, log_dir.path, path)
+
+
+def restore(
+    log_dir: LogDir, staged: Staged, *, partition: TopicPartition | None = None, spare: SpareRecords | None = None
+) -> Restored:
+    """Bring a staged or stray replica back to life, durably.
+
+    Args:
+        log_dir: that holds it.
+        staged: from :func:`logstore.staging.staged.list_staged`.
+        partition: as for :func:`planned_restore`.
+        spare: where records lie that found no room in the log dir.
+
+    Raises:
+        OfflineLogDirError, ChangeFailedError: as for :func:`logstore.staging.staging.stage`.
+        DamagedRecordError, NameTakenError, InvalidNamespaceError: as for :func:`planned_restore`.
+        ChangeRefusedError: the directory is not the one that was listed.
+    """
+    with log_dir.changing(f"{staged.location} cannot be restored"):
+        plan = planned_restore(log_dir, staged, partition)
+        folder, _, name = plan.path.rpartition("/")
+        source = open_staging_root(log_dir, staged.placement)
+        if source is None:
+            raise ChangeRefusedError(f"{log_dir.path}: {staged.location} is gone")
+        with source, open_home(log_dir, folder, plan.partition) as target:
+            _check_same(source, staged)
+            move(log_dir.disk, source, staged.name, target, name)
+            try:
+                sync_all(log_dir.disk, [target, source])
+            except OSError:
+                _take_back(log_dir, source, staged.name, target, name)
+                raise
+            finish(log_dir, target, name, {} if staged.record is None else staged.record.checkpoints, plan.partition)
+    if spare is not None:
+        spare.remove(log_dir, staged.name)
+    logger.info("%s: %s is live again as %s", log_dir.path, staged.location, plan.path)
+    return plan
+
+
+def finish(log_dir: LogDir, parent: Directory, name: str, offsets: Offsets, partition: TopicPartition) -> None:
+    """What is left to do for a live replica that still carries a record: its offsets come back, the record goes.
+
+    The record goes only when the offsets are on the disk: until then it is the one place that holds them.
+
+    Raises:
+        OSError: the disk fails. Whatever else goes wrong is left to the next open.
+    """
+    log_dir.checkpoints.give_back(partition, offsets)
+    if not log_dir.write_checkpoints():
+        return
+    try:
+        with parent.child(name) as directory:
+            remove_file(log_dir.disk, directory, staged_record.FILE_NAME)
+    except OSError as error:
+        if error.errno in DISK_FAILURES:
+            raise
+        log_dir.leave_unclean = True
+        logger.warning("%s: the record in %s cannot be removed (%s)", parent.path, name, error.strerror)
+
+
+def _take_back(log_dir: LogDir, source: Directory, staged: str, target: Directory, name: str) -> None:
+    """Stage again what is not durably live; where that fails too, the disk is failing and goes offline."""
+    try:
+        log_dir.disk.rename(target.descriptor, name, source.descriptor, staged)
+    except OSError as error:
+        log_dir.go_offline(
+            f"{log_dir.path}: {name} could be neither restored nor staged again ({error.strerror}); the log dir is "
+            "offline, and opening it again sorts it out"
+        )
+
+
+def _adopted(log_dir: LogDirView, staged: Staged, partition: TopicPartition | None) -> tuple[TopicPartition, str]:
+    """What a directory without a record is, by its name or as the caller says."""
+    if staged.problem is not None and staged.partition is None and partition is None:
+        raise DamagedRecordError(
+            f"{staged.location} in {log_dir.path} cannot come back, because nothing says surely what it was "
+            f"({staged.problem}): name the topic and partition"
+        )
+    known = partition or staged.partition
+    assert known is not None
+    if staged.partition is not None and known != staged.partition:
+        raise ChangeRefusedError(f"{staged.location} is {staged.partition}, and not {known}")
+    said = parse(staged.name) if staged.placement is Placement.IN_PLACE else parse_staged(staged.name)
+    if known.partition != said.partition or not known.topic.startswith(said.topic or ""):
+        cut = "" if said.topic is None else f" of a topic that begins with {said.topic:.80}"
+        raise ChangeRefusedError(f"{staged.location} is partition {said.partition}{cut}, and not {known!s:.80}")
+    try:
+        if not log_dir.is_ours:
+            return known, live_name(known.topic, known.partition)
+        return known, partition_path(log_dir.scheme, known, staged.topic_id)
+    except LayoutError as error:
+        raise ChangeRefusedError(f"{staged.location} cannot come back as {known}: {error}") from error
+
+
+def _check_same(root: Directory, staged: Staged) -> None:
+    status = root.status(staged.name)
+    if status is None or (staged.inode and status.st_ino != staged.inode):
+        raise ChangeRefusedError(f"{root.path_of(staged.name)} is not what it was when it was listed: list again")

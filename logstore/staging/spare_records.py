@@ -1,0 +1,77 @@
+"""Records of staged replicas that found no room in the log dir: a full disk must still be one that can be cleaned.
+
+A staged directory carries its record inside (DESIGN §5). Where not even that small file fits, the record goes to a
+folder on another disk, under a name made from the log dir's path and the staged directory's name; restore and purge
+look there when a staged directory has none inside. Without such a folder, nothing can be staged on a full disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+
+from layout.ours.staged_record import FILE_NAME, MOST_BYTES
+from logstore.errors import LogStoreError
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk, make_directory, remove_file, replace_file
+from logstore.fs.small_file import read_small_file
+from logstore.log_dir.log_dir_view import LogDirView
+
+logger = logging.getLogger(__name__)
+
+
+class SpareRecords:
+    """A folder for records, on another disk than those that run full."""
+
+    def __init__(self, folder: str | None, disk: Disk | None = None) -> None:
+        """Use a folder that is there; None: there is no such folder, and :meth:`write` refuses."""
+        self.folder = folder
+        self._disk = disk or Disk()
+
+    def write(self, log_dir: LogDirView, staged: str, record: bytes) -> bool:
+        """Write the record of a directory that is about to get the name ``staged``; False: there is no folder.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if self.folder is None:
+            return False
+        with (
+            Directory.open(self.folder) as top,
+            make_directory(self._disk, top, _key(log_dir)) as folder,
+            make_directory(self._disk, folder, staged) as own,
+        ):
+            replace_file(self._disk, own, FILE_NAME, record)
+        return True
+
+    def read(self, log_dir: LogDirView, staged: str) -> bytes | None:
+        """The record of a staged directory; None: there is none here.
+
+        Raises:
+            UnreadableFileError: it is no plain file, or larger than a record can be.
+        """
+        if self.folder is None:
+            return None
+        return read_small_file(f"{self.folder}/{_key(log_dir)}/{staged}/{FILE_NAME}", MOST_BYTES)
+
+    def remove(self, log_dir: LogDirView, staged: str) -> None:
+        """Forget a record, because its directory has one inside now, or is gone. One that is not there is no error.
+
+        Where that fails, the record stays: it does no harm, for a directory's own record goes first.
+        """
+        if self.folder is None:
+            return
+        try:
+            with Directory.open(self.folder) as top, top.child(_key(log_dir)) as folder:
+                with folder.child(staged) as own:
+                    remove_file(self._disk, own, FILE_NAME)
+                self._disk.rmdir(folder.descriptor, staged)
+        except FileNotFoundError:
+            return
+        except (OSError, LogStoreError) as error:
+            logger.warning("the record of %s/%s in %s cannot be removed: %s", log_dir.path, staged, self.folder, error)
+
+
+def _key(log_dir: LogDirView) -> str:
+    """A name for a log dir, from its path: two disks of one machine never share one."""
+    return hashlib.sha256(log_dir.path.encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -1,0 +1,147 @@
+"""Where replicas of one log dir are staged from and to: open directories, names that are free, records; their steps."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from layout.ids import TopicId
+from layout.ours.staged_record import StagedRecord
+from layout.topic import TopicPartition
+from logstore.fs.directory import Directory
+from logstore.fs.durable import sync_all
+from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
+from logstore.staging.candidate import Candidate
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staging_root import Placement, free_name, open_staging_root
+
+NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+_LONGEST_EVIDENCE = 4096
+"""Characters of evidence that are kept, so that no record is larger than its reader takes."""
+
+
+class Place:
+    """Where the lots of one call come from and go to.
+
+    Attributes:
+        root: the staging root, open.
+        parents: the directories that hold the replicas, open, by their paths below the log dir.
+        promised: the names in the staging root that replicas of the call have or will get, and perhaps all others.
+        taken: the paths of the replicas that the call stages: one that is named twice would have two records.
+        files: how many files of records were made, or tried, so far.
+        partly: some of a lot may be staged without the others, where there is no room for more names.
+    """
+
+    def __init__(
+        self,
+        log_dir: LogDir,
+        placement: Placement,
+        spare: SpareRecords,
+        now_ms: int,
+        opened: ExitStack,
+        *,
+        many: bool = False,
+        partly: bool = False,
+    ) -> None:
+        """Open, or make, the staging root; everything that is opened here is closed with ``opened``.
+
+        For many replicas the names that are taken are listed once. Nobody else takes one meanwhile: the log dir is
+        locked, and a rename fails rather than replace what is staged, which is never empty.
+        """
+        self.log_dir, self.placement, self.spare, self.now_ms = log_dir, placement, spare, now_ms
+        self._opened = opened
+        self.root = opened.enter_context(self._staging_root())
+        self.parents: dict[str, Directory] = {}
+        self._listed = many
+        self.promised: set[str] = set(os.listdir(self.root.descriptor)) if many else set()
+        self.taken: set[str] = set()
+        self.files, self.partly = 0, partly
+
+    def _staging_root(self) -> Directory:
+        """Open the staging root; where there is no room for a new directory, replicas are staged in place."""
+        try:
+            root = open_staging_root(self.log_dir, self.placement, make=True)
+        except OSError as error:
+            if self.placement is not Placement.SIBLING or error.errno not in NO_SPACE:
+                raise
+            self.placement = Placement.IN_PLACE
+            root = open_staging_root(self.log_dir, self.placement)
+        assert root is not None, "a staging root that is made is there"
+        return root
+
+    def parent(self, folder: str) -> Directory:
+        """The directory that holds replicas, by its path below the log dir; empty for the log dir itself."""
+        if folder not in self.parents:
+            self.parents[folder] = self._opened.enter_context(self.log_dir.root.below(folder))
+        return self.parents[folder]
+
+    def free_name(self, partition: TopicPartition, topic_id: TopicId) -> str:
+        """A name in the staging root that nobody has, and nobody else of the call gets."""
+        root = None if self._listed else self.root
+        name = free_name(root, self.placement, partition, topic_id, self.promised, disk=self.log_dir.disk)
+        self.promised.add(name)
+        return name
+
+    def give_back(self, step: Step) -> None:
+        """Let others have the name and the path of a replica that goes another way."""
+        self.promised.discard(step.name)
+        self.taken.discard(step.candidate.path)
+
+    def next_number(self) -> int:
+        """A number that no file of records of the call has yet."""
+        self.files += 1
+        return self.files - 1
+
+    def forget_files(self) -> None:
+        """Make sure that no file of records comes back, which could speak of another replica of the same name then.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        try:
+            self.log_dir.disk.sync(self.root.descriptor)
+        except OSError as error:
+            if error.errno in DISK_FAILURES:
+                raise
+            self.log_dir.leave_unclean = True
+
+    def sync(self) -> None:
+        """Make all renames so far durable: the staging root, and every directory that lost a replica."""
+        sync_all(self.log_dir.disk, [self.root, *self.parents.values()])
+
+    def record(self, candidate: Candidate, kept: Mapping[str, int]) -> StagedRecord:
+        """What a replica takes along, with its offsets: those of its checkpoints, before those kept so far."""
+        return StagedRecord(
+            topic=candidate.partition.topic,
+            partition=candidate.partition.partition,
+            topic_id=candidate.topic_id or TopicId.ZERO,
+            path=candidate.path,
+            verdict=candidate.verdict,
+            evidence=candidate.evidence[:_LONGEST_EVIDENCE],
+            staged_ms=self.now_ms,
+            due_ms=self.now_ms + candidate.delay_ms,
+            checkpoints={**kept, **self.log_dir.checkpoints.offsets(candidate.partition)},
+        )
+
+
+@dataclass(slots=True)
+class Step:
+    """One candidate on its way."""
+
+    candidate: Candidate
+    record: StagedRecord
+    parent: Directory
+    former: str
+    """Its name in there, while it is live."""
+    inode: int
+    """0: not known yet."""
+    name: str
+    """In the staging root."""
+    inside: bool = False
+    """The record lies in the partition dir."""
+    renamed: bool = False

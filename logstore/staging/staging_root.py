@@ -1,0 +1,171 @@
+"""Where staged replicas of a log dir go: one of three places, chosen by looking at the disk (DESIGN §5).
+
+::
+
+    inside     <log dir>/deleting/<topic ID>_0       a log dir that is ours, as KIP-516 draws it
+    sibling    <log dir>.deleting/<topic ID>_0       a real broker's: inside, it would stop the broker at its next start
+    in place   <log dir>/orders-0.<32 hex>-stray     a real broker's that is a mount point, or whose parent is not ours
+                                                     to write in: Kafka's own form, loaded but never deleted (FACTS §6);
+                                                     a broker before 3.6.1 does not know it, and would not start (§1.3)
+
+A rename works within one file system only, so the sibling needs a parent on the same device.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Generator
+from enum import StrEnum
+
+from layout.directory_name import staged_name, stray_name
+from layout.errors import InvalidNameError, LayoutError
+from layout.ids import TopicId
+from layout.scheme import STAGING_DIR, sibling_staging_root
+from layout.topic import TopicPartition
+from logstore.errors import LogStoreError, UnsafePathError
+from logstore.fs.directory import Directory, mount_of
+from logstore.fs.durable import Disk, make_directory
+from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.log_dir_view import LogDirView
+
+
+class Placement(StrEnum):
+    """Where staged replicas go."""
+
+    INSIDE = "inside"
+    SIBLING = "sibling"
+    IN_PLACE = "in-place"
+
+
+def placements(log_dir: LogDirView) -> tuple[Placement, ...]:
+    """The places that a log dir may have staged replicas in; all of them are looked at, and no other."""
+    return (Placement.INSIDE,) if log_dir.is_ours else (Placement.SIBLING, Placement.IN_PLACE)
+
+
+def choose_placement(log_dir: LogDirView) -> Placement:
+    """The place for a log dir's staged replicas, by what it is and where it lies; nothing is changed."""
+    if log_dir.is_ours:
+        return Placement.INSIDE
+    try:
+        root = sibling_staging_root(log_dir.path)
+        parent = os.path.dirname(root)
+        if os.path.isdir(root) and not os.path.islink(root):
+            return Placement.SIBLING if _same_mount(root, log_dir) else Placement.IN_PLACE
+        free = _same_mount(parent, log_dir) and not os.path.lexists(root) and os.access(parent, os.W_OK | os.X_OK)
+    except (InvalidNameError, OSError):
+        return Placement.IN_PLACE
+    return Placement.SIBLING if free else Placement.IN_PLACE
+
+
+def _same_mount(path: str, log_dir: LogDirView) -> bool:
+    """Whether a rename leads from the log dir to that directory; out of a bind mount it does not. Raises OSError."""
+    with Directory.open(path) as other:
+        same_mount = mount_of(other.descriptor) == mount_of(log_dir.root.descriptor)
+        return other.device == log_dir.root.device and same_mount
+
+
+def staging_path(log_dir: LogDirView, placement: Placement) -> str:
+    """The path of the directory that a place stands for; for messages and plans."""
+    if placement is Placement.INSIDE:
+        return f"{log_dir.path}/{STAGING_DIR}"
+    return sibling_staging_root(log_dir.path) if placement is Placement.SIBLING else log_dir.path
+
+
+def placement_of(path: str, staging: str) -> Placement | None:
+    """Which place of the log dir at ``path`` the directory at ``staging`` is; None: it is none of them."""
+    if staging == path:
+        return Placement.IN_PLACE
+    if staging == f"{path}/{STAGING_DIR}":
+        return Placement.INSIDE
+    try:
+        return Placement.SIBLING if staging == sibling_staging_root(path) else None
+    except InvalidNameError:
+        return None
+
+
+def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool = False) -> Directory | None:
+    """Open the directory that staged replicas go to; None: there is none, and it is not to be made.
+
+    Raises:
+        UnsafePathError: it is a link, is no directory, or lies on another file system.
+        OSError: it cannot be made or opened.
+    """
+    if placement is Placement.IN_PLACE:
+        return log_dir.root.below("")
+    path = staging_path(log_dir, placement)
+    parent_path, _, name = path.rpartition("/")
+    try:
+        opened = log_dir.root.below("") if placement is Placement.INSIDE else Directory.open(parent_path or "/")
+    except PermissionError:
+        if make:
+            raise
+        return None  # beside a log dir where we may not even look, nothing of ours was put
+    with opened as parent:
+        if make:
+            assert isinstance(log_dir, LogDir), "only a log dir that is open to be changed gets a staging root"
+            found = make_directory(log_dir.disk, parent, name)
+        elif not parent.holds(name):
+            return None
+        else:
+            try:
+                found = parent.child(name)
+            except NotADirectoryError as error:
+                raise UnsafePathError(f"{path} is no directory, so nothing is staged there") from error
+    if found.device != log_dir.root.device:
+        found.close()
+        raise UnsafePathError(f"{path} lies on another file system than {log_dir.path}: nothing can be renamed into it")
+    return found
+
+
+def staging_roots(log_dir: LogDirView) -> Generator[tuple[Placement, Directory], None, None]:
+    """Every directory of a log dir in which something may be staged, each open while it is looked at.
+
+    Close it, so that no directory stays open where its caller raises.
+
+    Raises:
+        OSError: one of them cannot be opened.
+    """
+    for placement in placements(log_dir):
+        try:
+            root = open_staging_root(log_dir, placement)
+        except (LogStoreError, LayoutError):
+            continue  # a link, a mount point, or a path without a name: nothing of ours can lie there
+        if root is not None:
+            with root:
+                yield placement, root
+
+
+def free_name(
+    root: Directory | None,
+    placement: Placement,
+    partition: TopicPartition,
+    topic_id: TopicId,
+    promised: Collection[str] = (),
+    *,
+    disk: Disk | None = None,
+) -> str:
+    """A name in the staging root that nobody has: never overwritten, never merged, ``.2`` and ``.3`` where taken.
+
+    Args:
+        root: the staging root; None: ``promised`` names all that is in it.
+        placement: which of the places it is.
+        partition: of the replica.
+        topic_id: of the replica, or the zero ID.
+        promised: names that others will get, and do not have yet.
+        disk: makes the digits of a stray's name; None: the usual one.
+    """
+    if placement is Placement.IN_PLACE:
+        return stray_name(partition.local_topic, partition.partition, (disk or Disk()).unique())
+    copy = 1
+    while (name := staged_name(topic_id, partition.partition, copy)) in promised or (root and root.holds(name)):
+        copy += 1
+    return name
+
+
+def name_below_log_dir(log_dir: LogDirView, placement: Placement, name: str) -> str:
+    """How a scan of the log dir calls a staged directory: the path below the log dir, or ``../`` for a sibling."""
+    if placement is Placement.INSIDE:
+        return f"{STAGING_DIR}/{name}"
+    if placement is Placement.SIBLING:
+        return f"../{os.path.basename(staging_path(log_dir, placement))}/{name}"
+    return name

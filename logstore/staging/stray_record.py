@@ -1,0 +1,61 @@
+"""Gives a stray that a broker left a record where it lies, so that a purge may take it when its delay is over.
+
+Kafka sets strays aside and then forgets them (FACTS §6). The record is the one file that is added; until then no purge
+touches the directory, and when the file is removed again everything is as it was. Source: DESIGN §5.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from layout.directory_name import live_name
+from layout.errors import InvalidNameError
+from layout.ids import TopicId
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
+from logstore.errors import ChangeRefusedError
+from logstore.fs.durable import replace_file
+from logstore.log_dir.log_dir import LogDir
+from logstore.staging.staged import Staged, home_of
+from logstore.staging.staging_root import Placement
+
+logger = logging.getLogger(__name__)
+
+
+def give_record(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms: int, delay_ms: int) -> StagedRecord:
+    """Write the record of a stray, durably.
+
+    Args:
+        log_dir: a real broker's, that holds it.
+        stray: from :func:`logstore.staging.staged.list_staged`, without a record.
+        reason: why it may go, as the comparison calls it, and the sentence that goes with it.
+        now_ms: in ms since 1970.
+        delay_ms: how long a purge has to leave it alone.
+
+    Raises:
+        ChangeRefusedError: it is no stray without a record, it is not the directory that was listed, or its name was
+            cut, so that nothing says surely what it was.
+        OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
+    """
+    place = f"{log_dir.path}/{stray.name}"
+    if stray.placement is not Placement.IN_PLACE or stray.record is not None:
+        raise ChangeRefusedError(f"{place} is no stray that a broker left")
+    if stray.partition is None:
+        raise ChangeRefusedError(f"{place} cannot be given a due time, because nothing says surely what it was")
+    partition, (verdict, evidence) = stray.partition, reason
+    try:
+        path = live_name(partition.topic, partition.partition)
+    except InvalidNameError as error:
+        raise ChangeRefusedError(f"{place} cannot be given a due time: {error}") from error
+    who = (partition.topic, partition.partition, stray.topic_id or TopicId.ZERO)
+    record = StagedRecord(*who, path, verdict, evidence, now_ms, now_ms + delay_ms)
+    home_of(log_dir, record)
+    with log_dir.changing(f"{stray.location} cannot be given a record"), log_dir.root.child(stray.name) as directory:
+        if directory.key[1] != stray.inode:
+            raise ChangeRefusedError(f"{place} is not what it was when it was listed: list again")
+        if directory.holds(staged_record.FILE_NAME):
+            raise ChangeRefusedError(f"{place} holds a {staged_record.FILE_NAME} that is no use: look at it first")
+        # By a temporary file, because half a record would be one more thing to judge.
+        replace_file(log_dir.disk, directory, staged_record.FILE_NAME, staged_record.encode(record))
+    logger.warning("%s: a purge may take it from %d ms since 1970 on, because of %s", place, record.due_ms, verdict)
+    return record

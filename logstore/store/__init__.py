@@ -1,0 +1,1 @@
+"""One broker's log dirs as one: create, find, fence, stage, restore, move, purge, recover."""

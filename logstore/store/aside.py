@@ -1,0 +1,180 @@
+"""The part of a store that puts replicas aside and brings them back: staged ones, copies of doubled ones, strays.
+
+How it is done on one log dir is left to ``staging`` and ``restore``; this keeps the store's index in step with them.
+Source: DESIGN §5; KIP516-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore.errors import NameTakenError
+from logstore.parallel.paused_gc import paused_gc
+from logstore.purge.purger import Purger
+from logstore.scan.replica_id import read_topic_id
+from logstore.settings import STALE_DELAY
+from logstore.staging.candidate import Candidate, Refused, StagingOutcome
+from logstore.staging.restore import Restored, restore
+from logstore.staging.staged import Staged, list_staged
+from logstore.staging.staging import LOT, Settled, stage
+from logstore.staging.staging_root import placements
+from logstore.store.open_store import OpenStore
+from logstore.store.replica_index import Replica
+
+BATCH = LOT
+"""Replicas that are changed behind one barrier."""
+
+
+class Aside(OpenStore):
+    """Staging and restoring, over all log dirs of a store."""
+
+    _purger: Purger | None = None
+
+    def stage(
+        self, partitions: Iterable[TopicPartition], verdict: str, evidence: str, *, setting: str = STALE_DELAY
+    ) -> StagingOutcome:
+        """Stage live replicas; each keeps its way back until its delay is over and a purge takes it (KIP516-6).
+
+        Args:
+            partitions: by full name; one that is not live, is offline, or finds no room for its name in the staging
+                root of a full disk, is refused, and the others go on.
+            verdict: why, as the comparison calls it.
+            evidence: the sentence that goes with it.
+            setting: the delay that counts: ``delete.stale.topic.delay.ms`` or ``file.delete.delay.ms``.
+
+        Raises:
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses. Lots that were staged before
+                stay staged; the index says which.
+        """
+        return self.stage_each(dict.fromkeys(partitions, (verdict, evidence)), setting=setting)
+
+    def stage_each(
+        self,
+        reasons: Mapping[TopicPartition, tuple[str, str]],
+        *,
+        setting: str = STALE_DELAY,
+        settled: Settled | None = None,
+    ) -> StagingOutcome:
+        """The same for partitions of which each has its own verdict and evidence; raises as :meth:`stage`.
+
+        Args:
+            reasons: partition → verdict and evidence.
+            setting: as :meth:`stage`.
+            settled: told lot by lot what is staged for good, whatever is raised later.
+        """
+        outcome = StagingOutcome()
+        with self._changing, paused_gc():
+            self._stage(self._by_log_dir(reasons, setting, outcome), outcome, settled)
+        return outcome
+
+    def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
+        """Stage just these of the copies of partitions that are live in several log dirs; raises as :meth:`stage`.
+
+        A copy that is left of a partition is its live replica from then on.
+        """
+        outcome, found = StagingOutcome(), dict[str, list[Candidate]]()
+        with self._changing:
+            for copy, reason in copies.items():
+                delay = self.settings.of(copy.partition.topic, setting)
+                candidate = Candidate(copy.path, copy.partition, copy.topic_id, *reason, delay, copy.inode or None)
+                log_dir = self._log_dirs.get(copy.log_dir)
+                if log_dir is None or log_dir.offline is not None:
+                    outcome.refused.append(Refused(candidate, f"{copy.log_dir} is offline, or not of this store"))
+                else:
+                    found.setdefault(copy.log_dir, []).append(candidate)
+            self._stage(found, outcome)
+        return outcome
+
+    def _stage(
+        self, by_log_dir: Mapping[str, list[Candidate]], outcome: StagingOutcome, settled: Settled | None = None
+    ) -> None:
+        def entered(lot: Sequence[Staged]) -> None:
+            with self._looking:
+                for staged in lot:
+                    if staged.partition is not None:
+                        self._index.drop_copy(staged.partition, staged.log_dir, staged.inode)
+            if settled is not None:
+                settled(lot)
+
+        if self._purger is not None:
+            self._purger.wake()  # it looks for the next due time when this has let go of the store
+        for path, candidates in by_log_dir.items():
+            log_dir = self._log_dirs[path]
+            asked = self._placement
+            asked = asked.get(log_dir.path) if isinstance(asked, Mapping) else asked
+            placement = asked if asked in placements(log_dir) else None
+            done = stage(
+                log_dir,
+                candidates,
+                self.clock.now_ms(),
+                placement=placement,
+                spare=self.spare,
+                settled=entered,
+                partly=True,
+            )
+            outcome.staged += done.staged
+            outcome.refused += done.refused
+
+    def staged(self) -> list[Staged]:
+        """Everything that waits for its purge, and every stray, over all log dirs that are online."""
+        with self._changing:
+            return [found for log_dir in self._online() for found in list_staged(log_dir, self.spare)]
+
+    def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
+        """Bring a staged or stray replica back to life.
+
+        Args:
+            staged: from :meth:`staged`.
+            partition: what it was, for a stray whose name may be cut.
+
+        Raises:
+            NameTakenError: there is a live replica of that partition.
+            DamagedRecordError, ChangeRefusedError: it cannot be told what it was, or it is not what it was.
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
+        """
+        with self._changing:
+            known = partition or staged.partition
+            taken = None if known is None else self.find(known)
+            if taken is not None:
+                raise NameTakenError(f"{known} is live in {taken.log_dir}/{taken.path}: stage that one first")
+            back = restore(self._log_dirs[staged.log_dir], staged, partition=partition, spare=self.spare)
+            return self._restored(back, staged)
+
+    def _by_log_dir(
+        self, reasons: Mapping[TopicPartition, tuple[str, str]], setting: str, outcome: StagingOutcome
+    ) -> dict[str, list[Candidate]]:
+        """Sort what is to be staged by log dir; what is not live, lives twice, or is offline, is refused."""
+        doubled = {replica.partition for replica in self.doubled}
+        found: dict[str, list[Candidate]] = {}
+        with self._looking:
+            entries = [self._index.entry_of(partition) for partition in reasons]
+        for (partition, reason), entry in zip(reasons.items(), entries, strict=True):
+            delay = self.settings.of(partition.topic, setting)
+            if entry is None:
+                candidate = Candidate("", partition, None, *reason, delay)
+                outcome.refused.append(Refused(candidate, f"no log dir has a live replica of {partition}"))
+                continue
+            topic_id = None if entry.topic_id is None else TopicId.parse(entry.topic_id)
+            candidate = Candidate(entry.path, partition, topic_id, *reason, delay)
+            offline = self._log_dirs[entry.log_dir].offline
+            if offline is not None:
+                outcome.refused.append(Refused(candidate, offline))
+            elif partition in doubled:
+                outcome.refused.append(Refused(candidate, f"{partition} is live in two log dirs: repair that first"))
+            else:
+                found.setdefault(entry.log_dir, []).append(candidate)
+        return found
+
+    def _entered(self, replica: Replica) -> Replica:
+        with self._looking:
+            self._index.put(replica)
+        return replica
+
+    def _restored(self, back: Restored, staged: Staged) -> Replica:
+        """Enter what came back, by what its own file says now: what was damaged is damaged still."""
+        at, path = back.partition, f"{back.log_dir}/{back.path}"
+        found, state, _, _ = read_topic_id(path, at.topic, at.partition, {})
+        topic_id = None if found is None else TopicId.parse(found)
+        return self._entered(Replica(at, topic_id, back.log_dir, back.path, state or "", staged.inode))

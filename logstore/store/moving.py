@@ -1,0 +1,284 @@
+"""Moves a replica from one disk of a broker to another: copy, verify, swap; never two live copies (KIP516-3).
+
+::
+
+    1  the files are copied into orders-0.<32 hex>-delete on the target       a crash leaves a draft, which goes
+    2  it gets its record and the name orders-0.<32 hex>-future               the copy is whole, and the source is live
+    3  the source is staged                                                   from here on the move can only be finished
+    4  the copy gets its live name, and its record goes                       the move is done
+
+Kafka renames the copy first and the source after it, so that a crash between the two leaves a broker that does not
+start (FACTS §1.7, §1.8). Here the source goes first. After a crash a copy whose source is live is dropped, and one
+whose source is not is made live; while the source's log dir is offline, nothing can be told, and the copy waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from layout.directory_name import MAX_DIRECTORY_NAME, DirectoryKind, delete_name, future_name, parse
+from layout.errors import DamagedFileError
+from layout.ids import TopicId
+from layout.ours import move_record
+from layout.ours.move_record import MoveRecord
+from layout.scheme import partition_path
+from layout.topic import TopicPartition
+from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError, UnreadableFileError
+from logstore.fs.copy_replica import Progress, copy_replica
+from logstore.fs.directory import Directory
+from logstore.fs.durable import move, remove_file, remove_tree, sync_all, write_new_file
+from logstore.fs.small_file import read_small_file
+from logstore.journal.journal import key_of
+from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
+from logstore.staging.candidate import Candidate
+from logstore.staging.restore import restore
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import Staged
+from logstore.staging.staging import stage
+from logstore.store.creation import open_home
+from logstore.store.replica_index import Replica
+
+logger = logging.getLogger(__name__)
+
+RECORD_LIMIT = 1 << 16
+_SLACK = 1 << 20
+"""Bytes that must stay free on the target besides the copy itself: directories and the record need some."""
+
+
+def move_replica(
+    source: LogDir,
+    target: LogDir,
+    replica: Replica,
+    now_ms: int,
+    delay_ms: int,
+    *,
+    spare: SpareRecords | None = None,
+    progress: Progress | None = None,
+) -> tuple[str, Staged]:
+    """Move a replica to another log dir. Nobody may write to it meanwhile.
+
+    Args:
+        source: log dir that has it.
+        target: log dir of the same broker that gets it.
+        replica: what is moved.
+        now_ms: in ms since 1970.
+        delay_ms: how long the original stays staged.
+        spare: where records go that find no room.
+        progress: told the bytes copied; may wait, to hold the copy to a rate.
+
+    Returns:
+        Where it lies now, below the target; and the original, which is staged.
+
+    Raises:
+        ChangeRefusedError: it does not fit, holds what no replica holds, or changed meanwhile; nothing was changed.
+        NameTakenError: the target has something of its name.
+        OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
+    """
+    topic_id = replica.topic_id
+    path = partition_path(target.scheme, replica.partition, topic_id)
+    offsets = source.checkpoints.offsets(replica.partition)
+    record = MoveRecord(
+        topic=replica.partition.topic,
+        partition=replica.partition.partition,
+        topic_id=topic_id or TopicId.ZERO,
+        source_log_dir=key_of(source),
+        source_path=replica.path,
+        path=path,
+        checkpoints=offsets,
+    )
+    what = f"{replica.partition} cannot be moved to {target.path}"
+    folder, _, name = path.rpartition("/")
+    with target.changing(what, marked=True), open_home(target, folder, replica.partition) as home:
+        if home.holds(name):
+            raise NameTakenError(f"{home.path_of(name)} is there already; nothing is ever overwritten")
+        future = _copied(source, target, replica, record, progress)
+        try:
+            evidence = f"moved to {target.path}"
+            candidate = Candidate(replica.path, replica.partition, topic_id, "MOVED", evidence, delay_ms)
+            outcome = stage(source, [candidate], now_ms, spare=spare)
+            if outcome.refused:
+                raise ChangeRefusedError(outcome.refused[0].reason)
+        except LogStoreError:
+            if source.offline is None:
+                _drop(target, future)
+            target.leave_unclean |= source.offline is not None  # the copy may be all that there is
+            raise
+        try:
+            _go_live(target, future, home, record)
+        except OSError as error:
+            if error.errno not in DISK_FAILURES:
+                _take_back(source, target, outcome.staged[0], future, spare)
+            raise
+    return path, outcome.staged[0]
+
+
+def recover_moves(log_dirs: Sequence[LogDir]) -> list[str]:
+    """Finish or drop every move that a crash cut short; what was done, one sentence each.
+
+    Args:
+        log_dirs: the log dirs of the store, each one recovered by itself.
+
+    Raises:
+        OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
+    """
+    done = list[str]()
+    by_key = {key_of(log_dir): log_dir for log_dir in log_dirs}
+    for log_dir in log_dirs:
+        if log_dir.was_unclean and log_dir.offline is None:
+            with log_dir.changing("a move cannot be finished"):
+                done += list(_recover_copies(log_dir, by_key))
+    for sentence in done:
+        logger.warning("%s", sentence)
+    return done
+
+
+def drop_record(log_dir: LogDir, parent: Directory, name: str) -> bool:
+    """Take the record of a move away from a replica that is live; False: it has none.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    with parent.child(name) as directory:
+        record = _record_in(directory)
+        if record is None and not directory.holds(move_record.FILE_NAME):
+            return False
+        if record is not None:
+            log_dir.checkpoints.give_back(_partition(record), record.checkpoints)
+            if not log_dir.write_checkpoints():
+                return True  # until its offsets are written, the record is the one place that holds them
+        remove_file(log_dir.disk, directory, move_record.FILE_NAME)
+    return True
+
+
+def _copied(source: LogDir, target: LogDir, replica: Replica, record: MoveRecord, progress: Progress | None) -> str:
+    """Steps 1 and 2; gives the name of the whole copy. Where that fails, nothing of it is left."""
+    if source.is_ours != target.is_ours:
+        raise ChangeRefusedError(f"{source.path} and {target.path}: one is a real broker's, and the other is ours")
+    unique = target.disk.unique()
+    names = (replica.partition.local_topic, replica.partition.partition, unique)
+    draft, future = delete_name(*names), future_name(*names)
+    if len(future) > MAX_DIRECTORY_NAME:
+        raise ChangeRefusedError(
+            f"{replica.partition} has a name that is too long to be moved: as a future replica it would have "
+            f"{len(future)} characters, and {MAX_DIRECTORY_NAME} are the most (a broker cannot move it either)"
+        )
+    disk, root = target.disk, target.root
+    with source.root.below(replica.path) as original:
+        _check_room(original, target)
+        disk.mkdir(root.descriptor, draft)
+        try:
+            with root.child(draft) as copy:
+                copy_replica(original, copy, disk, progress=progress)
+                write_new_file(disk, copy, move_record.FILE_NAME, move_record.encode(record), durable=True)
+            disk.rename(root.descriptor, draft, root.descriptor, future)
+            disk.sync(root.descriptor)
+        except BaseException:
+            with suppress(OSError):
+                if root.holds(future):
+                    _drop(target, future)
+                else:
+                    remove_tree(disk, root, draft)
+            raise
+    return future
+
+
+def _go_live(target: LogDir, future: str, home: Directory, record: MoveRecord) -> None:
+    """Step 4. Once the copy has its live name the move is done; what fails after that is left to the next open."""
+    name = record.path.rpartition("/")[2]
+    move(target.disk, target.root, future, home, name)
+    try:
+        sync_all(target.disk, [home, target.root])
+        drop_record(target, home, name)
+    except OSError as error:
+        if error.errno in DISK_FAILURES:
+            raise
+        target.leave_unclean = True
+        logger.warning("%s: the end of the move of %s is put off (%s)", target.path, record.path, error.strerror)
+
+
+def _take_back(source: LogDir, target: LogDir, original: Staged, future: str, spare: SpareRecords | None) -> None:
+    """Undo a move whose last step was refused; where that fails as well, the next open finishes the move."""
+    target.leave_unclean = True
+    try:
+        restore(source, original, spare=spare)
+        _drop(target, future)
+    except (OSError, LogStoreError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        target.go_offline(f"{target.path}: a move to it could be neither finished nor undone ({reason}); open it again")
+
+
+def _drop(target: LogDir, future: str) -> None:
+    """Remove a copy, which is made a draft again first, durably.
+
+    One that lost its record in a crash would be taken for a broker's own move, and one that kept it for whole, even
+    when other files of it are gone.
+    """
+    disk, root = target.disk, target.root
+    draft = f"{future.removesuffix('-future')}-delete"
+    disk.rename(root.descriptor, future, root.descriptor, draft)
+    disk.sync(root.descriptor)
+    remove_tree(disk, root, draft)
+    disk.sync(root.descriptor)
+
+
+def _recover_copies(log_dir: LogDir, log_dirs: Mapping[str, LogDir]) -> Iterator[str]:
+    for future, is_directory in log_dir.root.entries():
+        if not is_directory or parse(future).kind is not DirectoryKind.FUTURE:
+            continue
+        with log_dir.root.child(future) as copy:
+            record = _record_in(copy)
+        if record is None:
+            continue  # a broker's own move
+        partition, source = _partition(record), log_dirs.get(record.source_log_dir)
+        if source is None or source.offline is not None:
+            logger.warning("%s: %s waits until %s can be opened", log_dir.path, future, record.source_log_dir)
+            log_dir.leave_unclean = True
+        elif _is_live(source, record.source_path):
+            _drop(log_dir, future)
+            yield f"{partition} stays in {source.path}: its move to {log_dir.path} was cut short, and the copy goes"
+        else:
+            folder, _, name = record.path.rpartition("/")
+            with open_home(log_dir, folder, partition) as home:
+                if home.holds(name):
+                    logger.warning("%s: %s stays, because %s is there already", log_dir.path, future, record.path)
+                    continue
+                _go_live(log_dir, future, home, record)
+            yield f"{partition} is moved from {source.path} to {log_dir.path}, as a crash had left to be done"
+
+
+def _is_live(source: LogDir, path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    try:
+        with source.root.below(folder) as parent:
+            return parent.holds(name)
+    except FileNotFoundError:
+        return False
+
+
+def _record_in(directory: Directory) -> MoveRecord | None:
+    """The record of a copy; None: there is none that can be read, so it is not a copy of ours."""
+    try:
+        data = read_small_file(move_record.FILE_NAME, RECORD_LIMIT, directory.descriptor)
+        return None if data is None else move_record.parse(data)
+    except (UnreadableFileError, DamagedFileError):
+        return None
+
+
+def _partition(record: MoveRecord) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)
+
+
+def _check_room(original: Directory, target: LogDir) -> None:
+    """Refuse a copy that the target's disk has no room for, before anything is written."""
+    needed = sum(
+        status.st_blocks * 512 for name in original.plain_files() if (status := original.status(name)) is not None
+    )
+    room = os.fstatvfs(target.root.descriptor)
+    free = room.f_bavail * room.f_frsize
+    if needed + _SLACK > free:
+        raise ChangeRefusedError(
+            f"{original.path} needs {needed} bytes, and {target.path} has {free} free: make room there first"
+        )

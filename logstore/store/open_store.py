@@ -1,0 +1,244 @@
+"""A broker's log dirs, open under their locks: what lies in them, found in memory, and fenced by topic ID.
+
+Opening takes the lock of every log dir, sorts out what a crash left, and reads what lies there in one scan. A log dir
+whose disk fails goes offline and its replicas answer with KAFKA_STORAGE_ERROR; the others go on. What changes them is
+``LogStore``, in ``store``. Source: DESIGN §2; KIP516-8; FACTS §1.5, §1.7, §4.4.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from layout.ids import DirectoryId, TopicId
+from layout.topic import TopicPartition
+from logstore.clock import Clock, SystemClock
+from logstore.errors import OfflineLogDirError, UnknownReplicaError
+from logstore.fs.durable import Disk
+from logstore.kafka_error import KafkaError
+from logstore.log_dir.log_dir import LogDir
+from logstore.parallel.paused_gc import paused_gc
+from logstore.rows.rows import MetadataState
+from logstore.scan.scan import scan_all
+from logstore.settings import Settings
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staging_root import Placement
+from logstore.store.opening import open_log_dirs, recover_all
+from logstore.store.replica_index import Entry, Replica, ReplicaIndex
+
+
+@dataclass(slots=True)
+class StoreOptions:
+    """What a store may be told; the defaults are those of a broker.
+
+    Attributes:
+        clock: where the time comes from.
+        settings: delays, by topic and namespace.
+        disk: the primitive changes.
+        spare_records: folder on another disk for records that find no room; None: there is none.
+        jobs: processes that look into a log dir, beside this one; 0: none, this process looks itself; None: as many as
+            pay.
+        placement: where replicas are staged, in every log dir that allows it or by the path of each; a log dir that it
+            leaves out, or that does not allow it, gets the place that is chosen by looking.
+    """
+
+    clock: Clock = field(default_factory=SystemClock)
+    settings: Settings = field(default_factory=Settings)
+    disk: Disk = field(default_factory=Disk)
+    spare_records: str | None = None
+    jobs: int | None = None
+    placement: Placement | Mapping[str, Placement] | None = None
+
+
+class OpenStore:
+    """One broker's log dirs, open; look-ups never wait for a disk, and may come from any thread."""
+
+    def __init__(self, log_dirs: Sequence[LogDir], offline: Mapping[str, str], options: StoreOptions) -> None:
+        """Put together by :meth:`open`."""
+        self.clock, self.settings = options.clock, options.settings
+        self.spare = SpareRecords(options.spare_records, options.disk)
+        self._jobs, self._placement = options.jobs, options.placement
+        self._log_dirs = {log_dir.path: log_dir for log_dir in log_dirs}
+        self._failed_to_open = dict(offline)
+        self._index = ReplicaIndex()
+        self._looking = threading.Lock()
+        self._changing = threading.RLock()
+
+    @classmethod
+    def open(cls, log_dirs: Sequence[str], options: StoreOptions | None = None) -> Self:
+        """Open a broker's log dirs, and recover whatever a crash left in them.
+
+        A log dir whose disk fails is offline from the start, as in a broker; the rest is opened.
+
+        Args:
+            log_dirs: their paths.
+            options: None: the defaults.
+
+        Raises:
+            ChangeRefusedError: two of them are one directory, or they belong to different brokers.
+            NotALogDirError: one of them is no log dir, or has no identity.
+            LogDirInUseError: a broker runs on one of them.
+            OfflineLogDirError: none of them can be used.
+        """
+        options = options or StoreOptions()
+        opened, offline = open_log_dirs(log_dirs, options.disk)
+        store = cls(opened, offline, options)
+        try:
+            recover_all(opened, store.spare)
+            store.reload()
+        except BaseException:
+            store._close_unclean()
+            raise
+        return store
+
+    @property
+    def log_dirs(self) -> list[LogDir]:
+        """The log dirs that were opened, in the order given; some may be offline by now."""
+        return list(self._log_dirs.values())
+
+    @property
+    def offline(self) -> dict[str, str]:
+        """Path of each log dir that is offline → why."""
+        failed = {path: log_dir.offline for path, log_dir in self._log_dirs.items() if log_dir.offline is not None}
+        return {**self._failed_to_open, **failed}
+
+    @property
+    def doubled(self) -> list[Replica]:
+        """Replicas of partitions that are live in another log dir too: ``repair`` chooses between them (FACTS §1.7)."""
+        with self._looking:
+            return list(self._index.doubled)
+
+    def reload(self) -> None:
+        """Read all the log dirs that are online again; one that cannot be read goes offline, with its replicas."""
+        with self._changing:
+            online = [path for path, log_dir in self._log_dirs.items() if log_dir.offline is None]
+            observations = list(scan_all(online, sizes=False, jobs=self._jobs))
+            for observation in observations:
+                if observation.state is not MetadataState.OK:
+                    # What cannot be read holds unknown replicas, and must not be taken for empty.
+                    log_dir = self._log_dirs[observation.log_dir]
+                    log_dir.go_offline(f"{log_dir.path} is offline, because it cannot be read: {observation.problem}")
+            fresh = ReplicaIndex()
+            with paused_gc():
+                for observation in observations:
+                    if observation.state is MetadataState.OK:
+                        fresh.load(observation.log_dir, observation.rows)
+            with self._looking:
+                for replica in self._index:
+                    # What lay on a disk that failed lies there still, and must not be made a second time elsewhere.
+                    if self._log_dirs[replica.log_dir].offline is not None and fresh.get(replica.partition) is None:
+                        fresh.put(replica)
+                self._index = fresh
+
+    def find(self, partition: TopicPartition) -> Replica | None:
+        """The live replica of a partition; None: there is none.
+
+        Raises:
+            OfflineLogDirError: its log dir is offline.
+        """
+        with self._looking:
+            replica = self._index.get(partition)
+        if replica is not None:
+            self._log_dirs[replica.log_dir].check_online()
+        return replica
+
+    def get(self, partition: TopicPartition) -> Replica:
+        """The live replica of a partition.
+
+        Raises:
+            UnknownReplicaError: there is none.
+            OfflineLogDirError: its log dir is offline.
+        """
+        replica = self.find(partition)
+        if replica is None:
+            raise UnknownReplicaError(f"no log dir of this store has a live replica of {partition}")
+        return replica
+
+    def replicas(self) -> Iterator[Replica]:
+        """Every live replica, those of offline log dirs included, as of now."""
+        with self._looking:
+            return iter(self._index)
+
+    def entries(self) -> dict[tuple[str, int], Entry]:
+        """The same by (topic, partition), as they are held: for 100,000 of them this takes no time."""
+        with self._looking:
+            return self._index.entries()
+
+    def __len__(self) -> int:
+        """How many live replicas there are."""
+        with self._looking:
+            return len(self._index)
+
+    def fence(self, partition: TopicPartition, topic_id: TopicId | None = None) -> KafkaError:
+        """What a fetch, a list-offsets or an epoch request for this partition is answered (KIP516-8, FACTS §4.4).
+
+        Args:
+            partition: by the topic's full name.
+            topic_id: that the request carries; None or the zero ID: a request by name only, which is never fenced.
+        """
+        given = None if topic_id is None or topic_id.is_zero else topic_id
+        with self._looking:
+            replica = self._index.get(partition)
+        if replica is None:
+            return KafkaError.UNKNOWN_TOPIC_OR_PARTITION if given is None else KafkaError.UNKNOWN_TOPIC_ID
+        if self._log_dirs[replica.log_dir].offline is not None:
+            return KafkaError.KAFKA_STORAGE_ERROR
+        if given is None or replica.topic_id in (None, given):
+            return KafkaError.NONE
+        return KafkaError.INCONSISTENT_TOPIC_ID
+
+    def topic_of(self, topic_id: TopicId) -> str | None:
+        """The topic that has this ID here, for requests that carry no name; None: UNKNOWN_TOPIC_ID."""
+        with self._looking:
+            return self._index.topic_of(topic_id)
+
+    def log_dir_of(self, directory_id: DirectoryId) -> LogDir:
+        """The log dir with that directory ID.
+
+        Raises:
+            UnknownReplicaError: no log dir of this store has it.
+        """
+        for log_dir in self._log_dirs.values():
+            if log_dir.identity.directory_id == directory_id:
+                return log_dir
+        raise UnknownReplicaError(f"no log dir of this store has directory.id {directory_id}")
+
+    def close(self) -> None:
+        """Give all locks back; what was done is on disk already. A second time does nothing."""
+        with self._changing:
+            for log_dir in self._log_dirs.values():
+                log_dir.close()
+
+    def abandon(self) -> None:
+        """Give all locks back without a word to the disks, as a crash would; for tests and simulators."""
+        with self._changing:
+            for log_dir in self._log_dirs.values():
+                log_dir.abandon()
+
+    def _close_unclean(self) -> None:
+        with ExitStack() as closing:  # each of them, whatever happens to another
+            for log_dir in self._log_dirs.values():
+                log_dir.leave_unclean = True
+                closing.callback(log_dir.close)
+
+    def _online(self) -> list[LogDir]:
+        return [log_dir for log_dir in self._log_dirs.values() if log_dir.offline is None]
+
+    def _least_loaded(self) -> LogDir:
+        online = self._online()
+        if not online:
+            raise OfflineLogDirError("every log dir of this store is offline; see to the disks, and open it again")
+        with self._looking:
+            return min(online, key=lambda log_dir: self._index.counts.get(log_dir.path, 0))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

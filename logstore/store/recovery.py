@@ -1,0 +1,188 @@
+"""Sorts out what a crash left in a log dir, before anybody uses it: every change ends wholly done or wholly undone.
+
+A log dir is looked at when its ``.logstore_unclean`` file says that the last one to change it came to no clean end.
+What may lie there, and what becomes of it::
+
+    an intent of many steps                         is carried out to its end                          journal
+    a live replica with a record in it              stays live; its offsets come back, the record goes     (staging.py)
+    files of records in a staging root              what is staged has its record of them, and they go  shared_records
+    a half-made move between two disks              is finished where the copy is whole, else dropped      moving
+    orders-0.<32 hex>-delete, in a log dir of ours  a replica that was being made: goes                 (creation.py)
+    <name>.tmp of a file that we replace            goes
+    an empty staged directory without a record      goes: a purge was about to remove it                  (purge.py)
+    checkpoint entries of what is staged            go: the record holds them
+
+Nothing that holds data is removed, except a copy whose original is there. A second look changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+
+from layout import checkpoint, meta_properties, partition_metadata
+from layout.directory_name import DirectoryKind, parse
+from layout.ours import staged_record
+from layout.scheme import INTENT_FILE, PURGE_NOTE_FILE
+from layout.topic import TopicPartition
+from logstore.errors import LogStoreError, UnreadableFileError
+from logstore.fs.directory import Directory
+from logstore.fs.durable import TEMPORARY, remove_file, remove_tree
+from logstore.log_dir.log_dir import LogDir
+from logstore.scan.entries import Place, list_log_dir
+from logstore.staging import shared_records
+from logstore.staging.restore import finish
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import home_of, list_staged, record_of_live
+from logstore.staging.staging_root import Placement, staging_roots
+from logstore.store.moving import drop_record
+
+logger = logging.getLogger(__name__)
+
+_OUR_TEMPORARIES = frozenset(
+    f"{name}{TEMPORARY}"
+    for name in (
+        meta_properties.FILE_NAME,
+        INTENT_FILE,
+        staged_record.FILE_NAME,
+        PURGE_NOTE_FILE,
+        *checkpoint.OFFSET_CHECKPOINTS,
+    )
+)
+
+_METADATA_DRAFT = partition_metadata.FILE_NAME + TEMPORARY
+
+
+def recover(log_dir: LogDir, spare: SpareRecords | None = None) -> list[str]:
+    """Bring one log dir to a state in which nothing is half done; what was done, one sentence each.
+
+    Intents and moves between disks concern several log dirs, and are left to ``LogStore``.
+
+    Raises:
+        OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses; what was done so far stays done.
+    """
+    done: list[str] = []
+    spare = spare or SpareRecords(None)
+    with log_dir.changing("what a crash left cannot be sorted out"):
+        log_dir.leave_unclean = False  # from here on it is unclean again only where a step says so, or fails
+        try:
+            done += _drop_temporaries(log_dir)
+            done += _keep_live(log_dir)
+            if log_dir.is_ours:
+                done += _drop_drafts(log_dir)
+            done += _clear_staged(log_dir, spare)
+            _forget_offsets_of_staged(log_dir, spare)
+        except BaseException:
+            log_dir.leave_unclean = True
+            raise
+    for sentence in done:
+        logger.warning("%s: %s", log_dir.path, sentence)
+    return done
+
+
+def _drop_temporaries(log_dir: LogDir) -> Iterator[str]:
+    for name in sorted(_OUR_TEMPORARIES):
+        if log_dir.root.holds(name):
+            remove_file(log_dir.disk, log_dir.root, name)
+            yield f"{name} was left by a write that did not finish, and is removed"
+
+
+def _live_directories(log_dir: LogDir) -> Iterator[tuple[Place, str]]:
+    """Every directory that a scan would call live, with the place where it lies."""
+    listing = list_log_dir(log_dir.path, log_dir.scheme if log_dir.is_ours else None)
+    for place in listing.places:
+        for name in place.names:
+            if place.parse(name).kind is DirectoryKind.LIVE:
+                yield place, name
+
+
+def _keep_live(log_dir: LogDir) -> Iterator[str]:
+    """Take the record away from every live replica that has one, and give its offsets back."""
+    for place, name in _live_directories(log_dir):
+        try:
+            with log_dir.root.below(place.prefix.rstrip("/")) as parent, parent.child(name) as directory:
+                if directory.holds(_METADATA_DRAFT):
+                    remove_file(log_dir.disk, directory, _METADATA_DRAFT)
+                    yield f"{place.prefix}{name}/{_METADATA_DRAFT} was never finished, and is removed"
+                if drop_record(log_dir, parent, name):
+                    yield f"{place.prefix}{name} was moved here, and is live"
+                if not directory.holds(staged_record.FILE_NAME):
+                    continue
+                record = record_of_live(log_dir, directory, f"{place.prefix}{name}")
+                offsets = {} if record is None else record.checkpoints
+                partition = TopicPartition("", 0)
+                if record is not None:
+                    partition = TopicPartition(record.topic, record.partition)
+                finish(log_dir, parent, name, offsets, partition)
+                yield f"{place.prefix}{name} was about to be staged or restored, and is live"
+        except LogStoreError as error:
+            logger.warning("%s", error)  # a link or a mount point: nothing of ours was ever put there
+
+
+def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
+    """Remove replicas that were never finished; in a real broker's log dir the broker itself does that."""
+    for name, is_directory in log_dir.root.entries():
+        if is_directory and parse(name).kind is DirectoryKind.DELETE:
+            try:
+                remove_tree(log_dir.disk, log_dir.root, name)
+            except LogStoreError as error:
+                logger.warning("%s", error)  # a mount point in it: what stays is garbage, and no reason not to open
+                continue
+            log_dir.disk.sync(log_dir.root.descriptor)
+            yield f"{name} was about to be created, and is removed"
+
+
+def _clear_staged(log_dir: LogDir, spare: SpareRecords) -> Iterator[str]:
+    """Finish what was staged, and remove what holds nothing any more and has no record anywhere: the end of a purge."""
+    with closing(staging_roots(log_dir)) as roots:
+        for placement, root in roots:
+            yield from shared_records.carry_out(log_dir, placement, root)
+            yield from _drop_empty_in(log_dir, placement, root, spare)
+
+
+def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, spare: SpareRecords) -> Iterator[str]:
+    """Remove what one staging root holds that is empty; a broker never leaves a replica without any file."""
+    for name, is_directory in root.entries():
+        if placement is Placement.IN_PLACE and parse(name).kind is not DirectoryKind.STRAY:
+            continue
+        if is_directory and _is_empty(root, name) and not _has_spare_record(log_dir, spare, name):
+            log_dir.disk.rmdir(root.descriptor, name)
+            log_dir.disk.sync(root.descriptor)
+            yield f"{name} was purged, and its empty directory is removed"
+
+
+def _is_empty(root: Directory, name: str) -> bool:
+    try:
+        with root.child(name) as directory:
+            return not list(directory.entries())
+    except LogStoreError:
+        return False
+
+
+def _has_spare_record(log_dir: LogDir, spare: SpareRecords, name: str) -> bool:
+    """Whether an empty directory is a replica without a file, which was staged on a full disk."""
+    try:
+        return spare.read(log_dir, name) is not None
+    except UnreadableFileError:
+        return True
+
+
+def _forget_offsets_of_staged(log_dir: LogDir, spare: SpareRecords) -> None:
+    """Take the offsets of staged replicas out of the checkpoints, except where the partition is live here again."""
+    gone = []
+    for staged in list_staged(log_dir, spare):
+        if staged.record is not None and staged.partition is not None and not _holds_live(log_dir, staged.record):
+            gone.append(staged.partition)
+    log_dir.checkpoints.take_out(gone)
+    log_dir.write_checkpoints()
+
+
+def _holds_live(log_dir: LogDir, record: staged_record.StagedRecord) -> bool:
+    """Whether a replica of the same partition lies where the staged one belongs; under any topic ID it has offsets."""
+    try:
+        folder, _, name = home_of(log_dir, record).rpartition("/")
+        with log_dir.root.below(folder) as parent:
+            return parent.holds(name)
+    except (LogStoreError, OSError):
+        return False

@@ -1,0 +1,141 @@
+"""Which replicas a store has, by topic and partition: what a scan of its log dirs says, kept up with every change.
+
+For 100,000 replicas this is one dictionary of plain tuples; a :class:`Replica` is made when somebody asks for it. Not
+thread-safe by itself: ``LogStore`` guards it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore.rows.rows import Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_COLUMNS = ("kind", "topic", "partition", "topic_id", "name", "metadata_state", "inode")
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One live replica as it lies on one disk.
+
+    Attributes:
+        partition: by the topic's full name.
+        topic_id: that its ``partition.metadata`` holds; None: it holds none that can be read.
+        log_dir: path of its log dir.
+        path: of its directory below the log dir.
+        metadata_state: of its ``partition.metadata``, a :class:`logstore.rows.rows.MetadataState`.
+        inode: of its directory; 0: not known.
+    """
+
+    partition: TopicPartition
+    topic_id: TopicId | None
+    log_dir: str
+    path: str
+    metadata_state: str
+    inode: int
+
+
+class Entry(NamedTuple):
+    """What is held of one replica: where it lies, and its topic ID as text; for those who ask about all of them."""
+
+    log_dir: str
+    path: str
+    topic_id: str | None
+    state: str
+    inode: int
+
+
+class ReplicaIndex:
+    """Live replicas by (topic, partition)."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._entries: dict[tuple[str, int], Entry] = {}
+        self._topics: dict[str, str] | None = None
+        self.counts: dict[str, int] = {}
+        """Log dir → how many replicas it has."""
+        self.doubled: list[Replica] = []
+        """Replicas of partitions that another log dir has too; a broker would not start with them (FACTS §1.7)."""
+
+    def load(self, log_dir: str, rows: pa.Table) -> None:
+        """Take in a scan of one log dir, by :data:`logstore.rows.row_schema.ROW_SCHEMA`."""
+        entries, live, count = self._entries, Kind.LIVE.value, 0
+        columns = (rows.column(name).to_pylist() for name in _COLUMNS)
+        for kind, topic, partition, topic_id, path, state, inode in zip(*columns, strict=True):
+            if kind == live and topic is not None:
+                count += 1
+                key, entry = (topic, partition), Entry(log_dir, path, topic_id, state, inode)
+                if entries.setdefault(key, entry) is not entry:
+                    self.doubled.append(replica_of(TopicPartition(*key), entry))
+        self.counts[log_dir] = count
+        self._topics = None
+
+    def get(self, partition: TopicPartition) -> Replica | None:
+        """The live replica of a partition."""
+        entry = self.entry_of(partition)
+        return None if entry is None else replica_of(partition, entry)
+
+    def entry_of(self, partition: TopicPartition) -> Entry | None:
+        """The same as it is held: the short way for whoever asks about many."""
+        return self._entries.get((partition.topic, partition.partition))
+
+    def topic_of(self, topic_id: TopicId) -> str | None:
+        """The topic that some replica holds under this ID."""
+        if self._topics is None:
+            self._topics = {
+                entry.topic_id: topic for (topic, _), entry in self._entries.items() if entry.topic_id is not None
+            }
+        return self._topics.get(str(topic_id))
+
+    def put(self, replica: Replica) -> None:
+        """Enter a replica, or what has changed about it."""
+        key = (replica.partition.topic, replica.partition.partition)
+        self.drop(replica.partition)
+        topic_id = None if replica.topic_id is None else str(replica.topic_id)
+        self._entries[key] = Entry(replica.log_dir, replica.path, topic_id, replica.metadata_state, replica.inode)
+        self.counts[replica.log_dir] = self.counts.get(replica.log_dir, 0) + 1
+        if self._topics is not None and topic_id is not None:
+            self._topics[topic_id] = replica.partition.topic
+
+    def drop(self, partition: TopicPartition) -> None:
+        """Forget a replica; one that is not there is no error."""
+        entry = self._entries.pop((partition.topic, partition.partition), None)
+        if entry is not None:
+            self.counts[entry.log_dir] -= 1
+            self._topics = None
+
+    def drop_copy(self, partition: TopicPartition, log_dir: str, inode: int) -> None:
+        """Forget one copy; where a partition had several, one that is left is its replica from now on."""
+        copies = [each for each in self.doubled if each.partition == partition] if self.doubled else []
+        for copy in copies:
+            if (copy.log_dir, copy.inode) == (log_dir, inode):
+                self.doubled.remove(copy)
+                self.counts[log_dir] -= 1
+                return
+        self.drop(partition)
+        if copies:
+            self.doubled.remove(copies[0])
+            self.counts[copies[0].log_dir] -= 1  # it was counted when it was loaded
+            self.put(copies[0])
+
+    def entries(self) -> dict[tuple[str, int], Entry]:
+        """All of them as they are held, by (topic, partition): the short way for whoever looks at every one."""
+        return dict(self._entries)
+
+    def __iter__(self) -> Iterator[Replica]:
+        return (replica_of(TopicPartition(*key), entry) for key, entry in list(self._entries.items()))
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def replica_of(partition: TopicPartition, entry: Entry) -> Replica:
+    """A replica by its partition and what is held of it."""
+    topic_id = None if entry.topic_id is None else TopicId.parse(entry.topic_id)
+    return Replica(partition, topic_id, entry.log_dir, entry.path, entry.state, entry.inode)

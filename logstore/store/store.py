@@ -1,0 +1,287 @@
+"""One broker's log dirs as one store: create, stage, restore, move, keep checkpoints; find and fence by topic ID.
+
+Rules for callers. Every method may be called from any thread. Changes happen one after the other; look-ups never wait
+for a disk. A method that raises has changed nothing, unless it says otherwise, or the log dir went offline: then
+opening the store again sorts it out. Nobody else may change the log dirs while the store is open; the lock sees to that
+for brokers and for this engine. Use the store as a context manager, or call :meth:`LogStore.close`.
+Source: DESIGN §2, §5; KIP516-3, -6, -8, -11; FACTS §1.5, §1.7, §4.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from layout.errors import LayoutError
+from layout.ids import DirectoryId, TopicId
+from layout.topic import TopicPartition
+from logstore.errors import InconsistentTopicIdError, LogStoreError, NameTakenError, OfflineLogDirError
+from logstore.fs.copy_replica import Progress
+from logstore.log_dir.log_dir import LogDir
+from logstore.namespaces.layout_changes import LayoutChanges
+from logstore.purge.judge_staged import Rules
+from logstore.purge.purge import purge, purge_steps
+from logstore.purge.purge_report import Purged, PurgeReport
+from logstore.purge.purger import Purger
+from logstore.purge.throttle import Throttle
+from logstore.rows.rows import MetadataState
+from logstore.settings import DELETE_DELAY
+from logstore.store.aside import BATCH, Aside
+from logstore.store.create_many import create_replica, create_replicas, spread
+from logstore.store.creation import write_topic_ids
+from logstore.store.moving import move_replica
+from logstore.store.replica_index import Replica
+
+logger = logging.getLogger(__name__)
+
+OPEN_AT_ONCE = 250
+"""Partition dirs that are open at the same time while their topic IDs are written."""
+
+
+class LogStore(Aside, LayoutChanges):
+    """One broker's log dirs, open to be changed; :meth:`open` makes one."""
+
+    def create(
+        self, partition: TopicPartition, topic_id: TopicId | None, *, directory_id: DirectoryId | None = None
+    ) -> Replica:
+        """Make an empty replica, on the log dir with the fewest replicas or on the one that is named.
+
+        Args:
+            partition: by the topic's full name; its namespace must have been created.
+            topic_id: None: the replica gets none, as before Kafka 2.8.
+            directory_id: of the log dir it must lie on; a reserved one means any (FACTS §10.3, rows 37 and 38). Where
+                any will do and a disk fails, the next one gets it.
+
+        Raises:
+            NameTakenError: there is such a replica.
+            InvalidNamespaceError, InvalidNameError: the name cannot be used here.
+            UnknownReplicaError: no log dir has that directory ID.
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
+        """
+        with self._changing:
+            taken = self.find(partition)
+            if taken is not None:
+                raise NameTakenError(f"{partition} is live already in {taken.log_dir}")
+            named = None if directory_id is None or directory_id.is_reserved else self.log_dir_of(directory_id)
+            if named is None:
+                made = self.create_many({partition: topic_id})[partition]
+                if isinstance(made, Replica):
+                    return made
+                raise made
+            path = create_replica(named, partition, topic_id)
+            state = MetadataState.MISSING if topic_id is None else MetadataState.OK
+            return self._entered(Replica(partition, topic_id, named.path, path, state.value, 0))
+
+    def create_many(
+        self, wanted: Mapping[TopicPartition, TopicId | None]
+    ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
+        """Make many empty replicas, spread over the log dirs as :meth:`create` does, behind one barrier for many.
+
+        Args:
+            wanted: by full name; None: it gets no topic ID.
+
+        Returns:
+            For each: the replica, or why it was not made, as :meth:`create` would have raised it.
+        """
+        found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
+        with self._changing:
+            left = dict(wanted)
+            for partition in wanted:
+                try:
+                    taken = self.find(partition)
+                except OfflineLogDirError as error:
+                    found[partition] = error
+                else:
+                    if taken is not None:
+                        found[partition] = NameTakenError(f"{partition} is live already in {taken.log_dir}")
+                if partition in found:
+                    del left[partition]
+            while left:
+                try:
+                    self._least_loaded()
+                except OfflineLogDirError as error:
+                    return found | dict.fromkeys(left, error)
+                counts = {log_dir.path: self._index.counts.get(log_dir.path, 0) for log_dir in self._online()}
+                for path, lot in spread(counts, left, BATCH):
+                    done = self._create_lot(self._log_dirs[path], lot)
+                    found |= done
+                    # What a disk that failed now should have got is left, and goes to the next one.
+                    left = {partition: topic_id for partition, topic_id in left.items() if partition not in done}
+        return found
+
+    def assign_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> Replica:
+        """Write the topic ID of a replica that has none (KIP516-11); one that has it already is left alone.
+
+        Raises:
+            InconsistentTopicIdError: it has another one, or one that cannot be read: that is never guessed over.
+            UnknownReplicaError, OfflineLogDirError, ChangeFailedError: as elsewhere.
+        """
+        if isinstance(found := self.assign_topic_ids({partition: topic_id})[partition], Replica):
+            return found
+        raise found
+
+    def assign_topic_ids(
+        self, wanted: Mapping[TopicPartition, TopicId]
+    ) -> dict[TopicPartition, Replica | LogStoreError]:
+        """Write the topic IDs of many replicas that have none, behind two barriers for every lot of them.
+
+        For each: the replica as it is now, or why it got none, as :meth:`assign_topic_id` would have raised it.
+        """
+        found: dict[TopicPartition, Replica | LogStoreError] = {}
+        by_log_dir: dict[str, list[Replica]] = {}
+        with self._changing:
+            for partition, topic_id in wanted.items():
+                try:
+                    found[partition] = replica = self._without_id(partition, topic_id)
+                except LogStoreError as error:
+                    found[partition] = error
+                else:
+                    if replica.topic_id is None:
+                        by_log_dir.setdefault(replica.log_dir, []).append(replica)
+            for path, replicas in by_log_dir.items():
+                for start in range(0, len(replicas), OPEN_AT_ONCE):
+                    lot = replicas[start : start + OPEN_AT_ONCE]
+                    found |= self._assign_lot(self._log_dirs[path], {each: wanted[each.partition] for each in lot})
+        return found
+
+    def _assign_lot(
+        self, log_dir: LogDir, wanted: Mapping[Replica, TopicId]
+    ) -> dict[TopicPartition, Replica | LogStoreError]:
+        try:
+            write_topic_ids(log_dir, {each.path: (each.partition, topic_id) for each, topic_id in wanted.items()})
+        except LogStoreError as error:
+            if len(wanted) > 1 and log_dir.offline is None:  # one may be in the way of the others
+                alone = [self._assign_lot(log_dir, {replica: topic_id}) for replica, topic_id in wanted.items()]
+                return {partition: outcome for each in alone for partition, outcome in each.items()}
+            return dict.fromkeys((replica.partition for replica in wanted), error)
+        state = MetadataState.OK.value
+        written = (replace(replica, topic_id=topic_id, metadata_state=state) for replica, topic_id in wanted.items())
+        return {replica.partition: self._entered(replica) for replica in written}
+
+    def _without_id(self, partition: TopicPartition, topic_id: TopicId) -> Replica:
+        """A live replica that has no topic ID, or this one; raises as :meth:`assign_topic_id`."""
+        replica = self.get(partition)
+        if replica.topic_id != topic_id and replica.metadata_state != MetadataState.MISSING:
+            held = replica.topic_id or f"a partition.metadata that is {replica.metadata_state}"
+            raise InconsistentTopicIdError(f"{partition} holds {held} in {replica.log_dir}, and not {topic_id}")
+        return replica
+
+    def move(
+        self, partition: TopicPartition, directory_id: DirectoryId, *, progress: Progress | None = None
+    ) -> Replica:
+        """Move a replica to another disk: copied, verified, swapped; the original is staged (KIP516-3).
+
+        Nobody may write to the replica meanwhile, and other changes wait until it is done.
+
+        Args:
+            partition: by full name.
+            directory_id: of the log dir that gets it; the one that has it is no error.
+            progress: told the bytes copied; may wait, to hold the copy to a rate.
+
+        Raises:
+            UnknownReplicaError: no such replica, or no such log dir.
+            ChangeRefusedError, NameTakenError: it does not fit there, or something stands in its way.
+            OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
+        """
+        with self._changing:
+            replica, target = self.get(partition), self.log_dir_of(directory_id)
+            if replica.log_dir == target.path:
+                return replica
+            source, delay = self._log_dirs[replica.log_dir], self.settings.of(partition.topic, DELETE_DELAY)
+            path, _ = move_replica(
+                source, target, replica, self.clock.now_ms(), delay, spare=self.spare, progress=progress
+            )
+            return self._entered(Replica(partition, replica.topic_id, target.path, path, replica.metadata_state, 0))
+
+    def purge(
+        self,
+        *,
+        throttle: Throttle | None = None,
+        cancel: threading.Event | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> PurgeReport:
+        """Delete for ever what is staged and due, on all disks that are online at once; other changes wait.
+
+        What goes wrong on one disk stands in its part of the report.
+
+        Args:
+            throttle: how fast; None: as fast as it goes.
+            cancel: set to stop it in order; the next purge goes on.
+            progress: told how many directories and bytes went since the last call, from several threads.
+        """
+        with self._changing:
+            rules = Rules(self.clock.now_ms(), throttle, cancel or threading.Event(), progress=progress)
+            return purge(self._online(), rules, spare=self.spare)
+
+    def purge_step(self) -> Purged | None:
+        """Delete one due directory, for a simulation that does other things in between; None: nothing is due.
+
+        Raises:
+            OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
+        """
+        with self._changing:
+            for log_dir in self._online():
+                for gone in purge_steps(log_dir, Rules(self.clock.now_ms()), spare=self.spare):
+                    return gone
+        return None
+
+    def start_purger(self) -> None:
+        """From now on a thread purges whatever becomes due, and sleeps in between; :meth:`close` ends it."""
+        if self._purger is None:
+            self._purger = Purger(self._purge_due, self.clock)
+            self._purger.start()
+
+    def close(self) -> None:
+        """Stop the purger, and give all locks back; what was done is on disk already. A second time does nothing."""
+        if self._purger is not None:
+            self._purger.stop()
+            self._purger = None
+        super().close()
+
+    def _purge_due(self, cancel: threading.Event) -> int | None:
+        report = self.purge(cancel=cancel)
+        for part in report.log_dirs:
+            if part.error is not None:
+                logger.error("%s: what is due was not purged: %s", part.log_dir, part.error)
+        return min((part.next_due_ms for part in report.log_dirs if part.next_due_ms is not None), default=None)
+
+    def write_offsets(self, file: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Write offsets of live replicas to a checkpoint of their log dirs, as a broker does now and then (FACTS §2.4).
+
+        Args:
+            file: one of :data:`layout.checkpoint.OFFSET_CHECKPOINTS`.
+            offsets: of partitions that are live here; others are refused.
+
+        Raises:
+            UnknownReplicaError: one of them is not here.
+            ChangeRefusedError: the file is none of them or is damaged, or cannot hold one of the entries.
+            OfflineLogDirError, ChangeFailedError: as elsewhere.
+        """
+        with self._changing:
+            of_log_dir: dict[str, dict[TopicPartition, int]] = {}
+            for partition, offset in offsets.items():
+                of_log_dir.setdefault(self.get(partition).log_dir, {})[partition] = offset
+            for path, entries in of_log_dir.items():
+                log_dir = self._log_dirs[path]
+                with log_dir.changing(f"{file} cannot be written"):
+                    log_dir.checkpoints.update(file, entries)
+                    log_dir.checkpoints.write(log_dir.disk)
+
+    def _create_lot(
+        self, log_dir: LogDir, lot: Mapping[TopicPartition, TopicId | None]
+    ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
+        """What became of one lot; what is left out may be made on another disk."""
+        found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
+        try:
+            made = create_replicas(log_dir, lot)
+        except LogStoreError as error:
+            return found | dict.fromkeys(lot, error)
+        for partition, path in made.items():
+            state = MetadataState.MISSING if lot[partition] is None else MetadataState.OK
+            if isinstance(path, str):
+                found[partition] = self._entered(Replica(partition, lot[partition], log_dir.path, path, state.value, 0))
+            else:
+                found[partition] = path
+        return found

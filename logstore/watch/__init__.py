@@ -1,0 +1,1 @@
+"""What changed in log dirs since the last look."""

@@ -1,0 +1,358 @@
+"""Watches log dirs: events say where to look again, and a sweep over everything, now and then, is the truth.
+
+What is watched is each log dir and its staging directory, not the partition dirs in them, so 100,000 of these cost one
+watch. What an event names is read again after a short while in which further events gather. An event in a partition dir
+is none in the log dir: a ``partition.metadata`` that changes later is found by the next sweep, and so are changes
+below a tier or a prefix of a log dir that is ours and not flat. A new directory without a topic ID is looked at a
+second time before it is told of, and twice more as long as it has none.
+
+Once a second each directory is checked for being there and being the same: one that was deleted, renamed, re-created,
+unmounted or mounted over is watched anew when it is back. Meanwhile its log dir is *lost*, which is never the same as
+empty: see ``watched_log_dir``. Source: DESIGN §2.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from logstore.rows.rows import Kind, MetadataState
+from logstore.watch.known_rows import RowChange, Seen, first_to_last
+from logstore.watch.watch_events import WatchEvents
+from logstore.watch.watched_log_dir import WatchedLogDir
+
+logger = logging.getLogger(__name__)
+
+_FEW = 1000
+"""Directories without a topic ID that may be unfinished when a watch starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTimes:
+    """How long a watch waits for what, in seconds."""
+
+    interval: float = 300.0
+    """Between sweeps. One over 100,000 directories takes about 1 s of processor time when they are cached."""
+    gather: float = 0.1
+    """After an event, for more of them."""
+    check: float = 1.0
+    """Between looks at whether each watched directory is still there."""
+    again: tuple[float, ...] = (1.0, 5.0, 30.0)
+    """After a directory appeared that has no topic ID yet: the looks at it. It is told of at the first of them."""
+    share: float = 0.02
+    """Of the time, at most this part goes into reading checkpoints, which a live broker rewrites every 5 s, as much
+    into listing plain files, and as much into regular sweeps: what took long is not begun again soon."""
+    sweep_share: float = 0.2
+    """The same for sweeps that something calls for, for example lost events; one of what comes back never waits."""
+
+
+class Watch:
+    """Tells what changes in log dirs. Reads only, takes no lock, and never raises for what lies on a disk.
+
+    ::
+
+        with Watch(["/disks/1/kafka"]) as watch:
+            for changes in watch:
+                ...
+
+    One thread starts it, polls or iterates it, and reads :attr:`log_dirs`; this is the thread that reads the disks.
+    :meth:`stop` and :meth:`sweep_soon` may be called from any thread, and from a signal handler. Watchdog's own threads
+    do nothing but collect names. After :meth:`stop` a watch cannot be started again.
+
+    Attributes:
+        log_dirs: by absolute path, with all that is known of each.
+    """
+
+    def __init__(
+        self,
+        log_dirs: Iterable[str],
+        times: WatchTimes = WatchTimes(),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            log_dirs: paths; one that is not there yet is lost until it comes.
+            times: how long to wait for what.
+            clock: seconds that only go forward, from any beginning.
+        """
+        disks = map(WatchedLogDir, log_dirs)
+        self.log_dirs: Mapping[str, WatchedLogDir] = {disk.path: disk for disk in disks}
+        self._times, self._clock = times, clock
+        self._events = WatchEvents()
+        self._marks: dict[str, tuple[int, int] | None] = {}
+        self._unwatchable: set[str] = set()
+        self._looks: list[tuple[float, str, str, int]] = []
+        self._waiting_for_look: set[tuple[str, str]] = set()
+        self._limits = {path: _Limits(times, clock) for path in self.log_dirs}
+        self._next_check = self._next_sweep = 0.0
+        self._sweeps: deque[tuple[str, float, Iterator[list[RowChange]]]] = deque()
+        self._sweep_all = self._stopped = False
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._events.stop()
+
+    def __iter__(self) -> Iterator[list[RowChange]]:
+        """Lots of changes as they come, until somebody stops it."""
+        while not self._stopped:
+            changes = self.poll(None)
+            if changes:
+                yield changes
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody stopped it."""
+        return self._stopped
+
+    def start(self) -> None:
+        """Watch, then look at everything once, so that nothing is missed in between. What is found is no change."""
+        self._events.start()
+        self._check_directories()
+        for disk in self.log_dirs.values():
+            for _ in disk.sweep(hold=False):
+                if self._stopped:
+                    return
+            self._hold_back(disk)
+            unfinished = [key for key, seen in disk.known.items() if _has_no_id_yet(seen)]
+            # Many of them are of a broker before 2.8, which writes no topic IDs.
+            self._plan_looks(disk, unfinished if len(unfinished) <= _FEW else (), 1)
+        self._check_directories()
+        self._next_sweep = self._clock() + self._times.interval
+
+    def stop(self) -> None:
+        """End :meth:`poll` and the iteration soon; leaving the context ends watchdog's threads as well."""
+        self._stopped = True
+        self._events.wake()
+
+    def sweep_soon(self) -> None:
+        """Have everything read again, for example because it is known that something changed inside a directory."""
+        self._sweep_all = True
+        self._events.wake()
+
+    def poll(self, seconds: float | None) -> list[RowChange]:
+        """Wait for changes, at most so long; None: until there are some, or it is stopped.
+
+        Returns:
+            One change for each row that differs; empty when the time is over.
+        """
+        end = None if seconds is None else self._clock() + seconds
+        while not self._stopped:
+            changes = first_to_last(self._work())
+            now = self._clock()
+            if changes or (end is not None and now >= end):
+                return changes
+            until = self._next_due() if end is None else min(end, self._next_due())
+            if not self._sweeps and self._events.wait(until - now) and self._times.gather:
+                self._events.wait_for_more(self._times.gather)
+        return []
+
+    def _next_due(self) -> float:
+        """When there is something to do next without any event."""
+        look = self._looks[0][0] if self._looks else self._next_check
+        return min(self._next_check, self._next_sweep, look)
+
+    def _work(self) -> list[RowChange]:
+        """Do all that is due now."""
+        changes = self._check() if self._clock() >= self._next_check else []
+        changes += self._follow_hints()
+        changes += self._look_twice()
+        for disk in self.log_dirs.values():
+            changes += self._read_files(disk)
+        if self._sweep_all or self._clock() >= self._next_sweep:
+            self._sweep_all = False
+            self._begin_round()
+        for disk in self.log_dirs.values():
+            may_begin = disk.state.lost or self._limits[disk.path].sweep.is_open
+            if disk.wants_sweep and may_begin and not any(disk.path == path for path, *_ in self._sweeps):
+                self._sweeps.append((disk.path, self._clock(), disk.sweep()))
+        changes += self._sweep_a_little()
+        return changes
+
+    # Directories that come and go
+
+    def _check(self) -> list[RowChange]:
+        self._next_check = self._clock() + self._times.check
+        changed = self._check_directories()
+        changes = []
+        for disk in self.log_dirs.values():
+            if disk.state.lost or disk.path in changed:
+                changes += disk.check()
+                disk.wants_sweep |= disk.path in changed and not disk.state.lost
+            if disk.staging_root in changed:
+                disk.wants_sweep = True
+        return changes
+
+    def _check_directories(self) -> set[str]:
+        """Watch every directory that is there, anew where it is another one than before; which are."""
+        changed = set()
+        for disk in self.log_dirs.values():
+            for directory in filter(None, (disk.path, disk.staging_root)):
+                mark = _mark(directory)
+                if mark == self._marks.get(directory) and (mark is None or self._events.is_watched(directory)):
+                    continue
+                if mark != self._marks.get(directory) or directory not in self._unwatchable:
+                    changed.add(directory)
+                self._marks[directory] = mark
+                self._watch(directory, mark)
+        return changed
+
+    def _watch(self, directory: str, mark: tuple[int, int] | None) -> None:
+        if mark is None:
+            self._events.unwatch(directory)
+            return
+        try:
+            self._events.watch(directory)
+        except OSError as error:
+            if directory not in self._unwatchable:
+                logger.warning(
+                    "%s cannot be watched (%s), so changes in it are found once in %g s only; the system's limits are "
+                    "fs.inotify.max_user_watches and fs.inotify.max_user_instances",
+                    directory, os.strerror(error.errno) if error.errno else error, self._times.interval,
+                )  # fmt: skip
+            self._unwatchable.add(directory)
+        else:
+            self._unwatchable.discard(directory)
+
+    # What events named
+
+    def _follow_hints(self) -> list[RowChange]:
+        hints = self._events.take()
+        if hints.overflow:
+            logger.warning("so much happened at once that events were lost: everything is read again")
+            self._sweep_all = True
+        changes = []
+        for disk in self.log_dirs.values():
+            keys = set(hints.names.get(disk.path, ()))
+            if disk.staging_root is not None:
+                keys.update(disk.staging_prefix + name for name in hints.names.get(disk.staging_root, ()))
+            if keys:
+                changes += disk.look_again(keys)
+                self._hold_back(disk)
+        return changes
+
+    def _hold_back(self, disk: WatchedLogDir) -> None:
+        self._plan_looks(disk, disk.held_back, 0)
+        disk.held_back.clear()
+
+    def _plan_looks(self, disk: WatchedLogDir, keys: Iterable[str], number: int) -> None:
+        """Look at these again, when it is time for the look of that number."""
+        if number >= len(self._times.again):
+            return
+        for key in keys:
+            if (disk.path, key) not in self._waiting_for_look:
+                self._waiting_for_look.add((disk.path, key))
+                heapq.heappush(self._looks, (self._clock() + self._times.again[number], disk.path, key, number))
+
+    def _look_twice(self) -> list[RowChange]:
+        due: dict[tuple[str, int], list[str]] = {}
+        while self._looks and self._looks[0][0] <= self._clock():
+            _, path, key, number = heapq.heappop(self._looks)
+            self._waiting_for_look.discard((path, key))
+            due.setdefault((path, number), []).append(key)
+        changes = []
+        for (path, number), keys in due.items():
+            disk = self.log_dirs[path]
+            changes += disk.look_again(keys, hold=False)
+            rows = ((key, disk.known.get(key)) for key in keys)
+            unfinished = [key for key, seen in rows if seen is not None and _has_no_id_yet(seen)]
+            self._plan_looks(disk, unfinished, number + 1)
+        return changes
+
+    def _read_files(self, disk: WatchedLogDir) -> list[RowChange]:
+        """Read what is dear and wanted again, no more often than its share of the time allows."""
+        limits, changes = self._limits[disk.path], list[RowChange]()
+        if disk.wants_listing and limits.listing.is_open:
+            with limits.listing:
+                changes += disk.list_files()
+        if disk.wants_checkpoints and limits.checkpoints.is_open:
+            with limits.checkpoints:
+                changes += disk.read_checkpoints()
+        self._hold_back(disk)
+        return changes
+
+    # Sweeps
+
+    def _begin_round(self) -> None:
+        """Sweep every log dir, and watch each anew: after an unmount and a mount between two checks a watch is deaf."""
+        self._next_sweep = self._clock() + self._times.interval
+        for directory, mark in self._marks.items():
+            self._watch(directory, mark)
+        for disk in self.log_dirs.values():
+            disk.wants_sweep = True
+
+    def _sweep_a_little(self) -> list[RowChange]:
+        """Go on with the first sweep, for about as long as events may wait."""
+        until = self._clock() + self._times.gather
+        changes: list[RowChange] = []
+        while self._sweeps and not self._stopped:
+            path, started, sweep = self._sweeps[0]
+            found = next(sweep, None)
+            if found is None:
+                self._sweeps.popleft()
+                took = self._clock() - started
+                self._limits[path].sweep.took(took)
+                self._next_sweep = max(self._next_sweep, self._clock() + took / self._times.share)
+            else:
+                changes += found
+            self._hold_back(self.log_dirs[path])
+            if self._clock() >= until:
+                break
+        return changes
+
+
+class _Limit:
+    """Keeps a piece of work to its share of the time. A context: what is done in it is the work."""
+
+    def __init__(self, share: float, clock: Callable[[], float]) -> None:
+        self._share, self._clock = share, clock
+        self._began = self._free_from = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._clock() >= self._free_from
+
+    def __enter__(self) -> None:
+        self._began = self._clock()
+
+    def __exit__(self, *_: object) -> None:
+        self.took(self._clock() - self._began)
+
+    def took(self, seconds: float) -> None:
+        """The work was done just now, and took so long."""
+        self._free_from = self._clock() + seconds / self._share
+
+
+class _Limits:
+    """The work of one log dir that is held to a share of the time."""
+
+    def __init__(self, times: WatchTimes, clock: Callable[[], float]) -> None:
+        self.listing, self.checkpoints = _Limit(times.share, clock), _Limit(times.share, clock)
+        self.sweep = _Limit(times.sweep_share, clock)
+
+
+def _has_no_id_yet(seen: Seen) -> bool:
+    return seen.kind in (Kind.LIVE, Kind.FUTURE) and seen.metadata_state == MetadataState.MISSING
+
+
+def _mark(directory: str) -> tuple[int, int] | None:
+    """Tells a directory from another one at the same path; None: there is none. A link to one counts."""
+    try:
+        status = os.stat(directory)
+    except (OSError, ValueError):
+        return None
+    return (status.st_dev, status.st_ino) if os.path.isdir(directory) else None

@@ -1,0 +1,126 @@
+"""Small files hold their old bytes or the new ones, one at a time and many together."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+
+import pytest
+
+from logstore.errors import ChangeFailedError, OfflineLogDirError
+from logstore.fs.durable import Disk
+from logstore.fs.replace_files import LOT, NewBytes, put_all
+from logstore.log_dir.log_dir import LogDir as OpenLogDir
+from tests.crash.failing_disk import FailingDisk
+
+FILE = "partition.metadata"
+
+
+def changes_for(log_dir, number: int) -> list[NewBytes]:
+    """Old bytes become new ones; every third file goes."""
+    found = []
+    for each in range(number):
+        inode = os.stat(log_dir.replica(f"orders-{each}", b"old")).st_ino
+        found.append(NewBytes(f"orders-{each}/{FILE}", None if each % 3 == 2 else b"new", inode))
+    return found
+
+
+def held(log_dir, change: NewBytes) -> bytes | None:
+    path = log_dir.path / change.path
+    assert os.listdir(path.parent) in ([], [FILE])
+    return path.read_bytes() if path.exists() else None
+
+
+@pytest.mark.parametrize("number", [1, 4, 5, LOT + 7])
+def test_all_files_hold_what_they_should(log_dir, number: int) -> None:
+    changes = changes_for(log_dir, number)
+    with OpenLogDir.open(str(log_dir)) as opened:
+        assert put_all(opened, changes, "cannot be tried") == {}
+    assert [held(log_dir, each) for each in changes] == [each.data for each in changes]
+
+
+def test_many_files_cost_two_barriers_and_no_sync_of_their_own(log_dir) -> None:
+    class CountingDisk(Disk):
+        def __init__(self) -> None:
+            self.calls: Counter[str] = Counter()
+
+        def sync(self, descriptor: int) -> None:
+            self.calls["sync"] += 1
+            super().sync(descriptor)
+
+        def sync_file_system(self, descriptor: int) -> bool:
+            self.calls["barrier"] += 1
+            return super().sync_file_system(descriptor)
+
+    changes, disk = changes_for(log_dir, 50), CountingDisk()
+    with OpenLogDir.open(str(log_dir), disk=disk) as opened:
+        put_all(opened, changes, "cannot be tried")
+        assert disk.calls["barrier"] == 2
+        assert disk.calls["sync"] < 5
+
+
+def test_a_directory_that_is_gone_or_another_one_keeps_no_other_from_being_done(log_dir) -> None:
+    changes = changes_for(log_dir, 6)
+    (log_dir.path / "orders-1").rename(log_dir.path / "aside-1")
+    log_dir.replica("orders-1", b"another")
+    (log_dir.path / "orders-3").rename(log_dir.path / "aside-3")
+    with OpenLogDir.open(str(log_dir)) as opened:
+        failed = put_all(opened, changes, "cannot be tried")
+    assert set(failed) == {f"orders-1/{FILE}", f"orders-3/{FILE}"}
+    assert (log_dir.path / "orders-1" / FILE).read_bytes() == b"another"
+    assert [held(log_dir, each) for each in changes if each.path not in failed] == [b"new", None, b"new", None]
+
+
+@pytest.mark.parametrize("number", [1, 7])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EACCES, errno.EIO])
+def test_whichever_step_fails_each_file_is_whole_and_the_answer_is_true(log_dir, number: int, error: int) -> None:
+    changes = changes_for(log_dir, number)
+    for at in range(200):
+        for change in changes:
+            (log_dir.path / change.path).write_bytes(b"old")
+        disk = FailingDisk(10**9, error)
+        with OpenLogDir.open(str(log_dir), disk=disk) as opened:
+            disk.at = disk.count + at
+            failed = put_all(opened, changes, "cannot be tried")
+        for change in changes:
+            found = held(log_dir, change)
+            assert found in (b"old", change.data)
+            if change.path not in failed:
+                assert found == change.data
+            elif error != errno.EIO:
+                assert found == b"old"
+                assert isinstance(failed[change.path], ChangeFailedError)
+            else:
+                assert isinstance(failed[change.path], OfflineLogDirError)
+        if disk.failed is None:
+            break
+    assert disk.failed is None and at > 3
+
+
+def test_a_full_disk_fails_every_file_and_changes_none(log_dir) -> None:
+    changes = [each for each in changes_for(log_dir, 7) if each.data is not None]
+    disk = FailingDisk(10**9, errno.ENOSPC, lasting=True)
+    with OpenLogDir.open(str(log_dir), disk=disk) as opened:
+        disk.at = disk.count + 3
+        failed = put_all(opened, changes, "cannot be tried")
+    assert set(failed) == {each.path for each in changes}
+    assert [held(log_dir, each) for each in changes] == [b"old"] * len(changes)
+
+
+@pytest.mark.parametrize("others", [0, 10])
+@pytest.mark.parametrize("leftover_first", [True, False])
+@pytest.mark.parametrize("data", [None, b"left over"])
+def test_a_file_with_the_temporary_name_of_another_gets_its_own_bytes(
+    log_dir, others: int, leftover_first: bool, data: bytes | None
+) -> None:
+    log_dir.file("checkpoint", "old")
+    log_dir.file("checkpoint.tmp", "half")
+    both = [NewBytes("checkpoint", b"new"), NewBytes("checkpoint.tmp", data)]
+    changes = [*changes_for(log_dir, others), *(both[::-1] if leftover_first else both)]
+    with OpenLogDir.open(str(log_dir)) as opened:
+        assert put_all(opened, changes, "cannot be tried") == {}
+    left = log_dir.path / "checkpoint.tmp"
+    assert (log_dir.path / "checkpoint").read_bytes() == b"new"
+    assert (left.read_bytes() if left.exists() else None) == data
+    assert [held(log_dir, each) for each in changes[:others]] == [each.data for each in changes[:others]]

@@ -1,0 +1,227 @@
+"""Changes of many steps over several log dirs: refused, undone, finished later, by each log dir's own file.
+
+# KIP37-3 KIP516-12
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from layout.ours import intent as intent_file
+from layout.scheme import INTENT_FILE
+from layout.topic import TopicPartition
+from logstore.errors import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
+from logstore.journal.journal import carry_out, finish_intents
+from logstore.namespaces.rename_topic import plan_rename
+from tests.logstore.changes import (
+    DyingDisk,
+    PowerCutError,
+    abandon,
+    fill_store,
+    lies,
+    look,
+    offsets,
+    two_disks,
+)
+from tests.logstore.engine import DiskThat, formatted, opened
+
+BEFORE = ["orders-0 in orders-0", "orders-1 in orders-1"]
+AFTER = ["orders-0 in org/orders-0", "orders-1 in org/orders-1"]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[Path]:
+    """A broker with a topic, and a namespace to move it to."""
+    paths = two_disks(tmp_path)
+    with opened(*paths) as store:
+        store.create_namespace("org")
+        fill_store(store, "orders")
+    return paths
+
+
+def holders(paths: list[Path]) -> list[bool]:
+    return [(path / INTENT_FILE).exists() for path in paths]
+
+
+def cut_in_the_middle(paths: list[Path]) -> None:
+    """Cut the move short when the first log dir has done its part and the second one has not begun."""
+    disk = DyingDisk()
+    store = opened(*paths, disk=disk)
+    disk.at = ("rename", "orders-1")
+    with pytest.raises(PowerCutError):
+        store.move_topic("orders", "org")
+    abandon(store)
+    assert lies(paths) == [AFTER[0], BEFORE[1]]
+    assert holders(paths) == [True, True]
+
+
+@pytest.mark.parametrize("failing", ["rename", "write", "create", "mkdir", "unlink", "sync"])
+@pytest.mark.parametrize("disk", [0, 1])
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
+def test_what_the_system_refuses_is_undone_in_every_log_dir(
+    paths: list[Path], failing: str, disk: int, after: int
+) -> None:
+    before, refusing = look(paths), DiskThat(errno.EACCES, below=paths[disk])
+    with opened(*paths, disk=refusing) as store:
+        refusing.fails, refusing.after = {failing}, after
+        try:
+            store.move_topic("orders", "org")
+            assert not store.offline, "it was done, or says so"
+        except ChangeFailedError as error:
+            assert "cannot rename topic orders to org:orders" in str(error)
+        except OfflineLogDirError:
+            assert store.offline
+        refusing.fails = set()
+        found = store.find(TopicPartition("orders", 0)) if not store.offline else None
+        assert store.offline or (found is not None) == (lies(paths) == BEFORE)
+    opened(*paths).close()
+    assert look(paths) == before or lies(paths) == AFTER
+    assert holders(paths) == [False, False]
+
+
+def test_a_full_disk_in_the_middle_leaves_nothing_changed(paths: list[Path]) -> None:
+    before, full = look(paths), DiskThat(errno.ENOSPC, below=paths[1])
+    with opened(*paths, disk=full) as store:
+        full.fails, full.after = {"write"}, 1
+        with pytest.raises(ChangeFailedError, match=r"No space left on device.*nothing was changed"):
+            store.move_topic("orders", "org")
+        assert store.get(TopicPartition("orders", 1)).path == "orders-1"
+        assert (look(paths), store.offline, holders(paths)) == (before, {}, [False, False])
+        full.fails = set()
+        store.move_topic("orders", "org")
+    assert lies(paths) == AFTER
+    assert offsets(paths) == {"org:orders-0": 40, "org:orders-1": 41}
+
+
+def test_where_a_disk_fails_the_others_come_to_the_end_and_the_rest_waits(paths: list[Path]) -> None:
+    broken = DiskThat(errno.EIO, below=paths[1])
+    with opened(*paths, disk=broken) as store:
+        broken.fails, broken.after = {"rename"}, 1
+        with pytest.raises(OfflineLogDirError, match="the rest is done when this one is opened again"):
+            store.move_topic("orders", "org")
+        assert lies(paths) == [AFTER[0], BEFORE[1]]
+        assert store.get(TopicPartition("org:orders", 0)).path == "org/orders-0"
+        assert store.find(TopicPartition("orders", 0)) is None
+        with pytest.raises(ChangeRefusedError, match="an earlier change is not finished"):
+            store.create_namespace("net")
+        store.create(TopicPartition("orders", 7), None)
+    opened(*paths).close()
+    assert lies(paths) == AFTER
+    assert holders(paths) == [False, False]
+    with opened(*paths) as store:
+        assert store.get(TopicPartition("orders", 7)), "what was made meanwhile stays as it was"
+
+
+def test_where_the_first_disk_fails_the_second_one_comes_to_the_end(paths: list[Path]) -> None:
+    broken = DiskThat(errno.EIO, below=paths[0])
+    with opened(*paths, disk=broken) as store:
+        broken.fails, broken.after = {"rename"}, 1
+        with pytest.raises(OfflineLogDirError):
+            store.move_topic("orders", "org")
+    assert lies(paths) == [BEFORE[0], AFTER[1]]
+    opened(*paths).close()
+    assert (lies(paths), holders(paths)) == (AFTER, [False, False])
+
+
+@pytest.mark.parametrize(("there", "missing"), [(0, 1), (1, 0)])
+def test_log_dirs_that_come_back_one_by_one_each_do_their_part(paths: list[Path], there: int, missing: int) -> None:
+    cut_in_the_middle(paths)
+    opened(paths[there]).close()
+    assert lies(paths) == ([AFTER[0], BEFORE[1]] if there == 0 else AFTER)
+    assert holders(paths)[0], "the first one's file says what is left"
+    opened(paths[there]).close()
+    with opened(paths[there]) as store, pytest.raises(ChangeRefusedError, match="not finished"):
+        store.create_namespace("net")
+    opened(*paths).close()
+    assert (lies(paths), holders(paths)) == (AFTER, [False, False])
+
+
+def test_a_part_that_was_done_while_the_first_one_was_away_is_not_done_twice(paths: list[Path]) -> None:
+    cut_in_the_middle(paths)
+    with opened(paths[1]) as store:
+        fill_store(store, "clicks")
+        store.create(TopicPartition("orders", 1), None)
+    opened(*paths).close()
+    assert (paths[1] / "orders-1").is_dir(), "a topic that was made under the old name since then keeps it"
+    assert holders(paths) == [False, False]
+
+
+def test_a_file_whose_first_log_dir_has_none_any_more_is_over(paths: list[Path]) -> None:
+    cut_in_the_middle(paths)
+    (paths[0] / INTENT_FILE).unlink()
+    opened(*paths).close()
+    assert (lies(paths), holders(paths)) == ([AFTER[0], BEFORE[1]], [False, False])
+
+
+def test_what_cannot_be_finished_after_a_crash_is_undone(paths: list[Path]) -> None:
+    cut_in_the_middle(paths)
+    full = DiskThat(errno.EACCES, {"rename"}, below=paths[1])
+    full.after = 2
+    with opened(*paths, disk=full) as store:
+        full.fails = set()
+        assert not store.offline
+    assert lies(paths) in (BEFORE, AFTER)
+    assert holders(paths) == [False, False]
+
+
+def test_what_can_neither_be_finished_nor_undone_takes_its_log_dirs_offline(paths: list[Path]) -> None:
+    cut_in_the_middle(paths)
+    with opened(*paths, disk=DiskThat(errno.EACCES, {"rename", "create"})) as store:
+        assert sorted(store.offline) == sorted(map(str, paths))
+        assert "could not be undone" in store.offline[str(paths[0])]
+    assert holders(paths) == [True, True]
+    opened(*paths).close()
+    assert lies(paths) == AFTER
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\xff", b"x" * 100])
+def test_a_damaged_file_takes_its_log_dir_offline_and_says_what_to_do(paths: list[Path], damage: bytes) -> None:
+    (paths[1] / INTENT_FILE).write_bytes(damage)
+    with opened(*paths) as store:
+        assert "is no use" in store.offline[str(paths[1])]
+        assert "remove that file" in store.offline[str(paths[1])]
+        assert store.get(TopicPartition("orders", 0))
+    assert (paths[1] / INTENT_FILE).read_bytes() == damage
+
+
+def test_a_file_that_was_copied_from_another_log_dir_is_no_use(paths: list[Path], tmp_path: Path) -> None:
+    cut_in_the_middle(paths)
+    third = formatted(tmp_path / "disk-3", 3, scheme="namespaced")
+    (third / INTENT_FILE).write_bytes((paths[0] / INTENT_FILE).read_bytes())
+    with opened(*paths, third) as store:
+        assert "it is about other log dirs" in store.offline[str(third)]
+    assert lies(paths) == AFTER
+
+
+def test_a_change_that_does_not_fit_the_store_any_more_is_undone(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        planned = plan_rename(store, "orders", "org:orders")
+        before = look(paths)
+        (paths[1] / "orders-1").rename(paths[1] / "orders-5")
+        with pytest.raises(ChangeFailedError, match="No such file"):
+            store.carry_out(planned)
+        (paths[1] / "orders-5").rename(paths[1] / "orders-1")
+        assert (look(paths), holders(paths)) == (before, [False, False])
+
+
+def test_whatever_interrupts_a_change_takes_its_log_dirs_offline(paths: list[Path]) -> None:
+    disk = DyingDisk()
+    store = opened(*paths, disk=disk)
+    disk.arm(20)
+    with pytest.raises(PowerCutError):
+        store.move_topic("orders", "org")
+    assert sorted(store.offline) == sorted(map(str, paths))
+    disk.left = None
+    store.close()
+    opened(*paths).close()
+    assert lies(paths) == AFTER
+
+
+def test_a_plan_without_steps_does_nothing_and_without_files_there_is_nothing_to_finish(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        nothing = intent_file.Intent("0" * 32, "x", "do nothing", ("a",), ())
+        assert carry_out(store.log_dirs, nothing, store.spare) == []
+        assert finish_intents(store.log_dirs, store.spare) == []

@@ -1,0 +1,97 @@
+"""The directories of namespaces, and those that a disk lacks because it was offline. KIP37-2, KIP37-3."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from layout.topic import TopicPartition
+from logstore.errors import OfflineLogDirError
+from logstore.journal.tiers import name_of, path_of, tiers_of, with_parents
+from logstore.log_dir.log_dir import LogDir
+from tests.logstore.changes import fill_store, two_disks
+from tests.logstore.engine import DiskThat, opened
+
+
+def tier(path: Path) -> Path:
+    path.mkdir(parents=True)
+    (path / ".logstore_tier").write_bytes(b"")
+    return path
+
+
+def test_a_tier_is_told_by_its_marker_and_by_nothing_else(tmp_path: Path) -> None:
+    path = two_disks(tmp_path)[0]
+    tier(path / "org")
+    tier(path / "org" / "a-1")
+    (path / "org" / "a-2").mkdir()
+    (path / "orders-0" / "x").mkdir(parents=True)
+    (path / "odd" / ".logstore_tier").mkdir(parents=True)
+    with LogDir.open(str(path)) as log_dir:
+        assert tiers_of(log_dir) == ["org", "org/a-1"]
+
+
+@pytest.mark.parametrize("scheme", ["flat", "by-topic-id"])
+def test_other_schemes_have_none(tmp_path: Path, scheme: str) -> None:
+    path = two_disks(tmp_path, scheme)[0]
+    tier(path / "org")
+    with LogDir.open(str(path)) as log_dir:
+        assert tiers_of(log_dir) == []
+
+
+def test_a_link_is_no_tier(tmp_path: Path) -> None:
+    one, other = two_disks(tmp_path)
+    tier(other / "org")
+    (one / "org").symlink_to(other / "org")
+    with LogDir.open(str(one)) as log_dir:
+        assert tiers_of(log_dir) == []
+
+
+def test_names_and_paths_are_two_spellings_of_one_thing() -> None:
+    assert (name_of("org/apache"), path_of("org:apache")) == ("org:apache", "org/apache")
+    assert with_parents(["b/c/d", "a"]) == ["a", "b", "b/c", "b/c/d"]
+
+
+def test_a_disk_that_was_offline_gets_the_tiers_that_it_lacks(tmp_path: Path) -> None:
+    one, other = two_disks(tmp_path)
+    with opened(one) as store:
+        store.create_namespace("org:apache")
+    with opened(one, other) as store:
+        assert (other / "org" / "apache" / ".logstore_tier").is_file()
+        fill_store(store, "org:apache:orders")
+        assert store.get(TopicPartition("org:apache:orders", 1)).log_dir == str(other)
+    assert not (other / ".logstore_unclean").exists()
+
+
+def test_what_is_in_the_way_of_a_tier_is_left_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    one, other = two_disks(tmp_path)
+    (other / "a-1").mkdir()
+    with opened(one) as store:
+        store.create_namespace("a-1:b")
+    opened(one, other).close()
+    assert list((other / "a-1").iterdir()) == []
+    assert "a-1 is in the way of namespace a-1" in caplog.text
+
+
+def test_a_disk_that_takes_no_directory_more_is_opened_all_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = two_disks(tmp_path)
+    with opened(one) as store:
+        store.create_namespace("org")
+    with opened(one, other, disk=DiskThat(errno.ENOSPC, {"mkdir"}, below=other)) as store:
+        assert store.offline == {}
+    assert "No space left" in caplog.text
+    opened(one, other).close()
+    assert (other / "org").is_dir()
+
+
+def test_a_disk_that_cannot_be_listed_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with LogDir.open(str(two_disks(tmp_path)[0])) as log_dir:
+        monkeypatch.setattr("logstore.journal.tiers._below", fails)
+        with pytest.raises(OfflineLogDirError, match="tiers of namespaces cannot be listed"):
+            tiers_of(log_dir)

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logstore.errors import LogDirInUseError
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk
+from logstore.log_dir.lock import Lock
+from logstore.log_dir.log_dir import LogDir
+from logstore.parallel.workers import spread
+from logstore.scan.scan import scan
+from tests.logstore.engine import fill
+
+TRY = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+HOLD = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Directory]:
+    with Directory.open(str(tmp_path)) as directory:
+        yield directory
+
+
+def another_process_gets_it(log_dir: Path) -> bool:
+    """Whether another process may have the lock, as a broker would ask for it: by a POSIX record lock (FACTS §2.7)."""
+    answer = subprocess.run([sys.executable, "-c", TRY, f"{log_dir}/.lock"], capture_output=True, check=False)
+    assert answer.returncode == 0 or b"BlockingIOError" in answer.stderr, answer.stderr
+    return answer.returncode == 0
+
+
+def test_the_file_is_made_and_stays_with_no_bytes(root: Directory, tmp_path: Path) -> None:
+    Lock.take(root, Disk()).release()
+    assert (tmp_path / ".lock").read_bytes() == b""
+
+
+def test_what_a_broker_left_in_the_file_is_left_there(root: Directory, tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_bytes(b"x")
+    Lock.take(root, Disk()).release()
+    assert (tmp_path / ".lock").read_bytes() == b"x"
+
+
+def test_another_process_is_shut_out_until_the_lock_is_given_back(root: Directory, tmp_path: Path) -> None:
+    lock = Lock.take(root, Disk())
+    assert not another_process_gets_it(tmp_path)
+    lock.release()
+    lock.release()
+    assert another_process_gets_it(tmp_path)
+
+
+def test_this_very_process_cannot_take_it_twice(root: Directory) -> None:
+    lock = Lock.take(root, Disk())
+    with pytest.raises(LogDirInUseError, match="is in use by"):
+        Lock.take(root, Disk())
+    lock.release()
+    Lock.take(root, Disk()).release()
+
+
+def test_whoever_has_it_is_named(root: Directory, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLD, f"{tmp_path}/.lock"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert holder.stdout.read(5) == b"held\n"
+        with pytest.raises(LogDirInUseError, match=f"{tmp_path} is in use by process {holder.pid} .*: stop the"):
+            Lock.take(root, Disk())
+        holder.stdin.close()
+
+
+def test_opening_and_closing_the_file_elsewhere_does_not_drop_it(root: Directory, tmp_path: Path) -> None:
+    lock = Lock.take(root, Disk())
+    with (tmp_path / ".lock").open("r+"):
+        pass
+    os.close(os.dup(os.open(tmp_path / ".lock", os.O_RDWR)))
+    assert not another_process_gets_it(tmp_path)
+    lock.release()
+
+
+def test_a_flock_of_another_family_is_in_nobodys_way(root: Directory, tmp_path: Path) -> None:
+    with (tmp_path / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        Lock.take(root, Disk()).release()
+
+
+def test_a_forked_child_that_ends_does_not_drop_it(root: Directory, tmp_path: Path) -> None:
+    lock = Lock.take(root, Disk())
+    pid = os.fork()
+    if not pid:
+        lock.release()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert not another_process_gets_it(tmp_path)
+    lock.release()
+    assert another_process_gets_it(tmp_path)
+
+
+def test_a_forked_child_that_lives_on_does_not_keep_it(root: Directory, tmp_path: Path) -> None:
+    lock = Lock.take(root, Disk())
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+    lock.release()
+    got_it = another_process_gets_it(tmp_path)
+    os.close(write)
+    os.waitpid(pid, 0)
+    os.close(read)
+    assert got_it
+
+
+def test_forked_workers_do_not_drop_it(root: Directory, tmp_path: Path) -> None:
+    lock = Lock.take(root, Disk())
+    spread(lambda units: ((number, b"x") for number, _ in units), range(8), 3, take=lambda _, result: result)
+    assert not another_process_gets_it(tmp_path)
+    lock.release()
+
+
+def test_scanning_a_log_dir_that_we_hold_does_not_drop_the_lock(our_log_dir: Path) -> None:
+    for number in range(20):
+        fill(our_log_dir / f"orders-{number}")
+    with LogDir.open(str(our_log_dir)):
+        observation = scan(str(our_log_dir), jobs=2)
+        assert observation.lock is not None
+        assert not another_process_gets_it(our_log_dir)
+    assert another_process_gets_it(our_log_dir)
+
+
+def test_no_program_that_is_started_inherits_the_lock(root: Directory, tmp_path: Path) -> None:
+    lock = Lock.take(root, Disk())
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False) as child:
+        lock.release()
+        assert another_process_gets_it(tmp_path)
+        assert child.stdin is not None
+        child.stdin.write(b"\n")
+
+
+class VanishingDisk(Disk):
+    """Removes the file right after it was opened, as a broker does that stops cleanly, since release 3.8."""
+
+    def __init__(self, path: Path, times: int) -> None:
+        self.path, self.times = path, times
+
+    def open_to_change(self, parent: int, name: str) -> int:
+        descriptor = super().open_to_change(parent, name)
+        if self.times:
+            self.times -= 1
+            self.path.unlink()
+        return descriptor
+
+
+def test_a_lock_on_a_file_that_a_stopping_broker_removed_is_worth_nothing(root: Directory, tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    lock = Lock.take(root, VanishingDisk(tmp_path / ".lock", 1))
+    assert not another_process_gets_it(tmp_path)
+    lock.release()
+
+
+class AlwaysVanishing(Disk):
+    """Loses the file every time between making it and locking it."""
+
+    def create(self, parent: int, name: str) -> int:
+        descriptor = super().create(parent, name)
+        os.unlink(name, dir_fd=parent)
+        return descriptor
+
+
+def test_a_file_that_vanishes_every_time_is_no_endless_loop(root: Directory) -> None:
+    with pytest.raises(LogDirInUseError, match="try again"):
+        Lock.take(root, AlwaysVanishing())
+
+
+class RacingDisk(Disk):
+    """Lets somebody else make the file between looking for it and making it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def create(self, parent: int, name: str) -> int:
+        self.path.touch()
+        return super().create(parent, name)
+
+
+def test_a_file_that_somebody_else_makes_meanwhile_is_taken_as_it_is(root: Directory, tmp_path: Path) -> None:
+    Lock.take(root, RacingDisk(tmp_path / ".lock")).release()
+
+
+@pytest.mark.parametrize("make", [os.mkdir, lambda path: os.symlink("elsewhere", path), os.mkfifo])
+def test_anything_but_a_file_is_an_error_and_never_waits(root: Directory, tmp_path: Path, make: object) -> None:
+    assert callable(make)
+    make(f"{tmp_path}/.lock")
+    with pytest.raises(OSError):
+        Lock.take(root, Disk())
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_no_descriptor_is_left_behind_whatever_happens(root: Directory, tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    lock = Lock.take(root, Disk())
+    with pytest.raises(LogDirInUseError):
+        Lock.take(root, Disk())
+    lock.release()
+    (tmp_path / ".lock").unlink()
+    with pytest.raises(LogDirInUseError):
+        Lock.take(root, AlwaysVanishing())
+    assert len(os.listdir("/proc/self/fd")) == len(before)

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logstore.parallel.workers import processors, spread
+from logstore.purge.ahead import done_ahead
+
+Numbered = Iterable[tuple[int, int]]
+
+
+def _square(units: Numbered) -> Iterator[tuple[int, bytes]]:
+    for number, unit in units:
+        yield number, str(unit * unit).encode()
+
+
+def _taken(number: int, result: Any) -> Any:
+    return result
+
+
+@settings(max_examples=25)
+@given(units=st.integers(0, 300), jobs=st.integers(0, 4))
+def test_results_come_in_order_whoever_worked(units: int, jobs: int) -> None:
+    assert spread(_square, range(units), jobs, _taken) == [str(n * n).encode() for n in range(units)]
+
+
+def test_results_larger_than_a_pipe_come_back_whole() -> None:
+    def large(units: Numbered) -> Iterator[tuple[int, bytes]]:
+        for number, _ in units:
+            yield number, bytes([number]) * 1_000_000
+
+    assert spread(large, range(6), 3, _taken) == [bytes([n]) * 1_000_000 for n in range(6)]
+
+
+def test_text_that_is_not_utf8_comes_back_as_it_was() -> None:
+    odd = ["caf\udce9-0", "café", None, 1 << 60]
+    assert spread(lambda units: ((number, [unit]) for number, unit in units), [odd, [odd]], 1, _taken) == [
+        [odd],
+        [[odd]],
+    ]
+
+
+@pytest.mark.parametrize("jobs", [0, 1, 2])
+def test_so_many_other_processes_work_and_this_one_takes_what_they_hand_back(jobs: int) -> None:
+    def working(units: Numbered) -> Iterator[tuple[int, int]]:
+        for number, _ in units:
+            time.sleep(0.01)  # so that each gets some of the units
+            yield number, os.getpid()
+
+    workers = spread(working, range(40), jobs, lambda _, worker: (worker, os.getpid()))
+    assert {taker for _, taker in workers} == {os.getpid()}
+    assert len({worker for worker, _ in workers} - {os.getpid()}) == jobs
+    assert (os.getpid() in {worker for worker, _ in workers}) == (jobs == 0)
+
+
+def _comes(pipe: int) -> bool:
+    """Whether something comes out of a pipe before a machine that is merely slow would bring it."""
+    return bool(select.select([pipe], [], [], 30)[0])
+
+
+def test_a_result_is_taken_while_its_worker_is_at_the_next() -> None:
+    taken, tell = os.pipe()
+
+    def waiting(units: Numbered) -> Iterator[tuple[int, bool]]:
+        for number, _ in units:
+            yield number, number == 0 or _comes(taken)
+
+    def take(number: int, result: bool) -> bool:
+        os.write(tell, b"x")
+        return result
+
+    assert spread(waiting, range(2), 1, take) == [True, True]
+    os.close(taken)
+    os.close(tell)
+
+
+def test_a_worker_does_not_wait_for_this_process_to_take_what_it_found() -> None:
+    done, tell = os.pipe()
+
+    def large(units: Numbered) -> Iterator[tuple[int, bytes]]:
+        for number, _ in units:
+            if number == 9:
+                os.write(tell, b"x")
+            yield number, bytes(1_000_000)
+
+    waited = list[bool]()
+
+    def take(number: int, result: bytes) -> int:
+        waited.append(bool(waited) or _comes(done))
+        return len(result)
+
+    assert spread(large, range(10), 1, take) == [1_000_000] * 10
+    assert waited[0]
+    os.close(done)
+    os.close(tell)
+
+
+def test_the_share_of_a_worker_that_died_is_done_again() -> None:
+    parent = os.getpid()
+
+    def dying(units: Numbered) -> Iterator[tuple[int, bytes]]:
+        for number, _ in units:
+            if os.getpid() != parent:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield number, b"%d" % number
+
+    assert spread(dying, range(50), 3, _taken) == [b"%d" % n for n in range(50)]
+
+
+@pytest.mark.parametrize("length", [1, 3_000_000])
+def test_what_a_worker_handed_back_before_it_died_is_kept_and_what_it_handed_back_in_part_is_not(length: int) -> None:
+    parent = os.getpid()
+
+    def dying(units: Numbered) -> Iterator[tuple[int, tuple[int, bytes]]]:
+        for number, _ in units:
+            if number == 3 and os.getpid() != parent:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield number, (os.getpid(), bytes([number]) * length)
+
+    found = spread(dying, range(6), 1, _taken)
+    assert [result for _, result in found] == [bytes([n]) * length for n in range(6)]
+    assert {worker for worker, _ in found[3:]} == {parent}
+    if length == 1:
+        assert parent not in {worker for worker, _ in found[:3]}
+
+
+def test_what_a_worker_had_done_before_its_work_failed_is_handed_back() -> None:
+    parent = os.getpid()
+
+    def failing(units: Numbered) -> Iterator[tuple[int, tuple[int, bytes]]]:
+        for number, _ in units:
+            if number == 3 and os.getpid() != parent:
+                raise OSError("no more")
+            yield number, (os.getpid(), bytes(3_000_000))
+
+    found = spread(failing, range(6), 1, _taken)
+    assert parent not in {worker for worker, _ in found[:3]}
+    assert {worker for worker, _ in found[3:]} == {parent}
+
+
+def test_a_worker_may_have_another_process_take_its_units() -> None:
+    parent = os.getpid()
+
+    def asking(units: Numbered) -> Iterator[tuple[int, tuple[int, int, int]]]:
+        for number, unit, taker in done_ahead(lambda numbered: (*numbered, os.getpid()), units):
+            yield number, (unit, taker, os.getpid())
+
+    found = spread(asking, range(100), 3, _taken)
+    assert [unit for unit, _, _ in found] == list(range(100))
+    takers, workers = {taker for _, taker, _ in found}, {worker for _, _, worker in found}
+    assert not takers & workers
+    assert parent not in takers | workers
+
+
+@pytest.mark.parametrize("starting", [0, 1])
+def test_where_no_process_can_be_started_there_is_one_fewer(starting: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, forked, before = os.fork, list[int](), len(os.listdir("/proc/self/fd"))
+
+    def failing() -> int:
+        if len(forked) >= starting:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        forked.append(1)
+        return fork()
+
+    monkeypatch.setattr(os, "fork", failing)
+    assert spread(_square, range(20), 3, _taken) == [str(n * n).encode() for n in range(20)]
+    assert len(forked) == starting
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_a_worker_raises_comes_out_and_no_child_is_left() -> None:
+    def failing(units: Numbered) -> Iterator[tuple[int, bytes]]:
+        for number, _ in units:
+            if number == 7:
+                raise ValueError("seven")
+            yield number, b""
+
+    with pytest.raises(ValueError, match="seven"):
+        spread(failing, range(20), 3, _taken)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_what_taking_raises_comes_out_at_once_and_nothing_is_left() -> None:
+    def endless(units: Numbered) -> Iterator[tuple[int, bytes]]:
+        yield next(iter(units))[0], b"first"
+        time.sleep(1000)
+
+    def take(number: int, result: bytes) -> Any:
+        raise KeyboardInterrupt(result)
+
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(KeyboardInterrupt, match="first"):
+        spread(endless, range(20), 3, take)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_no_descriptor_is_left_open() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    spread(_square, range(10), 4, _taken)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_units_are_asked_for_while_workers_are_at_the_first() -> None:
+    began, tell = os.pipe()
+
+    def working(units: Numbered) -> Iterator[tuple[int, int]]:
+        for number, _ in units:
+            os.write(tell, b"x")
+            yield number, os.getpid()
+
+    def found_out() -> Iterator[int]:
+        yield 1
+        assert _comes(began)
+        yield from range(2, 10)
+
+    workers = spread(working, found_out(), 1, _taken)
+    assert len(workers) == 9
+    assert os.getpid() not in workers
+    os.close(began)
+    os.close(tell)
+
+
+@pytest.mark.parametrize("jobs", [0, 2])
+def test_what_asking_for_units_raises_comes_out_and_nothing_is_left(jobs: int) -> None:
+    def lost() -> Iterator[int]:
+        yield 1
+        raise OSError(5, "Input/output error")
+
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError, match="Input"):
+        spread(_square, lost(), jobs, _taken)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_units_for_which_there_is_no_room_are_done_by_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    pwrite = os.pwrite
+
+    def full(file: int, data: Any, offset: int) -> int:
+        if offset > 100:
+            raise OSError(28, "No space left on device")
+        return pwrite(file, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    workers = spread(lambda units: ((number, os.getpid()) for number, _ in units), range(100), 2, _taken)
+    assert len(workers) == 100
+    assert {worker == os.getpid() for worker in workers} == {True, False}
+
+
+def test_without_fork_this_process_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "elsewhere")
+    monkeypatch.delattr(os, "fork")
+    assert spread(_square, range(3), 4, _taken) == [b"0", b"1", b"4"]
+    assert processors() == 1
+
+
+def test_each_forked_process_enters_first_and_this_one_never_does() -> None:
+    entered: list[int] = []
+
+    def told(units: Numbered) -> Iterator[tuple[int, bytes]]:
+        for number, _ in units:
+            yield number, b"%d %d" % (len(entered), os.getpid() == parent)
+
+    parent = os.getpid()
+    assert set(spread(told, range(30), 2, _taken, lambda: entered.append(1))) == {b"1 0"}
+    assert entered == []

@@ -1,0 +1,340 @@
+"""Purges of whole log dirs: what is due goes, what is not stays, and what goes wrong is told and tried again."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from layout.directory_name import stray_name
+from layout.meta_properties import FILE_NAME as IDENTITY_FILE
+from layout.meta_properties import encode
+from layout.ours.staged_record import FILE_NAME
+from layout.topic import TopicPartition
+from logstore.clock import ManualClock
+from logstore.errors import OfflineLogDirError
+from logstore.fs.durable import Disk
+from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+from logstore.purge import purge as purge_module
+from logstore.purge import purge_workers
+from logstore.purge.judge_staged import Rules
+from logstore.purge.purge import planned_purge, purge, purge_steps
+from logstore.purge.purge_report import LogDirPurge, Why
+from logstore.purge.throttle import Throttle
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import list_staged
+from logstore.staging.staging import stage
+from logstore.staging.staging_root import Placement
+from tests.logstore.engine import (
+    NOW_MS,
+    DiskThat,
+    candidate,
+    fill,
+    formatted,
+    full_disk,
+    identity,
+    open_descriptors,
+    picture,
+)
+
+LATER_MS = NOW_MS + 10_000
+
+
+def partition(number: int) -> TopicPartition:
+    return TopicPartition("orders", number)
+
+
+def staged(
+    path: Path, count: int, *, disk: Disk | None = None, placement: Placement | None = None, **options
+) -> LogDir:
+    """A log dir that is ours, with replicas staged in it that are due after 1 s, 2 s, 3 s ..."""
+    if not path.exists():
+        formatted(path, int(options.pop("number", 1)))
+    for number in range(count):
+        fill(path / f"orders-{number}")
+    log_dir = LogDir.open(str(path))
+    candidates = [
+        candidate(f"orders-{number}", partition(number), delay_ms=1000 * (number + 1)) for number in range(count)
+    ]
+    stage(log_dir, candidates, NOW_MS, placement=placement, **options)
+    if disk is not None:
+        log_dir.disk = disk
+    return log_dir
+
+
+def only(log_dir: LogDir, rules: Rules, **options) -> LogDirPurge:
+    (report,) = purge([log_dir], rules, **options).log_dirs
+    return report
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_is_due_goes_and_the_rest_waits_for_its_time(tmp_path: Path, workers: int) -> None:
+    with staged(tmp_path / "disk", 60) as log_dir:
+        report = only(log_dir, Rules(NOW_MS + 50_000), workers=workers)
+        assert (len(report.purged), report.not_due, report.next_due_ms) == (50, 10, NOW_MS + 51_000)
+        assert {str(purged.partition) for purged in report.purged} == {f"orders-{number}" for number in range(50)}
+        assert report.is_whole
+        assert report.expected_bytes == sum(purged.bytes for purged in report.purged) > 0
+        assert report.freed_bytes is not None
+        assert [each.partition.partition for each in list_staged(log_dir) if each.partition] == [
+            *sorted(range(50, 60)),
+        ]
+
+
+def test_a_clock_that_went_backwards_purges_nothing(tmp_path: Path) -> None:
+    with staged(tmp_path / "disk", 3) as log_dir:
+        before = picture(tmp_path / "disk")
+        report = only(log_dir, Rules(NOW_MS - 86_400_000))
+        assert (report.purged, report.not_due) == ([], 3)
+        assert picture(tmp_path / "disk") == before
+
+
+def test_where_nothing_is_due_the_log_dir_is_not_even_marked(tmp_path: Path) -> None:
+    path = formatted(tmp_path / "disk")
+    staged(path, 2).close()
+    disk = DiskThat()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        disk.calls.clear()
+        only(log_dir, Rules(NOW_MS))
+        assert disk.calls == {}
+
+
+def test_the_plan_is_what_the_purge_does(tmp_path: Path) -> None:
+    path = tmp_path / "disk"
+    staged(path, 5).close()
+    (path / "deleting" / "not-ours").mkdir()
+    record = next((path / "deleting").glob("*_1")) / FILE_NAME
+    record.unlink()  # it may be linked into others
+    record.write_bytes(b"")
+    before = picture(path)
+    with ReadOnlyLogDir.open(str(path)) as view:
+        planned = planned_purge(view, Rules(NOW_MS + 3000))
+    assert picture(path) == before
+    with LogDir.open(str(path)) as log_dir:
+        done = only(log_dir, Rules(NOW_MS + 3000))
+    assert (planned.purged, planned.kept, planned.not_due) == (done.purged, done.kept, done.not_due)
+    assert len(planned.purged) == 2
+    assert [kept.why for kept in planned.kept] == [Why.DAMAGED_RECORD]
+    assert (path / "deleting" / "not-ours").is_dir()
+
+
+def test_beside_a_brokers_log_dir_and_in_place_it_takes_ours_and_leaves_what_a_broker_left(tmp_path: Path) -> None:
+    path = tmp_path / "kafka"
+    path.mkdir()
+    (path / IDENTITY_FILE).write_bytes(encode(identity(scheme=None), "today"))
+    left = fill(path / stray_name("orders", 9, "0" * 32))
+    staged(path, 2).close()
+    with staged(path, 2, placement=Placement.IN_PLACE) as log_dir:
+        report = only(log_dir, Rules(LATER_MS))
+    assert len(report.purged) == 4
+    assert [(kept.location, kept.why) for kept in report.kept] == [(left.name, Why.NO_RECORD)]
+    assert (left / "00000000000000000000.log").exists()
+    assert list((tmp_path / "kafka.deleting").iterdir()) == []
+
+
+def test_a_record_outside_the_full_disk_counts_and_goes_last(tmp_path: Path) -> None:
+    spare = SpareRecords(str(tmp_path / "spare"))
+    (tmp_path / "spare").mkdir()
+    path = formatted(tmp_path / "disk")
+    fill(path / "orders-0")
+    with LogDir.open(str(path), disk=full_disk()) as log_dir:
+        (found,) = stage(log_dir, [candidate(delay_ms=1000)], NOW_MS, spare=spare).staged
+        assert [kept.why for kept in only(log_dir, Rules(LATER_MS)).kept] == [Why.NO_RECORD]
+        report = only(log_dir, Rules(LATER_MS), spare=spare)
+        assert [purged.location for purged in report.purged] == [found.location]
+        assert spare.read(log_dir, found.name) is None
+
+
+def test_the_records_go_only_after_a_barrier(tmp_path: Path) -> None:
+    class Ordered(Disk):
+        steps: list[str]
+
+        def sync_file_system(self, descriptor: int) -> bool:
+            self.steps.append("barrier")
+            return super().sync_file_system(descriptor)
+
+        def unlink(self, parent: int, name: str) -> None:
+            self.steps.append("record" if name == FILE_NAME else "content")
+            super().unlink(parent, name)
+
+    disk = Ordered()
+    disk.steps = []
+    with staged(tmp_path / "disk", 8, disk=disk) as log_dir:
+        only(log_dir, Rules(LATER_MS), workers=2)
+    assert disk.steps[:33] == ["content"] * 24 + ["barrier"] + ["record"] * 8
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_where_there_is_no_barrier_each_directory_is_synced(tmp_path: Path, count: int) -> None:
+    class Plain(DiskThat):
+        def sync_file_system(self, descriptor: int) -> bool:
+            return False
+
+    disk = Plain()
+    with staged(tmp_path / "disk", count, disk=disk) as log_dir:
+        only(log_dir, Rules(LATER_MS))
+        # Each directory, the staging root, and the log dir twice: its mark comes and goes.
+        assert disk.calls["sync"] >= count + 1
+    assert list((tmp_path / "disk" / "deleting").iterdir()) == []
+
+
+def test_a_barrier_that_fails_leaves_every_record(tmp_path: Path) -> None:
+    disk = DiskThat(errno.ENOSPC, {"sync_file_system"})
+    with staged(tmp_path / "disk", 8, disk=disk) as log_dir:
+        report = only(log_dir, Rules(LATER_MS))
+        assert report.purged == []
+        assert "keep their records" in report.failures[0]
+        assert not report.is_whole
+        disk.fails.clear()
+        assert len(only(log_dir, Rules(LATER_MS)).purged) == 8
+
+
+def test_lots_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(purge_workers, "LOT", 3)
+    told = []
+    with staged(tmp_path / "disk", 8) as log_dir:
+        report = only(log_dir, Rules(LATER_MS, progress=lambda *step: told.append(step)))
+    assert len(report.purged) == 8
+    assert sum(directories for directories, _ in told) == 8
+
+
+def test_cancelled_it_finishes_the_lots_that_it_has_emptied_and_the_next_one_goes_on(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(purge_workers, "LOT", 2)
+    cancel = threading.Event()
+
+    def stop(directories: int, number_of_bytes: int) -> None:
+        if directories:
+            cancel.set()
+
+    with staged(tmp_path / "disk", 8) as log_dir:
+        report = only(log_dir, Rules(LATER_MS, cancel=cancel, progress=stop), workers=1)
+        assert report.cancelled
+        assert not report.is_whole
+        gone = len(report.purged)
+        assert gone in (2, 3, 4)  # the second lot is begun when the first is brought to its end
+        left = [path for path in (tmp_path / "disk" / "deleting").iterdir() if path.is_dir()]
+        assert len(left) == 8 - gone
+        assert all({path.name for path in each.iterdir()} > {FILE_NAME} for each in left)
+        assert len(only(log_dir, Rules(LATER_MS)).purged) == 8 - gone
+
+
+def test_cancelled_while_the_throttle_waits_it_comes_to_an_orderly_end(tmp_path: Path) -> None:
+    cancel = threading.Event()
+
+    class Clock(ManualClock):
+        def wait(self, event: threading.Event, seconds: float) -> bool:
+            event.set()
+            return True
+
+    with staged(tmp_path / "disk", 3) as log_dir:
+        report = only(log_dir, Rules(LATER_MS, Throttle(Clock(), unlinks_per_s=1), cancel), workers=1)
+        assert report.cancelled
+        assert report.purged == []
+        assert len([each for each in list_staged(log_dir) if each.record]) == 3
+
+
+def test_one_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> None:
+    with staged(tmp_path / "disk", 3) as log_dir:
+        stuck = tmp_path / "disk" / "deleting" / list_staged(log_dir)[1].name
+        log_dir.disk = DiskThat(errno.EPERM, {"unlink"}, below=stuck)
+        report = only(log_dir, Rules(LATER_MS))
+        assert len(report.purged) == 2
+        assert report.failures == [f"deleting/{stuck.name} is not purged whole: Operation not permitted"]
+        assert (stuck / FILE_NAME).exists()
+
+
+def test_a_disk_that_fails_goes_offline_and_the_others_go_on(tmp_path: Path) -> None:
+    disk = DiskThat(errno.EIO, {"unlink"})
+    with staged(tmp_path / "one", 6, disk=disk) as bad, staged(tmp_path / "two", 6, number=2) as good:
+        report = purge([bad, good], Rules(LATER_MS))
+        assert [len(each.purged) for each in report.log_dirs] == [0, 6]
+        assert "offline" in str(report.log_dirs[0].error)
+        assert bad.offline is not None
+        assert not report.is_whole
+        assert (report.directories, report.next_due_ms) == (6, None)
+        assert "offline" in str(only(bad, Rules(LATER_MS)).error)
+        with pytest.raises(OfflineLogDirError):
+            list(purge_steps(bad, Rules(LATER_MS)))
+        bad.abandon()
+
+
+def test_disks_are_purged_at_the_same_time_when_they_are_different_ones(tmp_path: Path) -> None:
+    meeting = threading.Barrier(2, timeout=30)
+
+    class Meeting(Disk):
+        met = False
+
+        def rmdir(self, parent: int, name: str) -> None:
+            if not self.met:
+                self.met = True
+                meeting.wait()
+            super().rmdir(parent, name)
+
+    with (
+        staged(tmp_path / "one", 1, disk=Meeting()) as one,
+        staged(tmp_path / "two", 1, disk=Meeting(), number=2) as two,
+    ):
+        runs = {log_dir.path: log_dir.root.device + number for number, log_dir in enumerate((one, two))}
+        original = purge_module._Run.__init__
+
+        def elsewhere(run, log_dir, *args, **options) -> None:
+            original(run, log_dir, *args, **options)
+            run.device = runs[log_dir.path]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(purge_module._Run, "__init__", elsewhere)
+            assert purge([one, two], Rules(LATER_MS), look_at_processes=False).directories == 2
+
+
+def test_files_that_a_process_holds_are_told_with_their_bytes(tmp_path: Path) -> None:
+    with staged(tmp_path / "disk", 1) as log_dir:
+        (found,) = list_staged(log_dir)
+        path = tmp_path / "disk" / "deleting" / found.name / "00000000000000000000.log"
+        with path.open("rb"):
+            number_of_bytes = path.stat().st_blocks * 512
+            report = only(log_dir, Rules(LATER_MS))
+        (held,) = report.held
+        assert (held.process.pid, held.name) == (os.getpid(), f"{found.location}/{path.name}")
+        assert report.held_open_bytes == held.bytes == number_of_bytes
+
+
+def test_whoever_let_go_meanwhile_is_not_worth_a_word(tmp_path: Path) -> None:
+    with staged(tmp_path / "disk", 1) as log_dir:
+        path = next((tmp_path / "disk" / "deleting").glob("*/*.log"))
+        file = path.open("rb")
+        assert only(log_dir, Rules(LATER_MS, progress=lambda *_: file.close())).held == []
+
+
+def test_step_by_step_one_directory_goes_each_time_durably(tmp_path: Path) -> None:
+    with staged(tmp_path / "disk", 3) as log_dir:
+        steps = purge_steps(log_dir, Rules(LATER_MS))
+        left = []
+        for purged in steps:
+            assert purged.record is not None
+            left.append(len(list_staged(log_dir)))
+        assert left == [2, 1, 0]
+
+
+def test_nothing_at_all_is_a_report_too(tmp_path: Path) -> None:
+    assert purge([], Rules(0)).log_dirs == ()
+    path = formatted(tmp_path / "disk")
+    (path / "deleting").rmdir()
+    with LogDir.open(str(path)) as log_dir:
+        assert only(log_dir, Rules(0)).is_whole
+
+
+def test_no_descriptor_is_left_open(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    before = open_descriptors()
+    for number, fails in enumerate([(), ("unlink",), ("rmdir",), ("sync",)]):
+        with staged(tmp_path / str(number), 6, disk=DiskThat(errno.EACCES, fails)) as log_dir:
+            only(log_dir, Rules(LATER_MS))
+            log_dir.disk = Disk()
+    assert open_descriptors() == before

@@ -1,0 +1,377 @@
+"""The removal of one staged directory: what it takes, what it never touches, in which order, and how it stops."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from layout.directory_name import parse_staged
+from layout.ours.staged_record import FILE_NAME
+from logstore.errors import UnsafePathError
+from logstore.fs.durable import Disk
+from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.open_files import Process
+from logstore.purge.judge_staged import Due, Rules, Seen, StagingRoot, weigh
+from logstore.purge.purge_report import Kept, Why
+from logstore.purge.remove_staged import Removal
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import RecordReader
+from logstore.staging.staging import stage
+from logstore.staging.staging_root import Placement, open_staging_root
+from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, fill, formatted, open_descriptors
+
+DUE_MS = NOW_MS + 1000
+NAME = f"{ORDERS_ID}_0"
+
+
+class Noting(Disk):
+    """Notes what is asked of it."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def truncate(self, descriptor: int, length: int) -> None:
+        self.steps.append(f"truncate {length}")
+        super().truncate(descriptor, length)
+
+    def unlink(self, parent: int, name: str) -> None:
+        self.steps.append(f"unlink {name}")
+        super().unlink(parent, name)
+
+    def rmdir(self, parent: int, name: str) -> None:
+        self.steps.append(f"rmdir {name}")
+        super().rmdir(parent, name)
+
+
+class Case:
+    """One staged directory in a log dir that is ours, and its removal."""
+
+    def __init__(self, log_dir: LogDir, path: Path) -> None:
+        self.log_dir, self.path = log_dir, path
+        self.directory = path / "deleting" / NAME
+        self.holders: dict[int, tuple[Process, ...]] = {}
+
+    def staging(self, rules: Rules | None = None) -> StagingRoot:
+        root = open_staging_root(self.log_dir, Placement.INSIDE)
+        assert root is not None
+        reader = RecordReader(self.log_dir, SpareRecords(None))
+        made = StagingRoot(self.log_dir, Placement.INSIDE, root, rules or Rules(DUE_MS), reader)
+        made.holders = self.holders
+        return made
+
+    def empty(self, rules: Rules | None = None, disk: Disk | None = None) -> Due | Kept | None:
+        staging = self.staging(rules)
+        with staging.root:
+            return Removal(staging, disk or Disk()).empty(parse_staged(NAME))
+
+    def remove(self, rules: Rules | None = None, disk: Disk | None = None) -> Due:
+        staging = self.staging(rules)
+        with staging.root:
+            removal = Removal(staging, disk or Disk())
+            due = removal.empty(parse_staged(NAME))
+            assert isinstance(due, Due)
+            removal.finish(due)
+            return due
+
+    def names(self) -> set[str]:
+        return set(os.listdir(self.directory))
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Iterator[Case]:
+    path = formatted(tmp_path / "disk")
+    fill(path / "orders-0")
+    before = open_descriptors()
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, [candidate(delay_ms=1000)], NOW_MS)
+        yield Case(log_dir, path)
+    assert open_descriptors() == before
+
+
+def test_all_goes_the_record_last_then_the_directory(case: Case) -> None:
+    disk = Noting()
+    due = case.remove(disk=disk)
+    assert not case.directory.exists()
+    assert disk.steps[-2:] == [f"unlink {FILE_NAME}", f"rmdir {NAME}"]
+    assert len(disk.steps) == 5
+    assert (due.files, due.problem, due.cancelled) == (3, None, False)
+
+
+def test_its_last_blocks_are_not_given_back_while_others_wait_for_the_staging_root(case: Case) -> None:
+    opened: set[int] = set()
+
+    class Watching(Disk):
+        """Sees which directories are open here while one is removed: those give nothing back before they are closed."""
+
+        def rmdir(self, parent: int, name: str) -> None:
+            for number in os.listdir("/proc/self/fd"):
+                with suppress(OSError):  # the listing has a descriptor of its own
+                    opened.add(os.fstat(int(number)).st_ino)
+            super().rmdir(parent, name)
+
+    inode = case.directory.stat().st_ino
+    case.remove(disk=Watching())
+    assert inode in opened
+    assert not case.directory.exists()
+
+
+def test_what_is_given_back_is_what_the_disk_had_given_it(case: Case) -> None:
+    (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
+    allocated = sum(512 * each.stat().st_blocks for each in case.directory.iterdir() if each.name != FILE_NAME)
+    staging = case.staging()
+    with staging.root, staging.root.child(NAME) as directory:
+        planned = weigh(directory, {})
+    due = case.remove()
+    assert (due.files, due.bytes) == (planned.files, planned.bytes) == (3, allocated)
+
+
+def test_links_fifos_and_sockets_go_and_nothing_is_followed(case: Case, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("stays")
+    (case.directory / "to-a-directory").symlink_to(precious)
+    (case.directory / "to-a-file").symlink_to(precious / "file")
+    os.mkfifo(case.directory / "fifo")
+    inner = case.directory / "inner" / "deeper"
+    inner.mkdir(parents=True)
+    (inner / "link").symlink_to(precious)
+    (inner / FILE_NAME).write_text("no record down here")
+    with socket.socket(socket.AF_UNIX) as server:
+        descriptor = os.open(case.directory, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{descriptor}/socket")
+        os.close(descriptor)
+    case.remove()
+    assert not case.directory.exists()
+    assert (precious / "file").read_text() == "stays"
+
+
+def test_a_link_in_the_place_of_the_directory_is_left(case: Case, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    case.directory.rename(moved)
+    case.directory.symlink_to(moved)
+    kept = case.empty()
+    assert isinstance(kept, Kept)
+    assert "symbolic link" in kept.reason
+    assert len(list(moved.iterdir())) == 4
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to mount")
+def test_a_mount_point_inside_stops_it_before_anything_goes(case: Case, tmp_path: Path) -> None:
+    other, inside = tmp_path / "other", case.directory / "mounted"
+    other.mkdir()
+    inside.mkdir()
+    (other / "precious").write_text("stays")
+    if subprocess.run(["mount", "--bind", other, inside], capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        due = case.empty()
+        assert isinstance(due, Due)
+        assert due.problem is not None
+        assert "mounted" in due.problem
+        assert (other / "precious").exists()
+        assert len(case.names()) == 5
+    finally:
+        subprocess.run(["umount", inside], check=True)
+
+
+def test_directories_nested_without_end_are_left_with_their_record(case: Case) -> None:
+    (case.directory / "/".join("d" * 40)).mkdir(parents=True)
+    due = case.empty()
+    assert isinstance(due, Due)
+    assert due.problem is not None
+    assert "nested" in due.problem
+    assert FILE_NAME in case.names()
+    staging = case.staging()
+    with staging.root, staging.root.child(NAME) as directory, pytest.raises(UnsafePathError, match="nested"):
+        weigh(directory, {})
+
+
+def segment(case: Case, length: int = 100_000) -> Path:
+    path = case.directory / "00000000000000000042.log"
+    path.write_bytes(os.urandom(length))
+    return path
+
+
+def test_a_large_segment_is_cut_off_from_its_end_in_steps(case: Case) -> None:
+    weight = segment(case).stat().st_blocks * 512
+    disk, told = Noting(), []
+    due = case.remove(Rules(DUE_MS, step_bytes=40_000, progress=lambda *step: told.append(step)), disk)
+    assert disk.steps[[step.startswith("truncate") for step in disk.steps].index(True) :][:3] == [
+        "truncate 66666",
+        "truncate 33333",
+        "unlink 00000000000000000042.log",
+    ]
+    assert due.bytes >= weight
+    assert sum(number_of_bytes for _, number_of_bytes in told) == due.bytes
+    assert sum(directories for directories, _ in told) == 1
+
+
+def test_a_file_with_another_name_elsewhere_is_unlinked_whole_and_gives_nothing_back(case: Case, tmp_path) -> None:
+    path = segment(case)
+    content, disk = path.read_bytes(), Noting()
+    os.link(path, tmp_path / "backup")
+    due = case.remove(Rules(DUE_MS, step_bytes=50_000), disk)
+    assert (tmp_path / "backup").read_bytes() == content
+    assert not [step for step in disk.steps if step.startswith("truncate")]
+    assert due.bytes < len(content)
+
+
+def test_a_file_that_a_process_holds_is_never_cut_off_and_is_reported(case: Case) -> None:
+    status = segment(case).stat()
+    case.holders[status.st_ino] = (Process(42, "java"),)
+    disk = Noting()
+    due = case.remove(Rules(DUE_MS, step_bytes=50_000), disk)
+    assert not [step for step in disk.steps if step.startswith("truncate")]
+    assert due.held == [(status.st_ino, "00000000000000000042.log", status.st_blocks * 512)]
+
+
+def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_later(case: Case) -> None:
+    path, cancel = segment(case), threading.Event()
+
+    class Cancelling(Noting):
+        def truncate(self, descriptor: int, length: int) -> None:
+            super().truncate(descriptor, length)
+            cancel.set()
+
+    due = case.empty(Rules(DUE_MS, cancel=cancel, step_bytes=20_000), Cancelling())
+    assert isinstance(due, Due)
+    assert due.cancelled
+    assert path.stat().st_size == 83_333
+    assert FILE_NAME in case.names()
+    case.remove()
+    assert not case.directory.exists()
+
+
+def test_what_cannot_be_removed_is_told_and_its_record_stays(case: Case) -> None:
+    due = case.empty(disk=DiskThat(errno.EPERM, {"unlink"}))
+    assert isinstance(due, Due)
+    assert due.problem == f"deleting/{NAME} is not purged whole: Operation not permitted"
+    assert len(case.names()) == 4
+
+
+def test_a_disk_that_fails_ends_it_all(case: Case) -> None:
+    with pytest.raises(OSError, match="Input/output error"):
+        case.empty(disk=DiskThat(errno.EIO, {"unlink"}))
+
+
+def test_a_directory_that_is_gone_or_was_swapped_meanwhile_is_no_loss(case: Case, tmp_path: Path) -> None:
+    staging = case.staging()
+    with staging.root:
+        removal = Removal(staging, Disk())
+        due = removal.empty(parse_staged(NAME))
+        assert isinstance(due, Due)
+        case.directory.rename(tmp_path / "moved")
+        shutil.copytree(tmp_path / "moved", case.directory)
+        removal.finish(due)
+        assert due.problem is not None
+        assert "another directory" in due.problem
+        assert case.names() == {FILE_NAME}
+        shutil.rmtree(case.directory)
+        assert removal.empty(parse_staged(NAME)) is None
+
+
+def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
+    staging = case.staging()
+    with staging.root:
+        removal = Removal(staging, Disk())
+        due = removal.empty(parse_staged(NAME))
+        assert isinstance(due, Due)
+        (case.directory / "new").write_text("new")
+        removal.finish(due)
+    assert due.problem is not None
+    assert "something new" in due.problem
+    assert (case.directory / "new").read_text() == "new"
+
+
+def _seen(case: Case) -> Seen:
+    """What somebody who looks ahead would tell of the directory as it is now."""
+    names = sorted(case.names() - {FILE_NAME})
+    staging = case.staging()
+    with staging.root as root, root.child(NAME) as directory:
+        judged = staging.judge(directory, parse_staged(NAME))
+        assert isinstance(judged, Due)
+        assert judged.record is not None
+        weights = [512 * (case.directory / name).stat().st_blocks for name in names]
+        return Seen(judged.inode, names, weights, judged.record)
+
+
+def _empty_seen(case: Case, seen: Seen, rules: Rules | None = None, disk: Disk | None = None) -> Due | Kept | None:
+    staging = case.staging(rules)
+    with staging.root:
+        return Removal(staging, disk or Disk()).empty_seen(parse_staged(NAME), seen)
+
+
+def test_what_was_seen_ahead_goes_and_counts_as_if_it_were_seen_now(case: Case) -> None:
+    (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
+    told: list[tuple[int, int]] = []
+    rules = Rules(DUE_MS, progress=lambda directories, freed: told.append((directories, freed)))
+    seen = _seen(case)
+    due = _empty_seen(case, seen, rules)
+    assert isinstance(due, Due)
+    assert (due.files, due.bytes, due.touched, due.problem) == (3, sum(seen.weights), True, None)
+    assert told == [(0, sum(seen.weights))]
+    assert case.names() == {FILE_NAME}
+
+
+def test_another_directory_than_the_one_that_was_seen_is_judged_anew(case: Case, tmp_path: Path) -> None:
+    seen = _seen(case)
+    case.directory.rename(tmp_path / "moved")
+    case.directory.mkdir()
+    (case.directory / "00000000000000000000.log").write_text("wanted")
+    kept = _empty_seen(case, seen)
+    assert isinstance(kept, Kept)
+    assert kept.why is Why.NO_RECORD
+    assert case.names() == {"00000000000000000000.log"}
+    shutil.rmtree(case.directory)
+    assert _empty_seen(case, seen) is None
+
+
+def test_a_link_in_the_place_of_what_was_seen_is_not_followed(case: Case, tmp_path: Path) -> None:
+    seen = _seen(case)
+    case.directory.rename(tmp_path / "moved")
+    case.directory.symlink_to(tmp_path / "moved")
+    kept = _empty_seen(case, seen)
+    assert isinstance(kept, Kept)
+    assert len(os.listdir(tmp_path / "moved")) == 4
+
+
+def test_a_file_that_is_something_else_by_now_stops_the_removal_and_the_record_stays(case: Case) -> None:
+    seen = _seen(case)
+    (case.directory / seen.names[1]).unlink()
+    (case.directory / seen.names[1]).mkdir()
+    due = _empty_seen(case, seen)
+    assert isinstance(due, Due)
+    assert due.problem == f"deleting/{NAME} is not purged whole: Is a directory"
+    assert (due.files, due.bytes, due.touched) == (1, seen.weights[0], True)
+    assert case.names() == {FILE_NAME, *seen.names[1:]}
+
+
+def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> None:
+    rules = Rules(DUE_MS)
+
+    class Cancelling(Disk):
+        def unlink(self, parent: int, name: str) -> None:
+            super().unlink(parent, name)
+            rules.cancel.set()
+
+    due = _empty_seen(case, _seen(case), rules, Cancelling())
+    assert isinstance(due, Due)
+    assert (due.cancelled, due.touched, due.files) == (True, True, 1)
+    again = _empty_seen(case, _seen(case), rules)
+    assert isinstance(again, Due)
+    assert (again.cancelled, again.touched, again.files) == (True, False, 0)
+
+
+def test_a_disk_that_fails_ends_the_removal_of_what_was_seen(case: Case) -> None:
+    with pytest.raises(OSError, match="Input/output error"):
+        _empty_seen(case, _seen(case), disk=DiskThat(errno.EIO, {"unlink"}))

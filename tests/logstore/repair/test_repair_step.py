@@ -1,0 +1,113 @@
+"""One file at a time: what is not as the plan says is left alone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from layout.ours.repair_paths import MISSING, sum_of
+from layout.ours.repair_plan import RepairKind
+from layout.topic import TopicPartition
+from logstore.errors import LogStoreError
+from logstore.log_dir.log_dir import LogDir as OpenLogDir
+from logstore.repair.repair_step import ChangedSinceError, check_home, looked_at
+from tests.logstore.repair.repair_plans import METADATA, drop, rebuild, remove, write_id
+
+NOTHING: frozenset[tuple[str, int]] = frozenset()
+
+
+def refusal(log_dir, action, held=NOTHING) -> str:
+    with OpenLogDir.open(str(log_dir)) as opened, pytest.raises(LogStoreError) as told:
+        looked_at(opened, action, held)
+    return str(told.value)
+
+
+def test_a_directory_that_was_made_anew_under_the_same_name_is_left_alone(log_dir) -> None:
+    log_dir.replica("orders-0", None)
+    action = write_id(log_dir, "orders-0", log_dir.topic_id)
+    (log_dir.path / "orders-0").rename(log_dir.path / "other-0")
+    log_dir.replica("orders-0", None)
+    assert "inode" in refusal(log_dir, action)
+
+
+def test_a_partition_dir_that_became_a_link_is_never_followed(log_dir, tmp_path: Path) -> None:
+    log_dir.replica("orders-0", None)
+    action = write_id(log_dir, "orders-0", log_dir.topic_id)
+    (log_dir.path / "orders-0").rename(tmp_path / "outside")
+    (log_dir.path / "orders-0").symlink_to(tmp_path / "outside")
+    assert "symbolic link" in refusal(log_dir, action)
+
+
+@pytest.mark.parametrize("make", ["link", "fifo", "directory"])
+def test_a_file_that_became_something_else_is_left_alone(log_dir, tmp_path: Path, make: str) -> None:
+    log_dir.replica("orders-0", None)
+    action = write_id(log_dir, "orders-0", log_dir.topic_id)
+    path = log_dir.path / "orders-0" / METADATA
+    if make == "link":
+        path.symlink_to(tmp_path)
+    elif make == "fifo":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    assert METADATA in refusal(log_dir, action)
+
+
+def test_a_plan_that_promises_other_bytes_than_this_release_writes_is_left_alone(log_dir) -> None:
+    log_dir.replica("orders-0", None)
+    action = replace(write_id(log_dir, "orders-0", log_dir.topic_id), writes=sum_of(b"rm -rf"))
+    assert "make a new plan" in refusal(log_dir, action)
+
+
+@pytest.mark.parametrize(
+    ("directory", "topic", "partition"),
+    [
+        ("orders-0", "payments", 0),
+        ("orders-0", "orders", 1),
+        (f"orders-0.{'0' * 32}-stray", "orders", 0),
+        (f"orders-0.{'0' * 32}-delete", "orders", 0),
+        ("deleting/orders-0", "orders", 0),
+        ("__cluster_metadata-0", "__cluster_metadata", 0),
+    ],
+)
+def test_an_id_is_written_only_where_the_name_says_the_same_replica(log_dir, directory, topic, partition) -> None:
+    log_dir.replica(directory, None)
+    with OpenLogDir.open(str(log_dir)) as opened, pytest.raises(ChangedSinceError, match="no live directory"):
+        check_home(opened, directory, TopicPartition(topic, partition), None)
+
+
+def test_homes_of_the_other_schemes_are_known(new_log_dir, tmp_path: Path) -> None:
+    namespaced = new_log_dir(tmp_path / "n").identity(extra="logstore.scheme=namespaced\n")
+    by_id = new_log_dir(tmp_path / "i").identity(extra="logstore.scheme=by-topic-id\n")
+    with OpenLogDir.open(str(namespaced)) as opened:
+        check_home(opened, "org/apache/orders-0", TopicPartition("org:apache:orders", 0), None)
+        with pytest.raises(ChangedSinceError):
+            check_home(opened, "org/orders-0", TopicPartition("org:apache:orders", 0), None)
+    with OpenLogDir.open(str(by_id)) as opened, pytest.raises(ChangedSinceError):
+        check_home(opened, "orders-0", TopicPartition("orders", 0), None)
+
+
+@pytest.mark.parametrize("target", [None, "", "version=7\n"])
+def test_a_leftover_beside_a_file_that_is_not_whole_stays(log_dir, target: str | None) -> None:
+    log_dir.file("cleaner-offset-checkpoint.tmp", "0\n0\n")
+    if target is not None:
+        log_dir.file("cleaner-offset-checkpoint", target)
+    assert "cleaner-offset-checkpoint" in refusal(log_dir, remove(log_dir, "cleaner-offset-checkpoint.tmp"))
+
+
+def test_a_sound_checkpoint_that_was_damaged_since_is_left_alone(log_dir) -> None:
+    log_dir.file("recovery-point-offset-checkpoint", "0\n1\ngone 0 5\n")
+    action = drop(log_dir, ("gone", 0))
+    log_dir.file("recovery-point-offset-checkpoint", "half")
+    assert "changed since" in refusal(log_dir, action)
+    damaged = replace(rebuild(log_dir), kind=RepairKind.DROP_CHECKPOINT_ENTRIES)
+    assert "version" in refusal(log_dir, damaged)
+
+
+def test_what_lies_there_as_planned_needs_no_step(log_dir) -> None:
+    log_dir.replica("orders-0")
+    action = replace(write_id(log_dir, "orders-0", log_dir.topic_id), expects=MISSING)
+    with OpenLogDir.open(str(log_dir)) as opened:
+        assert looked_at(opened, action, NOTHING) is None

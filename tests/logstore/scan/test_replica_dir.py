@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layout.directory_name import (
+    by_topic_id_name,
+    delete_name,
+    future_name,
+    stray_name,
+)
+from layout.ids import TopicId
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
+from logstore.rows.columns import VARYING
+from logstore.scan.entries import Place, Reading, lots_of
+from logstore.scan.replica_dir import Glance, look
+from logstore.scan.usual_replicas import look_at_usual, usual_columns
+
+UNIQUE = "0123456789abcdef" * 2
+
+
+def _look(place: Place | Any, *names: str, sizes: bool = True, **glance: Any) -> list[dict[str, Any]]:
+    """The rows of some directories; the quick way either tells the same, or nothing."""
+    place = place if isinstance(place, Place) else Place("", f"{place}/")
+    rows = look(Glance(sizes, **glance), place, [(name, 7) for name in names])
+    place.names, place.inodes = list(names), [7] * len(names)
+    for lot in lots_of([place], len(names)):
+        usual = None if lot.replicas is None else look_at_usual(Glance(sizes, **glance), place, lot.names)
+        if usual is not None:
+            columns = usual_columns(lot, [usual], glance.get("recovery_points", {}))
+            assert list(zip(*columns, strict=True)) == [row for row in rows if row[0] in columns[0]]
+    return [dict(zip(VARYING, row, strict=True)) for row in rows]
+
+
+def test_a_live_replica_is_weighed_and_named(log_dir: Any) -> None:
+    path = log_dir.replica("orders-3", x__log=5000, x__index=0, x__log__deleted=7, y__swap=1, z__part=1, w__tmp=1)
+    (path / "below").mkdir()
+    (path / "link").symlink_to("/dev/zero")
+    os.mkfifo(path / "fifo")
+    os.utime(path / "x.log", ns=(0, 4_000_000_000_123_456_789))
+    # Until a file is flushed its blocks are only reserved, and their number may still change.
+    for file in path.glob("*.*"):
+        if file.is_file() and not file.is_symlink():
+            with file.open("rb") as flushed:
+                os.fsync(flushed.fileno())
+    (row,) = _look(log_dir, "orders-3", recovery_points={("orders", 3): 42})
+    on_disk = sum(512 * file.stat().st_blocks for file in path.iterdir() if file.is_file() and not file.is_symlink())
+    assert row == {
+        "name": "orders-3", "kind": "live", "topic": "orders", "partition": 3, "topic_id": log_dir.topic_id,
+        "metadata_state": "ok", "problem": None, "bytes": 5000 + 10 + 43, "disk_bytes": on_disk, "files": 7,
+        "leftovers": 4, "segments": 1, "modified_ms": 4_000_000_000_123, "inode": 7, "due_ms": None, "end_offset": 42,
+    }  # fmt: skip
+
+
+def test_a_preallocated_index_has_its_length_and_not_its_disk_space(log_dir: Any) -> None:
+    path = log_dir.replica("orders-3", None)
+    with (path / "x.index").open("wb") as index:
+        index.truncate(10 << 20)
+    (row,) = _look(log_dir, "orders-3")
+    assert row["bytes"] == 10 << 20
+    assert row["disk_bytes"] < 1 << 20
+
+
+def test_without_sizes_the_columns_are_null(log_dir: Any) -> None:
+    log_dir.replica("orders-3", x__log=5)
+    (row,) = _look(log_dir, "orders-3", sizes=False)
+    assert {row[name] for name in ("bytes", "disk_bytes", "files", "leftovers", "modified_ms")} == {None}
+    assert row["topic_id"] == log_dir.topic_id
+
+
+def test_an_empty_directory_weighs_nothing_and_has_no_newest_file(log_dir: Any) -> None:
+    log_dir.replica("orders-3", None)
+    (row,) = _look(log_dir, "orders-3")
+    assert (row["bytes"], row["disk_bytes"], row["files"], row["modified_ms"]) == (0, 0, 0, None)
+    assert row["metadata_state"] == "missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (future_name("orders", 3, UNIQUE), "future"),
+        (delete_name("orders", 3, UNIQUE), "delete"),
+        (stray_name("orders", 3, UNIQUE), "stray"),
+        ("orders-+3", "live"),
+        ("__cluster_metadata-3", "internal"),
+    ],
+)
+def test_every_form_of_a_partition_dir_has_its_kind_and_its_topic_id(log_dir: Any, name: str, kind: str) -> None:
+    log_dir.replica(name)
+    (row,) = _look(log_dir, name, recovery_points={("orders", 3): 42})
+    assert (row["kind"], row["partition"], row["topic_id"]) == (kind, 3, log_dir.topic_id)
+    assert row["end_offset"] == (42 if kind in ("live", "future") else None)
+
+
+def test_a_cut_name_contradicts_nothing(log_dir: Any) -> None:
+    topic = "t" * 249
+    name = delete_name(topic, 3, UNIQUE)
+    text = f'{{"schema_version":0,"id":"{log_dir.topic_id}","name":"{topic}","partition":3}}'
+    log_dir.replica(name, text.encode())
+    (row,) = _look(log_dir, name)
+    assert row["metadata_state"] == "ok"
+    assert row["topic"] == "t" * 213
+
+
+@pytest.mark.parametrize("name", ["lost+found", "deleting", "foo-1a", "-0"])
+def test_a_foreign_directory_has_a_reason_and_no_topic_id(log_dir: Any, name: str) -> None:
+    log_dir.replica(name, x__log=5)
+    (row,) = _look(log_dir, name)
+    assert (row["kind"], row["topic"], row["metadata_state"], row["bytes"]) == ("foreign", None, None, 48)
+    assert "a broker does not start" in row["problem"]
+
+
+def test_the_index_cache_is_a_brokers_own_and_no_replica(log_dir: Any) -> None:
+    log_dir.replica("remote-log-index-cache", None)
+    (row,) = _look(log_dir, "remote-log-index-cache")
+    assert (row["kind"], row["metadata_state"], row["problem"]) == ("internal", None, None)
+
+
+@pytest.mark.parametrize("sizes", [True, False])
+def test_what_vanished_has_no_row_and_the_rest_goes_on(log_dir: Any, sizes: bool) -> None:
+    log_dir.replica("orders-1")
+    log_dir.file("orders-2")
+    rows = _look(log_dir, "orders-0", "junk", "orders-1", f"orders-3.{UNIQUE}-delete", sizes=sizes)
+    assert [row["name"] for row in rows] == ["orders-1"]
+    assert _look(log_dir, "orders-2") == []
+
+
+def test_a_file_that_vanishes_while_it_is_weighed_is_not_counted(log_dir: Any, monkeypatch: Any) -> None:
+    log_dir.replica("orders-0", x__log=5)
+    listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: [*listdir(path), "00000000000000000042.log.deleted"])
+    (row,) = _look(log_dir, "orders-0")
+    assert (row["files"], row["leftovers"], row["bytes"]) == (2, 0, 48)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "Input/output error")])
+def test_a_directory_that_cannot_be_listed_is_unreadable(log_dir: Any, monkeypatch: Any, error: OSError) -> None:
+    log_dir.replica("orders-0")
+    log_dir.replica("junk")
+
+    def refusing(path: str) -> list[str]:
+        raise error
+
+    monkeypatch.setattr(os, "listdir", refusing)
+    live, foreign = _look(log_dir, "orders-0", "junk")
+    assert (live["metadata_state"], live["bytes"], live["topic_id"]) == ("unreadable", None, None)
+    assert (error.strerror or "?") in live["problem"]
+    assert (foreign["kind"], foreign["metadata_state"]) == ("foreign", None)
+
+
+def test_a_topic_in_a_tier_has_its_full_name(log_dir: Any) -> None:
+    log_dir.replica("org/orders-1")
+    place = Place("org/", f"{log_dir}/org/", namespace="org:")
+    (row,) = _look(place, "orders-1", recovery_points={("org:orders", 1): 9})
+    assert (row["name"], row["topic"], row["end_offset"]) == ("org/orders-1", "org:orders", 9)
+
+
+def test_by_topic_id_the_name_gives_the_id_and_the_file_gives_the_topic(log_dir: Any) -> None:
+    topic_id = TopicId.parse(log_dir.topic_id)
+    prefix, _, name = by_topic_id_name(topic_id, 4).partition("/")
+    text = f'{{"schema_version":0,"id":"{topic_id}","name":"org:orders","partition":4}}'
+    log_dir.replica(f"{prefix}/{name}", text.encode())
+    place = Place(f"{prefix}/", f"{log_dir}/{prefix}/", Reading.BY_TOPIC_ID)
+    (row,) = _look(place, name)
+    assert (row["kind"], row["topic"], row["partition"], row["topic_id"]) == ("live", "org:orders", 4, str(topic_id))
+    Path(f"{log_dir}/{prefix}/{name}/partition.metadata").write_bytes(
+        f"version: 0\ntopic_id: {log_dir.other_id}".encode()
+    )
+    (row,) = _look(place, name)
+    assert row["metadata_state"] == "contradicts"
+
+
+def _staged(log_dir: Any, record: bytes | None) -> dict[str, Any]:
+    name = f"{log_dir.topic_id}_3"
+    path = log_dir.replica(f"deleting/{name}")
+    if record is not None:
+        (path / staged_record.FILE_NAME).write_bytes(record)
+    (row,) = _look(Place("deleting/", f"{log_dir}/deleting/", Reading.STAGED), name)
+    assert (row["name"], row["kind"], row["partition"]) == (f"deleting/{name}", "staged", 3)
+    assert row["topic_id"] == log_dir.topic_id
+    return row
+
+
+def _record(log_dir: Any, topic_id: str, partition: int = 3) -> bytes:
+    parsed = TopicId.parse(topic_id)
+    return staged_record.encode(StagedRecord("orders", partition, parsed, "orders-3", "STALE_ID", "why", 1000, 5000))
+
+
+def test_a_staged_replica_knows_its_topic_and_its_due_time(log_dir: Any) -> None:
+    row = _staged(log_dir, _record(log_dir, log_dir.topic_id))
+    assert (row["topic"], row["due_ms"], row["problem"]) == ("orders", 5000, None)
+
+
+@pytest.mark.parametrize("record", [None, b"", b"{}", b"x" * (1 << 21)])
+def test_a_staged_replica_without_a_valid_record_is_never_due_and_says_why(log_dir: Any, record: bytes | None) -> None:
+    row = _staged(log_dir, record)
+    assert (row["topic"], row["due_ms"]) == (None, None)
+    assert "no purge takes" in row["problem"]
+
+
+@pytest.mark.parametrize(("other", "partition"), [(True, 3), (False, 4)])
+def test_a_record_of_another_replica_is_no_record(log_dir: Any, other: bool, partition: int) -> None:
+    topic_id = log_dir.other_id if other else log_dir.topic_id
+    row = _staged(log_dir, _record(log_dir, topic_id, partition))
+    assert row["due_ms"] is None
+    assert "another" in row["problem"] or "not of this" in row["problem"]
+
+
+@pytest.mark.parametrize("topic", ["orders", "x" * 249])
+def test_a_stray_that_was_staged_in_place_is_staged(log_dir: Any, topic: str) -> None:
+    name = stray_name(topic, 3, UNIQUE)
+    path = log_dir.replica(name)
+    record = staged_record.parse(_record(log_dir, log_dir.topic_id))
+    (path / staged_record.FILE_NAME).write_bytes(staged_record.encode(replace(record, topic=topic, path=f"{topic}-3")))
+    (row,) = _look(log_dir, name)
+    assert (row["kind"], row["topic"], row["partition"], row["due_ms"]) == ("staged", topic, 3, 5000)
+    assert (row["topic_id"], row["metadata_state"], row["problem"]) == (log_dir.topic_id, "ok", None)
+    (path / "partition.metadata").unlink()
+    (row,) = _look(log_dir, name)
+    assert (row["topic_id"], row["metadata_state"]) == (log_dir.topic_id, "missing")
+
+
+@pytest.mark.parametrize("partition", [3, 4])
+def test_a_stray_without_a_record_of_its_own_was_moved_aside_by_a_broker(log_dir: Any, partition: int) -> None:
+    path = log_dir.replica(stray_name("orders", 3, UNIQUE))
+    record = _record(log_dir, log_dir.topic_id, 4) if partition == 4 else b"{"
+    (path / staged_record.FILE_NAME).write_bytes(record)
+    (row,) = _look(log_dir, path.name)
+    assert (row["kind"], row["topic"], row["due_ms"], row["problem"]) == ("stray", "orders", None, None)

@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
+from layout.ours import staged_record
+from layout.scheme import MARKER_FILE, UNCLEAN_FILE
+from layout.topic import TopicPartition
+from logstore.errors import (
+    ChangeFailedError,
+    ChangeRefusedError,
+    DamagedRecordError,
+    InvalidNamespaceError,
+    LogStoreError,
+    NameTakenError,
+    OfflineLogDirError,
+)
+from logstore.log_dir.log_dir import LogDir
+from logstore.staging.restore import planned_restore, restore
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import list_staged
+from logstore.staging.staging import stage
+from logstore.staging.staging_root import Placement
+from tests.logstore.engine import (
+    NOW_MS,
+    ORDERS,
+    ORDERS_ID,
+    DiskThat,
+    candidate,
+    contents,
+    fill,
+    formatted,
+    full_disk,
+    open_descriptors,
+    picture,
+    read_offsets,
+    write_offsets,
+)
+
+UNIQUE = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture(params=["ours", "broker", "in place"])
+def staged_in(request: pytest.FixtureRequest, log_dir: Any, our_log_dir: Path) -> Path:
+    """A log dir with one staged replica."""
+    path: Path = our_log_dir if request.param == "ours" else log_dir.path
+    fill(path / "orders-0")
+    write_offsets(path, {("orders", 0): 42, ("payments", 0): 7})
+    write_offsets(path, {("orders", 0): 40}, HIGH_WATERMARK_CHECKPOINT)
+    (path.parent / "before").mkdir()
+    before = path.parent / "before" / "orders-0"
+    shutil.copytree(path / "orders-0", before)
+    with LogDir.open(str(path)) as opened:
+        placement = Placement.IN_PLACE if request.param == "in place" else None
+        stage(opened, [candidate()], NOW_MS, placement=placement)
+    return path
+
+
+def test_what_comes_back_is_byte_for_byte_what_it_was(staged_in: Path) -> None:
+    # KIP516-6
+    with LogDir.open(str(staged_in)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        back = restore(log_dir, staged)
+        assert (back.partition, back.log_dir, back.path) == (ORDERS, str(staged_in), "orders-0")
+        assert list_staged(log_dir) == []
+    assert contents(staged_in / "orders-0") == contents(staged_in.parent / "before" / "orders-0")
+    assert read_offsets(staged_in) == {("orders", 0): 42, ("payments", 0): 7}
+    assert read_offsets(staged_in, HIGH_WATERMARK_CHECKPOINT) == {("orders", 0): 40}
+    assert not (staged_in / UNCLEAN_FILE).exists()
+
+
+def test_it_may_go_and_come_as_often_as_one_likes(staged_in: Path) -> None:
+    with LogDir.open(str(staged_in)) as log_dir:
+        for _ in range(3):
+            (staged,) = list_staged(log_dir)
+            restore(log_dir, staged)
+            stage(log_dir, [candidate()], NOW_MS)
+        assert len(list_staged(log_dir)) == 1
+
+
+def test_a_plan_says_what_a_restore_does_and_changes_nothing(staged_in: Path) -> None:
+    with LogDir.open(str(staged_in)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        before = picture(staged_in)
+        planned = planned_restore(log_dir, staged)
+        assert picture(staged_in) == before
+        assert restore(log_dir, staged) == planned
+
+
+@pytest.mark.parametrize("what", ["directory", "empty directory", "file", "link"])
+def test_nothing_that_is_there_is_ever_overwritten(staged_in: Path, what: str) -> None:
+    home = staged_in / "orders-0"
+    if what == "directory":
+        fill(home)
+    elif what == "empty directory":
+        home.mkdir()
+    elif what == "file":
+        home.write_text("x")
+    else:
+        home.symlink_to("nowhere")
+    before = picture(staged_in.parent)
+    with LogDir.open(str(staged_in)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        with pytest.raises(NameTakenError, match="is there already"):
+            restore(log_dir, staged)
+    after = picture(staged_in.parent)
+    del before[staged_in.name], after[staged_in.name]
+    assert after == before
+
+
+def test_the_offset_of_a_newer_replica_is_not_replaced(staged_in: Path) -> None:
+    write_offsets(staged_in, {("orders", 0): 99})
+    with LogDir.open(str(staged_in)) as log_dir:
+        restore(log_dir, list_staged(log_dir)[0])
+    assert read_offsets(staged_in) == {("orders", 0): 99}
+
+
+def test_another_directory_under_the_same_name_is_not_restored(staged_in: Path) -> None:
+    with LogDir.open(str(staged_in)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        root = staged_in / "deleting" if log_dir.is_ours else Path(f"{staged_in}.deleting")
+        root = staged_in if staged.placement is Placement.IN_PLACE else root
+        (root / staged.name).rename(root / "aside")
+        with pytest.raises(ChangeRefusedError, match="list again"):
+            restore(log_dir, staged)
+        fill(root / staged.name)
+        with pytest.raises(ChangeRefusedError, match="list again"):
+            restore(log_dir, staged)
+    assert not (staged_in / "orders-0").exists()
+
+
+def test_a_staging_root_that_is_gone_is_told(staged_in: Path) -> None:
+    with LogDir.open(str(staged_in)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        root = staged_in / "deleting" if log_dir.is_ours else Path(f"{staged_in}.deleting")
+        if not root.exists():
+            return
+        root.rename(staged_in.parent / "aside")
+        with pytest.raises(ChangeRefusedError, match="is gone"):
+            restore(log_dir, staged)
+
+
+def test_another_partition_than_the_record_says_is_refused(staged_in: Path) -> None:
+    with LogDir.open(str(staged_in)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        with pytest.raises(ChangeRefusedError, match="is orders-0, and not payments-0"):
+            restore(log_dir, staged, partition=TopicPartition("payments", 0))
+        restore(log_dir, staged, partition=ORDERS)
+
+
+@pytest.mark.parametrize("method", ["rename", "sync"])
+def test_what_the_system_refuses_leaves_it_staged(staged_in: Path, method: str) -> None:
+    disk = DiskThat(errno.EACCES)
+    with LogDir.open(str(staged_in), disk=disk) as log_dir:
+        with log_dir.changing("the mark"):
+            pass
+        (staged,) = list_staged(log_dir)
+        disk.fails = {method}
+        with pytest.raises(ChangeFailedError, match="nothing was changed"):
+            restore(log_dir, staged)
+        disk.fails = set()
+        assert list_staged(log_dir) == [staged]
+        restore(log_dir, staged)
+
+
+@pytest.mark.parametrize("method", ["rename", "sync"])
+def test_a_disk_that_fails_goes_offline_and_the_replica_is_there_once(staged_in: Path, method: str) -> None:
+    disk = DiskThat(errno.EIO)
+    with LogDir.open(str(staged_in), disk=disk) as log_dir:
+        with log_dir.changing("the mark"):
+            pass
+        (staged,) = list_staged(log_dir)
+        disk.fails = {method}
+        with pytest.raises(OfflineLogDirError):
+            restore(log_dir, staged)
+    with LogDir.open(str(staged_in)) as log_dir:
+        assert (len(list_staged(log_dir)), (staged_in / "orders-0").exists()) in ((1, False), (0, True))
+        assert log_dir.was_unclean
+
+
+def test_a_record_that_cannot_be_removed_leaves_a_live_replica_and_work_for_the_next_open(
+    staged_in: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = DiskThat(errno.EACCES)
+    with LogDir.open(str(staged_in), disk=disk) as log_dir:
+        (staged,) = list_staged(log_dir)
+        disk.fails = {"unlink"}
+        restore(log_dir, staged)
+        disk.fails = set()
+    assert (staged_in / "orders-0" / "staged.json").exists()
+    assert "cannot be removed (Permission denied)" in caplog.text
+    assert (staged_in / UNCLEAN_FILE).exists()
+
+
+def test_on_a_full_disk_it_comes_back_and_the_checkpoints_follow_later(
+    staged_in: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = full_disk()
+    with LogDir.open(str(staged_in), disk=disk) as log_dir:
+        restore(log_dir, list_staged(log_dir)[0])
+        assert "cannot be written" in caplog.text
+        disk.fails = set()
+        log_dir.checkpoints.write(disk)
+    assert read_offsets(staged_in)[("orders", 0)] == 42
+
+
+# Records outside
+
+
+def test_a_replica_whose_record_found_no_room_comes_back_and_the_record_is_forgotten(
+    our_log_dir: Path, tmp_path: Path
+) -> None:
+    fill(our_log_dir / "orders-0")
+    before = contents(our_log_dir / "orders-0")
+    (tmp_path / "spare").mkdir()
+    spare = SpareRecords(str(tmp_path / "spare"))
+    with LogDir.open(str(our_log_dir), disk=full_disk()) as log_dir:
+        stage(log_dir, [candidate()], NOW_MS, spare=spare)
+        (staged,) = list_staged(log_dir, spare)
+        restore(log_dir, staged, spare=spare)
+        assert spare.read(log_dir, staged.name) is None
+    assert contents(our_log_dir / "orders-0") == before
+
+
+def test_a_spare_record_that_cannot_be_forgotten_is_no_failure_of_the_restore(staged_in: Path, tmp_path: Path) -> None:
+    (tmp_path / "spare").write_text("no directory")
+    with LogDir.open(str(staged_in)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        assert restore(log_dir, staged, spare=SpareRecords(str(tmp_path / "spare"))).partition == ORDERS
+
+
+# Strays that a broker left
+
+
+def stray(log_dir: Any, name: str) -> Path:
+    found: Path = log_dir.replica(f"{name}.{UNIQUE}-stray")
+    return found
+
+
+def test_a_stray_is_adopted_by_its_name(log_dir: Any) -> None:
+    stray(log_dir, "orders-0")
+    with LogDir.open(str(log_dir)) as opened:
+        (found,) = list_staged(opened)
+        assert restore(opened, found).partition == ORDERS
+        assert list_staged(opened) == []
+    assert (log_dir.path / "orders-0" / "partition.metadata").exists()
+
+
+def test_a_stray_whose_name_may_be_cut_is_adopted_only_by_the_name_that_is_given(log_dir: Any) -> None:
+    # FACTS §1.2
+    topic = "o" * 249
+    cut = topic[: 255 - len(f"-0.{UNIQUE}-stray")]
+    stray(log_dir, f"{cut}-0")
+    with LogDir.open(str(log_dir)) as opened:
+        (found,) = list_staged(opened)
+        with pytest.raises(DamagedRecordError, match="name the topic and partition"):
+            restore(opened, found)
+        assert restore(opened, found, partition=TopicPartition(topic, 0)).path == f"{topic}-0"
+
+
+def test_a_cut_name_does_not_take_any_name_that_is_given(log_dir: Any) -> None:
+    cut = ("o" * 249)[: 255 - len(f"-7.{UNIQUE}-stray")]
+    stray(log_dir, f"{cut}-7")
+    with LogDir.open(str(log_dir)) as opened:
+        (found,) = list_staged(opened)
+        for wrong in (TopicPartition("o" * 249, 8), TopicPartition("payments", 7), TopicPartition("o" * 200, 7)):
+            with pytest.raises(ChangeRefusedError):
+                restore(opened, found, partition=wrong)
+
+
+def test_a_stray_is_not_adopted_as_something_else(log_dir: Any) -> None:
+    stray(log_dir, "orders-0")
+    with (
+        LogDir.open(str(log_dir)) as opened,
+        pytest.raises(ChangeRefusedError, match="is orders-0, and not orders-1"),
+    ):
+        restore(opened, list_staged(opened)[0], partition=TopicPartition("orders", 1))
+
+
+@pytest.mark.parametrize("partition", [TopicPartition("../x", 0), TopicPartition("a/b", 0), TopicPartition("", 0)])
+def test_a_name_that_leads_elsewhere_is_refused(log_dir: Any, partition: TopicPartition) -> None:
+    cut = ("o" * 249)[: 255 - len(f"-0.{UNIQUE}-stray")]
+    stray(log_dir, f"{cut}-0")
+    before = picture(log_dir.path.parent)
+    with LogDir.open(str(log_dir)) as opened, pytest.raises(LogStoreError):
+        restore(opened, list_staged(opened)[0], partition=partition)
+    assert picture(log_dir.path.parent).keys() == before.keys()
+
+
+def test_a_staged_directory_whose_record_is_damaged_comes_back_under_a_name_that_fits_it(our_log_dir: Path) -> None:
+    staged = fill(our_log_dir / "deleting" / f"{ORDERS_ID}_0")
+    (staged / "staged.json").write_bytes(b"damaged")
+    with LogDir.open(str(our_log_dir)) as opened:
+        (found,) = list_staged(opened)
+        with pytest.raises(DamagedRecordError):
+            restore(opened, found)
+        with pytest.raises(ChangeRefusedError, match="partition 0"):
+            restore(opened, found, partition=TopicPartition("orders", 5))
+        assert restore(opened, found, partition=ORDERS).path == "orders-0"
+    assert not (our_log_dir / "orders-0" / "staged.json").exists()
+
+
+@pytest.mark.parametrize("scheme", ["namespaced", "by-topic-id"])
+def test_replicas_of_the_other_schemes_go_back_to_where_they_lay(tmp_path: Path, scheme: str) -> None:
+    # KIP37-2, KIP516-12
+    path = formatted(tmp_path / "ours", scheme=scheme)
+    where = "org/apache/orders-0" if scheme == "namespaced" else f"{ORDERS_ID.hex[:2]}/{ORDERS_ID.hex}_0"
+    partition = TopicPartition("org:apache:orders", 0) if scheme == "namespaced" else ORDERS
+    fill(path / where)
+    if scheme == "namespaced":
+        for tier in ("org", "org/apache"):
+            (path / tier / MARKER_FILE).touch()
+    before = contents(path / where)
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, [candidate(where, partition)], NOW_MS)
+        if scheme == "by-topic-id":
+            (path / where).parent.rmdir()
+        assert restore(log_dir, list_staged(log_dir)[0]).path == where
+    assert contents(path / where) == before
+
+
+def test_a_namespace_that_was_deleted_is_asked_for(tmp_path: Path) -> None:
+    path = formatted(tmp_path / "ours", scheme="namespaced")
+    fill(path / "org" / "orders-0")
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, [candidate("org/orders-0", TopicPartition("org:orders", 0))], NOW_MS)
+        (path / "org").rmdir()
+        with pytest.raises(InvalidNamespaceError, match="its namespace org was deleted; create it first"):
+            restore(log_dir, list_staged(log_dir)[0])
+
+
+def test_a_record_inside_is_what_makes_it_staged_in_place(log_dir: Any) -> None:
+    fill(log_dir.path / "orders-0")
+    with LogDir.open(str(log_dir)) as opened:
+        stage(opened, [candidate()], NOW_MS, placement=Placement.IN_PLACE)
+        (found,) = list_staged(opened)
+        record = staged_record.parse((log_dir.path / found.name / "staged.json").read_bytes())
+        assert found.record == record
+
+
+def test_no_descriptor_is_left_behind(staged_in: Path) -> None:
+    before = open_descriptors()
+    disk = DiskThat(errno.EACCES)
+    with LogDir.open(str(staged_in), disk=disk) as log_dir:
+        (staged,) = list_staged(log_dir)
+        disk.fails = {"rename"}
+        with pytest.raises(ChangeFailedError):
+            restore(log_dir, staged)
+        disk.fails = set()
+        restore(log_dir, staged)
+        with pytest.raises(LogStoreError):
+            restore(log_dir, staged)
+    assert open_descriptors() == before

@@ -1,0 +1,797 @@
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
+from layout.ids import TopicId
+from layout.ours import staged_record
+from layout.scheme import UNCLEAN_FILE
+from layout.topic import TopicPartition
+from logstore.errors import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
+from logstore.fs.durable import Disk
+from logstore.log_dir.log_dir import LogDir
+from logstore.staging import shared_records, staging
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import list_staged
+from logstore.staging.staging import stage
+from logstore.staging.staging_root import Placement
+from tests.logstore.engine import (
+    HOUR_MS,
+    NOW_MS,
+    ORDERS,
+    ORDERS_ID,
+    OTHER_ID,
+    DiskThat,
+    candidate,
+    contents,
+    fill,
+    formatted,
+    full_disk,
+    open_descriptors,
+    picture,
+    read_offsets,
+    write_offsets,
+)
+
+
+@pytest.fixture(params=["ours", "broker"])
+def path(request: pytest.FixtureRequest, log_dir: Any, our_log_dir: Path) -> Path:
+    """A log dir with one replica: one that is ours, and a real broker's."""
+    found: Path = our_log_dir if request.param == "ours" else log_dir.path
+    fill(found / "orders-0")
+    return found
+
+
+def staging_root_of(path: Path) -> Path:
+    return path / "deleting" if (path / "deleting").exists() else Path(f"{path}.deleting")
+
+
+def many(path: Path, number: int, topic: str = "t") -> list[Any]:
+    made = []
+    for partition in range(number):
+        fill(path / f"{topic}-{partition}")
+        made.append(candidate(f"{topic}-{partition}", TopicPartition(topic, partition)))
+    return made
+
+
+def test_a_staged_replica_is_whole_elsewhere_and_carries_its_way_back(path: Path) -> None:
+    # KIP516-6
+    before = contents(path / "orders-0")
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, [candidate()], NOW_MS)
+    staged = staging_root_of(path) / f"{ORDERS_ID}_0"
+    record = staged_record.parse((staged / "staged.json").read_bytes())
+    assert (record.topic, record.partition, record.topic_id, record.path) == ("orders", 0, ORDERS_ID, "orders-0")
+    assert (record.staged_ms, record.due_ms) == (NOW_MS, NOW_MS + 4 * HOUR_MS)
+    assert (record.verdict, record.evidence) == ("STALE_ID", "the cluster has it under another ID")
+    (staged / "staged.json").unlink()
+    assert contents(staged) == before
+    assert not (path / "orders-0").exists()
+    assert not (path / UNCLEAN_FILE).exists()
+    assert [item.name for item in outcome.staged] == [staged.name]
+    assert outcome.refused == []
+
+
+def test_what_is_listed_afterwards_is_what_was_told(path: Path) -> None:
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, [candidate()], NOW_MS)
+        assert list_staged(log_dir) == outcome.staged
+
+
+def test_each_one_is_told_at_warn_with_the_time_of_its_deletion(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # KIP516-6
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, [candidate()], NOW_MS)
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "orders-0 (topic ID UXyU9i5ARn6W00ON2taeWA) is staged as" in warnings[0]
+    assert warnings[0].endswith("because of STALE_ID, and will be deleted at 2023-11-15 02:13:20 UTC")
+    (told,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert (told.name, told.filename, told.funcName) == ("logstore.staging.staging", "staging.py", "_warn")
+
+
+@pytest.mark.parametrize("is_usual", [True, False])
+def test_the_lines_of_a_lot_have_their_own_values_whoever_makes_log_records(
+    path: Path, caplog: pytest.LogCaptureFixture, is_usual: bool
+) -> None:
+    made: list[object] = []
+
+    def noted(*arguments: Any, **options: Any) -> logging.LogRecord:
+        record = logging.LogRecord(*arguments, **options)
+        made.append(record.args)
+        return record
+
+    logging.setLogRecordFactory(logging.LogRecord if is_usual else noted)  # a fixture puts the former one back
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, many(path, 6), NOW_MS)
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [record.getMessage().split(": ")[1].split(" ")[0] for record in warnings] == [f"t-{n}" for n in range(6)]
+    assert {(told.name, told.filename, told.lineno) for told in warnings} == {
+        ("logstore.staging.staging", "staging.py", warnings[0].lineno)
+    }
+    assert is_usual or {record.args for record in warnings} <= set(made), "nobody's own records are passed by"
+
+
+def test_nothing_is_told_where_warnings_are_not_wanted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, "logstore.staging.staging")
+    with LogDir.open(str(path)) as log_dir:
+        assert stage(log_dir, [candidate()], NOW_MS).staged
+    assert not caplog.records
+
+
+def test_a_due_time_beyond_the_calendar_is_told_all_the_same() -> None:
+    assert staging._time_text(1 << 70).endswith("ms since 1970")
+
+
+def test_the_offsets_go_out_of_the_checkpoints_and_into_the_record(path: Path) -> None:
+    write_offsets(path, {("orders", 0): 42, ("payments", 0): 7})
+    write_offsets(path, {("orders", 0): 40}, HIGH_WATERMARK_CHECKPOINT)
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, [candidate()], NOW_MS)
+    assert read_offsets(path) == {("payments", 0): 7}
+    assert read_offsets(path, HIGH_WATERMARK_CHECKPOINT) == {}
+    assert outcome.staged[0].record is not None
+    assert set(outcome.staged[0].record.checkpoints.values()) == {42, 40}
+
+
+def test_a_replica_without_a_topic_id_is_staged_under_the_zero_id(path: Path) -> None:
+    fill(path / "old-3", None)
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, [candidate("old-3", TopicPartition("old", 3), None)], NOW_MS)
+        assert [item.topic_id for item in list_staged(log_dir)] == [TopicId.ZERO]
+    assert outcome.staged[0].name == "AAAAAAAAAAAAAAAAAAAAAA_3"
+
+
+def test_a_replica_whose_metadata_is_damaged_is_staged_with_its_damage(path: Path) -> None:
+    fill(path / "bad-0", b"version: x\n")
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, [candidate("bad-0", TopicPartition("bad", 0), None)], NOW_MS)
+    staged = staging_root_of(path) / outcome.staged[0].name
+    assert (staged / "partition.metadata").read_bytes() == b"version: x\n"
+
+
+def test_the_second_and_third_of_a_name_get_a_number_and_nothing_is_merged(path: Path) -> None:
+    with LogDir.open(str(path)) as log_dir:
+        names = [stage(log_dir, [candidate()], NOW_MS).staged[0].name]
+        for _ in range(2):
+            fill(path / "orders-0")
+            names.append(stage(log_dir, [candidate()], NOW_MS).staged[0].name)
+        assert names == [f"{ORDERS_ID}_0", f"{ORDERS_ID}_0.2", f"{ORDERS_ID}_0.3"]
+        assert len(list_staged(log_dir)) == 3
+
+
+def test_two_replicas_of_one_call_never_get_one_name(path: Path) -> None:
+    for topic in ("a", "b"):
+        fill(path / f"{topic}-0", None)
+    both = [candidate(f"{topic}-0", TopicPartition(topic, 0), None) for topic in ("a", "b")]
+    with LogDir.open(str(path)) as log_dir:
+        names = [item.name for item in stage(log_dir, both, NOW_MS).staged]
+        listed = {item.name: item.partition for item in list_staged(log_dir)}
+    assert names == ["AAAAAAAAAAAAAAAAAAAAAA_0", "AAAAAAAAAAAAAAAAAAAAAA_0.2"]
+    assert [listed[name] for name in names] == [TopicPartition("a", 0), TopicPartition("b", 0)]
+
+
+@pytest.mark.parametrize("number", [4, 5, 64, 65, 130])
+def test_many_are_staged_behind_one_barrier_and_each_has_its_own_record(path: Path, number: int) -> None:
+    disk = DiskThat()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        outcome = stage(log_dir, many(path, number), NOW_MS)
+        assert len(outcome.staged) == number
+        records = {item.record.partition: item for item in list_staged(log_dir) if item.record is not None}
+    assert set(records) == set(range(number))
+    assert disk.calls.get("sync_file_system", 0) == (number > 4)
+    assert [item.problem for item in records.values() if item.problem] == []
+
+
+def test_long_names_and_long_evidence_never_make_a_record_that_its_reader_refuses(our_log_dir: Path) -> None:
+    topic = "o" * 249
+    candidates = [
+        staging.Candidate(each.path, each.partition, each.topic_id, each.verdict, "\u20ac" * 100_000, each.delay_ms)
+        for each in many(our_log_dir, 70, topic)
+    ]
+    with LogDir.open(str(our_log_dir)) as log_dir:
+        assert len(stage(log_dir, candidates, NOW_MS).staged) == 70
+        assert [item.problem for item in list_staged(log_dir) if item.problem] == []
+
+
+def test_a_topic_of_249_characters_is_staged_in_place_under_a_name_that_was_cut(log_dir: Any) -> None:
+    topic = "o" * 249
+    fill(log_dir.path / f"{topic}-0")
+    with LogDir.open(str(log_dir)) as opened:
+        partition = TopicPartition(topic, 0)
+        outcome = stage(opened, [candidate(f"{topic}-0", partition)], NOW_MS, placement=Placement.IN_PLACE)
+        listed = list_staged(opened)
+    assert len(outcome.staged[0].name) == 255
+    assert [item.partition for item in listed] == [partition], "the record knows what the name cannot hold"
+
+
+def test_a_placement_can_be_chosen_by_hand(log_dir: Any) -> None:
+    fill(log_dir.path / "orders-0")
+    with LogDir.open(str(log_dir)) as opened:
+        outcome = stage(opened, [candidate()], NOW_MS, placement=Placement.IN_PLACE)
+        assert outcome.staged[0].location == outcome.staged[0].name
+        assert list_staged(opened) == outcome.staged
+    assert not Path(f"{log_dir.path}.deleting").exists()
+
+
+@pytest.mark.parametrize(
+    ("ours", "placement"), [(True, Placement.SIBLING), (True, Placement.IN_PLACE), (False, Placement.INSIDE)]
+)
+def test_a_place_that_nobody_would_look_into_is_refused(
+    log_dir: Any, our_log_dir: Path, ours: bool, placement: Placement
+) -> None:
+    path = our_log_dir if ours else log_dir.path
+    fill(path / "orders-0")
+    with LogDir.open(str(path)) as opened, pytest.raises(ChangeRefusedError, match=f"nothing is staged {placement}"):
+        stage(opened, [candidate()], NOW_MS, placement=placement)
+    assert (path / "orders-0").is_dir()
+
+
+def change_its_id(replica: Path) -> None:
+    (replica / "partition.metadata").write_text(f"version: 0\ntopic_id: {OTHER_ID}")
+
+
+def take_its_metadata_away(replica: Path) -> None:
+    (replica / "partition.metadata").unlink()
+
+
+def remove(replica: Path) -> None:
+    subprocess.run(["rm", "-r", str(replica)], check=True)
+
+
+def make_it_a_file(replica: Path) -> None:
+    remove(replica)
+    replica.write_text("x")
+
+
+def make_it_a_link(replica: Path) -> None:
+    replica.rename(replica.parent.parent / "elsewhere")
+    replica.symlink_to(replica.parent.parent / "elsewhere")
+
+
+def put_a_directory_in_the_records_place(replica: Path) -> None:
+    (replica / "staged.json").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (change_its_id, f"its topic ID is {OTHER_ID}, and {ORDERS_ID} was expected"),
+        (take_its_metadata_away, f"its topic ID is not readable, and {ORDERS_ID} was expected"),
+        (remove, "it is gone"),
+        (make_it_a_file, "it is no directory"),
+        (make_it_a_link, "is a symbolic link, which is never followed"),
+        (put_a_directory_in_the_records_place, "takes the place of its record"),
+    ],
+)
+def test_a_replica_that_has_changed_since_is_left_and_the_others_go_on(path: Path, change: Any, reason: str) -> None:
+    others = many(path, 6)
+    change(path / "orders-0")
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, [others[0], candidate(), *others[1:]], NOW_MS)
+    assert len(outcome.staged) == 6
+    assert [refused.candidate for refused in outcome.refused] == [candidate()]
+    assert outcome.refused[0].reason.startswith("orders-0 was left where it is: ")
+    assert reason in outcome.refused[0].reason
+    assert not (path.parent / "elsewhere" / "staged.json").exists()
+
+
+def test_another_directory_under_the_same_name_is_noticed_by_its_inode(path: Path) -> None:
+    inode = (path / "orders-0").stat().st_ino
+    with LogDir.open(str(path)) as log_dir:
+        assert "is another directory" in stage(log_dir, [candidate(inode=inode + 1)], NOW_MS).refused[0].reason
+        assert len(stage(log_dir, [candidate(inode=inode)], NOW_MS).staged) == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        candidate("../orders-0"),
+        candidate("/orders-0"),
+        candidate("orders-0/.."),
+        candidate(""),
+        candidate("orders-0", TopicPartition("payments", 0)),
+        candidate("orders-0", TopicPartition("orders", 1)),
+        candidate("orders-0", TopicPartition("orders", -1)),
+        candidate("orders-0", delay_ms=-1),
+        candidate("orders-0", delay_ms=1 << 64),
+    ],
+)
+def test_a_candidate_that_could_never_come_back_as_what_it_was_is_refused(log_dir: Any, bad: Any) -> None:
+    fill(log_dir.path / "orders-0")
+    before = picture(log_dir.path.parent)
+    with LogDir.open(str(log_dir)) as opened:
+        outcome = stage(opened, [bad], NOW_MS, placement=Placement.IN_PLACE)
+        assert outcome.staged == []
+        assert len(outcome.refused) == 1
+    after = picture(log_dir.path.parent)
+    assert {name for name in before if before[name] != after.get(name)} <= {"data", "."}
+
+
+@pytest.mark.parametrize("topic", ["two words", "ümlaut", "\udcff", "line\nend"])
+def test_names_that_no_client_could_create_are_staged_and_come_back(log_dir: Any, topic: str) -> None:
+    fill(log_dir.path / f"{topic}-0")
+    with LogDir.open(str(log_dir)) as opened:
+        outcome = stage(opened, [candidate(f"{topic}-0", TopicPartition(topic, 0))], NOW_MS)
+        assert [item.partition for item in list_staged(opened)] == [TopicPartition(topic, 0)]
+    assert outcome.refused == []
+
+
+def test_a_clock_before_1970_stages_nothing(path: Path) -> None:
+    with LogDir.open(str(path)) as log_dir:
+        assert "staged_ms" in stage(log_dir, [candidate()], -1).refused[0].reason
+    assert (path / "orders-0").is_dir()
+
+
+def test_nothing_to_stage_is_no_error(path: Path) -> None:
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, [], NOW_MS)
+    assert (outcome.staged, outcome.refused) == ([], [])
+
+
+# A full disk
+
+
+def test_a_full_disk_stages_nothing_without_a_folder_for_records(path: Path) -> None:
+    candidates = [candidate(), *many(path, 6)]
+    before = contents(path)
+    disk = full_disk()
+    with (
+        LogDir.open(str(path), disk=disk) as log_dir,
+        pytest.raises(ChangeFailedError, match=r"No space left.*nothing"),
+    ):
+        stage(log_dir, candidates, NOW_MS)
+    assert contents(path) == before
+
+
+def test_a_full_disk_is_staged_with_the_records_in_another_place(path: Path, tmp_path: Path) -> None:
+    candidates = [candidate(), *many(path, 6)]
+    spare = SpareRecords(str(tmp_path / "spare"))
+    (tmp_path / "spare").mkdir()
+    with LogDir.open(str(path), disk=full_disk()) as log_dir:
+        outcome = stage(log_dir, candidates, NOW_MS, spare=spare)
+        assert len(outcome.staged) == 7
+        listed = list_staged(log_dir, spare)
+        assert {item.partition for item in listed} == {each.partition for each in candidates}
+        assert [item.problem for item in listed if item.problem] == []
+        without = list_staged(log_dir)
+    assert all(item.record is None for item in without)
+
+
+def test_replicas_without_an_id_do_not_share_a_record_on_a_full_disk(path: Path, tmp_path: Path) -> None:
+    for topic in ("a", "b"):
+        (path / f"{topic}-0").mkdir()
+    both = [candidate(f"{topic}-0", TopicPartition(topic, 0), None) for topic in ("a", "b")]
+    (tmp_path / "spare").mkdir()
+    spare = SpareRecords(str(tmp_path / "spare"))
+    with LogDir.open(str(path), disk=full_disk()) as log_dir:
+        assert len(stage(log_dir, both, NOW_MS, spare=spare).staged) == 2
+        assert {item.partition for item in list_staged(log_dir, spare)} == {each.partition for each in both}
+
+
+def test_no_room_for_the_sibling_stages_in_place(log_dir: Any, tmp_path: Path) -> None:
+    fill(log_dir.path / "orders-0")
+    disk = DiskThat(errno.ENOSPC, {"mkdir"})
+    with LogDir.open(str(log_dir), disk=disk) as opened:
+        outcome = stage(opened, [candidate()], NOW_MS)
+        assert outcome.staged[0].placement is Placement.IN_PLACE
+        assert list_staged(opened) == outcome.staged
+
+
+@pytest.mark.parametrize("kind", ["missing", "file", "link", "full"])
+def test_a_folder_for_records_that_is_no_use_stages_nothing_and_blames_the_right_disk(
+    path: Path, tmp_path: Path, kind: str
+) -> None:
+    folder = tmp_path / "spare"
+    spare = SpareRecords(str(folder), full_disk() if kind == "full" else DiskThat(errno.EIO, {"mkdir"}))
+    if kind == "file":
+        folder.write_text("x")
+    elif kind == "link":
+        folder.symlink_to("nowhere")
+    elif kind == "full":
+        folder.mkdir()
+    before = contents(path)
+    with LogDir.open(str(path), disk=full_disk()) as log_dir:
+        with pytest.raises(ChangeFailedError, match="No space left"):
+            stage(log_dir, [candidate()], NOW_MS, spare=spare)
+        assert log_dir.offline is None
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("number", [4, 7])
+@pytest.mark.parametrize("room", [1, 3])
+def test_a_staging_root_with_room_for_some_names_takes_those_and_the_others_stay(
+    path: Path, number: int, room: int
+) -> None:
+    candidates = many(path, number)
+    write_offsets(path, {("t", each): each for each in range(number)})
+    before = contents(path / f"t-{room}")
+    disk = DiskThat(errno.ENOSPC)
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        with log_dir.changing("the mark is there beforehand"):
+            disk.fails, disk.after = {"rename"}, room
+        outcome = stage(log_dir, candidates, NOW_MS, partly=True)
+        assert [item.partition for item in outcome.staged] == [each.partition for each in candidates[:room]]
+        assert [refused.candidate for refused in outcome.refused] == candidates[room:]
+        root = staging_root_of(path)
+        told = f"t-{room} was left where it is: {root} has no room for one more name (No space left on device)"
+        assert outcome.refused[0].reason == told
+        assert list_staged(log_dir) == outcome.staged
+        assert log_dir.leave_unclean, "a record that was taken out again may come back after a crash"
+    assert contents(path / f"t-{room}") == before
+    assert not list(path.glob("t-*/staged.json"))
+    assert not list(root.glob("staged.json*"))
+
+
+@pytest.mark.parametrize(("partly", "first"), [(True, "t-0"), (False, "t-3")])
+def test_no_room_for_the_first_name_or_for_one_that_must_not_stay_alone_is_an_error(
+    path: Path, partly: bool, first: str
+) -> None:
+    class HasNoRoom(Disk):
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            if name == first:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().rename(source, name, target, new_name)
+
+    candidates = many(path, 7)
+    with LogDir.open(str(path), disk=HasNoRoom()) as log_dir:
+        with log_dir.changing("the mark is there beforehand"):
+            before = contents(path)
+        with pytest.raises(ChangeFailedError, match="t-0 and 6 more cannot be staged: No space left"):
+            stage(log_dir, candidates, NOW_MS, partly=partly)
+        assert contents(path) == before
+
+
+# Failures on the way
+
+
+@pytest.mark.parametrize("number", [1, 7])
+@pytest.mark.parametrize("method", ["create", "write", "sync", "sync_file_system", "rename"])
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_what_the_system_refuses_on_the_way_is_undone(path: Path, method: str, after: int, number: int) -> None:
+    candidates = many(path, number)
+    disk = DiskThat(errno.EACCES)
+    log_dir = LogDir.open(str(path), disk=disk)
+    with log_dir.changing("the mark is there beforehand"):
+        before = contents(path)
+    disk.fails, disk.after = {method}, after
+    try:
+        stage(log_dir, candidates, NOW_MS)
+    except ChangeFailedError:
+        disk.fails = set()
+        assert contents(path) == before
+    except OfflineLogDirError as error:
+        assert method in ("sync", "rename"), f"only what hits the undoing too may take it offline: {error}"
+    log_dir.abandon()
+
+
+@pytest.mark.parametrize("method", ["create", "write", "sync", "rename"])
+def test_a_disk_that_fails_takes_the_log_dir_offline_and_loses_nothing(path: Path, method: str) -> None:
+    disk = DiskThat(errno.EIO)
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        disk.fails = {method}
+        with pytest.raises(OfflineLogDirError):
+            stage(log_dir, [candidate()], NOW_MS)
+        with pytest.raises(OfflineLogDirError):
+            stage(log_dir, [candidate()], NOW_MS)
+    staged = staging_root_of(path)
+    there = [(path / "orders-0").is_dir(), staged.is_dir() and (staged / f"{ORDERS_ID}_0").is_dir()]
+    assert there.count(True) == 1
+
+
+class InterruptingDisk(Disk):
+    """Is interrupted at the third rename."""
+
+    renames = 0
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        self.renames += 1
+        if self.renames == 3:
+            raise KeyboardInterrupt
+        super().rename(source, name, target, new_name)
+
+
+def test_an_interrupt_is_undone_and_leaves_the_mark(path: Path) -> None:
+    candidates = many(path, 6)
+    before = contents(path)
+    with LogDir.open(str(path), disk=InterruptingDisk()) as log_dir, pytest.raises(KeyboardInterrupt):
+        stage(log_dir, candidates, NOW_MS)
+    assert (path / UNCLEAN_FILE).exists()
+    assert contents(path) == before
+
+
+class WithoutBarrier(Disk):
+    """A system that has no barrier over a file system, nor hard links."""
+
+    def sync_file_system(self, descriptor: int) -> bool:
+        return False
+
+    def link(self, source: int, name: str, target: int, new_name: str) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_a_system_without_a_barrier_and_without_hard_links_stages_as_well(path: Path) -> None:
+    with LogDir.open(str(path), disk=WithoutBarrier()) as log_dir:
+        assert len(stage(log_dir, many(path, 70), NOW_MS).staged) == 70
+        assert [item.problem for item in list_staged(log_dir) if item.problem] == []
+
+
+@pytest.fixture
+def mounted_inside(our_log_dir: Path) -> Iterator[Path]:
+    fill(our_log_dir / "orders-0")
+    subprocess.run(["mount", "--bind", str(our_log_dir / "orders-0"), str(our_log_dir / "orders-0")], check=True)
+    yield our_log_dir
+    subprocess.run(["umount", str(our_log_dir / "orders-0")], check=True)
+
+
+@pytest.mark.root
+def test_a_replica_that_is_a_mount_point_is_left_and_the_others_go_on(mounted_inside: Path) -> None:
+    others = many(mounted_inside, 2)
+    with LogDir.open(str(mounted_inside)) as log_dir:
+        outcome = stage(log_dir, [candidate(), *others], NOW_MS)
+    assert len(outcome.staged) == 2
+    assert "is mounted at" in outcome.refused[0].reason
+
+
+def test_a_staging_root_that_is_a_link_stages_nothing(our_log_dir: Path, tmp_path: Path) -> None:
+    fill(our_log_dir / "orders-0")
+    (our_log_dir / "deleting").rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    (our_log_dir / "deleting").symlink_to(tmp_path / "elsewhere")
+    with LogDir.open(str(our_log_dir)) as log_dir, pytest.raises(UnsafePathError):
+        stage(log_dir, [candidate()], NOW_MS)
+    assert os.listdir(tmp_path / "elsewhere") == []
+
+
+@pytest.mark.parametrize("scheme", ["namespaced", "by-topic-id"])
+def test_replicas_of_the_other_schemes_are_staged_from_where_they_lie(tmp_path: Path, scheme: str) -> None:
+    # KIP37-2, KIP516-12
+    path = formatted(tmp_path / "ours", scheme=scheme)
+    where = "org/apache/orders-0" if scheme == "namespaced" else f"{ORDERS_ID.hex[:2]}/{ORDERS_ID.hex}_0"
+    partition = TopicPartition("org:apache:orders", 0) if scheme == "namespaced" else ORDERS
+    fill(path / where)
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, [candidate(where, partition)], NOW_MS)
+        staged = list_staged(log_dir)
+    assert [(item.location, item.partition) for item in staged] == [(f"deleting/{ORDERS_ID}_0", partition)]
+
+
+def test_no_descriptor_is_left_behind_whatever_happens(path: Path, tmp_path: Path) -> None:
+    before = open_descriptors()
+    disk = DiskThat(errno.ENOSPC)
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, [candidate(), candidate("gone-0", TopicPartition("gone", 0)), *many(path, 70)], NOW_MS)
+        fill(path / "orders-0")
+        disk.fails = {"write"}
+        with pytest.raises(ChangeFailedError):
+            stage(log_dir, [candidate()], NOW_MS)
+        disk.number = errno.EIO
+        with pytest.raises(OfflineLogDirError):
+            stage(log_dir, [candidate()], NOW_MS)
+    assert open_descriptors() == before
+
+
+# Lots
+
+
+@pytest.fixture
+def lots_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "LOT", 5)
+
+
+class Noted(Disk):
+    """Writes down what begins and ends, in order; the lot of a replica follows from its number."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def create(self, parent: int, name: str) -> int:
+        self.steps.append(f"create {name}")
+        return super().create(parent, name)
+
+    def sync(self, descriptor: int) -> None:
+        super().sync(descriptor)
+        self.steps.append(f"synced {os.path.basename(os.readlink(f'/proc/self/fd/{descriptor}'))}")
+
+    def sync_file_system(self, descriptor: int) -> bool:
+        self.steps.append("barrier")
+        done = super().sync_file_system(descriptor)
+        self.steps.append("end of barrier")
+        return done
+
+    def link(self, source: int, name: str, target: int, new_name: str) -> None:
+        self.steps.append(f"record {os.path.basename(os.readlink(f'/proc/self/fd/{target}'))}")
+        super().link(source, name, target, new_name)
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        self.steps.append(f"rename {name}")
+        super().rename(source, name, target, new_name)
+
+    def unlink(self, parent: int, name: str) -> None:
+        self.steps.append(f"unlink {name}")
+        super().unlink(parent, name)
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_a_lot_is_renamed_while_the_barrier_of_the_one_before_is_waited_for(path: Path) -> None:
+    class Patient(Noted):
+        """Its first barrier ends when the sixth replica is renamed."""
+
+        seen = threading.Event()
+        in_time = False
+
+        def sync_file_system(self, descriptor: int) -> bool:
+            if "barrier" not in self.steps:
+                self.in_time = self.seen.wait(30)
+            return super().sync_file_system(descriptor)
+
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            super().rename(source, name, target, new_name)
+            if sum(step.startswith("rename t-") for step in self.steps) > 5:
+                self.seen.set()
+
+    disk = Patient()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        assert len(stage(log_dir, many(path, 12), NOW_MS).staged) == 12
+    assert disk.in_time
+
+
+def file_of(number: int) -> str:
+    return staged_record.shared_file(number // 5)
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_no_replica_is_touched_before_the_file_with_its_record_is_durable(path: Path) -> None:
+    disk = Noted()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, many(path, 12), NOW_MS)
+    for number in range(12):
+        made, touched = disk.steps.index(f"create {file_of(number)}"), disk.steps.index(f"record t-{number}")
+        between = disk.steps[made:touched]
+        by_itself = f"synced {file_of(number)}" in between
+        assert by_itself or "end of barrier" in between[between.index("barrier") :]
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_a_file_of_records_stays_until_a_barrier_that_began_after_the_last_rename(path: Path) -> None:
+    disk = Noted()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, many(path, 12), NOW_MS)
+        root = os.path.basename(staging_root_of(path))
+    for number in range(12):
+        renamed, gone = disk.steps.index(f"rename t-{number}"), disk.steps.index(f"unlink {file_of(number)}")
+        between = disk.steps[renamed:gone]
+        assert "end of barrier" in between[between.index("barrier") :]
+        assert f"synced {root}" in disk.steps[gone:], "and does not come back"
+    assert disk.steps.count("barrier") == 3
+
+
+def test_more_files_than_a_few_are_made_durable_by_one_barrier(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_records, "TOGETHER", 2)
+    disk = Noted()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, many(path, 12), NOW_MS)
+    assert disk.steps.count("barrier") == 2
+    assert not [step for step in disk.steps if step.startswith("synced staged.json")]
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_each_lot_is_told_when_it_is_staged_for_good(path: Path) -> None:
+    told: list[int] = []
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, many(path, 12), NOW_MS, settled=lambda lot: told.append(len(lot)))
+        assert list_staged(log_dir) == sorted(outcome.staged, key=lambda staged: staged.location)
+    assert told == [5, 5, 2]
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_a_lot_that_the_system_refuses_leaves_those_before_it_staged_and_its_own_live(path: Path) -> None:
+    class NoMoreThanSeven(Disk):
+        """Has room for the records of seven replicas in all."""
+
+        left = 7
+
+        def link(self, source: int, name: str, target: int, new_name: str) -> None:
+            self.left -= 1
+            if self.left < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().link(source, name, target, new_name)
+
+        def write(self, descriptor: int, data: bytes) -> None:
+            if self.left < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().write(descriptor, data)
+
+    told: list[Any] = []
+    candidates = many(path, 12)
+    with LogDir.open(str(path), disk=NoMoreThanSeven()) as log_dir:
+        with pytest.raises(ChangeFailedError, match="t-5 and 4 more cannot be staged: No space left"):
+            stage(log_dir, candidates, NOW_MS, settled=told.extend)
+        assert {item.partition for item in list_staged(log_dir)} == {TopicPartition("t", number) for number in range(5)}
+    assert [item.partition for item in told] == [TopicPartition("t", number) for number in range(5)]
+    assert not [
+        replica for number in range(5, 12) for replica in [path / f"t-{number}"] if (replica / "staged.json").exists()
+    ]
+    assert all((path / f"t-{number}").is_dir() for number in range(5, 12))
+
+
+@pytest.mark.usefixtures("lots_of_five")
+@pytest.mark.parametrize(
+    ("method", "number", "first_live"),
+    [("rename", 3, 0), ("rename", 8, 5), ("sync_file_system", 1, 0), ("sync_file_system", 2, 5)],
+)
+def test_whatever_fails_later_is_undone_up_to_the_last_lot_that_was_told(
+    path: Path, method: str, number: int, first_live: int
+) -> None:
+    class FailsOnce(Disk):
+        calls = 0
+
+        def _call(self, what: str) -> None:
+            self.calls += what == method
+            if what == method and self.calls == number:
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            self._call("rename")
+            super().rename(source, name, target, new_name)
+
+        def sync_file_system(self, descriptor: int) -> bool:
+            self._call("sync_file_system")
+            return super().sync_file_system(descriptor)
+
+    told: list[Any] = []
+    candidates = many(path, 12)
+    with LogDir.open(str(path), disk=FailsOnce()) as log_dir:
+        with pytest.raises(ChangeFailedError, match="cannot be staged: Permission denied"):
+            stage(log_dir, candidates, NOW_MS, settled=told.extend)
+        listed = [item.partition.partition for item in list_staged(log_dir) if item.partition is not None]
+    assert sorted(listed) == [item.partition.partition for item in told] == list(range(first_live))
+    for each in range(first_live, 12):
+        assert sorted(os.listdir(path / f"t-{each}")) == sorted(os.listdir(path / "orders-0"))
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_the_checkpoints_are_written_once_for_all_lots(path: Path) -> None:
+    write_offsets(path, {("t", number): number for number in range(12)} | {("payments", 0): 7})
+    disk = Noted()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, many(path, 12), NOW_MS)
+    assert [step for step in disk.steps if step.startswith("rename") and "checkpoint" in step] == [
+        "rename recovery-point-offset-checkpoint.tmp"
+    ]
+    assert read_offsets(path) == {("payments", 0): 7}
+
+
+@pytest.mark.usefixtures("lots_of_five")
+@pytest.mark.parametrize("number", [1, 4, 5, 9])
+def test_a_replica_that_is_named_twice_is_staged_once(path: Path, number: int) -> None:
+    candidates = many(path, number)
+    with LogDir.open(str(path)) as log_dir:
+        outcome = stage(log_dir, [*candidates, candidates[0]], NOW_MS)
+        assert [item.problem for item in list_staged(log_dir)] == [None] * number
+    assert len(outcome.staged) == number
+    assert [refused.reason for refused in outcome.refused] == ["t-0 was left where it is: it was named before"]
+
+
+@pytest.mark.usefixtures("lots_of_five")
+def test_a_disk_for_one_thread_is_used_by_one_alone(path: Path) -> None:
+    class ForOne(Noted):
+        is_shared = False
+
+        def sync_file_system(self, descriptor: int) -> bool:
+            assert threading.current_thread() is threading.main_thread()
+            return super().sync_file_system(descriptor)
+
+    disk = ForOne()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        assert len(stage(log_dir, many(path, 12), NOW_MS).staged) == 12
+    assert disk.steps.count("barrier") == 3

@@ -1,0 +1,267 @@
+"""One lot of replicas: what each of its steps leaves on the disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from layout import partition_metadata
+from layout.ids import TopicId
+from layout.ours import staged_record
+from layout.ours.staged_record import StagedRecord
+from layout.partition_metadata import encode_json
+from layout.topic import TopicPartition
+from logstore.errors import UnsafePathError
+from logstore.fs.durable import Disk
+from logstore.log_dir.log_dir import LogDir
+from logstore.staging import shared_records
+from logstore.staging.candidate import Candidate
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staged import list_staged
+from logstore.staging.staging_lot import Lot
+from logstore.staging.staging_place import Place
+from logstore.staging.staging_root import Placement
+from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, contents, fill
+
+Make = Callable[..., Lot]
+
+
+@pytest.fixture
+def log_dir(our_log_dir: Path) -> Iterator[LogDir]:
+    fill(our_log_dir / "orders-0")
+    for number in range(5):
+        fill(our_log_dir / f"t-{number}")
+    with LogDir.open(str(our_log_dir), disk=DiskThat()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def place(log_dir: LogDir) -> Iterator[Place]:
+    with ExitStack() as opened:
+        with log_dir.changing("it is marked"):
+            made = Place(log_dir, Placement.INSIDE, SpareRecords(None), NOW_MS, opened)
+        assert isinstance(log_dir.disk, DiskThat)
+        log_dir.disk.calls.clear()
+        yield made
+
+
+def five() -> list[Candidate]:
+    return [candidate(f"t-{number}", TopicPartition("t", number)) for number in range(5)]
+
+
+def written(place: Place, candidates: list[Candidate], *, each_synced: bool = False) -> Lot:
+    """A lot that is past its first step."""
+    lot = Lot(place, candidates, each_synced=each_synced)
+    lot.write_records()
+    return lot
+
+
+def calls(log_dir: LogDir, name: str) -> int:
+    assert isinstance(log_dir.disk, DiskThat)
+    return log_dir.disk.calls.get(name, 0)
+
+
+def files_of(log_dir: LogDir) -> list[str]:
+    return [name for name in os.listdir(f"{log_dir.path}/deleting") if name.startswith(staged_record.FILE_NAME)]
+
+
+def links(log_dir: LogDir) -> list[int]:
+    paths = (f"{log_dir.path}/deleting/{ORDERS_ID}_{number}/{staged_record.FILE_NAME}" for number in range(5))
+    return [os.stat(path).st_nlink for path in paths]
+
+
+def test_the_records_of_many_are_one_file_whose_own_name_goes_at_the_end(place: Place, log_dir: LogDir) -> None:
+    lot = written(place, five())
+    assert (len(files_of(log_dir)), lot.files) == (1, 1)
+    assert not [number for number in range(5) if Path(log_dir.path, f"t-{number}", staged_record.FILE_NAME).exists()]
+    lot.rename()
+    assert links(log_dir) == [6] * 5
+    lot.drop_files()
+    assert (files_of(log_dir), links(log_dir)) == ([], [5] * 5)
+    assert (calls(log_dir, "sync"), calls(log_dir, "sync_file_system")) == (0, 0)
+
+
+def test_files_of_records_are_synced_and_then_what_they_were_linked_into(place: Place, log_dir: LogDir) -> None:
+    lot = written(place, five())
+    lot.sync_records()
+    assert calls(log_dir, "sync") == 2, "the file, and its entry"
+    lot.rename()
+    lot.sync_renamed()
+    assert calls(log_dir, "sync") == 2 + 5 + 2, "each partition dir, the staging root, and the log dir"
+
+
+def test_records_that_are_synced_one_by_one_need_no_file(place: Place, log_dir: LogDir) -> None:
+    lot = written(place, [candidate()], each_synced=True)
+    lot.sync_records()
+    assert (calls(log_dir, "sync"), lot.files) == (0, 0)
+    lot.rename()
+    assert calls(log_dir, "sync") == 2, "the record, and its entry"
+    assert calls(log_dir, "sync_file_system") == 0
+
+
+def test_a_log_dir_that_nobody_would_recover_gets_no_file_of_records(
+    place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LogDir, "is_marked", False)
+    lot = written(place, five())
+    assert (files_of(log_dir), lot.files) == ([], 0)
+    lot.rename()
+    assert links(log_dir) == [1] * 5
+
+
+def test_what_is_renamed_can_be_listed_as_it_was_told(place: Place, log_dir: LogDir) -> None:
+    lot = written(place, [*five(), candidate("gone-0", TopicPartition("gone", 0))])
+    lot.rename()
+    assert sorted(lot.staged(), key=lambda staged: staged.location) == list_staged(log_dir)
+    assert [refused.reason for refused in lot.refused] == ["gone-0 was left where it is: it is gone"]
+
+
+def test_a_file_whose_name_cannot_be_removed_is_left_to_recovery(place: Place, log_dir: LogDir) -> None:
+    lot = written(place, five())
+    lot.rename()
+    assert isinstance(log_dir.disk, DiskThat)
+    log_dir.disk.number, log_dir.disk.fails = errno.EACCES, {"unlink"}
+    lot.drop_files()
+    assert (len(files_of(log_dir)), log_dir.leave_unclean) == (1, True)
+    log_dir.disk.number = errno.EIO
+    with pytest.raises(OSError, match="Input/output error"):
+        lot.drop_files()
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_what_is_undone_lies_where_it_was_without_a_record(place: Place, log_dir: LogDir, renamed: bool) -> None:
+    before = contents(Path(log_dir.path))
+    lot = written(place, five())
+    if renamed:
+        lot.rename()
+    assert contents(Path(log_dir.path)) != before
+    lot.undo()
+    assert contents(Path(log_dir.path)) == before
+    assert log_dir.leave_unclean, "a record, or a file of them, may come back after a crash"
+
+
+@pytest.mark.parametrize("each_synced", [True, False])
+def test_a_replica_that_is_swapped_in_between_is_noticed(
+    place: Place, log_dir: LogDir, each_synced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def swap_and_rename(source: int, name: str, target: int, new_name: str) -> None:
+        os.rename(f"{log_dir.path}/{name}", f"{log_dir.path}/elsewhere-0")
+        fill(Path(log_dir.path, name))
+        Disk.rename(log_dir.disk, source, name, target, new_name)
+
+    monkeypatch.setattr(log_dir.disk, "rename", swap_and_rename, raising=False)
+    lot = written(place, [candidate()], each_synced=each_synced)
+    with pytest.raises(UnsafePathError, match="is not the directory that was looked at before"):
+        lot.rename()
+
+
+def test_a_replica_that_is_swapped_before_it_is_looked_at_is_refused(place: Place, log_dir: LogDir) -> None:
+    inode = os.stat(f"{log_dir.path}/orders-0").st_ino
+    lot = written(place, [replace(candidate(), inode=inode)])
+    os.rename(f"{log_dir.path}/orders-0", f"{log_dir.path}/elsewhere-0")
+    fill(Path(log_dir.path, "orders-0"))
+    lot.rename()
+    assert (lot.steps, [refused.candidate for refused in lot.refused]) == ([], list(lot.candidates))
+    assert "so it is another directory" in lot.refused[0].reason
+
+
+def test_a_file_of_records_has_no_more_than_its_share(
+    place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_records, "TOGETHER", 2)
+    lot = written(place, five())
+    assert len(files_of(log_dir)) == lot.files == 3
+    lot.rename()
+    lot.drop_files()
+    assert links(log_dir) == [2, 2, 2, 2, 1]
+
+
+@pytest.mark.parametrize("metadata", [partition_metadata.encode, lambda topic_id: encode_json(topic_id, "t", 0)])
+def test_replicas_share_a_file_whatever_form_their_metadata_has(
+    place: Place, log_dir: LogDir, metadata: Callable[[TopicId], bytes]
+) -> None:
+    Path(log_dir.path, "t-0", "partition.metadata").write_bytes(metadata(ORDERS_ID))
+    lot = written(place, five())
+    lot.rename()
+    assert links(log_dir) == [6] * 5
+
+
+def test_one_unusual_replica_has_a_record_of_its_own_and_the_others_share_theirs(place: Place, log_dir: LogDir) -> None:
+    former = StagedRecord(
+        "t", 3, ORDERS_ID, "t-3", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
+    )
+    Path(log_dir.path, "t-3", staged_record.FILE_NAME).write_bytes(staged_record.encode(former))
+    lot = written(place, five())
+    lot.rename()
+    lot.drop_files()
+    assert sorted(step.name for step in lot.steps) == [f"{ORDERS_ID}_{number}" for number in range(5)]
+    assert links(log_dir) == [4, 4, 4, 1, 4]
+    assert sorted(lot.staged(), key=lambda staged: staged.location) == list_staged(log_dir)
+    (record,) = [step.record for step in lot.steps if step.candidate.path == "t-3"]
+    assert record.checkpoints == former.checkpoints
+
+
+def test_where_a_file_of_records_cannot_be_written_each_has_its_own(
+    place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staged_record, "MOST_BYTES", 500)
+    lot = written(place, five())
+    assert (files_of(log_dir), lot.files) == ([], 0)
+    lot.rename()
+    assert [step.name for step in lot.steps] == [f"{ORDERS_ID}_{number}" for number in range(5)]
+    assert links(log_dir) == [1] * 5
+
+
+class RoomForFilesAlone(DiskThat):
+    """Has room for files of records, and for nothing in a partition dir."""
+
+    def link(self, source: int, name: str, target: int, new_name: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def create(self, parent: int, name: str) -> int:
+        if name == staged_record.FILE_NAME:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().create(parent, name)
+
+
+def test_a_record_that_lies_outside_goes_by_a_name_that_no_file_speaks_of(our_log_dir: Path, tmp_path: Path) -> None:
+    fill(our_log_dir / "orders-0")
+    (tmp_path / "spare").mkdir()
+    spare = SpareRecords(str(tmp_path / "spare"))
+    with LogDir.open(str(our_log_dir), disk=RoomForFilesAlone()) as log_dir, ExitStack() as opened:
+        with log_dir.changing("it is marked"):
+            lot = Lot(Place(log_dir, Placement.INSIDE, spare, NOW_MS, opened), [candidate()], each_synced=False)
+            lot.write_records()
+            lot.rename()
+        assert [step.name for step in lot.steps] == [f"{ORDERS_ID}_0.2"]
+        assert list_staged(log_dir, spare) == lot.staged()
+
+
+@pytest.mark.parametrize("each_synced", [True, False])
+def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
+    place: Place, log_dir: LogDir, each_synced: bool
+) -> None:
+    former = StagedRecord(
+        "orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
+    )
+    Path(log_dir.path, "orders-0", staged_record.FILE_NAME).write_bytes(staged_record.encode(former))
+    lot = written(place, [candidate()], each_synced=each_synced)
+    lot.rename()
+    (record,) = [step.record for step in lot.steps]
+    assert record.checkpoints == {"recovery-point-offset-checkpoint": 42}
+    assert (record.evidence, record.staged_ms) == ("the cluster has it under another ID", NOW_MS)
+
+
+@pytest.mark.parametrize("each_synced", [True, False])
+def test_a_directory_in_the_place_of_the_record_is_told(place: Place, log_dir: LogDir, each_synced: bool) -> None:
+    Path(log_dir.path, "orders-0", staged_record.FILE_NAME).mkdir()
+    lot = written(place, [candidate()], each_synced=each_synced)
+    lot.rename()
+    assert (lot.steps, len(lot.refused)) == ([], 1)
+    assert "takes the place of its record" in lot.refused[0].reason

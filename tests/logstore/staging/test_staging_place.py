@@ -1,0 +1,82 @@
+"""Where replicas are staged to: names that are free, and the record of one."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from layout.ids import TopicId
+from logstore.log_dir.log_dir import LogDir
+from logstore.staging.spare_records import SpareRecords
+from logstore.staging.staging_place import Place, Step
+from logstore.staging.staging_root import Placement
+from tests.logstore.engine import NOW_MS, ORDERS, ORDERS_ID, DiskThat, candidate, fill
+
+
+@pytest.fixture
+def log_dir(our_log_dir: Path) -> Iterator[LogDir]:
+    fill(our_log_dir / "orders-0")
+    with LogDir.open(str(our_log_dir)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def place(log_dir: LogDir) -> Iterator[Place]:
+    with ExitStack() as opened:
+        yield Place(log_dir, Placement.INSIDE, SpareRecords(None), NOW_MS, opened)
+
+
+def test_no_two_lots_of_a_call_get_one_name(place: Place) -> None:
+    names = [place.free_name(ORDERS, TopicId.ZERO), place.free_name(ORDERS, TopicId.ZERO)]
+    assert names == [f"{TopicId.ZERO}_0", f"{TopicId.ZERO}_0.2"]
+
+
+def test_names_that_are_taken_are_listed_once_when_there_are_many(log_dir: LogDir) -> None:
+    taken = Path(log_dir.path, "deleting", f"{ORDERS_ID}_0")
+    taken.mkdir()
+    with ExitStack() as opened:
+        place = Place(log_dir, Placement.INSIDE, SpareRecords(None), NOW_MS, opened, many=True)
+        taken.rename(taken.with_name("gone"))
+        assert place.free_name(ORDERS, ORDERS_ID) == f"{ORDERS_ID}_0.2"
+        assert place.free_name(ORDERS, TopicId.ZERO) == f"{TopicId.ZERO}_0"
+
+
+def test_a_name_that_is_given_back_is_free_again(place: Place) -> None:
+    name = place.free_name(ORDERS, ORDERS_ID)
+    step = Step(candidate(), place.record(candidate(), {}), place.parent(""), "orders-0", 0, name)
+    place.taken.add(step.candidate.path)
+    place.give_back(step)
+    assert (place.free_name(ORDERS, ORDERS_ID), place.taken) == (name, set())
+
+
+def test_no_two_files_of_a_call_have_one_number(place: Place) -> None:
+    assert [place.next_number() for _ in range(3)] == [0, 1, 2]
+    assert place.files == 3
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+def test_files_that_may_come_back_are_left_to_recovery_unless_the_disk_fails(
+    place: Place, log_dir: LogDir, number: int
+) -> None:
+    log_dir.disk = DiskThat(number, {"sync"})
+    with nullcontext() if number == errno.EACCES else pytest.raises(OSError, match="Input/output error"):
+        place.forget_files()
+    assert log_dir.leave_unclean == (number == errno.EACCES)
+
+
+def test_offsets_of_the_checkpoints_come_before_those_that_were_kept(place: Place, log_dir: LogDir) -> None:
+    log_dir.checkpoints.give_back(ORDERS, {"recovery-point-offset-checkpoint": 7})
+    kept = {"recovery-point-offset-checkpoint": 1, "log-start-offset-checkpoint": 3}
+    record = place.record(candidate(), kept)
+    assert record.checkpoints == {"recovery-point-offset-checkpoint": 7, "log-start-offset-checkpoint": 3}
+    assert record.due_ms - record.staged_ms == candidate().delay_ms
+
+
+def test_evidence_is_cut_so_that_a_reader_takes_the_record(place: Place) -> None:
+    record = place.record(replace(candidate(), evidence="x" * 10_000), {})
+    assert len(record.evidence) == 4096
