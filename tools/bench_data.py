@@ -201,7 +201,7 @@ def generate(folder: str, rows: int, brokers: int = BROKERS) -> None:
 
 
 def _save_desired(connection: duckdb.DuckDBPyConnection, folder: str) -> None:
-    from reconciler.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState, MetadataIdentity
+    from reconciler.desired.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState, MetadataIdentity
     from reconciler.sources import parquet
 
     schemas = {"replicas": REPLICA_SCHEMA, "topics": TOPIC_SCHEMA, "brokers": BROKER_SCHEMA}

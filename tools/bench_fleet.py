@@ -23,7 +23,7 @@ def build(fleet: str, brokers: int, directories: int) -> None:
     """Make the trees and the desired state of a fleet."""
     from layout.ids import DirectoryId, TopicId
     from layout.meta_properties import FILE_NAME, MetaProperties, encode
-    from reconciler.desired import DesiredBuilder, MetadataIdentity
+    from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
     from reconciler.sources import parquet
     from tools.bench_tree import fill
 

@@ -30,7 +30,7 @@ def spark(fleet: str, out: str) -> Answer:
     """Our audit of inventories."""
 
     def job(session: SparkSession) -> Answer:
-        from reconciler.audit.spark_engine import audit
+        from reconciler.audit.spark.engine import audit
         from reconciler.sources import load
 
         states = load(f"parquet:{bench_data.desired(fleet)}")
@@ -53,7 +53,7 @@ def spark_trees(fleet: str, out: str) -> Answer:
     """Our audit of trees that the executors list."""
 
     def job(session: SparkSession) -> Answer:
-        from reconciler.audit.spark_engine import audit
+        from reconciler.audit.spark.engine import audit
         from reconciler.sources import load
 
         states = load(f"parquet:{bench_data.desired(fleet)}")
@@ -109,7 +109,7 @@ def _by_hand(session: SparkSession, inventory: DataFrame, desired: str, out: str
 
 def _timed(job: Callable[[SparkSession], Answer]) -> Answer:
     """Run a job in a session of its own, and say what each took."""
-    from reconciler.audit.spark_session import session
+    from reconciler.audit.spark.session import session
 
     started = time.perf_counter()
     spark = session(MASTER, memory=MEMORY)

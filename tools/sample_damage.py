@@ -15,7 +15,7 @@ from layout.ids import TopicId
 from layout.ours import staged_record
 from layout.ours.staged_record import StagedRecord
 from layout.scheme import STAGING_DIR, sibling_staging_root
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.verdicts import Verdict
 from tools import sample_cluster
 from tools.sample_cluster import BROKERS, DELETED, LONG_TOPIC, RECREATED
 from tools.sample_plan import Plan, PlantedFleet, log_dir

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 
 from layout import checkpoint
 from layout.directory_name import parse
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.verdicts import Verdict
 from tools import kraft_writer, sample_cluster, sample_damage
 from tools.sample_cluster import BROKERS, DISKS
 from tools.sample_disks import DiskWriter

@@ -1,7 +1,7 @@
 """Writes ZooKeeper snapshots as a server that Kafka uses would (FACTS §8), for tests and sample fleets.
 
-Owns the encoding, the reverse of ``reconciler.sources.jute``, and the nodes that Kafka keeps for a topic. A snapshot of
-one topic with a topic ID::
+Owns the encoding, the reverse of ``reconciler.sources.zookeeper.jute``, and the nodes that Kafka keeps for a topic. A
+snapshot of one topic with a topic ID::
 
     nodes = {"/brokers/ids/1": b"{}", **topic_nodes("orders", {0: [1, 2]}, topic_id=TopicId.random(os.urandom))}
     with open(os.path.join(folder, "snapshot.2a"), "wb") as file:

@@ -19,8 +19,8 @@ from reconciler.audit.joined import VIEWS, joined
 from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict
 from reconciler.audit.small_tables import keep_log_dirs, parquet_files, quoted
 from reconciler.audit.summary import DISKS
-from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
-from reconciler.scope import Broker
+from reconciler.desired.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
+from reconciler.desired.scope import Broker
 
 
 class Wanted(NamedTuple):

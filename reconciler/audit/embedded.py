@@ -19,10 +19,10 @@ from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
 from reconciler.audit.result import AuditResult
 from reconciler.audit.small_tables import keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.summary import conclude
-from reconciler.desired import DesiredState
+from reconciler.desired.desired import DesiredState
+from reconciler.desired.saved_table import SavedTable
+from reconciler.desired.scope import by_cluster, registered, speaking
 from reconciler.errors import UsageError
-from reconciler.saved_table import SavedTable
-from reconciler.scope import by_cluster, registered, speaking
 
 FINDINGS_FILE = "findings.parquet"
 TOPICS_FILE = "topics.parquet"
@@ -54,7 +54,7 @@ def audit(
         threads: at most this many; None leaves it to DuckDB.
 
     Raises:
-        RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.scope.by_cluster`.
+        RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.desired.scope.by_cluster`.
         UsageError: the folder holds what an audit by Spark left.
     """
     with tempfile.TemporaryDirectory(prefix="logstore-audit-") as spill, duckdb.connect() as connection:

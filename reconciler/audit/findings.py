@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.verdicts import Verdict
 
 FINDING_SCHEMA = pa.schema(
     [

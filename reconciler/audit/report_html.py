@@ -14,12 +14,12 @@ import jinja2
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from reconciler.advice import FLEET_ADVICE, Severity, evidence, severity, steps, where
 from reconciler.audit.findings import BENIGN, FINDING_SCHEMA, URGENCY
 from reconciler.audit.result import AuditResult, BrokerSummary
-from reconciler.figures import age, count, moment, size, visible
-from reconciler.row_text import objects
-from reconciler.verdicts import Verdict
+from reconciler.text.figures import age, count, moment, size, visible
+from reconciler.text.row_text import objects
+from reconciler.verdicts.advice import FLEET_ADVICE, Severity, evidence, severity, steps, where
+from reconciler.verdicts.verdicts import Verdict
 
 FINDINGS_SHOWN = 500
 FLEET_SHOWN = 200

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from reconciler.audit.findings import BENIGN, FINDING_SCHEMA, URGENCY
-from reconciler.desired import MetadataIdentity
-from reconciler.verdicts import Verdict
+from reconciler.desired.desired import MetadataIdentity
+from reconciler.verdicts.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from logstore.store.store import LogStore
 from reconciler.broker.leading import lead
 from reconciler.broker.stopping import stop_replicas
 from reconciler.errors import UsageError
-from reconciler.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
-from reconciler.requests_check import check
-from reconciler.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse, error_response
+from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.protocol.requests_check import check
+from reconciler.protocol.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse, error_response
 
 
 class Broker:

@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeAlias
 from layout.ids import TopicId
 from logstore.rows.rows import Kind
 from logstore.store.replica_index import Entry
-from reconciler.compare import evidence
-from reconciler.requests import LeaderAndIsrRequest, RequestType, TopicState
-from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
+from reconciler.verdicts.compare import evidence
+from reconciler.verdicts.verdicts import CASES, JoinedRow, Verdict, case_number
 
 Key: TypeAlias = tuple[str, int]
 """Topic, by full name, and partition."""

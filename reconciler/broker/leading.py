@@ -19,9 +19,9 @@ from logstore.store.replica_index import Replica, replica_of
 from reconciler.broker import changing
 from reconciler.broker.judging import Judged, Judgement, Key, Offline, Present, judge
 from reconciler.broker.replica_store import ReplicaStore
-from reconciler.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
-from reconciler.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
-from reconciler.verdicts import Verdict
+from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
+from reconciler.verdicts.verdicts import Verdict
 
 Epochs: TypeAlias = dict[str, dict[int, int]]
 """Topic → partition → the last leader epoch that the broker was told, for what it hosts."""

@@ -42,8 +42,8 @@ from reconciler.broker.broker import staleness
 from reconciler.broker.effects import Effect, Picture, effects
 from reconciler.broker.leading import lead
 from reconciler.broker.stopping import stop_replicas
-from reconciler.requests import ControlRequest, StopReplicaRequest
-from reconciler.responses import ControlResponse, StopReplicaResponse, error_response
+from reconciler.protocol.requests import ControlRequest, StopReplicaRequest
+from reconciler.protocol.responses import ControlResponse, StopReplicaResponse, error_response
 
 
 class Rehearsal:

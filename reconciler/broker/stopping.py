@@ -12,8 +12,8 @@ from logstore.settings import DELETE_DELAY
 from reconciler.broker import changing
 from reconciler.broker.judging import Key
 from reconciler.broker.replica_store import ReplicaStore
-from reconciler.requests import StopPartition, StopReplicaRequest
-from reconciler.responses import PartitionError, StopReplicaResponse, TopicErrors
+from reconciler.protocol.requests import StopPartition, StopReplicaRequest
+from reconciler.protocol.responses import PartitionError, StopReplicaResponse, TopicErrors
 
 DELETED = "DELETED"
 """What the record of a replica gives as the reason, in the place of a verdict."""

@@ -33,8 +33,8 @@ import sys
 import click
 
 from logstore.parallel.no_pandas import do_without_pandas
-from reconciler.cli import signals
-from reconciler.cli.commands import Commands
+from reconciler.cli.frame import signals
+from reconciler.cli.frame.commands import Commands
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
@@ -75,37 +75,37 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
 @click.group(
     cls=Commands,
     commands_by_name={
-        "scan": ("reconciler.cli.scan_command", "What lies in log dirs, as a table, JSON, CSV or an inventory."),
+        "scan": ("reconciler.cli.commands.scan", "What lies in log dirs, as a table, JSON, CSV or an inventory."),
         "audit": (
-            "reconciler.cli.audit_command",
+            "reconciler.cli.commands.audit",
             "Compare log dirs with the cluster's metadata: a verdict for each replica.",
         ),
         "explain": (
-            "reconciler.cli.explain_command",
+            "reconciler.cli.commands.explain",
             "What one path is, what a broker does with it, and what to do next.",
         ),
-        "preflight": ("reconciler.cli.preflight_command", "Would a broker start here, and what would it lose?"),
-        "plan": ("reconciler.cli.plan_command", "Turn verdicts into actions, as a file that is reviewed."),
+        "preflight": ("reconciler.cli.commands.preflight", "Would a broker start here, and what would it lose?"),
+        "plan": ("reconciler.cli.commands.plan", "Turn verdicts into actions, as a file that is reviewed."),
         "apply": (
-            "reconciler.cli.apply_command",
+            "reconciler.cli.commands.apply",
             "Carry out a plan that was reviewed; what has changed is skipped.",
         ),
         "reconcile": (
-            "reconciler.cli.reconcile_command",
+            "reconciler.cli.commands.reconcile",
             "Handle one LeaderAndIsr or StopReplica request on the disks.",
         ),
-        "topic-ids": ("reconciler.cli.topic_ids_command", "Topics without an ID in ZooKeeper, and IDs for them."),
-        "repair": ("reconciler.cli.repair_command", "Plan what can be repaired; apply a plan; take it back."),
-        "watch": ("reconciler.cli.watch_command", "Tell each verdict that changes, as a line of NDJSON."),
-        "staged": ("reconciler.cli.staged_command", "What waits for its purge, and how to bring it back."),
-        "restore": ("reconciler.cli.restore_command", "Bring staged replicas back, byte for byte."),
+        "topic-ids": ("reconciler.cli.commands.topic_ids", "Topics without an ID in ZooKeeper, and IDs for them."),
+        "repair": ("reconciler.cli.commands.repair", "Plan what can be repaired; apply a plan; take it back."),
+        "watch": ("reconciler.cli.commands.watch", "Tell each verdict that changes, as a line of NDJSON."),
+        "staged": ("reconciler.cli.commands.staged", "What waits for its purge, and how to bring it back."),
+        "restore": ("reconciler.cli.commands.restore", "Bring staged replicas back, byte for byte."),
         "namespace": (
-            "reconciler.cli.namespace_command",
+            "reconciler.cli.commands.namespace",
             "Create, list and delete namespaces; move and rename topics.",
         ),
-        "convert": ("reconciler.cli.convert_command", "Lay out log dirs by another scheme, and back."),
-        "purge": ("reconciler.cli.purge_command", "Delete for ever what is staged and due."),
-        "simulate": ("reconciler.cli.simulate_command", "A controller and brokers in one process, with faults."),
+        "convert": ("reconciler.cli.commands.convert", "Lay out log dirs by another scheme, and back."),
+        "purge": ("reconciler.cli.commands.purge", "Delete for ever what is staged and due."),
+        "simulate": ("reconciler.cli.commands.simulate", "A controller and brokers in one process, with faults."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog=_EPILOG,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
-from layout.broker_start import KafkaRelease
 from layout.checkpoint import AFTER_A_BAD_NUMBER, HIGH_WATERMARK_CHECKPOINT, NUMBERS_PASS_SINCE
 from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect
@@ -18,10 +17,11 @@ from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore.rows.rows import Kind, MetadataState
 from logstore.scan.partition_files import METADATA_LOG
-from reconciler.figures import count, listed
 from reconciler.preflight.finding import Effect, Finding, Place
 from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
+from reconciler.preflight.releases import KafkaRelease
 from reconciler.preflight.seen import SeenBroker, SeenLogDir
+from reconciler.text.figures import count, listed
 
 OF_EFFECT = {
     BrokerEffect.NONE: Effect.NOTE,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from layout.broker_start import KafkaRelease, Mode, StartAnswer, start_unwanted, start_with_directory
 from layout.directory_name import DirectoryKind
 from layout.log_dir_set import Requirement
+from reconciler.preflight.releases import KafkaRelease, Mode, StartAnswer, start_unwanted, start_with_directory
 
 DIRECTORY_IDS_SINCE = KafkaRelease(3, 7)
 """Earlier releases do not look at ``directory.id`` (FACTS §2.2)."""

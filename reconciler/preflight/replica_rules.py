@@ -1,8 +1,9 @@
 """Rules about the directories of a log dir: by name, by ``partition.metadata``, and by whether the cluster wants them.
 
 The order is a broker's (FACTS §1.6): the name may end the startup; then the file is read, which may too; then a replica
-is set aside, kept or deleted; and what is left as current or future must be there once. ``layout.broker_start`` answers
-each question. Source: FACTS §1.3, §1.6-1.8, §2.1, §4.2, §6; 10.2, 10.3 rows 43-44, 60-67.
+is set aside, kept or deleted; and what is left as current or future must be there once.
+``reconciler.preflight.releases`` answers each question. Source: FACTS §1.3, §1.6-1.8, §2.1, §4.2, §6; 10.2, 10.3 rows
+43-44, 60-67.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from layout.broker_start import (
+from layout.directory_name import DirectoryKind, parse
+from layout.errors import BrokerEffect
+from layout.scheme import STAGING_DIR, Scheme
+from logstore.rows.columns import utf8
+from logstore.rows.rows import MetadataState
+from logstore.scan.partition_files import DirectorySeen
+from reconciler.preflight.finding import Effect, Finding, Place
+from reconciler.preflight.question import BrokerAsked
+from reconciler.preflight.releases import (
     FULL_REQUEST_ASKS_TOPIC_ID_SINCE,
     STRAY_SINCE,
     STRAYS_STAY_OUT_SINCE,
@@ -20,18 +29,10 @@ from layout.broker_start import (
     StartAnswer,
     start_with_metadata,
 )
-from layout.directory_name import DirectoryKind, parse
-from layout.errors import BrokerEffect
-from layout.scheme import STAGING_DIR, Scheme
-from logstore.rows.columns import utf8
-from logstore.rows.rows import MetadataState
-from logstore.scan.partition_files import DirectorySeen
-from reconciler.compare import Row
-from reconciler.figures import count
-from reconciler.preflight.finding import Effect, Finding, Place
-from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.seen import SeenBroker, SeenLogDir
 from reconciler.preflight.wants import UNKNOWN, Want, Wants
+from reconciler.text.figures import count
+from reconciler.verdicts.compare import Row
 
 EFFECT_OF = {
     StartAction.STARTUP_ABORTS: Effect.STARTUP_ABORTS,
@@ -39,7 +40,7 @@ EFFECT_OF = {
     StartAction.DELETED_AFTER_DELAY: Effect.DELETED,
     StartAction.MOVED_TO_STRAY: Effect.RENAMED_TO_STRAY,
 }
-"""What an answer of ``layout.broker_start`` does to the disk; every other one does nothing."""
+"""What an answer of ``reconciler.preflight.releases`` does to the disk; every other one does nothing."""
 
 _FIRST_WITH_FUTURES_RECOVERED = KafkaRelease(3, 7)
 _FUTURE_BESIDE_LIVE_SINCE = KafkaRelease(3, 7, 1)

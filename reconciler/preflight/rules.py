@@ -10,8 +10,8 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.figures import quoted
 from reconciler.preflight.finding import Finding
+from reconciler.text.figures import quoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from logstore.scan.partition_files import (
     look_into_directories,
 )
 from logstore.scan.scan import scan_all
-from reconciler.compare import Row
-from reconciler.row_text import objects
+from reconciler.text.row_text import objects
+from reconciler.verdicts.compare import Row
 
 _COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),

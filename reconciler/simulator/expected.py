@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from layout.topic import TopicPartition
 from logstore.scan.scan import scan_all
-from reconciler.compare import compare
-from reconciler.desired import DesiredState, MetadataIdentity
+from reconciler.desired.desired import DesiredState, MetadataIdentity
 from reconciler.simulator.truth import Truth, Wanted
 from reconciler.simulator.zookeeper.tree import ZooKeeper
-from reconciler.sources.jute import Znode
-from reconciler.sources.zookeeper_state import assemble
-from reconciler.verdicts import Verdict
+from reconciler.sources.zookeeper.jute import Znode
+from reconciler.sources.zookeeper.zookeeper_state import assemble
+from reconciler.verdicts.compare import compare
+from reconciler.verdicts.verdicts import Verdict
 
 if TYPE_CHECKING:
     from reconciler.simulator.cluster import Cluster

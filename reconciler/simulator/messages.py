@@ -15,8 +15,8 @@ from typing import TypeAlias
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.requests import ControlRequest
-from reconciler.responses import ControlResponse
+from reconciler.protocol.requests import ControlRequest
+from reconciler.protocol.responses import ControlResponse
 
 DURING_DELETE = -2
 """The leader that an UpdateMetadata request gives a partition whose topic is being deleted (FACTS §8)."""

@@ -30,7 +30,7 @@ from logstore.settings import DELETE_DELAY, STALE_DELAY
 from logstore.store.replica_index import Entry
 from logstore.store.store import LogStore
 from reconciler.simulator.truth import Truth
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.verdicts import Verdict
 
 if TYPE_CHECKING:
     from reconciler.simulator.member import Member

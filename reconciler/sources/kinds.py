@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TypeAlias
 
 from layout.topic import METADATA_DIR
-from reconciler.desired import Completeness, DesiredState
+from reconciler.desired.desired import Completeness, DesiredState
 
 Loader: TypeAlias = Callable[[ModuleType, Sequence[str], str], list[DesiredState]]
 """The source's module, the paths, and the location as it was given → a state of each cluster."""
@@ -75,20 +75,20 @@ SOURCES = (
     Source("kraft", "kraft", f"a {METADATA_DIR} directory, a log dir that holds one, or a *.checkpoint file", _each),
     Source(
         "zk-snapshot",
-        "zookeeper_snapshot",
+        "zookeeper.zookeeper_snapshot",
         "a snapshot.<zxid> file of ZooKeeper, its version-2 folder, or the data folder above",
         _each,
     ),
     Source(
         "describe",
-        "kafka_topics",
+        "kafka.kafka_topics",
         "the output of kafka-topics --describe, of some topics (describe-all: of all topics)",
         _described(Completeness.INCREMENTAL),
         together=True,
     ),
     Source(
         "describe-all",
-        "kafka_topics",
+        "kafka.kafka_topics",
         "the output of kafka-topics --describe, of all topics",
         _described(Completeness.FULL),
         together=True,
@@ -108,11 +108,15 @@ SOURCES = (
         _all,
         together=True,
     ),
-    Source("zk", "zookeeper_live", "HOST:PORT[,HOST:PORT…][/chroot] of a live ZooKeeper", _each, is_path=False),
-    Source("kafka", "kafka_admin", "HOST:PORT[,HOST:PORT…][?config=FILE] of a live cluster", _each, is_path=False),
+    Source(
+        "zk", "zookeeper.zookeeper_live", "HOST:PORT[,HOST:PORT…][/chroot] of a live ZooKeeper", _each, is_path=False
+    ),
+    Source(
+        "kafka", "kafka.kafka_admin", "HOST:PORT[,HOST:PORT…][?config=FILE] of a live cluster", _each, is_path=False
+    ),
     Source(
         "kafka-all",
-        "kafka_admin",
+        "kafka.kafka_admin",
         "as kafka:, for a user who may describe every topic",
         lambda module, paths, _: [module.load(path, is_vouched=True) for path in paths],
         is_path=False,

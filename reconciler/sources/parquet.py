@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from logstore.fs.checksum import crc32c_of, crc32c_of_file
-from reconciler.desired import (
+from reconciler.desired.desired import (
     BROKER_SCHEMA,
     DESIRED_VERSION,
     REPLICA_SCHEMA,
@@ -29,8 +29,8 @@ from reconciler.desired import (
     DesiredState,
     MetadataIdentity,
 )
+from reconciler.desired.saved_table import SavedTable, in_memory
 from reconciler.errors import MetadataError, UsageError
-from reconciler.saved_table import SavedTable, in_memory
 
 IDENTITY_FILE = "identity.json"
 TABLES = {"replicas": REPLICA_SCHEMA, "topics": TOPIC_SCHEMA, "brokers": BROKER_SCHEMA}

@@ -2,7 +2,7 @@
 
 Reads Kafka's field names, KIP-516's own, and the wrapper of Kafka's request log. A document that is not a request is
 refused with every reason and its place. Owns the JSON of requests; the files they lie in belong to ``request_files``,
-the types to ``reconciler.requests``, and what requests make a cluster want to ``request_state``.
+the types to ``reconciler.protocol.requests``, and what requests make a cluster want to ``request_state``.
 Source: FACTS §5.1, §5.2; KIP516-4.
 """
 
@@ -17,12 +17,12 @@ import orjson
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import check_full_topic_name
-from reconciler.desired import DesiredState
+from reconciler.desired.desired import DesiredState
 from reconciler.errors import InvalidRequestError
-from reconciler.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
-from reconciler.requests_check import check_extent
+from reconciler.protocol.json_fields import INT64, Fields
+from reconciler.protocol.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
+from reconciler.protocol.requests_check import check_extent
 from reconciler.sources.first_bytes import first_bytes
-from reconciler.sources.json_fields import INT64, Fields
 from reconciler.sources.request_files import MAX_REQUEST_BYTES, load_requests
 
 __all__ = ["API_KEY", "MAX_REQUEST_BYTES", "load", "load_all", "parse", "parse_document", "recognises"]

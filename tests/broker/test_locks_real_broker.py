@@ -19,8 +19,8 @@ from layout import partition_metadata
 from layout.ids import TopicId
 from logstore.log_dir.lock_holder import LockHolder, find_lock_holder
 from reconciler.cli import logstore
-from reconciler.requests_json import encode_json
-from tests.reconciler.control_requests import stop_replica
+from reconciler.protocol.requests_json import encode_json
+from tests.reconciler.protocol.control_requests import stop_replica
 from tools.machine import ROOT
 from tools.real_broker.client import Record, until
 from tools.real_broker.cluster import Cluster

@@ -16,8 +16,8 @@ from logstore.log_dir.discover import discover
 from logstore.repair.repair_look import read_files
 from logstore.scan.scan import scan_all
 from reconciler.cli import logstore
-from reconciler.propose_repair import Choice, propose
-from reconciler.repair_view import RepairView
+from reconciler.plan.propose_repair import Choice, propose
+from reconciler.plan.repair_view import RepairView
 
 pytestmark = pytest.mark.corpus
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired import DesiredState
-from reconciler.sources import locate, zookeeper_snapshot
+from reconciler.desired.desired import DesiredState
+from reconciler.sources import locate
+from reconciler.sources.zookeeper import zookeeper_snapshot
 
 pytestmark = pytest.mark.corpus
 

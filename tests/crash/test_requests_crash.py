@@ -15,7 +15,7 @@ import pytest
 from layout.topic import TopicPartition
 from logstore.fs.durable import Disk
 from reconciler import broker as handler
-from reconciler.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from tests.crash.engine_histories import (
     CLICKS_ID,
     DISKS,

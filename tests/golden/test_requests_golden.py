@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from reconciler.requests import LeaderAndIsrRequest, StopReplicaRequest
-from reconciler.requests_json import encode_json, parse_response, parse_stop_replica
-from reconciler.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse
-from reconciler.sources import request_json
-from reconciler.wire.messages import (
+from reconciler.protocol.messages import (
     decode_leader_and_isr,
     decode_response,
     decode_stop_replica,
     encode,
     is_flexible,
 )
+from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.protocol.requests_json import encode_json, parse_response, parse_stop_replica
+from reconciler.protocol.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse
+from reconciler.sources import request_json
 
 Vector = dict[str, Any]
 

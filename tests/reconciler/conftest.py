@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reconciler.control_requests import Sim
+from tests.reconciler.protocol.control_requests import Sim
 
 
 @pytest.fixture

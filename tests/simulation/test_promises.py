@@ -15,7 +15,7 @@ from logstore.purge.judge_staged import Rules
 from logstore.store.store import LogStore
 from reconciler.broker import leading
 from reconciler.broker.judging import Judgement, Key
-from reconciler.requests import RequestType
+from reconciler.protocol.requests import RequestType
 from reconciler.simulator.machine.partition import Partition
 from reconciler.simulator.promises import BrokenPromiseError, Promises
 from tests.simulation.conftest import NewCluster

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from reconciler.audit.result import AuditResult
-from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
 
 TOPIC_ID = "UXyU9i5ARn6W00ON2taeWA"
 OTHER_ID = "AtgGav8yQjiaJ3rTXE7VCA"

@@ -23,7 +23,7 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     if shutil.which("java") is None:
         pytest.skip("there is no Java")
-    from reconciler.audit.spark_session import session
+    from reconciler.audit.spark.session import session
 
     running = session("local[2]", memory="1g")
     yield running

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from reconciler.audit import spark_engine
-from reconciler.desired import REPLICA_SCHEMA, MetadataIdentity
+from reconciler.audit.spark import engine as spark_engine
+from reconciler.desired.desired import REPLICA_SCHEMA, MetadataIdentity
+from reconciler.desired.saved_table import SavedTable
 from reconciler.errors import RefusedError
-from reconciler.saved_table import SavedTable
 from tests.fleets import NOW_MS
 from tests.spark.answers import OTHER_ID, orders
 

@@ -13,7 +13,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from logstore.rows.row_schema import ROW_SCHEMA
 from logstore.scan.scan import scan_all
-from reconciler.audit import embedded, spark_engine
+from reconciler.audit import embedded
+from reconciler.audit.spark import engine as spark_engine
 from tests.fleets import NOW_MS, random_fleet
 from tests.spark.answers import assert_same, orders
 

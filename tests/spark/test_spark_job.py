@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from reconciler.audit import spark_job
+from reconciler.audit.spark import job as spark_job
 
 
 @pytest.mark.spark
@@ -22,7 +22,7 @@ def test_the_job_prints_the_path_of_the_summary_and_nothing_else(
     out = tmp_path / "out"
     out.mkdir()
     arguments = ["--trees", *two_disks, "--out", str(out), "--master", "local[1]"]
-    program = [sys.executable, "-m", "reconciler.audit.spark_job", *arguments]
+    program = [sys.executable, "-m", "reconciler.audit.spark.job", *arguments]
     done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=180)
     assert (done.returncode, done.stdout, done.stderr) == (1, f"{out}/summary.json\n", "")
     # Without metadata a duplicate is told all the same, and the replica beside it is not compared.

@@ -13,8 +13,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from logstore.rows import inventory
 from logstore.rows.row_schema import ROW_SCHEMA
-from reconciler.audit.spark_listing import leave, listed
-from reconciler.audit.spark_log_dirs import LogDirs
+from reconciler.audit.spark.listing import leave, listed
+from reconciler.audit.spark.log_dirs import LogDirs
 
 
 @pytest.mark.spark

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from reconciler.audit import spark_log_dirs
-from reconciler.audit.spark_log_dirs import KafkaLogDirs, LogDirsReader, by_broker, grouped, log_dirs_in
+from reconciler.audit.spark import log_dirs as spark_log_dirs
+from reconciler.audit.spark.log_dirs import KafkaLogDirs, LogDirsReader, by_broker, grouped, log_dirs_in
+from reconciler.desired.scope import Broker
 from reconciler.errors import UsageError
-from reconciler.scope import Broker
 
 
 def listed(spark: Any, **options: str) -> list[dict[str, Any]]:

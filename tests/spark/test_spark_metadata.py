@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from reconciler.audit.spark_metadata import TABLES, KafkaMetadata
-from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.audit.spark.metadata import TABLES, KafkaMetadata
+from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
 from reconciler.errors import UsageError
 from reconciler.sources import parquet
 

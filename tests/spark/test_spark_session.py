@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.audit.spark_session import check_java, local_cores, session, settings
+from reconciler.audit.spark.session import check_java, local_cores, session, settings
 from reconciler.errors import EngineUnavailableError
 
 

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from reconciler.audit import embedded, spark_task
-from reconciler.audit.spark_log_dirs import LogDirs
-from reconciler.audit.spark_task import Left, Task, leave, run
-from reconciler.audit.spark_trees import in_files
-from reconciler.compare import broker_of
-from reconciler.desired import DesiredState
-from reconciler.scope import by_cluster, speaking
+from reconciler.audit import embedded
+from reconciler.audit.spark import task as spark_task
+from reconciler.audit.spark.log_dirs import LogDirs
+from reconciler.audit.spark.task import Left, Task, leave, run
+from reconciler.audit.spark.trees import in_files
+from reconciler.desired.desired import DesiredState
+from reconciler.desired.scope import by_cluster, speaking
+from reconciler.verdicts.compare import broker_of
 from tests.fleets import NOW_MS, random_fleet
 
 

@@ -12,10 +12,12 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from logstore.log_dir.discover import discover
 from logstore.scan.scan import scan_all
-from reconciler.audit import embedded, spark_engine, spark_trees
+from reconciler.audit import embedded
+from reconciler.audit.spark import engine as spark_engine
+from reconciler.audit.spark import trees as spark_trees
+from reconciler.desired.saved_table import SavedTable
+from reconciler.desired.scope import Broker
 from reconciler.errors import RefusedError
-from reconciler.saved_table import SavedTable
-from reconciler.scope import Broker
 from reconciler.sources import parquet
 from tests.fleets import NOW_MS
 from tests.spark.answers import OTHER_ID, TOPIC_ID, assert_same, orders

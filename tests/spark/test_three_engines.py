@@ -11,9 +11,9 @@ import pytest
 
 from reconciler.audit import embedded
 from reconciler.audit.result import AuditResult
-from reconciler.compare import broker_of, compare
-from reconciler.scope import by_cluster
-from reconciler.verdicts import Verdict
+from reconciler.desired.scope import by_cluster
+from reconciler.verdicts.compare import broker_of, compare
+from reconciler.verdicts.verdicts import Verdict
 from tests.fleets import NOW_MS, many_fleets
 
 pytestmark = pytest.mark.spark
@@ -49,7 +49,7 @@ def told_in_python(observed: list[dict[str, Any]], states: list[Any]) -> tuple[R
 
 
 def test_three_engines_agree_on_every_row_and_every_total(spark: Any, tmp_path: Path) -> None:
-    from reconciler.audit import spark_engine
+    from reconciler.audit.spark import engine as spark_engine
 
     rows, states = many_fleets(FLEETS)
     python, totals = told_in_python(rows.to_pylist(), states)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.verdicts import Verdict
 from tools import bench_data, bench_peers
 from tools.bench_peers import Answer
 from tools.machine import ROOT

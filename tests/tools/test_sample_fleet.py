@@ -13,7 +13,7 @@ from layout.directory_name import DirectoryKind, parse
 from logstore.scan.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.sources import kraft
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.verdicts import Verdict
 from tools.sample_check import differences
 from tools.sample_fleet import Truth, build, load_truth
 

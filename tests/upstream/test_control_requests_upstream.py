@@ -19,7 +19,8 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
 from reconciler.broker import Broker
-from reconciler.requests import (
+from reconciler.protocol.messages import decode_leader_and_isr, decode_stop_replica, encode, tree
+from reconciler.protocol.requests import (
     LeaderAndIsrRequest,
     LiveLeader,
     PartitionState,
@@ -28,11 +29,10 @@ from reconciler.requests import (
     StopTopic,
     TopicState,
 )
-from reconciler.responses import error_response
-from reconciler.wire.errors import UnsupportedVersionError
-from reconciler.wire.messages import decode_leader_and_isr, decode_stop_replica, encode, tree
+from reconciler.protocol.responses import error_response
+from reconciler.protocol.wire_errors import UnsupportedVersionError
 from tests.logstore.engine import DiskThat, read_offsets, write_offsets
-from tests.reconciler.control_requests import (
+from tests.reconciler.protocol.control_requests import (
     FULL,
     INCREMENTAL,
     ORDERS,

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from layout.broker_start import KafkaRelease, Mode, StartAction, start_with_directory
 from layout.directory_name import DirectoryKind, delete_name, live_name, parse
 from layout.errors import InvalidNameError
 from layout.segment_name import (
@@ -26,6 +25,7 @@ from layout.segment_name import (
 )
 from layout.segment_name import parse as parse_file
 from layout.topic import check_topic_name, has_collision, has_collision_chars, unify_collision_chars
+from reconciler.preflight.releases import KafkaRelease, Mode, StartAction, start_with_directory
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
 

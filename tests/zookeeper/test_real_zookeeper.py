@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired import DesiredState
-from reconciler.sources import jute, load, zookeeper_snapshot
+from reconciler.desired.desired import DesiredState
+from reconciler.sources import load
+from reconciler.sources.zookeeper import jute, zookeeper_snapshot
 
 pytestmark = pytest.mark.zookeeper
 

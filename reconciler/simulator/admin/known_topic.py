@@ -9,7 +9,7 @@ from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.zookeeper.kafka_nodes import decode_topic
 from reconciler.simulator.zookeeper.kafka_paths import delete_partitions_path, delete_path, topic_path
-from reconciler.sources.znodes import TopicNode
+from reconciler.sources.zookeeper.znodes import TopicNode
 
 
 @dataclass(frozen=True, slots=True)

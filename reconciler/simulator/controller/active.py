@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.requests import StopReplicaRequest
-from reconciler.responses import StopReplicaResponse
+from reconciler.protocol.requests import StopReplicaRequest
+from reconciler.protocol.responses import StopReplicaResponse
 from reconciler.simulator.controller.batch import RequestBatch
 from reconciler.simulator.controller.broker_changes import BrokerChanges
 from reconciler.simulator.controller.channels import Channels, Later

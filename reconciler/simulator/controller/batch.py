@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler import requests
-from reconciler.requests import LeaderAndIsrRequest, RequestType, StopPartition, StopReplicaRequest, StopTopic
-from reconciler.responses import LeaderAndIsrResponse, StopReplicaResponse
+from reconciler.protocol import requests
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopPartition, StopReplicaRequest, StopTopic
+from reconciler.protocol.responses import LeaderAndIsrResponse, StopReplicaResponse
 from reconciler.simulator.controller.channels import Channels
 from reconciler.simulator.controller.context import ControllerContext
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.requests import LeaderAndIsrRequest
-from reconciler.responses import LeaderAndIsrResponse
+from reconciler.protocol.requests import LeaderAndIsrRequest
+from reconciler.protocol.responses import LeaderAndIsrResponse
 from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.deletion import Deletions
 from reconciler.simulator.controller.garbage import Garbage

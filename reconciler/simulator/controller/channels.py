@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from reconciler.requests import ControlRequest
+from reconciler.protocol.requests import ControlRequest
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.messages import Numbered, Response, UpdateMetadataRequest
 from reconciler.simulator.ports import Network, broker_endpoint

@@ -26,7 +26,7 @@ from reconciler.simulator.zookeeper.tree import (
     Set,
     SimulatedZooKeeperError,
 )
-from reconciler.sources.znodes import TopicNode, decode_number
+from reconciler.sources.zookeeper.znodes import TopicNode, decode_number
 
 
 class FoundTopic(NamedTuple):

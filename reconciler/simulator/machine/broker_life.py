@@ -16,7 +16,7 @@ from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
 from logstore.purge.purge_report import Purged
 from reconciler.broker import Broker
-from reconciler.requests import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
 from reconciler.simulator.machine.control import Control
 from reconciler.simulator.machine.fetching import Fetching
 from reconciler.simulator.machine.host import Host, short

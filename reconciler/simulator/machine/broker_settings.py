@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from layout.scheme import Scheme
 from logstore.settings import Settings
-from reconciler.wire.tables import KIP516, Version
+from reconciler.protocol.tables import KIP516, Version
 
 
 @dataclass(frozen=True, slots=True)

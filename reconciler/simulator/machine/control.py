@@ -16,20 +16,26 @@ from layout.topic import TopicPartition
 from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
 from reconciler.broker import Broker
-from reconciler.requests import ControlRequest, LeaderAndIsrRequest, PartitionState, RequestType, StopReplicaRequest
-from reconciler.responses import (
+from reconciler.protocol.messages import decode_leader_and_isr, decode_response, decode_stop_replica, encode
+from reconciler.protocol.requests import (
+    ControlRequest,
+    LeaderAndIsrRequest,
+    PartitionState,
+    RequestType,
+    StopReplicaRequest,
+)
+from reconciler.protocol.responses import (
     ControlResponse,
     LeaderAndIsrResponse,
     PartitionError,
     StopReplicaResponse,
     TopicErrors,
 )
+from reconciler.protocol.tables import KIP516, Version
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import Replicas
 from reconciler.simulator.machine.partition import Partition
 from reconciler.simulator.machine.renaming import Renaming, merged
-from reconciler.wire.messages import decode_leader_and_isr, decode_response, decode_stop_replica, encode
-from reconciler.wire.tables import KIP516, Version
 
 _NAMED: Version = 4
 """A version of the LeaderAndIsr answer that names topics."""

@@ -14,7 +14,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError
 from logstore.store.store import LogStore
-from reconciler.requests import PartitionState
+from reconciler.protocol.requests import PartitionState
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.partition import Partition
 from reconciler.simulator.machine.replica_log import ReplicaLog

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.requests import PartitionState
+from reconciler.protocol.requests import PartitionState
 from reconciler.simulator.machine.replica_log import ReplicaLog
 from reconciler.simulator.messages import Record
 

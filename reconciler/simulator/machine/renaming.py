@@ -15,8 +15,8 @@ from layout.topic import namespace_of
 from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
 from logstore.store.store import LogStore
-from reconciler.requests import LeaderAndIsrRequest, RequestType, TopicState
-from reconciler.responses import LeaderAndIsrResponse, PartitionError
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
+from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import Replicas
 

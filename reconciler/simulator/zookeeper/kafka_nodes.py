@@ -1,8 +1,8 @@
 """What stands in Kafka's nodes, encoded and decoded; where they are is in ``kafka_paths`` (FACTS §8).
 
-Topics are written as version 3, with a topic ID. What ``reconciler.sources.znodes`` can read is read by it, so that a
-file of a real ZooKeeper and the one in memory cannot be understood differently. What cannot be read gives an empty
-value, as in Kafka, never an exception.
+Topics are written as version 3, with a topic ID. What ``reconciler.sources.zookeeper.znodes`` can read is read by it,
+so that a file of a real ZooKeeper and the one in memory cannot be understood differently. What cannot be read gives an
+empty value, as in Kafka, never an exception.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.simulator.zookeeper.kafka_paths import BROKERS, PARTITIONS, TOPICS, broker_path, name_at
 from reconciler.simulator.zookeeper.tree import Session
-from reconciler.sources import znodes
-from reconciler.sources.znodes import TopicNode
+from reconciler.sources.zookeeper import znodes
+from reconciler.sources.zookeeper.znodes import TopicNode
 
 Assignment = Mapping[int, Sequence[int]]
 """Broker IDs, the preferred leader first, by partition."""

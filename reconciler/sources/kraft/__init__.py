@@ -23,7 +23,7 @@ from layout.errors import DamagedFileError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import METADATA_DIR
 from logstore.parallel.paused_gc import paused_gc
-from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError
 from reconciler.sources.kraft.files import find_metadata_dir, opened
 from reconciler.sources.kraft.image import Image

@@ -13,8 +13,8 @@ import pytest
 
 from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.result import AuditResult, BrokerSummary, FleetFinding
-from reconciler.desired import MetadataIdentity
-from reconciler.verdicts import Verdict
+from reconciler.desired.desired import MetadataIdentity
+from reconciler.verdicts.verdicts import Verdict
 
 NOW_MS = 1_700_000_000_000
 PLAIN = dict.fromkeys(FINDING_SCHEMA.names) | {

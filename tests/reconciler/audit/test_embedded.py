@@ -17,11 +17,11 @@ from logstore.rows.row_schema import ROW_SCHEMA
 from reconciler.audit.embedded import FINDINGS_FILE, TOPICS_FILE, audit
 from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.result import AuditResult
-from reconciler.compare import Judged, broker_of, compare
-from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
+from reconciler.desired.scope import by_cluster
 from reconciler.errors import RefusedError, UsageError
-from reconciler.scope import by_cluster
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.compare import Judged, broker_of, compare
+from reconciler.verdicts.verdicts import Verdict
 from tests.fleets import NOW_MS, random_fleet
 
 Told = tuple[Any, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.audit.findings import BENIGN, FINDING_SCHEMA, URGENCY
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.verdicts import Verdict
 
 
 def test_urgency_orders_every_verdict_once() -> None:

@@ -12,7 +12,7 @@ import pytest
 from reconciler.audit import report_html
 from reconciler.audit.report_html import render
 from reconciler.audit.result import AuditResult, FleetFinding
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.verdicts import Verdict
 
 Make = Callable[..., AuditResult]
 VOID = {"meta", "br", "rect"}

@@ -13,7 +13,7 @@ import pytest
 from reconciler.audit import report_json
 from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.result import AuditResult, FleetFinding
-from reconciler.verdicts import Verdict
+from reconciler.verdicts.verdicts import Verdict
 
 Make = Callable[..., AuditResult]
 STRAY, STALE = {"verdict": "STRAY", "bytes": 5}, {"verdict": "STALE_ID", "bytes": 7}

@@ -10,10 +10,10 @@ import pytest
 from layout.ids import TopicId
 from reconciler.broker import Broker
 from reconciler.errors import InvalidRequestError, UsageError
-from reconciler.requests import ControlRequest, PartitionState, RequestType, TopicState
-from reconciler.requests_check import MAX_PARTITIONS
+from reconciler.protocol.requests import ControlRequest, PartitionState, RequestType, TopicState
+from reconciler.protocol.requests_check import MAX_PARTITIONS
 from tests.logstore.engine import contents
-from tests.reconciler.control_requests import (
+from tests.reconciler.protocol.control_requests import (
     FULL,
     INCREMENTAL,
     ORDERS,

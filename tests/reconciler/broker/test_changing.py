@@ -16,7 +16,7 @@ from logstore.store.store import LogStore
 from reconciler.broker import changing
 from tests.logstore.conftest import LogDir
 from tests.logstore.engine import DiskThat, opened
-from tests.reconciler.control_requests import FULL, ORDERS, A, B, C, Sim, answer, leader_and_isr, state, topic
+from tests.reconciler.protocol.control_requests import FULL, ORDERS, A, B, C, Sim, answer, leader_and_isr, state, topic
 
 PAYMENTS = TopicPartition("payments", 3)
 UNIQUE = "0123456789abcdef0123456789abcdef"

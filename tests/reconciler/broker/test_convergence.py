@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 from layout.ids import TopicId
 from reconciler.broker import Broker
-from reconciler.requests import LeaderAndIsrRequest, RequestType, TopicState
-from tests.reconciler.control_requests import FULL, INCREMENTAL, OTHERS, Sim, answer, leader_and_isr, state, topic
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
+from tests.reconciler.protocol.control_requests import (
+    FULL,
+    INCREMENTAL,
+    OTHERS,
+    Sim,
+    answer,
+    leader_and_isr,
+    state,
+    topic,
+)
 
 NAMES, PARTITIONS = ("a", "b", "c"), (0, 1)
 IDS = {name: tuple(TopicId(f"{name}{number}".encode() * 8) for number in range(3)) for name in NAMES}

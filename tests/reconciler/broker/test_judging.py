@@ -9,9 +9,19 @@ import pytest
 from layout.ids import TopicId
 from logstore.store.replica_index import Entry
 from reconciler.broker.judging import Judged, Key, Offline, Present, judge
-from reconciler.requests import LeaderAndIsrRequest, RequestType
-from reconciler.verdicts import Verdict
-from tests.reconciler.control_requests import FULL, INCREMENTAL, OTHERS, UNSPECIFIED, A, B, leader_and_isr, state, topic
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType
+from reconciler.verdicts.verdicts import Verdict
+from tests.reconciler.protocol.control_requests import (
+    FULL,
+    INCREMENTAL,
+    OTHERS,
+    UNSPECIFIED,
+    A,
+    B,
+    leader_and_isr,
+    state,
+    topic,
+)
 
 
 def entry(topic_id: TopicId | None, *, log_dir: str = "/one", kept: str | None = None) -> Entry:

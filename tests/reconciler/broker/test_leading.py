@@ -18,10 +18,10 @@ from logstore.purge.judge_staged import Rules
 from logstore.purge.purge import purge
 from reconciler.broker import Broker
 from reconciler.broker.leading import LEFT_ALONE, STAGED_BY
-from reconciler.requests import LiveLeader, RequestType
-from reconciler.verdicts import Verdict
+from reconciler.protocol.requests import LiveLeader, RequestType
+from reconciler.verdicts.verdicts import Verdict
 from tests.logstore.engine import HOUR_MS, DiskThat, contents
-from tests.reconciler.control_requests import (
+from tests.reconciler.protocol.control_requests import (
     FULL,
     INCREMENTAL,
     ORDERS,

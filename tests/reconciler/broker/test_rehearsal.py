@@ -15,9 +15,9 @@ from logstore.namespaces.namespaces import plan_create
 from reconciler.broker import Broker
 from reconciler.broker.effects import Effect, EffectKind, Picture, effects
 from reconciler.broker.rehearsal import rehearse
-from reconciler.requests import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
+from reconciler.protocol.requests import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
 from tests.logstore.engine import contents
-from tests.reconciler.control_requests import (
+from tests.reconciler.protocol.control_requests import (
     FULL,
     INCREMENTAL,
     OTHERS,

@@ -15,7 +15,7 @@ from logstore.store.replica_index import Replica
 from logstore.store.store import LogStore
 from reconciler.broker.rehearsal import Rehearsal
 from reconciler.broker.replica_store import ReplicaStore
-from tests.reconciler.control_requests import A, B, Sim
+from tests.reconciler.protocol.control_requests import A, B, Sim
 
 ORDERS, BARE, NEW = TopicPartition("orders", 0), TopicPartition("bare", 0), TopicPartition("new", 3)
 REASON = ("STALE_ID", "why")

@@ -15,12 +15,12 @@ from logstore.purge.judge_staged import Rules
 from logstore.purge.purge import purge
 from logstore.staging.staged import list_staged
 from reconciler.broker import Broker
-from reconciler.requests import LeaderAndIsrRequest, RequestType, TopicState
-from reconciler.wire.header import decode_request, encode_request
-from reconciler.wire.messages import decode_leader_and_isr, encode
-from reconciler.wire.tables import KIP516, Version
+from reconciler.protocol.header import decode_request, encode_request
+from reconciler.protocol.messages import decode_leader_and_isr, encode
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
+from reconciler.protocol.tables import KIP516, Version
 from tests.logstore.engine import HOUR_MS, NOW_MS, formatted, opened
-from tests.reconciler.control_requests import (
+from tests.reconciler.protocol.control_requests import (
     FULL,
     INCREMENTAL,
     A,

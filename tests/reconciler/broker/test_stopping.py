@@ -7,10 +7,10 @@ import errno
 import pytest
 
 from layout.ids import TopicId
-from reconciler.wire.messages import decode_stop_replica, encode
-from reconciler.wire.tables import KIP516
+from reconciler.protocol.messages import decode_stop_replica, encode
+from reconciler.protocol.tables import KIP516
 from tests.logstore.engine import DiskThat, contents
-from tests.reconciler.control_requests import (
+from tests.reconciler.protocol.control_requests import (
     FULL,
     ORDERS,
     A,

@@ -17,7 +17,7 @@ from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from reconciler.cli import logstore
-from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 
 CLUSTER = "cluster-of-the-tests"

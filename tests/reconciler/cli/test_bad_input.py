@@ -19,7 +19,7 @@ from layout.ids import TopicId
 from logstore.rows import inventory
 from logstore.rows.inventory import Form
 from logstore.scan.scan import scan
-from reconciler.cli.exits import Exit
+from reconciler.cli.frame.exits import Exit
 from reconciler.sources import load
 from tools import kraft_writer
 from tools.zookeeper_writer import snapshot_bytes

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from layout import meta_properties, partition_metadata
-from layout.broker_start import KafkaRelease
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
-from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.preflight.finding import Effect, Finding
 from reconciler.preflight.judgement import Preflight, preflight
 from reconciler.preflight.question import BrokerAsked, BrokerMode
+from reconciler.preflight.releases import KafkaRelease
 from reconciler.preflight.seen import SeenBroker, look
 
 CLUSTER, NODE = "cluster-of-the-tests", 1

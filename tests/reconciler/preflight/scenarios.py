@@ -184,7 +184,7 @@ SCENARIOS: list[tuple[str, Effect, Scenario]] = [
 
 def empty_metadata():  # type: ignore[no-untyped-def]
     """Metadata of the right cluster that know no topic."""
-    from reconciler.desired import DesiredBuilder, MetadataIdentity
+    from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
     from tests.reconciler.preflight.disks import CLUSTER
 
     return {CLUSTER: DesiredBuilder().build(MetadataIdentity("kraft", "a test", CLUSTER))}

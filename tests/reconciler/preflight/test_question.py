@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from layout.broker_start import Mode
 from layout.directory_name import DirectoryKind
 from layout.errors import InvalidQuestionError
 from layout.log_dir_set import Requirement
+from reconciler.preflight.releases import Mode
 from tests.reconciler.preflight.disks import asked
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.preflight.finding import Effect
 from tests.reconciler.preflight.disks import (
     CLUSTER,

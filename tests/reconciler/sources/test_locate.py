@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from layout.ids import TopicId
-from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
-from reconciler.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.protocol.header import encode_request
+from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.sources import find, load, locate, parquet
-from reconciler.wire.header import encode_request
 from tools import kraft_writer
 from tools.zookeeper_writer import snapshot_bytes, topic_nodes
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired.saved_table import in_memory
 from reconciler.errors import MetadataError, UsageError
-from reconciler.saved_table import in_memory
 from reconciler.sources import parquet
 
 IDENTITY = MetadataIdentity(

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import MetadataError, UsageError
-from reconciler.requests import LeaderAndIsrRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest
 from reconciler.sources import request_files
 from reconciler.sources.request_files import load_requests, read_file, split_receiver
-from tests.reconciler.control_requests import FULL, A, leader_and_isr, topic
+from tests.reconciler.protocol.control_requests import FULL, A, leader_and_isr, topic
 
 REQUEST = leader_and_isr(FULL, topic("orders", A, 0))
 

@@ -13,7 +13,7 @@ from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.messages import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from reconciler.simulator.zookeeper.tree import ZooKeeper
-from reconciler.sources.znodes import TopicNode
+from reconciler.sources.zookeeper.znodes import TopicNode
 
 
 class Crank:

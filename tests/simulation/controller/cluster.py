@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.requests import LeaderAndIsrRequest, StopReplicaRequest
-from reconciler.requests_check import reasons
-from reconciler.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
+from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.protocol.requests_check import reasons
+from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
 from reconciler.simulator.controller.active import Active
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.controller import Controller

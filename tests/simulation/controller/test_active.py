@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from logstore.kafka_error import KafkaError
-from reconciler.requests import StopReplicaRequest
-from reconciler.responses import StopReplicaResponse
+from reconciler.protocol.requests import StopReplicaRequest
+from reconciler.protocol.responses import StopReplicaResponse
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
 from reconciler.simulator.messages import PartitionMode
 from reconciler.simulator.zookeeper import kafka_paths

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.batch import partition_metadata
 from reconciler.simulator.controller.replica_states import Replica
 from reconciler.simulator.messages import DURING_DELETE, PartitionMode, TopicMetadata, UpdateMetadataRequest

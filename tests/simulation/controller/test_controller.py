@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from logstore.kafka_error import KafkaError
-from reconciler.requests import LeaderAndIsrRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest
 from reconciler.simulator.messages import AlterIsrRequest, AlterIsrResponse
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.simulation.controller.cluster import ID, Cluster, at

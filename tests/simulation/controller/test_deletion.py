@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.kafka_error import KafkaError
-from reconciler.requests import StopReplicaRequest
+from reconciler.protocol.requests import StopReplicaRequest
 from reconciler.simulator.controller.partition_states import PartitionState
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
 from reconciler.simulator.messages import DURING_DELETE, UpdateMetadataRequest

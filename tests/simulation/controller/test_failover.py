@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.kafka_error import KafkaError
-from reconciler.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.partition_states import PartitionState
 from reconciler.simulator.messages import AlterIsrRequest, PartitionMode, UpdateMetadataRequest

@@ -9,7 +9,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.requests import StopReplicaRequest
+from reconciler.protocol.requests import StopReplicaRequest
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.commands import AlterTopic
 from reconciler.simulator.admin.delete_partitions import DeletePartitions, PartitionOutcome

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.kafka_error import KafkaError
-from reconciler.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.simulation.controller.cluster import ID, OTHER_ID, Cluster, at

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.kafka_error import KafkaError
-from reconciler.requests import LeaderAndIsrRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.replica_states import Replica
 from reconciler.simulator.messages import AlterIsrRequest, AlterIsrResponse, UpdateMetadataRequest

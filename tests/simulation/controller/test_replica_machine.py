@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.kafka_error import KafkaError
-from reconciler.requests import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.errors import IllegalTransitionError
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from logstore.kafka_error import KafkaError
-from reconciler.requests import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
 from tests.simulation.controller.cluster import ID, Cluster, at
 
 

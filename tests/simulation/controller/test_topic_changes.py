@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from logstore.kafka_error import KafkaError
-from reconciler.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.partition_states import PartitionState, PartitionStates
 from reconciler.simulator.controller.replica_states import ReplicaState, ReplicaStates

@@ -9,7 +9,7 @@ from typing import Any
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.requests import (
+from reconciler.protocol.requests import (
     LeaderAndIsrRequest,
     PartitionState,
     RequestType,

@@ -9,7 +9,7 @@ import pytest
 
 from logstore.kafka_error import KafkaError
 from logstore.settings import Settings
-from reconciler.requests import LeaderAndIsrRequest, PartitionState, TopicState
+from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, TopicState
 from reconciler.simulator.messages import (
     AlterIsrRequest,
     AlterIsrResponse,

@@ -10,7 +10,7 @@ import pytest
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.requests import (
+from reconciler.protocol.requests import (
     LeaderAndIsrRequest,
     PartitionState,
     RequestType,
@@ -19,7 +19,7 @@ from reconciler.requests import (
     StopTopic,
     TopicState,
 )
-from reconciler.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
+from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
 from reconciler.simulator.messages import FetchRequest
 from tests.simulation.machine.brokers import FULL, INCREMENTAL, ORDERS, A, B, Brokers, values
 

@@ -9,7 +9,7 @@ import pytest
 
 from logstore.kafka_error import KafkaError
 from logstore.store.store import LogStore
-from reconciler.requests import PartitionState
+from reconciler.protocol.requests import PartitionState
 from reconciler.simulator.machine.partition import Partition
 from reconciler.simulator.machine.replica_log import ReplicaLog
 from reconciler.simulator.messages import Record

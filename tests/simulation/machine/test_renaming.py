@@ -9,7 +9,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
+from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
 from reconciler.simulator.machine.renaming import merged
 from reconciler.simulator.messages import FetchRequest
 from tests.simulation.machine.brokers import FULL, INCREMENTAL, ORDERS, A, B, Brokers, values

@@ -10,7 +10,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
-from reconciler.sources import znodes
+from reconciler.sources.zookeeper import znodes
 
 ID = TopicId.parse("cxBT72dK4si8Ied1iP4wBA")
 

@@ -1,0 +1,1 @@
+"""The audit on Spark: trees listed by the executors, inventories joined where they lie."""

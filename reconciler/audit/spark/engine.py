@@ -1,0 +1,102 @@
+"""The audit of a fleet, on as many machines as Spark has.
+
+Trees alone are judged by the executors that list them (:mod:`reconciler.audit.spark.trees`). With inventories among the
+input, trees are listed into a scratch folder as inventories, and Spark joins them all
+(:mod:`reconciler.audit.spark.inventories`). Either way the findings are left as Parquet, the driver's DuckDB has the
+small tables, and totals and fleet findings come from there, by the SQL that the embedded engine runs as well.
+
+The output folder must be one that the driver and all executors see under the same path; the scratch folder lies in it.
+Every audit has a Spark session of its own, so that two of them do not meet in their views.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+
+import duckdb
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from reconciler.audit.result import AuditResult
+from reconciler.audit.small_tables import parquet_files, rows_of
+from reconciler.audit.spark.output import Ask, register_found
+from reconciler.audit.spark.trees import judged_where_they_lie
+from reconciler.audit.summary import conclude
+from reconciler.desired.desired import DesiredState
+from reconciler.errors import RefusedError
+
+
+def audit(
+    spark: SparkSession,
+    trees: Sequence[str],
+    inventories: Sequence[str],
+    states: Sequence[DesiredState],
+    folder: str,
+    *,
+    now_ms: int,
+    sizes: bool = True,
+    all_rows: bool = False,
+    previous: str | None = None,
+) -> AuditResult:
+    """Compare rows with the desired state and leave the findings in a folder.
+
+    Args:
+        spark: a running session; it is left as it was.
+        trees: log dirs, or folders of them, that the driver and all executors see.
+        inventories: paths of Parquet files in ROW_SCHEMA; :func:`logstore.rows.inventory.check` has accepted them.
+        states: what the metadata sources said; none means that only fleet findings can be made.
+        folder: an existing folder; ``findings.parquet`` (a folder of part files) and ``topics.parquet`` are written.
+        now_ms: the time of the audit, ms since 1970; decides what is due.
+        sizes: add up the files in trees.
+        all_rows: list the OK rows as well.
+        previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
+
+    Raises:
+        RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.scope.by_cluster`), or Spark
+        failed.
+    """
+    ask = Ask(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows)
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="logstore-audit-", dir=ask.folder) as scratch,
+            duckdb.connect() as small,
+        ):
+            small.execute("SET temp_directory = ?", [scratch])
+            if previous is not None:
+                # Read before the new topics are written: it may be the same file.
+                small.execute(f"CREATE TABLE previous AS FROM {parquet_files(previous)}")
+            own = spark.newSession()
+            if inventories or not trees:
+                from reconciler.audit.spark.inventories import judged_by_a_join
+
+                by_id, search = judged_by_a_join(own, small, ask, inventories, scratch)
+            else:
+                by_id, search = judged_where_they_lie(own, small, ask, scratch)
+            register_found(small, ask.findings)
+            return conclude(
+                partial(rows_of, small),
+                by_id,
+                engine="spark",
+                now_ms=now_ms,
+                findings_path=ask.findings,
+                with_previous=previous is not None,
+                search=search,
+            )
+    except (PySparkException, Py4JError, duckdb.Error, OSError) as error:
+        raise RefusedError(
+            f"Spark did not finish the audit, and {ask.folder} is incomplete: {_reason(error)}"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong in one line; of a task that failed, what was raised in it."""
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith("Traceback (most recent call last)"):
+            raised = next((each for each in lines[number + 1 :] if not each.startswith((" ", "\t"))), "")
+            return f"a task failed: {raised:.450}"
+    return f"{(lines or [type(error).__name__])[0]:.500}"

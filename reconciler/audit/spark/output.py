@@ -1,0 +1,108 @@
+"""What an audit by Spark is asked, and what both its ways leave in the output folder: topics and findings.
+
+Trees are judged by :mod:`reconciler.audit.spark.trees`, inventories by :mod:`reconciler.audit.spark.inventories`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reconciler.audit.findings import FINDING_SCHEMA
+from reconciler.audit.small_tables import parquet_files, parquet_folder
+from reconciler.audit.spark.types import ddl
+from reconciler.audit.summary import Query
+from reconciler.desired.desired import TOPIC_SCHEMA, DesiredState
+
+if TYPE_CHECKING:
+    import duckdb
+    from pyspark.sql import SparkSession
+
+FINDINGS_FILE = "findings.parquet"
+TOPICS_FILE = "topics.parquet"
+
+_GLOB = re.compile(r"[\\*?\[\]{}]")
+
+_FOUND = """
+    SELECT verdict, coalesce(cluster_id, '') AS cluster, coalesce(broker, -1) AS node, host, log_dir, directory_id,
+           name, coalesce(kind, '') AS kind, log_dir IS NOT NULL AS on_disk, coalesce(topic, '') AS topic,
+           coalesce(partition, -1) AS partition, coalesce(disk_topic_id, '') AS disk_topic_id, bytes, only_in_sync
+    FROM findings
+"""
+
+_CLUSTER = pa.field("cluster", pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What one audit is to find out, and where it leaves the answer."""
+
+    trees: Sequence[str]
+    """Log dirs, or folders of them, that the driver and all executors see."""
+    states: Sequence[DesiredState]
+    """What the metadata sources said."""
+    folder: str
+    """The output folder, an absolute path that the driver and all executors see."""
+    now_ms: int
+    """The time of the audit, ms since 1970."""
+    sizes: bool
+    """Whether to add up the files in trees."""
+    all_rows: bool
+    """Whether to list the OK rows as well."""
+
+    @property
+    def findings(self) -> str:
+        """The folder of Parquet files in FINDING_SCHEMA."""
+        return os.path.join(self.folder, FINDINGS_FILE)
+
+    @property
+    def topics(self) -> str:
+        """The file of the topics that metadata knows, which the next audit compares with its own."""
+        return os.path.join(self.folder, TOPICS_FILE)
+
+
+def as_it_stands(path: str) -> str:
+    """The path of a file for Spark, which would read one that looks like a glob as a glob."""
+    return _GLOB.sub(r"\\\g<0>", path)
+
+
+def leave_topics(small: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredState], path: str) -> None:
+    """Leave the topics in their file, from which every engine reads them, and make the view ``topics`` of it."""
+    topics = [_with_cluster(cluster, state.topics) for cluster, state in states.items()]
+    schema = pa.schema([_CLUSTER, *TOPIC_SCHEMA])
+    pq.write_table(pa.concat_tables([schema.empty_table(), *topics]).drop_columns("partitions"), path)
+    small.execute(f"CREATE VIEW topics AS FROM {parquet_files(path)}")
+
+
+def register_topics(spark: SparkSession, ask: Ask) -> None:
+    """Make the view ``topics`` in Spark as well, of what :func:`leave_topics` left."""
+    spark.read.parquet(as_it_stands(ask.topics)).createOrReplaceTempView("topics")
+
+
+def _with_cluster(cluster: str, table: pa.Table) -> pa.Table:
+    return table.add_column(0, _CLUSTER, pa.repeat(pa.scalar(cluster, pa.string()), table.num_rows))
+
+
+def register_found(small: duckdb.DuckDBPyConnection, findings: str) -> None:
+    """Make the view ``found`` of the findings in the driver's DuckDB."""
+    small.execute(f"CREATE VIEW findings AS FROM {parquet_folder(findings)}")
+    small.execute(f"CREATE VIEW found AS {_FOUND}")
+
+
+def searched_by(spark: SparkSession, ask: Ask) -> Query:
+    """What runs SQL in Spark, over ``observed`` and ``topics``, which are there, and ``found``, which is made here."""
+    findings = spark.read.schema(ddl(FINDING_SCHEMA)).parquet(as_it_stands(ask.findings))
+    findings.createOrReplaceTempView("findings")
+    spark.sql(_FOUND).createOrReplaceTempView("found")
+    return partial(_rows_of_spark, spark)
+
+
+def _rows_of_spark(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
+    return [row.asDict() for row in spark.sql(sql).collect()]

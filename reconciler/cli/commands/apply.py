@@ -1,0 +1,132 @@
+"""``logstore apply``: carries out a plan that was reviewed, and says what was done and what comes next."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.frame.exits import Exit, PartlyFailedError, say
+from reconciler.cli.frame.options import output_options
+from reconciler.cli.frame.output import Format, check_output
+from reconciler.cli.frame.staging_options import spare_option
+from reconciler.cli.frame.staging_options import spare_records as spare_folder
+from reconciler.errors import UsageError
+from reconciler.text.figures import count, quoted, size
+
+if TYPE_CHECKING:
+    from reconciler.plan.apply import Outcome
+    from reconciler.plan.plan import Plan
+
+PLAN_LIMIT = 1 << 30
+"""Bytes of a plan that are read; an action takes about a thousand."""
+
+_EPILOG = """\b
+Examples:
+  logstore apply plan.json
+  logstore apply /root/plan.json --format json -o outcome.json
+  logstore apply plan.json --changed-data
+
+\b
+There is no dry run: the plan is one. Applying it again is safe, and does what a crash or an interrupt left undone. Each
+log dir keeps a journal of every run that changed it, .logstore_run.*.ndjson, which a broker passes over.
+"""
+
+
+@click.command("apply", epilog=_EPILOG, short_help="Carry out a plan that was reviewed; what has changed is skipped.")
+@click.argument("plan_file", metavar="PLAN")
+@output_options(Format.TABLE, Format.JSON, Format.NDJSON)
+@click.option("--changed-data", is_flag=True, help="Also stage replicas whose data has changed since the plan.")
+@click.option("--any-host", is_flag=True, help="Take a plan that was made on a machine of another name.")
+@click.option("--max-age", default="1d", show_default=True, metavar="TIME", help="The greatest age of the plan.")
+@spare_option
+def command(
+    *,
+    plan_file: str,
+    form: str,
+    output: str | None,
+    changed_data: bool,
+    any_host: bool,
+    max_age: str,
+    spare_records: str | None,
+) -> Exit:
+    """Carry out a plan that 'logstore plan' made and somebody looked through. The broker must be stopped.
+
+    All locks are taken first, and every line is looked at again: what has changed since is skipped, with the reason.
+    Nothing is deleted; what is staged comes back with 'logstore restore' until 'logstore purge' takes it.
+
+    Exit code 0: all is as the plan wants it. 3: refused, for example because the broker runs, and nothing was changed.
+    4: some of it was skipped or failed; the output says why.
+    """
+    from logstore.settings import InvalidSettingError, parse_duration
+    from reconciler.cli.commands.plan import who
+    from reconciler.cli.pages.plan_pages import write_outcome
+    from reconciler.plan.apply import How, apply
+
+    try:
+        oldest_ms = parse_duration(max_age)
+    except InvalidSettingError as error:
+        raise UsageError(f"--max-age: {error}") from error
+    plan = read_plan(plan_file)
+    check_output(Format(form), output, [each.path for each in plan.log_dirs], [plan_file])
+    how = How(
+        os.uname().nodename,
+        who(),
+        spare_records=spare_folder(spare_records).folder,
+        oldest_ms=oldest_ms,
+        any_host=any_host,
+        changed_data=changed_data,
+    )
+    try:
+        outcome = apply(plan, how)
+    except KeyboardInterrupt as error:
+        raise PartlyFailedError(
+            f"interrupted; what was done is done and in the journals. Next: logstore apply {quoted(plan_file)} does "
+            "the rest"
+        ) from error
+    write_outcome(outcome, Format(form), output)
+    _say_next(plan, outcome)
+    return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
+
+
+def read_plan(path: str) -> Plan:
+    """Read a plan.
+
+    Raises:
+        UsageError: there is no such file.
+        RefusedError: it is no plan, or was changed in other ways than by taking out lines.
+    """
+    from logstore.errors import UnreadableFileError
+    from logstore.fs.small_file import read_small_file
+    from reconciler.plan import plan_json
+
+    try:
+        data = read_small_file(os.path.realpath(path), PLAN_LIMIT)
+    except UnreadableFileError as error:
+        raise UsageError(f"{path} {error}") from error
+    if data is None:
+        raise UsageError(f"{path}: there is no such file; logstore plan LOG_DIR... -o {path} makes it")
+    return plan_json.parse(data, path)
+
+
+def _say_next(plan: Plan, outcome: Outcome) -> None:
+    from logstore.repair.repair_step import Status
+    from reconciler.plan.plan import STAGING
+
+    for note in outcome.notes:
+        say(note)
+    for journal in outcome.journals:
+        say(f"journal: {journal}")
+    by_status = {status: [each for each in outcome.results if each.status is status] for status in Status}
+    told = [f"{count(len(found))} {status}" for status, found in by_status.items() if found]
+    say(f"{count(len(outcome.results), 'action')}: {', '.join(told) or 'nothing to do'}")
+    staged = [each.action for each in by_status[Status.DONE] if each.action.kind in STAGING]
+    if staged:
+        log_dirs = " ".join(map(quoted, dict.fromkeys(action.log_dir for action in staged)))
+        given_back = size(sum(action.frees for action in staged))
+        say(f"{given_back} are staged, which frees no space yet. Next, when they are due: logstore purge {log_dirs}")
+        say(f"to take it back: logstore restore {log_dirs} --all, or one alone by the undo of its line in the plan")
+    if by_status[Status.SKIPPED] or by_status[Status.FAILED]:
+        paths = " ".join(quoted(log_dir.path) for log_dir in plan.log_dirs)
+        say(f"for what was skipped or failed, see why above. Next: logstore plan {paths} makes a new plan")

@@ -1,0 +1,219 @@
+"""``logstore audit``: log dirs against the cluster's metadata, a verdict for each replica.
+
+Owns the order of an audit and its options; what is decided is decided by the case table, and joined by an engine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.frame.exits import Exit, say
+from reconciler.cli.frame.options import metadata_option, output_options, scan_options
+from reconciler.cli.frame.output import Format, check_output, destination, refuse_inside, write_rows
+from reconciler.errors import UsageError
+from reconciler.text.figures import count
+from reconciler.verdicts.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from reconciler.audit.result import AuditResult
+    from reconciler.cli.frame.inputs import Inputs
+
+_EPILOG = """\b
+Examples:
+  logstore audit /disks/*/kafka --metadata /disks/1/kafka
+  logstore audit inventories/*.parquet --metadata kraft:snapshot.checkpoint --report report/
+  logstore audit /disks/*/kafka --format json | jq '.bytes.STRAY'
+"""
+
+_MEMORY = re.compile(r"\d{1,9}(\.\d{1,9})?\s*([KMGT]i?B|B)", re.IGNORECASE)
+_FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV, Format.PARQUET)
+
+
+@click.command(
+    "audit", epilog=_EPILOG, short_help="Compare log dirs with the cluster's metadata: a verdict for each replica."
+)
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@metadata_option
+@output_options(*_FORMATS)
+@click.option(
+    "--report", metavar="FOLDER", help="Leave findings.parquet, topics.parquet, summary.json and report.html."
+)
+@click.option("--all", "all_rows", is_flag=True, help="List the replicas that are OK as well.")
+@click.option("--previous", metavar="FOLDER", help="The --report of an earlier audit: finds topics whose ID changed.")
+@click.option(
+    "--verdict", "chosen", metavar="VERDICT", multiple=True, type=click.Choice(list(Verdict), case_sensitive=False),
+    help="Show findings of this verdict alone; may be given several times. The exit code speaks of all.",
+)  # fmt: skip
+@click.option(
+    "--limit", type=click.IntRange(0), metavar="N", help="Findings shown in a table. [default: 50 on a terminal]"
+)
+@scan_options
+@click.option("--memory", metavar="SIZE", help="What the join may use, for example 4GB; more goes to disk.")
+@click.option("--spark", is_flag=True, help="Join with Spark instead of on this machine alone.")
+@click.option("--master", metavar="URL", help="With --spark: the cluster to run on. [default: this machine]")
+def command(
+    *,
+    paths: tuple[str, ...],
+    specs: tuple[str, ...],
+    form: str,
+    output: str | None,
+    report: str | None,
+    all_rows: bool,
+    previous: str | None,
+    chosen: tuple[Verdict, ...],
+    limit: int | None,
+    jobs: int | None,
+    sizes: bool,
+    memory: str | None,
+    spark: bool,
+    master: str | None,
+) -> Exit:
+    """Compare log dirs with the cluster's metadata, and give each replica a verdict.
+
+    LOG_DIR is a log dir, a folder of brokers' disks, or an inventory that 'logstore scan --format parquet' wrote; log
+    dirs are grouped into brokers by their meta.properties. No broker and no Java is needed, and nothing is changed.
+
+    Exit code 0: nobody has to act. 1: there are findings. 3: metadata or an inventory cannot be trusted.
+    """
+    from reconciler.cli.frame import engines
+    from reconciler.cli.frame.inputs import sort_out
+    from reconciler.cli.frame.metadata_choice import choose
+
+    _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
+    inputs = sort_out(paths)
+    check_output(Format(form), output, inputs.log_dirs, inputs.inventories)
+    topics = None if previous is None else _topics_of(previous, report)
+    now_ms = time.time_ns() // 1_000_000
+    states = choose(specs, inputs, now_ms)
+    with _folder(report, inputs) as folder:
+        job = engines.Job(inputs, states, folder, now_ms, sizes, all_rows, topics)
+        if spark:
+            result = engines.run_spark(job, master=master)
+        else:
+            result = engines.run_embedded(job, jobs=jobs, memory_limit=memory)
+        if not sizes and not inputs.inventories:
+            result = replace(result, bytes={})  # no bytes were counted, which is not the same as none
+        if report is not None:
+            _write_report(result, report)
+        listed = _listed(chosen, Format(form), all_rows)
+        _say_what_was_done(result, inputs)
+        _show(result, Format(form), output, listed, limit)
+    return Exit.CLEAN if result.is_clean else Exit.FINDINGS
+
+
+def _check_options(
+    *, memory: str | None, spark: bool, master: str | None, jobs: int | None, report: str | None
+) -> None:
+    """Refuse options that do not fit together, before anything is read."""
+    if memory is not None and not _MEMORY.fullmatch(memory):
+        raise UsageError(f"--memory {memory}: a number and a unit are expected, for example 4GB")
+    if master is not None and not spark:
+        raise UsageError("--master goes with --spark")
+    if master is not None and not master.startswith("local") and report is None:
+        raise UsageError("--master needs --report with a folder that this machine and all executors see")
+    if spark and (memory is not None or jobs is not None):
+        raise UsageError("--memory and --jobs are for the audit on this machine; Spark has settings of its own")
+
+
+def _topics_of(previous: str, report: str | None) -> str:
+    """The topics that an earlier audit left."""
+    from reconciler.audit.embedded import TOPICS_FILE
+
+    if report is not None and os.path.realpath(previous) == os.path.realpath(report):
+        raise UsageError("--previous and --report name the same folder, which would overwrite what to compare with")
+    _refuse_odd_bytes("--previous", previous)
+    path = os.path.abspath(os.path.join(previous, TOPICS_FILE))
+    if not os.path.exists(path):
+        raise UsageError(f"{path}: no such file; --previous takes the folder of an earlier --report")
+    return path
+
+
+def _refuse_odd_bytes(option: str, path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{option} {path}: engines open no path that is not UTF-8: name another folder") from error
+
+
+@contextmanager
+def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
+    """Where the engine leaves its findings: the folder of the report, or one that goes when the audit is over."""
+    # An engine spills there too; and where nothing else can be written to, it is the current directory.
+    refuse_inside(tempfile.gettempdir(), inputs.log_dirs, "set TMPDIR to another place for temporary files")
+    if report is None:
+        with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
+            yield folder
+        return
+    import pyarrow.fs
+
+    from reconciler.sources import parquet
+
+    _refuse_odd_bytes("--report", report)
+    refuse_inside(report, inputs.log_dirs)
+    if parquet.recognises(report):
+        raise UsageError(f"{report} holds a saved desired state, which a report would spoil: name another folder")
+    try:
+        pyarrow.fs.LocalFileSystem().create_dir(report, recursive=True)
+    except OSError as error:
+        raise UsageError(f"{report} cannot be made: {os.strerror(error.errno) if error.errno else error}") from error
+    if not os.access(report, os.W_OK | os.X_OK):
+        raise UsageError(f"{report} cannot be written to: name another folder with --report")
+    # Absolute, because to an engine a name may begin with a sign of its own, such as ~ or s3:.
+    yield os.path.abspath(report)
+
+
+def _write_report(result: AuditResult, folder: str) -> None:
+    from reconciler.audit import report_html, report_json
+
+    with destination(os.path.join(folder, "summary.json")) as out:
+        report_json.write_summary(result, out)
+    with destination(os.path.join(folder, "report.html")) as out:
+        out.write(report_html.render(result).encode())
+
+
+def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequence[Verdict]:
+    """The verdicts whose findings are shown: the named ones, else all; a table leaves out what asks nobody to act."""
+    from reconciler.audit.findings import BENIGN, URGENCY
+
+    if chosen:
+        return [verdict for verdict in URGENCY if verdict in chosen]
+    if form is Format.TABLE and not all_rows:
+        return [verdict for verdict in URGENCY if verdict not in BENIGN]
+    return URGENCY if all_rows else [verdict for verdict in URGENCY if verdict is not Verdict.OK]
+
+
+def _say_what_was_done(result: AuditResult, inputs: Inputs) -> None:
+    say(f"{count(inputs.places, 'log dir')} of {count(len(result.brokers), 'broker')} ({result.engine})")
+    for note in result.notes:
+        say(f"note: {note}")
+
+
+def _show(
+    result: AuditResult, form: Format, output: str | None, verdicts: Sequence[Verdict], limit: int | None
+) -> None:
+    from reconciler.audit import report_json
+    from reconciler.audit.findings import FINDING_SCHEMA
+    from reconciler.cli.frame.tables import page
+    from reconciler.cli.pages.audit_table import next_steps, show
+
+    if form is Format.TABLE:
+        with page(output) as opened:
+            show(result, opened, verdicts, limit)
+        for step in next_steps(result, verdicts):
+            say(step)
+        return
+    with destination(output) as out:
+        if form is Format.JSON:
+            report_json.write(result, out, verdicts)
+        else:
+            rows = report_json.in_order(result, verdicts)
+            write_rows(form, rows, FINDING_SCHEMA, report_json.SCHEMA_VERSION, out)

@@ -1,0 +1,54 @@
+"""``logstore convert``: lays out log dirs by another scheme. What that takes is planned by ``logstore.namespaces``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from layout.scheme import Scheme
+from reconciler.cli.frame.exits import Exit
+from reconciler.cli.frame.layout_options import change, change_options
+
+if TYPE_CHECKING:
+    from logstore.namespaces.planned_change import PlannedChange
+    from logstore.store.store import LogStore
+
+_EPILOG = """\b
+Examples:
+  logstore convert /disks/*/logstore --to by-topic-id --dry-run
+  logstore convert /disks/*/logstore --to by-topic-id
+  logstore convert /disks/*/logstore --to flat
+
+\b
+Schemes:
+  flat          orders-0                                  as Kafka has it
+  namespaced    org/apache/orders-0                       a directory for each tier of a namespace
+  by-topic-id   51/517c94f62e40467e96d3438ddad69e58_0     a rename of the topic touches no data
+"""
+
+
+@click.command("convert", epilog=_EPILOG, short_help="Lay out log dirs by another scheme, and back.")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@click.option(
+    "--to", "scheme", type=click.Choice([scheme.value for scheme in Scheme]), required=True, help="The new scheme."
+)
+@change_options
+def command(
+    *, paths: tuple[str, ...], scheme: str, dry_run: bool, form: str, output: str | None, spare_records: str | None
+) -> Exit:
+    """Convert all the log dirs of one broker to another scheme: every replica is renamed, nothing is copied.
+
+    Give every log dir of the broker. A crash on the way is no harm: whatever opens the log dirs next carries the
+    conversion out to its end. A log dir that a real broker reads is never converted.
+
+    Exit code 3: refused, and nothing was changed; the message lists what the scheme cannot hold or what is in the way.
+    4: the system refused and all was undone, or a disk failed and the rest is done at the next run.
+    """
+
+    def plan(store: LogStore) -> PlannedChange:
+        from logstore.namespaces.convert import plan_convert
+
+        return plan_convert(store, Scheme(scheme))
+
+    return change(paths, plan, dry_run=dry_run, form=form, output=output, spare_records=spare_records)

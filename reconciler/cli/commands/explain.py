@@ -1,0 +1,118 @@
+"""``logstore explain``: what one path is, by which rule, what a broker would do with it, and what to do next."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.frame.exits import Exit
+from reconciler.cli.frame.options import metadata_option, output_options
+from reconciler.cli.frame.output import Format, destination
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.pages.explanation import Explanation
+
+SCHEMA_VERSION = 1
+"""Of the JSON; raised whenever a field changes its meaning or goes."""
+
+_EPILOG = """\b
+Examples:
+  logstore explain /var/lib/kafka/data/orders-0
+  logstore explain /var/lib/kafka/data/lost+found
+  logstore explain /disks/2/kafka/orders-0 --metadata /disks/1/kafka --format json
+"""
+
+
+@click.command(
+    "explain", epilog=_EPILOG, short_help="What one path is, what a broker does with it, and what to do next."
+)
+@click.argument("path", metavar="PATH")
+@metadata_option
+@output_options(Format.TABLE, Format.JSON)
+def command(*, path: str, specs: tuple[str, ...], form: str, output: str | None) -> Exit:
+    """Explain one path: a partition dir of any kind, any other directory or file in a log dir, or a log dir.
+
+    Tells what it is and by which rule, what state it is in, what Kafka 2.8, 3.5, 3.9 and 4.0 do with it at start, what
+    the metadata says of it, and the next safe command. Only its own log dir is looked at, so a copy of a replica in
+    another log dir is found by 'logstore audit' alone.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    explained = _explain(path, specs, now_ms)
+    if Format(form) is Format.JSON:
+        _write_json(explained, output)
+    else:
+        _show(explained, output)
+    return Exit.FINDINGS if _asks_to_act(explained) else Exit.CLEAN
+
+
+def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
+    from dataclasses import replace
+
+    from reconciler.cli.frame.inputs import sort_out
+    from reconciler.cli.frame.metadata_choice import choose
+    from reconciler.cli.pages.explain_directory import explain_directory, explain_log_dir
+    from reconciler.cli.pages.explain_file import explain_file
+    from reconciler.cli.pages.explanation import home_of, judge, rows_of
+
+    try:
+        os.lstat(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    home = home_of(path)
+    rows = [] if home is None else rows_of(home)
+    row = next((each for each in rows if home is not None and each["name"] == home.name), None)
+    if home is not None and home.name == ".":
+        explained = explain_log_dir(home, rows)
+    elif os.path.isdir(path) and not os.path.islink(path):
+        explained = explain_directory(path, home, row)
+    else:
+        explained = explain_file(path, home)
+    if home is None:
+        return explained
+    states = choose(specs, sort_out([home.log_dir]), now_ms)
+    return replace(explained, verdicts=judge(home, rows, states, now_ms))
+
+
+def _asks_to_act(explained: Explanation) -> bool:
+    from reconciler.audit.findings import BENIGN
+
+    return any(each.verdict not in {verdict.value for verdict in BENIGN} for each in explained.verdicts)
+
+
+def _write_json(explained: Explanation, output: str | None) -> None:
+    from dataclasses import asdict
+
+    import orjson
+
+    document = {"schema_version": SCHEMA_VERSION, **asdict(explained)}
+    document["facts"] = [{"label": label, "text": text} for label, text in explained.facts]
+    with destination(output) as out:
+        out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def _show(explained: Explanation, output: str | None) -> None:
+    from reconciler.cli.frame.tables import Column, page
+
+    with page(output) as opened:
+        opened.line(explained.path, "bold")
+        opened.line(f"is {explained.what}")
+        opened.line(f"rule: {explained.rule}")
+        opened.line()
+        opened.table((Column("FOUND"), Column("")), explained.facts, {})
+        if explained.at_start:
+            opened.line()
+            grouped: dict[tuple[str, str], list[str]] = {}
+            for each in explained.at_start:
+                grouped.setdefault((each.action, each.sentence), []).append(each.kafka)
+            rows = [(", ".join(kafkas), *answer) for answer, kafkas in grouped.items()]
+            opened.table((Column("KAFKA"), Column("AT START"), Column("BECAUSE")), rows, {})
+        for judged in explained.verdicts:
+            opened.line()
+            opened.line(f"{judged.verdict}: {judged.evidence}" if judged.evidence else judged.verdict, "bold")
+            opened.line(f"{judged.meaning} {judged.why}")
+            if judged.next:
+                opened.line(f"next: {judged.next}")

@@ -1,0 +1,289 @@
+"""``logstore plan``: turns verdicts into actions, held to the gates, as a file that somebody reviews.
+
+Takes no lock and changes nothing. What may be done is decided by ``reconciler.plan.make_plan``, how it is shown by
+``plan_pages``; owns the options, and the order in which things are read.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.frame.exits import Exit, say
+from reconciler.cli.frame.options import metadata_option, output_options
+from reconciler.cli.frame.output import Format, check_output, destination, is_standard
+from reconciler.cli.frame.staging_options import in_use
+from reconciler.errors import RefusedError, UsageError
+from reconciler.plan.policy import ALLOWABLE, Gate, Policy
+from reconciler.text.figures import count, listed, quoted, size
+from reconciler.verdicts.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from logstore.log_dir.log_dir_view import LogDirView
+    from logstore.staging.staging_root import Placement
+    from reconciler.cli.frame.inputs import Inputs
+    from reconciler.plan.plan import Plan
+    from reconciler.plan.plan_choice import Choice
+    from reconciler.plan.plan_view import Aside, PlanView
+
+_EPILOG = """\b
+Examples:
+  logstore plan /disks/*/kafka --metadata /disks/1/kafka -o plan.json
+  logstore plan /disks/*/kafka --metadata SRC --topic 'clicks*' --verdict NOT_ASSIGNED -o plan.json
+  logstore plan /disks/3/kafka --metadata SRC --need 200G --strays -o plan.json
+  logstore plan /disks/*/kafka --metadata SRC --max-share 60% --allow internal -o plan.json
+
+\b
+A plan is read before it is applied: each action stands on a line of its own, and lines may be taken out. What is
+refused names its override:
+  --max-age, --max-share, --max-count      gates that are numbers
+  --allow GATE                             cluster, broker, empty, shrunk, absent, sole-copy, internal
+"""
+
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kMGT]?)i?B?", re.ASCII)
+
+
+@click.command("plan", epilog=_EPILOG, short_help="Turn verdicts into actions, as a file that is reviewed.")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@metadata_option
+@output_options(Format.TABLE, Format.JSON)
+@click.option("--topic", "topics", multiple=True, metavar="PATTERN", help="Plan for these topics alone, as 'click*'.")
+@click.option(
+    "--verdict", "verdicts", metavar="VERDICT", multiple=True, type=click.Choice(list(Verdict), case_sensitive=False),
+    help="Plan for findings of this verdict alone; may be given several times.",
+)  # fmt: skip
+@click.option("--need", metavar="SIZE", help="Plan the cheapest safe set that gives back so much, for example 200G.")
+@click.option("--strays", is_flag=True, help="Give a due time to replicas that a broker set aside and nobody wants.")
+@click.option(
+    "--sightings", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
+    help="Stage only what N plans in a row of runs saw unwanted; until then it is noted in the journal.",
+)  # fmt: skip
+@click.option("--delay", default="7d", show_default=True, metavar="TIME", help="How long what is staged can come back.")
+@click.option(
+    "--staging", type=click.Choice(["sibling", "in-place"]), metavar="PLACE",
+    help="Where a broker's replicas are staged: sibling, in LOG_DIR.deleting, or in-place, as -stray, with which no "
+    "broker before 3.6.1 starts. [default: sibling, where that can be]",
+)  # fmt: skip
+@click.option("--max-age", default="1d", show_default=True, metavar="TIME", help="The greatest age of the metadata.")
+@click.option("--max-share", default="30%", show_default=True, metavar="SHARE", help="Of a broker's replicas.")
+@click.option("--max-count", type=click.IntRange(0), default=1000, show_default=True, help="Of a broker's replicas.")
+@click.option(
+    "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice([gate.value for gate in ALLOWABLE]),
+    help=f"Open a gate: {', '.join(ALLOWABLE)}.",
+)  # fmt: skip
+def command(
+    *,
+    paths: tuple[str, ...],
+    specs: tuple[str, ...],
+    form: str,
+    output: str | None,
+    topics: tuple[str, ...],
+    verdicts: tuple[Verdict, ...],
+    need: str | None,
+    strays: bool,
+    sightings: int,
+    delay: str,
+    staging: str | None,
+    max_age: str,
+    max_share: str,
+    max_count: int,
+    allowed: tuple[str, ...],
+) -> Exit:
+    """Compare log dirs with the cluster's metadata, and plan what to do about it. Nothing is changed.
+
+    What nobody wants is staged, what is staged and wanted comes back, a missing topic ID is written. -o PLAN.json keeps
+    the plan, and 'logstore apply PLAN.json' carries it out. What is damaged or doubled is for 'logstore repair'.
+
+    Exit code 0: there is nothing to do. 1: there are actions. 3: refused; the message has the numbers and the override.
+    """
+    from reconciler.cli.frame.inputs import sort_out
+    from reconciler.plan.plan_choice import Choice
+
+    policy = Policy(
+        _duration("--max-age", max_age), 0.3, parse_share(max_share), max_count, frozenset(map(Gate, allowed))
+    )
+    choice = Choice(
+        policy,
+        _duration("--delay", delay),
+        topics,
+        frozenset(verdicts),
+        None if need is None else parse_size(need),
+        strays,
+        sightings,
+    )
+    inputs = sort_out(paths)
+    if inputs.inventories:
+        raise UsageError(f"{inputs.inventories[0]} is an inventory: a plan needs the log dirs themselves")
+    check_output(Format.JSON, output, inputs.log_dirs)
+    plan = _planned(inputs, specs, choice, staging)
+    _show(plan, Format(form), output)
+    _say_next(plan, choice, output)
+    return Exit.FINDINGS if plan.actions else Exit.CLEAN
+
+
+def parse_size(text: str) -> int:
+    """Read ``200G``, ``1.5T`` or a plain number of bytes; units are powers of 1000, as disks are sold.
+
+    Raises:
+        UsageError: anything else, or nothing at all.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    number = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
+    if number < 1:
+        raise UsageError(
+            f"--need: {text!r:.40} is no size: a number of bytes with k, M, G or T is expected, as in 200G"
+        )
+    return number
+
+
+def parse_share(text: str) -> float:
+    """Read ``30%`` or ``0.3``.
+
+    Raises:
+        UsageError: anything else, or more than all.
+    """
+    digits = text.strip()
+    try:
+        share = float(digits.removesuffix("%")) / (100 if digits.endswith("%") else 1)
+    except ValueError:
+        share = -1
+    if not 0 <= share <= 1:
+        raise UsageError(f"--max-share: {text!r:.40} is no share: 30% or 0.3 is expected")
+    return share
+
+
+def who() -> str:
+    """Who runs this: the user, and behind sudo the one who called it."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = f"user {os.getuid()}"
+    caller = os.environ.get("SUDO_USER")
+    return f"{name} (sudo by {caller})" if caller and caller != name else name
+
+
+def _duration(option: str, text: str) -> int:
+    from logstore.settings import InvalidSettingError, parse_duration
+
+    try:
+        return parse_duration(text)
+    except InvalidSettingError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str | None) -> Plan:
+    from reconciler.plan.make_plan import Maker, make_plan
+    from reconciler.plan.run_history import read_history
+
+    now_ms = time.time_ns() // 1_000_000
+    view = _view(inputs, specs, choice, staging, now_ms)
+    history = read_history(view.log_dirs)
+    for sentence in history.unreadable:
+        say(sentence)
+    return make_plan(view, choice, Maker(now_ms, os.uname().nodename, who()), history.memory())
+
+
+def _view(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str | None, now_ms: int) -> PlanView:
+    from logstore.scan.scan import scan_all
+    from reconciler.cli.frame.metadata_choice import choose
+    from reconciler.cli.frame.progress import followed
+    from reconciler.plan.plan_view import PlanView
+
+    states = choose(specs, inputs, now_ms)
+    seen = list(followed(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
+    any_cluster = Gate.CLUSTER in choice.policy.allowed
+    return PlanView.of(seen, _aside([each.log_dir for each in seen], staging), states, now_ms, any_cluster=any_cluster)
+
+
+def _aside(log_dirs: Sequence[str], asked: str | None) -> Aside:
+    """Where replicas of the log dirs would be staged, and which strays have a record already.
+
+    Raises:
+        RefusedError: they cannot be staged in the place that is asked for.
+    """
+    from logstore.errors import LogStoreError
+    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+    from logstore.staging.staged import look_for_staged
+    from logstore.staging.staging_root import Placement, staging_path
+    from reconciler.plan.plan_view import Aside
+
+    staging: dict[str, str] = {}
+    recorded: set[tuple[str, str]] = set()
+    for path in log_dirs:
+        try:
+            with ReadOnlyLogDir.open(path) as log_dir:
+                staging[path] = staging_path(log_dir, _placement(log_dir, asked))
+                recorded |= {
+                    (path, staged.name)
+                    for staged in look_for_staged(log_dir)
+                    if staged.placement is Placement.IN_PLACE and staged.record is not None
+                }
+        except (LogStoreError, OSError):
+            continue  # the scan has a row that says what is wrong with it
+    return Aside(staging, frozenset(recorded))
+
+
+def _placement(log_dir: LogDirView, asked: str | None) -> Placement:
+    from logstore.staging.staging_root import Placement, choose_placement, placements, staging_path
+
+    chosen = choose_placement(log_dir)
+    if asked is None or asked == chosen or asked not in placements(log_dir):
+        return chosen  # a log dir that is ours has one place
+    if asked == Placement.IN_PLACE:
+        return Placement.IN_PLACE
+    raise RefusedError(
+        f"{log_dir.path}: nothing can be staged in {staging_path(log_dir, Placement.SIBLING)}: it is another file "
+        "system, no directory, or not ours to make. Leave out --staging, and replicas are staged in place"
+    )
+
+
+def _show(plan: Plan, form: Format, output: str | None) -> None:
+    from reconciler.cli.pages.plan_pages import show_plan
+    from reconciler.plan import plan_json
+
+    if form is Format.JSON or output is not None:
+        with destination(output) as out:
+            out.write(plan_json.encode(plan))
+    if form is Format.TABLE and output != "-":
+        show_plan(plan)
+
+
+def _say_next(plan: Plan, choice: Choice, output: str | None) -> None:
+    if not plan.actions:
+        say("there is nothing to do")
+        return
+    from reconciler.plan.plan import STAGING
+
+    had = sum(action.frees for action in plan.actions if action.kind in STAGING)
+    if choice.need is not None and had < choice.need:
+        say(f"{size(choice.need)} are needed, and no more than {size(had)} can be had safely")
+    held = [path for path in dict.fromkeys(each.path for each in plan.log_dirs) if in_use(path) is not None]
+    if held:
+        say(
+            f"a broker runs on {listed(held)}: stop it and plan again, or apply with --changed-data, because what it "
+            "still writes makes the data differ from what is planned for"
+        )
+    _say_if_too_new(plan)
+    keep = "-o PLAN.json keeps this plan" if is_standard(output) else f"logstore apply {quoted(str(output))}"
+    say(f"{count(len(plan.actions), 'action')} planned, and nothing was changed; look through the plan. Next: {keep}")
+
+
+def _say_if_too_new(plan: Plan) -> None:
+    """Warn of ``-stray`` names where a broker may be too old to know them (FACTS §1.3); 3.7 gives a directory ID."""
+    from reconciler.plan.plan import ActionKind
+
+    staged = {action.log_dir for action in plan.actions if action.kind is ActionKind.STAGE}
+    of_unknown_age = (each for each in plan.log_dirs if each.directory_id is None)
+    in_place = [each.path for each in of_unknown_age if each.path in staged and each.staging == each.path]
+    if in_place:
+        say(
+            f"staged in place, as -stray: {listed(in_place)}. A broker before 3.6.1 does not know that form, and would "
+            "not start: for such a broker take --staging sibling, or restore or purge what is staged before its start"
+        )

@@ -1,0 +1,285 @@
+"""``logstore preflight``: would a broker start on these log dirs, what would it lose, and what is to do before.
+
+Owns the options, the words around the answer, and its JSON; every rule is in ``reconciler.preflight``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reconciler.cli.frame.exits import Exit, say
+from reconciler.cli.frame.options import metadata_option, output_options
+from reconciler.cli.frame.output import Format, check_output, destination, write_rows
+from reconciler.errors import UsageError
+from reconciler.text.figures import NOTHING, count
+
+if TYPE_CHECKING:
+    from reconciler.desired.desired import DesiredState
+    from reconciler.preflight.judgement import Preflight
+    from reconciler.preflight.question import BrokerAsked
+    from reconciler.preflight.seen import SeenBroker
+
+SHOWN_ON_TERMINAL = 50
+STEPS_SHOWN = 5
+"""Rules for which the next command is told below a table."""
+
+_MODES = ("kraft", "zookeeper", "migration")
+_EPILOG = """\b
+Examples:
+  logstore preflight /var/lib/kafka/data
+  logstore preflight /disks/1/kafka /disks/2/kafka --metadata /disks/1/kafka --kafka 4.0
+  logstore preflight /disks/*/kafka --kafka 3.6.2 --mode zookeeper --format json
+
+\b
+Effects, the gravest first:
+  startup_aborts    the broker does not start, or halts at once
+  log_dir_offline   the broker goes on without this disk
+  deleted           data is deleted for ever, within about a minute
+  renamed_to_stray  a replica is set aside with its data, and fetched anew from elsewhere, if there is an elsewhere
+  replaced          a future replica takes the place of the current one, which is then deleted
+  created_empty     something is made anew and empty where data was expected
+  not_served        data stays as it is, and the broker does not use it
+  unknown           it cannot be told from here, because of a symbolic link that is not followed
+  note              worth knowing; nothing is lost
+"""
+
+
+@click.command("preflight", epilog=_EPILOG, short_help="Would a broker start here, and what would it lose?")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@metadata_option
+@click.option(
+    "--kafka", metavar="RELEASE", default="3.9", show_default=True, help="Release of the broker, for example 3.7.1."
+)
+@click.option(
+    "--mode", type=click.Choice(_MODES), help="Where the broker takes its metadata from; migration is ZooKeeper mode "
+    "with migration to KRaft enabled. [default: as meta.properties tells, else kraft]",
+)  # fmt: skip
+@click.option(
+    "--metadata-log-dir", metavar="DIR", help="As in metadata.log.dir. [default: the first LOG_DIR, as for a broker]"
+)
+@output_options(Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
+@click.option("--notes/--no-notes", default=True, help="List what is merely worth knowing. [default: --notes]")
+@click.option(
+    "--limit", type=click.IntRange(0), metavar="N", help="Findings shown in a table. [default: 50 on a terminal]"
+)
+def command(
+    *,
+    paths: tuple[str, ...],
+    specs: tuple[str, ...],
+    kafka: str,
+    mode: str | None,
+    metadata_log_dir: str | None,
+    form: str,
+    output: str | None,
+    notes: bool,
+    limit: int | None,
+) -> Exit:
+    """Tell before a broker is started whether it would start here, and what it would do to what lies here.
+
+    The LOG_DIRs are taken for those of one broker, in the order of its log.dirs; each is taken as it is, and not
+    searched for log dirs below it. Nothing is changed, and no lock is taken. With --metadata also those replicas are
+    told that a broker would set aside or delete because the cluster does not want them here.
+
+    Exit code 0: it would start, and nothing would be lost; there may be notes. 1: it would not start, or it would and
+    something would be renamed, deleted, left unused, made anew, or a disk would go offline; the effect says which.
+    """
+    from reconciler.preflight.judgement import preflight
+    from reconciler.preflight.seen import is_anything_there, look
+
+    if not is_anything_there(paths):
+        raise UsageError(f"{', '.join(paths)}: there is no such directory: are the disks mounted?")
+    places = [*paths, *([] if metadata_log_dir is None else [metadata_log_dir])]
+    check_output(Format(form), output, places)
+    _early_question(kafka, mode)
+    now_ms = time.time_ns() // 1_000_000
+    seen = look(paths, metadata_log_dir)
+    _say_what_lies_below(paths)
+    asked = _question(kafka, mode, seen)
+    states = _metadata(specs, places, seen, now_ms)
+    answer = preflight(seen, asked, states, now_ms)
+    source = next((state.identity.location for state in states.values()), None)
+    rows = _rows(answer, [each.path for each in seen.log_dirs if each.for_replicas], source, notes)
+    match Format(form):
+        case Format.TABLE:
+            _show(rows, output, limit)
+            for step in _steps(rows):
+                say(step)
+        case Format.JSON:
+            _write_json(answer, seen, states, rows, output)
+        case format_:
+            _write(format_, rows, output)
+    say(answer.sentence)
+    return Exit.CLEAN if answer.is_clean else Exit.FINDINGS
+
+
+def _say_what_lies_below(paths: Sequence[str]) -> None:
+    """Tell of a folder of log dirs that was given as a log dir: a broker would not look for them either."""
+    from logstore.log_dir.discover import discover
+    from reconciler.text.figures import listed
+
+    for path in paths:
+        below = discover(path)
+        if below != [path]:
+            say(f"{path} is taken for a log dir itself, as a broker would; log dirs lie below it: {listed(below)}")
+
+
+def _early_question(kafka: str, mode: str | None) -> None:
+    """Refuse a release or a mode that does not exist before anything is read."""
+    from layout.errors import InvalidQuestionError
+    from reconciler.preflight.question import BrokerAsked, BrokerMode
+    from reconciler.preflight.releases import KafkaRelease
+
+    try:
+        release = KafkaRelease.parse(kafka)
+        if mode is not None:
+            BrokerAsked.of(release, BrokerMode(mode))
+    except InvalidQuestionError as error:
+        raise UsageError(str(error)) from error
+
+
+def _question(kafka: str, mode: str | None, seen: SeenBroker) -> BrokerAsked:
+    """Which broker is asked about; without ``--mode`` the identities tell: version 0 is ZooKeeper's, 1 KRaft's."""
+    from layout.errors import InvalidQuestionError
+    from layout.meta_properties import MetaProperties
+    from reconciler.preflight.question import BrokerAsked, BrokerMode
+    from reconciler.preflight.releases import KafkaRelease
+
+    release = KafkaRelease.parse(kafka)
+    if mode is not None:
+        return BrokerAsked.of(release, BrokerMode(mode))
+    versions = {each.identity.version for each in seen.log_dirs if isinstance(each.identity, MetaProperties)}
+    told = BrokerMode.ZOOKEEPER if versions == {0} else BrokerMode.KRAFT
+    other = BrokerMode.KRAFT if told is BrokerMode.ZOOKEEPER else BrokerMode.ZOOKEEPER
+    try:
+        return BrokerAsked.of(release, told)
+    except InvalidQuestionError:
+        return BrokerAsked.of(release, other)
+
+
+def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now_ms: int) -> Mapping[str, DesiredState]:
+    from reconciler.cli.frame.inputs import Inputs
+    from reconciler.cli.frame.metadata_choice import choose
+    from reconciler.desired.scope import by_cluster
+
+    folders = tuple(dict.fromkeys(os.path.abspath(path) for path in places if os.path.isdir(path)))
+    states = choose(specs, Inputs(folders, (), folders, ()), now_ms)
+    return by_cluster(states, {row["cluster_id"] for row in seen.rows() if row["cluster_id"]})
+
+
+def _rows(answer: Preflight, log_dirs: Sequence[str], source: str | None, notes: bool) -> list[dict[str, Any]]:
+    """The findings in the columns of ``FINDING_SCHEMA``."""
+    from reconciler.preflight.finding import Effect
+    from reconciler.preflight.rules import next_command, source_of
+
+    return [
+        {
+            "effect": each.effect.value,
+            "rule": each.rule,
+            "log_dir": each.place.log_dir,
+            "name": each.place.name,
+            "topic": each.place.topic,
+            "partition": each.place.partition,
+            "topic_id": each.place.topic_id,
+            "replicas": each.replicas,
+            "only_in_sync": each.only_in_sync,
+            "problem": each.problem,
+            "source": source_of(each),
+            "next": next_command(each, log_dirs, source) or None,
+        }
+        for each in answer.findings
+        if notes or each.effect is not Effect.NOTE
+    ]
+
+
+def _write(form: Format, rows: Sequence[Mapping[str, Any]], output: str | None) -> None:
+    import pyarrow as pa
+
+    from reconciler.preflight.finding import FINDING_SCHEMA, SCHEMA_VERSION
+
+    table = pa.Table.from_pylist(list(rows), schema=FINDING_SCHEMA)
+    with destination(output) as out:
+        write_rows(form, [table], FINDING_SCHEMA, SCHEMA_VERSION, out)
+
+
+def _write_json(
+    answer: Preflight,
+    seen: SeenBroker,
+    states: Mapping[str, DesiredState],
+    rows: Sequence[Mapping[str, Any]],
+    output: str | None,
+) -> None:
+    import orjson
+
+    from reconciler.preflight.finding import SCHEMA_VERSION, Effect
+
+    offline = {each.place.log_dir for each in answer.findings if each.effect is Effect.LOG_DIR_OFFLINE}
+    log_dirs = [
+        {
+            "log_dir": each.path,
+            "is_metadata_log_dir": answer.asked.reads_metadata_log and each.canonical == seen.metadata_log_dir,
+            "would_be_online": each.path not in offline,
+            "lock_held_by": each.lock_held_by,
+        }
+        for each in seen.log_dirs
+    ]
+    metadata = [
+        {"location": state.identity.location, "cluster_id": cluster, "offset": state.identity.offset}
+        for cluster, state in states.items()
+    ]
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "kafka": str(answer.asked.release),
+        "mode": "migration" if answer.asked.migrating else answer.asked.mode.value.lower(),
+        "starts": answer.starts,
+        "nothing_lost": answer.is_clean,
+        "sentence": answer.sentence,
+        "totals": {effect.value: number for effect, number in answer.totals.items()},
+        "log_dirs": log_dirs,
+        "metadata_sources": metadata,
+        "findings": rows,
+    }
+    with destination(output) as out:
+        out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | None) -> None:
+    import posixpath
+
+    from reconciler.cli.frame.tables import Column, page
+
+    styles = {"startup_aborts": "bold red", "log_dir_offline": "bold red", "note": "dim"}
+    columns = (Column("EFFECT"), Column("WHERE"), Column("PROBLEM"), Column("SOURCE"))
+    with page(output) as opened:
+        most = SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit
+        shown = rows if most is None else rows[:most]
+        cells = (
+            (
+                row["effect"],
+                NOTHING if row["log_dir"] is None else posixpath.normpath(f"{row['log_dir']}/{row['name'] or '.'}"),
+                row["problem"],
+                row["source"],
+            )
+            for row in shown
+        )
+        if shown:
+            opened.table(columns, cells, {each["effect"]: styles.get(each["effect"], "yellow") for each in shown})
+        elif not rows:
+            opened.line("Nothing was found that a broker would stumble over.")
+        if len(shown) < len(rows):
+            opened.line(f"… and {count(len(rows) - len(shown), 'finding')} more: --limit N, or another --format")
+
+
+def _steps(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The next safe command for the first finding of each of the gravest rules."""
+    first: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        if row["effect"] != "note" and row["next"] is not None:
+            first.setdefault(row["rule"], row)
+    told = [f"{rule.replace('_', ' ')}: {row['problem']}. Next: {row['next']}" for rule, row in first.items()]
+    rest = f"--format json has the next command for {count(len(told) - STEPS_SHOWN, 'rule')} more"
+    return told[:STEPS_SHOWN] + ([rest] if len(told) > STEPS_SHOWN else [])

@@ -1,0 +1,232 @@
+"""``logstore purge``: delete for ever what is staged and due; dry run and real run print the same lines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from reconciler.cli.frame import signals
+from reconciler.cli.frame.exits import Exit, say
+from reconciler.cli.frame.staging_options import Opened, in_use, log_dirs_in, spare_option
+from reconciler.cli.frame.staging_options import spare_records as spare_folder
+from reconciler.errors import UsageError
+from reconciler.text.figures import count, listed, moment, size
+
+if TYPE_CHECKING:
+    from logstore.purge.judge_staged import Rules
+    from logstore.purge.purge_report import LogDirPurge
+    from logstore.staging.spare_records import SpareRecords
+    from logstore.staging.staged import Staged
+
+Result = TypeVar("Result")
+
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+_EPILOG = """\b
+Examples:
+  logstore purge /disks/*/kafka --dry-run
+  logstore purge /disks/*/kafka --rate 100M --unlinks 500
+  logstore purge /disk1/kafka --location ../kafka.deleting/UXyU9i5ARn6W00ON2taeWA_0 --before-due
+
+\b
+From cron, every ten minutes:
+  */10 * * * *  root  logstore purge /disks/*/kafka --rate 100M --quiet
+
+\b
+Directories that a broker left as '-stray' have no record, so nothing says when they may go, and no purge takes them.
+'logstore staged' lists them. Bring one back with 'logstore restore', and stage it with the others once it is known to
+be unwanted; then it has a record and a due time.
+"""
+
+
+@click.command("purge", epilog=_EPILOG, short_help="Delete for ever what is staged and due.")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@click.option("--dry-run", is_flag=True, help="Print exactly what would be done, and do nothing; needs no lock.")
+@click.option("--rate", metavar="BYTES", help="Bytes a second for all disks together, for example 100M.")
+@click.option("--unlinks", type=click.IntRange(1), metavar="N", help="Files a second for all disks together.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 16),
+    metavar="N",
+    help="Workers on each disk; each removes several files at once where it waits for the disk. [default: 2]",
+)
+@click.option(
+    "--location", "locations", multiple=True, metavar="L", help="This one alone, as 'logstore staged' has it."
+)
+@click.option("--before-due", is_flag=True, help="Take it though its time has not come; only with --location.")
+@click.option("--keep-held", is_flag=True, help="Leave directories of which a process holds a file open.")
+@click.option("-q", "--quiet", is_flag=True, help="No line for each directory; the sums alone.")
+@spare_option
+def command(
+    *,
+    paths: tuple[str, ...],
+    dry_run: bool,
+    rate: str | None,
+    unlinks: int | None,
+    workers: int | None,
+    locations: tuple[str, ...],
+    before_due: bool,
+    keep_held: bool,
+    quiet: bool,
+    spare_records: str | None,
+) -> Exit:
+    """Delete what is staged in log dirs, and whose time has come. What is deleted cannot be brought back.
+
+    Only what is due goes, and only what carries a valid record. Interrupt it at any time: the next purge goes on. No
+    broker may run on the log dirs; an embedded store purges its own.
+
+    Exit code 3: a log dir is in use. Exit code 4: something that is due could not be removed, or it was interrupted.
+    """
+    from logstore.clock import SystemClock
+    from logstore.purge.judge_staged import Rules
+    from logstore.purge.throttle import Throttle
+
+    if before_due and not locations:
+        raise UsageError("--before-due takes what may still be wanted: name each one with --location")
+    clock = SystemClock()
+    bytes_per_s = None if rate is None else parse_rate(rate)
+    throttled = bytes_per_s is not None or unlinks is not None
+    rules = Rules(
+        clock.now_ms(),
+        throttle=Throttle(clock, bytes_per_s=bytes_per_s, unlinks_per_s=unlinks) if throttled else None,
+        only=_one_of(locations) if locations else None,
+        before_due=before_due,
+        keep_held=keep_held,
+    )
+    spare = spare_folder(spare_records)
+    log_dirs = log_dirs_in(paths)
+    with ExitStack() as stack:
+        opened = Opened(stack)
+        if dry_run:
+            reports = _plan(log_dirs, rules, spare, opened)
+        else:
+            opened.open(log_dirs, spare)
+            reports = _purge(opened, rules, spare, workers)
+    for report in reports:
+        _tell(report, quiet=quiet, dry_run=dry_run)
+    if locations and not dry_run and not any(report.purged or report.failures for report in reports):
+        say(f"nothing was purged: {listed(locations)} is not staged here, or is not due")
+    failed = any(not report.is_whole for report in reports)
+    return Exit.PARTLY_FAILED if failed else opened.code(len(reports))
+
+
+def parse_rate(text: str) -> int:
+    """Read ``100M``, ``1.5G`` or a plain number of bytes; units are powers of 1000, as disks are sold.
+
+    Raises:
+        UsageError: anything else, or nothing at all a second.
+    """
+    digits = text.strip().removesuffix("/s").removesuffix("B").strip()
+    unit = digits[-1:] if digits[-1:] in _UNITS else ""
+    try:
+        rate = int(float(digits.removesuffix(unit)) * _UNITS[unit])
+    except (ValueError, OverflowError):
+        rate = 0
+    if rate < 1:
+        raise UsageError(
+            f"--rate: {text!r:.40} is no rate: a number of bytes with k, M, G or T is expected, as in 100M"
+        )
+    return rate
+
+
+def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:
+    return lambda staged: staged.location in locations
+
+
+def _plan(log_dirs: Iterable[str], rules: Rules, spare: SpareRecords, opened: Opened) -> list[LogDirPurge]:
+    from logstore.errors import NotALogDirError
+    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+    from logstore.purge.purge import planned_purge
+
+    reports = []
+    for path in log_dirs:
+        refused = in_use(path)
+        if refused is not None:
+            opened.refuse(refused, Exit.REFUSED)
+            continue
+        try:
+            with ReadOnlyLogDir.open(path) as log_dir:
+                reports.append(planned_purge(log_dir, rules, spare))
+        except NotALogDirError as error:
+            opened.refuse(str(error), Exit.USAGE)
+        except OSError as error:
+            opened.refuse(f"{path}: {error.strerror}", Exit.PARTLY_FAILED)
+    return reports
+
+
+def _purge(opened: Opened, rules: Rules, spare: SpareRecords, workers: int | None) -> list[LogDirPurge]:
+    from logstore.purge.purge import WORKERS, purge
+
+    def work() -> list[LogDirPurge]:
+        done = purge(opened.log_dirs, rules, workers=workers or WORKERS, spare=spare, may_fork=True)
+        return list(done.log_dirs)
+
+    return until_interrupted(work, rules.cancel) if opened.log_dirs else []
+
+
+def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Result:
+    """Do some work in a thread; an interrupt cancels it, and it comes to an orderly end before this returns.
+
+    The handler only sets the event. Raised as an exception, an interrupt could hit any line of this thread; and this
+    thread never waits for that event itself, so it cannot hold its lock meanwhile.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from reconciler.cli.frame.progress import busy
+
+    with signals.instead(lambda _: cancel.set()), ThreadPoolExecutor(1) as pool, busy("purging"):
+        return pool.submit(work).result()
+
+
+def _tell(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
+    """The lines that are the same whether it was done or not go to standard output; what only a run knows does not."""
+    from reconciler.text.figures import visible
+
+    lines = [] if quiet else _lines(report)
+    sums = f"{report.log_dir}: {count(len(report.purged), 'directory', 'directories')}"
+    sums += f", {size(sum(purged.bytes for purged in report.purged))}"
+    if report.not_due:
+        sums += f"; {count(report.not_due)} not due, the next at {moment(report.next_due_ms)}"
+    click.echo("\n".join(map(visible, [*lines, sums])))
+    for failure in report.failures:
+        say(f"{report.log_dir}: {failure}")
+    if report.error is not None:
+        say(report.error)
+    if report.held:
+        holders = listed(sorted({str(held.process) for held in report.held}))
+        files = count(len({held.name for held in report.held}), "file")
+        held = f"{size(report.held_open_bytes)} in {files} held open by {holders}"
+        say(f"{report.log_dir}: {held}: that space returns when the process lets go")
+    if report.unseen_processes:
+        unseen = count(report.unseen_processes, "process", "processes")
+        say(f"{report.log_dir}: {unseen} could not be looked into, and may hold files open: run as root to see")
+    if not dry_run and report.freed_bytes is not None:
+        say(f"{report.log_dir}: {freed_text(report.freed_bytes, report.expected_bytes)}")
+    if report.cancelled:
+        say(f"{report.log_dir}: interrupted before all that is due was purged; the next purge goes on")
+
+
+def freed_text(freed: int, expected: int) -> str:
+    """What became of the free space, in bytes; meanwhile others may have written more than a purge has freed."""
+    if freed < 0:
+        return f"{size(expected)} expected, and {size(-freed)} less free than before: others write to the file system"
+    return f"{size(freed)} freed, {size(expected)} expected, as the file system counts it"
+
+
+def _lines(report: LogDirPurge) -> list[str]:
+    lines = [
+        f"{report.log_dir}: purge {purged.location}: "
+        + (
+            "empty already"
+            if purged.record is None
+            else f"{purged.partition}, topic ID {purged.record.topic_id}, {count(purged.files, 'file')}, "
+            f"{size(purged.bytes)}, due {moment(purged.record.due_ms)}"
+        )
+        for purged in report.purged
+    ]
+    lines += [f"{report.log_dir}: keep {kept.location}: {kept.reason}" for kept in report.kept]
+    return lines

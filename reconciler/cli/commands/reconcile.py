@@ -1,0 +1,286 @@
+"""``logstore reconcile``: one control request handled on real disks, as the broker that they belong to would.
+
+What a request does is decided by ``reconciler.broker``, which gates it is held to by ``request_gates``; owns the
+options, the order, and the words. A request is always rehearsed first, under the locks: a dry run is the rehearsal.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.frame.exits import Exit, PartlyFailedError, say
+from reconciler.cli.frame.options import output_options
+from reconciler.cli.frame.output import Format, check_output
+from reconciler.cli.frame.staging_options import spare_option
+from reconciler.errors import RefusedError, UsageError
+from reconciler.text.figures import count, moment
+
+if TYPE_CHECKING:
+    from logstore.store.open_store import StoreOptions
+    from logstore.store.store import LogStore
+    from reconciler.broker.judging import Key
+    from reconciler.cli.pages.reconcile_pages import Report
+    from reconciler.plan.policy import Policy
+    from reconciler.protocol.requests import ControlRequest
+
+_ALLOWABLE = ("broker", "empty", "absent", "sole-copy", "internal", "create")
+
+_EPILOG = """\b
+Examples:
+  logstore reconcile request.json /disks/*/logstore --dry-run
+  logstore reconcile request.json /disks/*/logstore
+  logstore reconcile wire:capture.bin /disks/*/logstore --broker-epoch 77 --format json
+  tail -1 controller.log | logstore reconcile - /disks/*/logstore --dry-run
+
+\b
+                          FULL              INCREMENTAL       UNSPECIFIED
+  another topic ID        stage, create     stage, create     103, nothing moves
+  not wanted here         stage             nothing           nothing
+  no topic ID             write it          write it          write it
+  missing                 create, or bring back what is staged under its ID (UNSPECIFIED: create)
+
+\b
+Give every log dir of the broker: what lies on one that is left out looks missing, and is made anew.
+What is refused names its override:
+  --max-share, --max-count      gates that are numbers
+  --allow GATE                  broker, empty, absent, sole-copy, internal, create
+"""
+
+
+@click.command("reconcile", epilog=_EPILOG, short_help="Handle one LeaderAndIsr or StopReplica request on the disks.")
+@click.argument("request_spec", metavar="REQUEST")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@output_options(Format.TABLE, Format.JSON)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing; takes the locks all the same.")
+@click.option("--node-id", type=click.IntRange(0), metavar="N", help="The broker. [default: as the log dirs say]")
+@click.option(
+    "--broker-epoch", type=click.IntRange(-1), default=-1, metavar="N",
+    help="Of the broker's registration: a request of an earlier one is refused. [default: none is]",
+)  # fmt: skip
+@click.option(
+    "--delay", metavar="TIME",
+    help="How long what is staged can come back. [default: 4h for what is stale, 1m for what is deleted]",
+)  # fmt: skip
+@click.option("--max-share", default="30%", show_default=True, metavar="SHARE", help="Of the broker's replicas.")
+@click.option("--max-count", type=click.IntRange(0), default=1000, show_default=True, help="Of the broker's replicas.")
+@click.option(
+    "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice(_ALLOWABLE),
+    help=f"Open a gate: {', '.join(_ALLOWABLE)}.",
+)  # fmt: skip
+@spare_option
+def command(
+    *,
+    request_spec: str,
+    paths: tuple[str, ...],
+    form: str,
+    output: str | None,
+    dry_run: bool,
+    node_id: int | None,
+    broker_epoch: int,
+    delay: str | None,
+    max_share: str,
+    max_count: int,
+    allowed: tuple[str, ...],
+    spare_records: str | None,
+) -> Exit:
+    """Handle one LeaderAndIsr or StopReplica request, as the broker of these log dirs would. It must be stopped.
+
+    REQUEST is JSON or the bytes of a connection, told apart by looking; request:FILE and wire:FILE say which, and -
+    reads standard input. All locks are taken, the request is rehearsed, and what it would stage is held to the gates
+    that a plan is held to. Nothing is deleted: what is staged comes back with 'logstore restore'.
+
+    Exit code 0: every partition is answered with 0. 1: a dry run found something to do. 3: refused, and nothing was
+    changed: a bad request, another broker's disks, a broker that runs, a gate that is shut, a stale epoch. 4: some
+    partition is answered with an error.
+    """
+    from reconciler.cli.commands.plan import parse_share
+    from reconciler.cli.frame.staging_options import log_dirs_in
+    from reconciler.plan.policy import Policy
+    from reconciler.sources.request_file import STANDARD_INPUT, read_request
+
+    policy = Policy(None, None, parse_share(max_share), max_count)
+    options = _store_options(delay, spare_records)
+    log_dirs = log_dirs_in(paths)
+    request, location = read_request(request_spec)
+    check_output(Format(form), output, log_dirs, [] if location == STANDARD_INPUT else [location])
+    with _opened(log_dirs, options, dry_run=dry_run) as store:
+        run = _Run(store, request, location, _node_of(store, node_id), broker_epoch)
+        report = run.rehearse(policy, allowed, dry_run=dry_run)
+        if not dry_run and not report.refused:
+            report = run.carry_out()
+        offline = dict(store.offline)
+    from reconciler.cli.pages.reconcile_pages import write_report
+
+    if report.refused and not dry_run:
+        raise RefusedError(f"the request is not carried out, and nothing was changed: {'; '.join(report.refused)}")
+    write_report(report, Format(form), output)
+    return _told(report, partly=bool(offline))
+
+
+class _Run:
+    """One request on one store."""
+
+    def __init__(
+        self, store: LogStore, request: ControlRequest, location: str, node_id: int, broker_epoch: int
+    ) -> None:
+        self.store, self.request, self.location = store, request, location
+        self.node_id, self.broker_epoch = node_id, broker_epoch
+        self.verdicts = self._verdicts()
+
+    def rehearse(self, policy: Policy, allowed: tuple[str, ...], *, dry_run: bool) -> Report:
+        """What would be done, and the gates that are shut."""
+        from reconciler.broker.rehearsal import rehearse
+        from reconciler.broker.request_gates import Sent, shut_gates
+        from reconciler.cli.pages.reconcile_pages import Report
+
+        with _logged(dry_run):
+            response, effects = rehearse(self.store, self.request, self.node_id, self.broker_epoch)
+        cluster = next((each.identity.cluster_id for each in self.store.log_dirs), None)
+        sent = Sent(
+            *(self.request, self.location, self.node_id, f"broker {self.node_id} of cluster {cluster or 'not named'}"),
+            *(len(self.store), effects, self.store.offline),
+            frozenset(each.path for each in self.store.log_dirs if not each.is_ours),
+            self.store.clock.now_ms(),
+        )
+        # A request that is refused by its epochs changes nothing, so there is nothing to hold to the gates.
+        shut = shut_gates(sent, policy, allowed) if not response.error else []
+        told = (self.request, self.location, self.node_id, True, response, self.verdicts, effects, shut)
+        return Report(*told)
+
+    def carry_out(self) -> Report:
+        """Handle the request, and look what has changed."""
+        from reconciler.broker import Broker
+        from reconciler.broker.effects import Picture, effects
+        from reconciler.cli.pages.reconcile_pages import Report
+
+        before = Picture.of(self.store)
+        broker = Broker(self.store, self.node_id, broker_epoch=self.broker_epoch)
+        try:
+            with _logged(True):
+                response = broker.handle(self.request)
+        except KeyboardInterrupt as error:
+            raise PartlyFailedError(
+                "interrupted; every replica is whole, live or staged. Next: the same command again does the rest"
+            ) from error
+        done = effects(before, Picture.of(self.store))
+        return Report(self.request, self.location, self.node_id, False, response, self.verdicts, done)
+
+    def _verdicts(self) -> dict[Key, str]:
+        from reconciler.broker.judging import Judged, Present, judge
+        from reconciler.protocol.requests import LeaderAndIsrRequest
+
+        if not isinstance(self.request, LeaderAndIsrRequest):
+            return {}
+        doubled = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
+        present = Present(self.store.entries(), doubled, self.store.offline, self.store.topic_of)
+        named = iter(judge(self.request, self.node_id, present).named)
+        return {
+            (topic.topic, state.partition): found.verdict.value
+            for topic in self.request.topics
+            for state in topic.partitions
+            if isinstance(found := next(named), Judged)
+        }
+
+
+def _store_options(delay: str | None, spare_records: str | None) -> StoreOptions:
+    from logstore.settings import DELETE_DELAY, STALE_DELAY, InvalidSettingError, Settings, parse_duration
+    from logstore.store.open_store import StoreOptions
+    from reconciler.cli.frame.staging_options import spare_records as spare_folder
+
+    try:
+        milliseconds = None if delay is None else parse_duration(delay)
+    except InvalidSettingError as error:
+        raise UsageError(f"--delay: {error}") from error
+    settings = (
+        Settings() if milliseconds is None else Settings({"": dict.fromkeys((STALE_DELAY, DELETE_DELAY), milliseconds)})
+    )
+    return StoreOptions(settings=settings, spare_records=spare_folder(spare_records).folder)
+
+
+@contextmanager
+def _opened(log_dirs: tuple[str, ...], options: StoreOptions, *, dry_run: bool) -> Iterator[LogStore]:
+    """The store over the log dirs, under all their locks."""
+    from logstore.store.store import LogStore
+    from reconciler.cli.frame.layout_options import refuse_unsorted
+
+    if dry_run:
+        for path in log_dirs:
+            refuse_unsorted(path)
+    with LogStore.open(log_dirs, options) as store:
+        for path, reason in store.offline.items():
+            say(f"{path} is offline: {reason}")
+        yield store
+
+
+def _node_of(store: LogStore, node_id: int | None) -> int:
+    """The broker's number, which must be that of the log dirs where they have one."""
+    named = next((each.identity.node_id for each in store.log_dirs if each.identity.node_id is not None), None)
+    if named is None and node_id is None:
+        raise RefusedError("the log dirs do not say whose they are: give the broker's number with --node-id")
+    if None not in (named, node_id) and named != node_id:
+        raise RefusedError(f"the log dirs belong to broker {named}, and not to broker {node_id}; nothing was changed")
+    found = node_id if named is None else named
+    assert found is not None
+    return found
+
+
+@contextmanager
+def _logged(said: bool) -> Iterator[None]:
+    """What a broker writes into its log goes to standard error, or nowhere where it will be said again."""
+    loggers, handler = [logging.getLogger(name) for name in ("logstore", "reconciler")], _Saying(logging.WARNING)
+    handler.said = said
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+
+
+class _Saying(logging.Handler):
+    """Says what is logged."""
+
+    said = True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say one record's message."""
+        if self.said:
+            say(record.getMessage())
+
+
+def _told(report: Report, *, partly: bool) -> Exit:
+    """Say what it comes to and what is next, and give the exit code."""
+    from reconciler.broker.effects import EffectKind
+    from reconciler.cli.pages.reconcile_pages import error_name
+
+    if report.response.error:
+        name = error_name(report.response.error)
+        say(f"the whole request is answered with {name} ({report.response.error}), and nothing was changed")
+        return Exit.REFUSED
+    errors = [each.error for topic in report.response.topics for each in topic.partitions if each.error]
+    answered = sum(len(topic.partitions) for topic in report.response.topics)
+    failed = ", ".join(f"{count(errors.count(each))} with {error_name(each)} ({each})" for each in sorted(set(errors)))
+    say(f"{count(answered, 'partition')} answered: {answered - len(errors):,} with 0{f', {failed}' if failed else ''}")
+    kinds = [each.kind for each in report.effects]
+    done = ", ".join(
+        f"{kinds.count(kind):,} {kind.value.replace('_', ' ')}" for kind in EffectKind if kinds.count(kind)
+    )
+    say(f"{'this would be done' if report.dry_run else 'done'}: {done or 'nothing'}")
+    staged = [each for each in report.effects if each.kind is EffectKind.STAGED]
+    if staged:
+        due = moment(min(each.due_ms for each in staged if each.due_ms is not None))
+        say(f"a purge may take what is staged from {due} on; until then the UNDO of its line brings each back")
+    for reason in report.refused:
+        say(f"refused: {reason}")
+    if report.refused:
+        say("without --dry-run this would be refused, and nothing would be changed")
+        return Exit.REFUSED
+    if errors or partly:
+        return Exit.PARTLY_FAILED
+    return Exit.FINDINGS if report.dry_run and report.effects else Exit.CLEAN

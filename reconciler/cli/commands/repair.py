@@ -1,0 +1,211 @@
+"""``logstore repair``: makes a plan that somebody reviews, applies a plan, or takes one back.
+
+Making a plan takes no lock and changes nothing; what may be done is decided by ``reconciler.plan.propose_repair``, and
+done by ``logstore.repair.repair``. Owns the three ways of calling it, and what it says.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from layout.ours.repair_plan import RepairKind
+from reconciler.cli.frame.exits import Exit, PartlyFailedError, say
+from reconciler.cli.frame.options import metadata_option, output_options
+from reconciler.cli.frame.output import Format, check_output, destination, is_standard
+from reconciler.errors import RefusedError, UsageError
+from reconciler.text.figures import count, quoted
+
+if TYPE_CHECKING:
+    from layout.ours.repair_plan import RepairPlan
+    from reconciler.cli.frame.inputs import Inputs
+    from reconciler.plan.propose_repair import Choice
+
+PLAN_LIMIT = 1 << 30
+"""Bytes of a plan that are read; an action takes about a thousand."""
+
+_EPILOG = """\b
+Examples:
+  logstore repair /disks/*/kafka --metadata /disks/1/kafka -o plan.json
+  logstore repair --apply plan.json
+  logstore repair --undo /disks/*/kafka/.logstore_repair.0123456789abcdef.json
+  logstore repair /disks/*/kafka --adopt-topic-id orders -o plan.json
+
+\b
+What is repaired:
+  write_partition_metadata   missing or damaged, where the metadata and all that lies near agree on the topic ID
+  replace_topic_id           another topic ID than the metadata's, for topics that --adopt-topic-id names
+  rebuild_checkpoint         an offset checkpoint that does not parse keeps its whole lines
+  drop_checkpoint_entries    entries of partitions that have no directory in that log dir
+  remove_leftover            a temporary file beside the whole file that it was to become
+  stage_duplicate            the worse copy of a replica that is live in two log dirs
+
+Never delete partition.metadata to get rid of INCONSISTENT_TOPIC_ID: that cure is of ZooKeeper's days. A KRaft broker
+sets every replica without the file aside as stray, data and all.
+"""
+
+
+@click.command("repair", epilog=_EPILOG, short_help="Plan what can be repaired; apply a plan; take it back.")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1)
+@metadata_option
+@output_options(Format.TABLE, Format.JSON)
+@click.option(
+    "--only", metavar="KIND", multiple=True, type=click.Choice([kind.value for kind in RepairKind]),
+    help="Plan actions of this kind alone; may be given several times.",
+)  # fmt: skip
+@click.option(
+    "--adopt-topic-id", "adopted", metavar="TOPIC", multiple=True,
+    help="Declare the data on the disks to be this topic's, under the topic ID that the metadata has for it now.",
+)  # fmt: skip
+@click.option("--apply", "plan_file", metavar="PLAN", help="Carry out a plan that was reviewed.")
+@click.option("--undo", "backups", metavar="BACKUP...", multiple=True, help="Take back what a repair changed.")
+def command(
+    *,
+    paths: tuple[str, ...],
+    specs: tuple[str, ...],
+    form: str,
+    output: str | None,
+    only: tuple[str, ...],
+    adopted: tuple[str, ...],
+    plan_file: str | None,
+    backups: tuple[str, ...],
+) -> Exit:
+    """Repair damaged metadata and checkpoints of log dirs, from a plan that was reviewed.
+
+    With LOG_DIR, make the plan and show it: no lock is taken, and nothing is changed. -o PLAN.json keeps it. Then
+    --apply PLAN.json takes the locks, looks at everything again, backs up, and repairs; what has changed since is
+    skipped. The backup lies in the log dir, and --undo puts back what it holds. The broker must be stopped for both.
+
+    Exit code of a plan, 0: nothing is to be repaired. 1: something is. Of --apply and --undo, 0: all was done. 3:
+    refused, for example because the broker runs. 4: some of it was skipped or failed; the output says why.
+    """
+    if backups:
+        # The shell makes several files of one pattern, and only the first of them stands behind --undo.
+        backups, paths = (*backups, *paths), ()
+    if bool(paths) + (plan_file is not None) + bool(backups) != 1:
+        raise UsageError("give log dirs to plan for, or --apply PLAN, or --undo BACKUP, and one of them only")
+    if not paths and (specs or only or adopted):
+        raise UsageError("--metadata, --only and --adopt-topic-id are for making a plan: a plan is applied as it is")
+    now_ms = time.time_ns() // 1_000_000
+    if paths:
+        from reconciler.plan.propose_repair import Choice
+
+        choice = Choice(frozenset(map(RepairKind, only)), frozenset(adopted))
+        return _make(paths, specs, choice, Format(form), output, now_ms=now_ms)
+    if plan_file is not None:
+        return _apply(plan_file, Format(form), output, now_ms)
+    return _undo(backups, Format(form), output)
+
+
+def _make(
+    paths: Sequence[str], specs: Sequence[str], choice: Choice, form: Format, output: str | None, *, now_ms: int
+) -> Exit:
+    from layout.ours import repair_plan
+    from reconciler.cli.frame.inputs import sort_out
+    from reconciler.cli.pages.repair_pages import show_plan
+
+    inputs = sort_out(paths)
+    if inputs.inventories:
+        raise UsageError(f"{inputs.inventories[0]} is an inventory: a repair needs the log dirs themselves")
+    check_output(Format.JSON, output, inputs.log_dirs)
+    plan = _planned(inputs, specs, choice, now_ms)
+    if form is Format.JSON or output is not None:
+        with destination(output) as out:
+            out.write(repair_plan.encode(plan))
+    if form is Format.TABLE and output != "-":
+        show_plan(plan)
+    if plan.actions:
+        then = (
+            "-o PLAN.json keeps this plan" if is_standard(output) else f"logstore repair --apply {quoted(str(output))}"
+        )
+        done = f"{count(len(plan.actions), 'action')} planned, and nothing was changed"
+        say(f"{done}; look through the plan and stop the broker. Next: {then}")
+    return Exit.FINDINGS if plan.actions or plan.left_alone else Exit.CLEAN
+
+
+def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, now_ms: int) -> RepairPlan:
+    from logstore.log_dir.identity import read_identity
+    from logstore.repair.repair_look import read_files
+    from logstore.scan.scan import scan_all
+    from reconciler.cli.frame.metadata_choice import choose
+    from reconciler.cli.frame.progress import followed
+    from reconciler.desired.scope import by_cluster
+    from reconciler.plan.propose_repair import propose
+    from reconciler.plan.repair_view import RepairView
+
+    identities = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
+    clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
+    states = by_cluster(choose(specs, inputs, now_ms), clusters)
+    observations = scan_all(inputs.log_dirs, sizes=False)
+    seen = list(followed(observations, len(inputs.log_dirs), "scanning log dirs"))
+    view = RepairView.of(seen, states, choice.adopted)
+    return propose(view, read_files(view.files_wanted(choice.adopted)), states, now_ms, choice)
+
+
+def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exit:
+    from logstore.repair.repair import apply
+    from reconciler.cli.pages.repair_pages import write_outcome
+
+    plan = _read_plan(plan_file)
+    check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
+    with _refusals("what was repaired so far is done, and its backup is in the log dir; --apply again does the rest"):
+        outcome = apply(plan, now_ms)
+    write_outcome(outcome, form, output)
+    if outcome.backups:
+        say(f"to take it back: logstore repair --undo {' '.join(map(quoted, outcome.backups))}")
+    return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
+
+
+def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
+    from logstore.repair.repair_undo import undo
+    from reconciler.cli.pages.repair_pages import write_undone
+
+    check_output(form, output, [os.path.dirname(os.path.abspath(each)) for each in backups], backups)
+    with _refusals("what was put back so far is as it was; --undo again does the rest"):
+        outcomes = [undo(backup) for backup in backups]
+    write_undone(outcomes, form, output)
+    for backup, outcome in zip(backups, outcomes, strict=True):
+        if not outcome.backup_removed:
+            say(f"{backup} stays, because not all that it holds was put back")
+    return Exit.CLEAN if all(each.backup_removed for each in outcomes) else Exit.PARTLY_FAILED
+
+
+def _read_plan(path: str) -> RepairPlan:
+    """Read a plan.
+
+    Raises:
+        UsageError: there is no such file.
+        RefusedError: it is no plan, or was changed since it was made.
+    """
+    from layout.errors import LayoutError
+    from layout.ours import repair_plan
+    from logstore.errors import UnreadableFileError
+    from logstore.fs.small_file import read_small_file
+
+    try:
+        data = read_small_file(os.path.realpath(path), PLAN_LIMIT)
+        if data is None:
+            raise UsageError(f"{path}: there is no such file; logstore repair LOG_DIR... -o {path} makes it")
+        return repair_plan.parse(data)
+    except UnreadableFileError as error:
+        raise UsageError(f"{path} {error}") from error
+    except LayoutError as error:
+        raise RefusedError(f"{path}: {error}; make a new plan") from error
+
+
+@contextmanager
+def _refusals(interrupted: str) -> Iterator[None]:
+    """Turn what keeps the engine from beginning into a refusal, and say what an interruption leaves."""
+    from logstore.errors import ChangeRefusedError, NotALogDirError
+
+    try:
+        yield
+    except (ChangeRefusedError, NotALogDirError) as error:
+        raise RefusedError(str(error)) from error
+    except KeyboardInterrupt as error:
+        raise PartlyFailedError(f"interrupted; {interrupted}") from error

@@ -1,0 +1,286 @@
+"""``logstore restore``: bring staged replicas back, and adopt strays that a broker left.
+
+Everything is planned before anything is moved, and a dry run is the plan alone; so both print the same lines.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.frame.exits import Exit, say
+from reconciler.cli.frame.staging_options import Opened, describe, in_use, log_dirs_in, spare_option
+from reconciler.cli.frame.staging_options import spare_records as spare_folder
+from reconciler.errors import UsageError
+from reconciler.text.figures import count, visible
+
+if TYPE_CHECKING:
+    from layout.ids import TopicId
+    from layout.topic import TopicPartition
+    from logstore.log_dir.log_dir import LogDir
+    from logstore.log_dir.log_dir_view import LogDirView
+    from logstore.staging.restore import Restored
+    from logstore.staging.spare_records import SpareRecords
+    from logstore.staging.staged import Staged
+
+_Broker = tuple[str | None, int | None]
+"""Cluster ID and node ID."""
+
+_EPILOG = """\b
+Examples:
+  logstore restore /disks/*/kafka --topic orders --dry-run
+  logstore restore /disks/*/kafka --topic-id UXyU9i5ARn6W00ON2taeWA
+  logstore restore /disk1/kafka --location ../kafka.deleting/UXyU9i5ARn6W00ON2taeWA_0
+  logstore restore /disk1/kafka --location orders-3.0123456789abcdef0123456789abcdef-stray
+
+\b
+'logstore staged' lists the locations. A stray that a broker left has no record: its name says what it was, and the
+broker finds its offsets anew. Where the name was cut, say what it was with --as TOPIC-PARTITION.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to come back; what is None does not matter, and all that is given must hold."""
+
+    topic: str | None = None
+    partition: int | None = None
+    topic_id: TopicId | None = None
+    locations: tuple[str, ...] = ()
+    everything: bool = False
+
+    @property
+    def names_nothing(self) -> bool:
+        """Whether it would choose everything without having said so."""
+        given = (self.topic, self.partition, self.topic_id, self.locations or None)
+        return not self.everything and all(each is None for each in given)
+
+    def chooses(self, staged: Staged) -> bool:
+        """Whether a staged directory is meant. Of strays only those are that were named in some way, never by --all."""
+        if self.everything and staged.record is None:
+            return False
+        known = staged.partition
+        return (
+            (self.topic is None or (known is not None and known.topic == self.topic))
+            and (self.partition is None or (known is not None and known.partition == self.partition))
+            and (self.topic_id is None or staged.topic_id == self.topic_id)
+            and (not self.locations or staged.location in self.locations)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One staged directory that was chosen: where it goes, or why it stays."""
+
+    log_dir: LogDirView
+    staged: Staged
+    to: Restored | None
+    problem: str | None
+
+    @property
+    def line(self) -> str:
+        """What is printed of it, whether it is done or not."""
+        start = f"{self.staged.log_dir}: "
+        if self.to is None:
+            return f"{start}keep {self.staged.location}: {self.problem}"
+        return f"{start}restore {self.staged.location} as {self.to.path}: {describe(self.staged)}"
+
+
+@click.command("restore", epilog=_EPILOG, short_help="Bring staged replicas back, byte for byte.")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@click.option("--topic", metavar="T", help="Those of this topic, by full name.")
+@click.option("--partition", type=click.IntRange(0), metavar="P", help="Those of this partition.")
+@click.option("--topic-id", metavar="ID", help="Those with this topic ID.")
+@click.option("--location", "locations", multiple=True, metavar="L", help="This one, as 'logstore staged' has it.")
+@click.option("--all", "everything", is_flag=True, help="All that has a record; strays are named by other options.")
+@click.option("--as", "was", metavar="TOPIC-PARTITION", help="What a single stray was, where its name was cut.")
+@click.option("--dry-run", is_flag=True, help="Print exactly what would be done, and do nothing; needs no lock.")
+@spare_option
+def command(
+    *,
+    paths: tuple[str, ...],
+    topic: str | None,
+    partition: int | None,
+    topic_id: str | None,
+    locations: tuple[str, ...],
+    everything: bool,
+    was: str | None,
+    dry_run: bool,
+    spare_records: str | None,
+) -> Exit:
+    """Bring staged replicas back to where they were, with their names and checkpoint entries.
+
+    Options that choose go together: a directory is restored when all of them fit. Nothing is ever overwritten: where a
+    replica of the same partition is live, the staged one stays. No broker may run on the log dirs.
+
+    Exit code 3: a log dir is in use, or nothing could be restored. Exit code 4: some could not be restored.
+    """
+    wanted = Wanted(topic, partition, _topic_id(topic_id), locations, everything)
+    if wanted.names_nothing:
+        raise UsageError("say what is to come back: --topic, --partition, --topic-id, --location, or --all")
+    known = None if was is None else parse_partition(was)
+    spare = spare_folder(spare_records)
+    log_dirs = log_dirs_in(paths)
+    with ExitStack() as stack:
+        opened = Opened(stack)
+        views: Sequence[LogDirView]
+        if dry_run:
+            views = _looked_at(log_dirs, opened, stack)
+        else:
+            opened.open(log_dirs, spare)
+            views = opened.log_dirs
+        steps = _plan(views, wanted, known, spare, opened)
+        done = 0
+        for step in steps:
+            moved = step.to is not None and (dry_run or _restore(step, opened.log_dirs, known, spare))
+            done += moved
+            if moved or step.to is None:
+                click.echo(visible(step.line))
+    if not steps and views:
+        say("nothing was chosen: 'logstore staged' lists what there is")
+        return opened.code(0) or Exit.FINDINGS
+    if done < len(steps):
+        say(f"{count(len(steps) - done, 'directory stays', 'directories stay')} staged")
+        return Exit.PARTLY_FAILED if done else Exit.REFUSED
+    return opened.code(len(views))
+
+
+def parse_partition(text: str) -> TopicPartition:
+    """Read ``orders-3``, by the topic's full name.
+
+    Raises:
+        UsageError: it names no partition that could be.
+    """
+    from layout.directory_name import MAX_PARTITION
+    from layout.errors import LayoutError
+    from layout.topic import TopicPartition, check_full_topic_name
+
+    topic, _, digits = text.rpartition("-")
+    if not (digits.isdecimal() and digits.isascii() and len(digits) < 11 and int(digits) <= MAX_PARTITION):
+        raise UsageError(f"--as: {text!r:.80} is no partition: orders-3 is one")
+    try:
+        check_full_topic_name(topic)
+    except LayoutError as error:
+        raise UsageError(f"--as: {error}") from error
+    return TopicPartition(topic, int(digits))
+
+
+def _topic_id(text: str | None) -> TopicId | None:
+    from layout.errors import LayoutError
+    from layout.ids import TopicId
+
+    try:
+        return None if text is None else TopicId.parse(text)
+    except LayoutError as error:
+        raise UsageError(f"--topic-id: {error}") from error
+
+
+def _looked_at(log_dirs: Iterable[str], opened: Opened, stack: ExitStack) -> list[LogDirView]:
+    """Log dirs opened without their locks; those that a real run would be refused are refused here too."""
+    from logstore.errors import NotALogDirError
+    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+
+    views: list[LogDirView] = []
+    for path in log_dirs:
+        refused = in_use(path)
+        if refused is not None:
+            opened.refuse(refused, Exit.REFUSED)
+            continue
+        try:
+            views.append(stack.enter_context(ReadOnlyLogDir.open(path)))
+        except NotALogDirError as error:
+            opened.refuse(str(error), Exit.USAGE)
+    return views
+
+
+def _plan(
+    views: Sequence[LogDirView],
+    wanted: Wanted,
+    known: TopicPartition | None,
+    spare: SpareRecords,
+    opened: Opened,
+) -> list[Step]:
+    """Look at everything before anything is moved, so that a dry run sees what a real one does."""
+    from logstore.staging.staged import look_for_staged
+
+    chosen = []
+    for view in views:
+        try:
+            chosen += [(view, staged) for staged in look_for_staged(view, spare) if wanted.chooses(staged)]
+        except OSError as error:
+            opened.refuse(f"{view.path}: what is staged cannot be listed: {error.strerror}", Exit.PARTLY_FAILED)
+    if known is not None and len(chosen) != 1:
+        raise UsageError(f"--as says what one directory was, and {len(chosen)} were chosen: name one with --location")
+    brokers = {view.path: _broker(view) for view in views}
+    disks: dict[_Broker, list[LogDirView]] = defaultdict(list)
+    for view in views:
+        disks[brokers[view.path]].append(view)
+    taken: dict[_Broker, dict[TopicPartition, str]] = defaultdict(dict)
+    return [_step(view, staged, known, disks[brokers[view.path]], taken[brokers[view.path]]) for view, staged in chosen]
+
+
+def _broker(view: LogDirView) -> _Broker:
+    """Whose log dir it is, by its ``meta.properties``; log dirs that do not say so are taken for one broker's."""
+    from logstore.log_dir.identity import read_identity
+
+    identity = read_identity(view.path, None).identity
+    return (None, None) if identity is None else (identity.cluster_id, identity.node_id)
+
+
+def _step(
+    view: LogDirView,
+    staged: Staged,
+    known: TopicPartition | None,
+    views: Sequence[LogDirView],
+    taken: dict[TopicPartition, str],
+) -> Step:
+    from logstore.errors import LogStoreError
+    from logstore.staging.restore import planned_restore
+
+    try:
+        to = planned_restore(view, staged, known)
+    except LogStoreError as error:
+        return Step(view, staged, None, str(error))
+    except OSError as error:
+        return Step(view, staged, None, error.strerror or str(error))
+    twin = taken.get(to.partition) or _live_elsewhere(to, views)
+    if twin is not None:
+        problem = f"{to.partition} would be live twice, here and in {twin}: stage that one first, or choose one"
+        return Step(view, staged, None, problem)
+    taken[to.partition] = f"{to.log_dir}/{to.path}"
+    return Step(view, staged, to, None)
+
+
+def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
+    """Where the same partition is live in another log dir of its broker, which stops at two of one (FACTS §1.7)."""
+    from logstore.errors import LogStoreError
+
+    folder, _, name = to.path.rpartition("/")
+    for view in views:
+        if view.path != to.log_dir:
+            try:
+                with view.root.below(folder) as parent:
+                    if parent.holds(name):
+                        return f"{view.path}/{to.path}"
+            except (LogStoreError, OSError):
+                continue
+    return None
+
+
+def _restore(step: Step, log_dirs: Sequence[LogDir], known: TopicPartition | None, spare: SpareRecords) -> bool:
+    """Carry out one step; False: it was refused, which is said."""
+    from logstore.errors import LogStoreError
+    from logstore.staging.restore import restore
+
+    (log_dir,) = (each for each in log_dirs if each.path == step.staged.log_dir)
+    try:
+        restore(log_dir, step.staged, partition=known, spare=spare)
+    except LogStoreError as error:
+        say(str(error))
+        return False
+    return True

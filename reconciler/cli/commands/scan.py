@@ -1,0 +1,211 @@
+"""``logstore scan``: what lies in log dirs, for people and for other programs. Judges nothing.
+
+One log dir is scanned and written at a time, so a fleet of trees needs no more memory than its largest broker.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from reconciler.cli.frame.exits import Exit, say
+from reconciler.cli.frame.options import output_options, scan_options
+from reconciler.cli.frame.output import Format, check_output, destination, write_rows
+from reconciler.text.figures import age, count, size
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reconciler.cli.frame.inputs import Inputs
+    from reconciler.cli.frame.tables import Page
+
+SHOWN_ON_TERMINAL = 50
+
+_EPILOG = """\b
+Examples:
+  logstore scan /var/lib/kafka/data
+  logstore scan /disks/*/kafka --format ndjson | jq 'select(.kind == "stray")'
+  logstore scan /disks/*/kafka --format parquet -o "$(hostname).parquet"
+"""
+
+
+@click.command("scan", epilog=_EPILOG, short_help="What lies in log dirs, as a table, JSON, CSV or an inventory.")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@output_options(*Format)
+@scan_options
+@click.option("--limit", type=click.IntRange(0), metavar="N", help="Rows shown of each log dir in a table.")
+def command(
+    *, paths: tuple[str, ...], form: str, output: str | None, jobs: int | None, sizes: bool, limit: int | None
+) -> Exit:
+    """Tell what lies in log dirs: replicas with their topic IDs, and everything else.
+
+    LOG_DIR is a log dir, a folder of brokers' disks, or an inventory that another scan wrote. Nothing is changed, and a
+    running broker is not disturbed. Parquet and Arrow files are inventories, which 'logstore audit' reads.
+
+    Exit code 4: a log dir is absent or cannot be read; the others were scanned.
+    """
+    from reconciler.cli.frame.inputs import sort_out
+
+    inputs = sort_out(paths)
+    format_ = Format(form)
+    check_output(format_, output, inputs.log_dirs, inputs.inventories)
+    scanned = _Scanned(inputs, sizes, jobs)
+    if format_ is Format.TABLE:
+        _show(scanned, output, limit)
+    else:
+        _write(scanned, format_, output)
+    for problem in scanned.unreadable:
+        say(problem)
+    return Exit.PARTLY_FAILED if scanned.unreadable else Exit.CLEAN
+
+
+class _Scanned:
+    """Tables of rows, one log dir after the other, and what is known of each log dir besides."""
+
+    def __init__(self, inputs: Inputs, sizes: bool, jobs: int | None) -> None:
+        self._inputs = inputs
+        self._sizes, self._jobs = sizes, jobs
+        self.log_dirs: list[dict[str, Any]] = []
+        self.unreadable: list[str] = []
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        from logstore.rows.rows import MetadataState
+        from logstore.scan.scan import scan_all
+        from reconciler.cli.frame.progress import followed
+
+        lost = (MetadataState.ABSENT, MetadataState.UNREADABLE)
+        log_dirs = self._inputs.log_dirs
+        observations = scan_all(log_dirs, sizes=self._sizes, jobs=self._jobs)
+        for seen in followed(observations, len(log_dirs), "scanning log dirs"):
+            if seen.state in lost:
+                self.unreadable.append(f"{seen.log_dir}: {seen.problem}")
+            holder = None if seen.lock is None else str(seen.lock)
+            self._know(seen.rows.slice(0, 1).to_pylist()[0], seen.rows.num_rows - 1, holder)
+            yield seen.rows
+        for path in self._inputs.inventories:
+            from logstore.rows import inventory
+
+            rows = inventory.read(path)
+            for row in inventory.log_dirs(path):
+                self._know(row, None, None)
+            yield rows
+
+    def _know(self, row: dict[str, Any], rows: int | None, holder: str | None) -> None:
+        names = ("host", "cluster_id", "node_id", "directory_id", "log_dir", "metadata_state", "problem", "scanned_ms")
+        self.log_dirs.append({**{name: row[name] for name in names}, "rows": rows, "lock_held_by": holder})
+
+
+def _write(scanned: _Scanned, form: Format, output: str | None) -> None:
+    from logstore.rows.rows import SCHEMA_VERSION
+
+    with destination(output) as out:
+        tables = _begun(iter(scanned))
+        # Not before the first rows: what writes them brings Arrow along, which a scan imports while its workers look.
+        from logstore.rows.row_schema import ROW_SCHEMA
+
+        if form is Format.JSON:
+            _write_json(tables, scanned.log_dirs, SCHEMA_VERSION, out)
+        else:
+            write_rows(form, tables, ROW_SCHEMA, SCHEMA_VERSION, out)
+
+
+def _begun(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same tables, handed on when the first is there."""
+    return itertools.chain(list(itertools.islice(tables, 1)), tables)
+
+
+def _write_json(
+    tables: Iterable[pa.Table], log_dirs: Sequence[dict[str, Any]], schema_version: int, out: BinaryIO
+) -> None:
+    """One object; the log dirs come last, because only then all is known of them."""
+    import orjson
+
+    from reconciler.text import row_text
+
+    out.write(b'{"schema_version":%d,"rows":' % schema_version)
+    row_text.write_array(tables, out)
+    out.write(b',"log_dirs":' + orjson.dumps(log_dirs) + b"}\n")
+
+
+def _show(scanned: _Scanned, output: str | None, limit: int | None) -> None:
+    from reconciler.cli.frame.tables import page
+
+    with page(output) as opened:
+        most = SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit
+        for table in scanned:
+            _show_table(opened, table, scanned.log_dirs, most)
+
+
+def _show_table(opened: Page, table: pa.Table, known: list[dict[str, Any]], most: int | None) -> None:
+    """Every log dir of a table: a heading, what there is of each kind, and the rows, those with a problem first."""
+    from reconciler.text import row_text
+
+    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in row_text.objects(table):
+        grouped.setdefault((row["host"], row["log_dir"]), []).append(row)
+    facts = {(entry["host"], entry["log_dir"]): entry for entry in known}
+    for place, rows in grouped.items():
+        opened.line(_heading(facts.get(place, rows[0]), rows[0]["host"]), "bold")
+        below = [row for row in rows if row["kind"] != "log_dir"]
+        opened.line(f"  {_kinds(below)}")
+        shown = sorted(below, key=_order)[:most]
+        if shown:
+            _show_rows(opened, shown)
+        if len(shown) < len(below):
+            opened.line(f"… and {count(len(below) - len(shown), 'row')} more: --limit N, or another --format")
+        opened.line()
+
+
+def _heading(log_dir: dict[str, Any], host: str) -> str:
+    node, cluster, directory = log_dir["node_id"], log_dir["cluster_id"], log_dir["directory_id"]
+    parts = [
+        f"{host}:{log_dir['log_dir']}",
+        "" if node is None else f"broker {node}",
+        "" if cluster is None else f"cluster {cluster}",
+        "" if directory is None else f"directory.id {directory}",
+        f"in use by {log_dir['lock_held_by']}" if log_dir.get("lock_held_by") else "",
+        log_dir["problem"] or "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _kinds(rows: list[dict[str, Any]]) -> str:
+    """How many rows there are of each kind, and their bytes where those are known."""
+    numbers, weights = Counter(row["kind"] for row in rows), Counter[str]()
+    for row in rows:
+        if row["bytes"] is not None:
+            weights[row["kind"]] += row["bytes"]
+    told = (
+        f"{count(number)} {kind.replace('_', ' ')}" + (f" ({size(weights[kind])})" if kind in weights else "")
+        for kind, number in numbers.most_common()
+    )
+    return ", ".join(told) or "nothing lies here"
+
+
+def _order(row: dict[str, Any]) -> tuple[bool, str, str, int, str]:
+    return row["problem"] is None, row["kind"], row["topic"] or "", row["partition"] or 0, row["name"]
+
+
+def _show_rows(opened: Page, rows: list[dict[str, Any]]) -> None:
+    from reconciler.cli.frame.tables import Column
+
+    columns = (
+        Column("KIND"), Column("NAME"), Column("TOPIC ID"), Column("SIZE", right=True), Column("AGE", right=True),
+        Column("PROBLEM"),
+    )  # fmt: skip
+    cells = (
+        (
+            row["kind"],
+            row["name"],
+            row["topic_id"] or "",
+            size(row["bytes"]),
+            age(None if row["modified_ms"] is None else row["scanned_ms"] - row["modified_ms"]),
+            row["problem"] or "",
+        )
+        for row in rows
+    )
+    opened.table(columns, cells, {"foreign": "red", "stray": "yellow", "delete": "yellow", "leftover": "yellow"})

@@ -1,0 +1,170 @@
+"""``logstore simulate``: a controller and brokers in one process, with faults from a seed, or a scenario line by line.
+
+What happens is left to ``reconciler.simulator``. The history goes to standard output, what became of it to standard
+error. Disks lie in memory where there is room for them, and are gone afterwards unless ``--keep`` names a folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.frame.exits import Exit, say
+from reconciler.cli.frame.options import output_options
+from reconciler.cli.frame.output import Format, check_output, destination
+from reconciler.errors import UsageError
+from reconciler.text.figures import count, quoted
+
+if TYPE_CHECKING:
+    from reconciler.simulator.scenario import Scenario
+    from reconciler.simulator.simulation import Outcome
+
+SCHEMA_VERSION = 1
+"""Of the JSON; raised whenever a field changes its meaning or goes."""
+
+_EPILOG = """\b
+Examples:
+  logstore simulate --seed 7 --brokers 5 --steps 2000
+  logstore simulate --seed 7 --faults default,crash=0.05,disk_full=0
+  logstore simulate --scenario stale-state --keep /root/simulated
+
+\b
+--faults takes 'none', 'default' or KIND=RATE, by commas; a rate is a number from 0 to 1 for each message, or for each
+machine and simulated second. A wrong kind lists them all. --scenario takes a file, or the name of one that is shipped:
+  stale-state, stale-reads, reassigned-while-down, fewer-partitions, failed-disk
+"""
+
+
+@click.command("simulate", epilog=_EPILOG, short_help="A controller and brokers in one process, with faults.")
+@output_options(Format.TABLE, Format.JSON)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Gives the whole history.")
+@click.option("--brokers", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N", help="How many.")
+@click.option(
+    "--steps", type=click.IntRange(0), default=2000, show_default=True, metavar="N", help="Events, then rest."
+)
+@click.option("--faults", default="default", show_default=True, metavar="RATES", help="How often what goes wrong.")
+@click.option("--durable", is_flag=True, help="Sync before acknowledging, lose no disk, and look for every record.")
+@click.option("--scenario", metavar="FILE", help="Play this instead of a history from the seed.")
+@click.option("--keep", metavar="DIR", help="Leave the disks in this folder, which must be empty or not there yet.")
+def command(
+    *,
+    form: str,
+    output: str | None,
+    seed: int,
+    brokers: int,
+    steps: int,
+    faults: str,
+    durable: bool,
+    scenario: str | None,
+    keep: str | None,
+) -> Exit:
+    """Play one history of a simulated cluster, look at every event, bring it to rest, and check every disk.
+
+    The same seed and options give the same history, byte for byte. A history that breaks a promise is played again, for
+    the shortest beginning that still does.
+
+    Exit code 0: every promise was kept. 1: one was broken; standard error has the seed, the number of steps and why.
+    """
+    from reconciler.simulator.kernel.fault_rates import FaultRates
+    from reconciler.simulator.simulation import play_scenario, settings_for, shortest, simulate
+
+    check_output(Format(form), output, [])
+    rates, asked = FaultRates.parse(faults), None if scenario is None else _scenario(scenario)
+    folder = None if keep is None else _empty_folder(keep)
+    with _quiet("logstore", "reconciler"):
+        if asked is not None:
+            outcome = play_scenario(asked, seed, folder=folder)
+        else:
+            settings = settings_for(brokers, rates, durable=durable)
+            outcome = simulate(seed, steps, settings, folder=folder)
+            if outcome.broken is not None and keep is None:
+                say(f"seed {seed} breaks a promise; looking for the shortest beginning that still does")
+                outcome = shortest(outcome, settings)
+    _write(outcome, Format(form), output)
+    return _told(outcome, keep)
+
+
+@contextmanager
+def _quiet(*names: str) -> Iterator[None]:
+    """Keep the engine's own log to itself meanwhile: the history tells the same."""
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _scenario(given: str) -> Scenario:
+    from logstore.errors import UnreadableFileError
+    from logstore.fs.small_file import read_small_file
+    from reconciler.simulator.scenario import parse, shipped
+
+    known = shipped()
+    if given in known:
+        return parse(known[given], given)
+    try:
+        data = read_small_file(given, 1 << 20)
+    except UnreadableFileError as error:
+        raise UsageError(f"{given} {error}") from error
+    if data is None:
+        raise UsageError(f"{given}: there is no such file; shipped are {', '.join(known)}")
+    return parse(data.decode("utf-8", "replace"), given)
+
+
+def _empty_folder(path: str) -> str:
+    try:
+        if os.path.lexists(path) and os.listdir(path):
+            raise UsageError(f"{path} is not empty: name a folder that is, or is not there yet")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    return os.path.abspath(path)
+
+
+def _write(outcome: Outcome, form: Format, output: str | None) -> None:
+    with destination(output) as out:
+        if form is Format.TABLE:
+            out.write("".join(f"{line}\n" for line in outcome.lines).encode("utf-8", "surrogateescape"))
+            return
+        import json
+
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "seed": outcome.seed,
+            "steps": outcome.steps,
+            "events": outcome.events,
+            "simulated_ms": outcome.simulated_ms,
+            "broken": outcome.broken,
+            "digest": outcome.digest,
+            "faults": dict(outcome.faults),
+            "history": list(outcome.lines),
+        }
+        out.write(f"{json.dumps(document, indent=2)}\n".encode())
+
+
+def _told(outcome: Outcome, keep: str | None) -> Exit:
+    from reconciler.simulator.simulation import METADATA
+
+    faults = ", ".join(f"{kind} {number}" for kind, number in outcome.faults.items()) or "none"
+    say(
+        f"seed {outcome.seed}: {count(outcome.steps, 'step')}, {count(outcome.events, 'event')} in all, "
+        f"{outcome.simulated_ms / 1000:.0f} simulated seconds; faults: {faults}"
+    )
+    say(f"history {outcome.digest}")
+    if keep is not None:
+        disks = f"{quoted(keep)}/broker-*/disk-*/data"
+        wanted = quoted(f"{keep}/{METADATA}")
+        say(f"the disks are in {keep}; look at them with: logstore audit {disks} --metadata {wanted}")
+    if outcome.broken is None:
+        say("every promise was kept")
+        return Exit.CLEAN
+    say(f"BROKEN after {count(outcome.steps, 'step')}: {outcome.broken}")
+    return Exit.FINDINGS

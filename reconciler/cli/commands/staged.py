@@ -1,0 +1,219 @@
+"""``logstore staged``: what waits for its purge, and which strays a broker left. Takes no lock and changes nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.frame.exits import Exit, say
+from reconciler.cli.frame.options import output_options
+from reconciler.cli.frame.output import Format, check_output, destination
+from reconciler.cli.frame.staging_options import log_dirs_in, spare_option
+from reconciler.cli.frame.staging_options import spare_records as spare_folder
+from reconciler.text.figures import NOTHING, age, count, moment, size
+
+if TYPE_CHECKING:
+    from logstore.log_dir.log_dir_view import LogDirView
+    from logstore.staging.spare_records import SpareRecords
+    from logstore.staging.staged import Staged
+
+SCHEMA_VERSION = 1
+"""Of the JSON; raised whenever a field changes its meaning or goes."""
+
+_EPILOG = """\b
+Examples:
+  logstore staged /disks/*/kafka
+  logstore staged /disks/*/kafka --format ndjson | jq 'select(.state == "stray")'
+  logstore staged /disk1/kafka --format csv -o staged.csv
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One staged directory, as the formats for programs have it.
+
+    Attributes:
+        log_dir: path of the log dir.
+        location: what ``--location`` takes.
+        state: ``due``, ``staged``, ``stray`` (a broker left it), or ``damaged`` (its record is no use).
+        topic: full name; None: not known.
+        partition: None: not known.
+        topic_id: None: not known.
+        bytes: what a purge would give back.
+        files: in it, the record not counted.
+        staged_ms: when it was staged, in ms since 1970.
+        due_ms: when a purge may take it.
+        verdict: why it was staged.
+        returns_to: where ``logstore restore`` would put it, below its log dir; None: nothing says.
+        problem: why it cannot be purged, or not restored; one sentence.
+    """
+
+    log_dir: str
+    location: str
+    state: str
+    topic: str | None
+    partition: int | None
+    topic_id: str | None
+    bytes: int | None
+    files: int | None
+    staged_ms: int | None
+    due_ms: int | None
+    verdict: str | None
+    returns_to: str | None
+    problem: str | None
+
+
+@click.command("staged", epilog=_EPILOG, short_help="What waits for its purge, and how to bring it back.")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@output_options(Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
+@spare_option
+def command(*, paths: tuple[str, ...], form: str, output: str | None, spare_records: str | None) -> Exit:
+    """List what is staged in log dirs, and the '-stray' directories that a broker left.
+
+    Each one says when a purge may take it, and where it would go back to. Nothing is changed, no lock is taken, and a
+    running broker is not disturbed.
+
+    Exit code 4: a log dir is absent or cannot be read; the others are listed.
+    """
+    log_dirs = log_dirs_in(paths)
+    check_output(Format(form), output, log_dirs)
+    now_ms = time.time_ns() // 1_000_000
+    rows, unreadable = _rows(log_dirs, spare_folder(spare_records), now_ms)
+    match Format(form):
+        case Format.TABLE:
+            _show(rows, output, now_ms)
+        case other:
+            with destination(output) as out:
+                out.write(_text(other, rows).encode("utf-8", "surrogateescape"))
+    for problem in unreadable:
+        say(problem)
+    return Exit.PARTLY_FAILED if unreadable else Exit.CLEAN
+
+
+def _rows(log_dirs: Sequence[str], spare: SpareRecords, now_ms: int) -> tuple[list[Row], list[str]]:
+    from logstore.errors import LogStoreError
+    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+    from logstore.staging.staged import look_for_staged
+
+    rows, unreadable = [], []
+    for path in log_dirs:
+        try:
+            with ReadOnlyLogDir.open(path) as log_dir:
+                rows += [_row(log_dir, staged, now_ms) for staged in look_for_staged(log_dir, spare)]
+        except LogStoreError as error:
+            unreadable.append(str(error))
+        except OSError as error:
+            unreadable.append(f"{path}: {error.strerror}")
+    return rows, unreadable
+
+
+def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> Row:
+    from logstore.errors import LogStoreError
+    from logstore.staging.restore import planned_restore
+
+    record, problem, home = staged.record, staged.problem, None
+    try:
+        home = planned_restore(log_dir, staged).path
+    except LogStoreError as error:
+        problem = problem or str(error)
+    files, number_of_bytes = _weigh(log_dir, staged)
+    return Row(
+        log_dir=log_dir.path,
+        location=staged.location,
+        state=_state(staged, now_ms),
+        topic=None if staged.partition is None else staged.partition.topic,
+        partition=None if staged.partition is None else staged.partition.partition,
+        topic_id=None if staged.topic_id is None else str(staged.topic_id),
+        bytes=number_of_bytes,
+        files=files,
+        staged_ms=None if record is None else record.staged_ms,
+        due_ms=staged.due_ms,
+        verdict=None if record is None else record.verdict,
+        returns_to=home,
+        problem=problem,
+    )
+
+
+def _state(staged: Staged, now_ms: int) -> str:
+    if staged.record is not None:
+        return "due" if staged.is_due(now_ms) else "staged"
+    from layout.directory_name import DirectoryKind, parse
+    from layout.ours.staged_record import FILE_NAME
+
+    is_stray = parse(staged.name).kind is DirectoryKind.STRAY and FILE_NAME not in (staged.problem or "")
+    return "stray" if is_stray else "damaged"
+
+
+def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]:
+    """Files and bytes; None: it cannot be looked into, or is gone by now."""
+    from logstore.errors import LogStoreError
+    from logstore.purge.judge_staged import weigh
+    from logstore.staging.staging_root import open_staging_root
+
+    try:
+        root = open_staging_root(log_dir, staged.placement)
+        if root is None:
+            return None, None
+        with root, root.child(staged.name) as directory:
+            found = weigh(directory, {})
+    except (LogStoreError, OSError):
+        return None, None
+    return found.files, found.bytes
+
+
+def _text(form: Format, rows: Sequence[Row]) -> str:
+    if form is Format.JSON:
+        return json.dumps({"schema_version": SCHEMA_VERSION, "rows": [asdict(row) for row in rows]}) + "\n"
+    if form is Format.NDJSON:
+        return "".join(json.dumps({"schema_version": SCHEMA_VERSION, **asdict(row)}) + "\n" for row in rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
+    return text.getvalue()
+
+
+def _show(rows: Sequence[Row], output: str | None, now_ms: int) -> None:
+    from reconciler.cli.frame.tables import Column, page
+
+    columns = (
+        Column("STATE"), Column("WAS"), Column("TOPIC ID"), Column("SIZE", right=True), Column("STAGED"), Column("DUE"),
+        Column("VERDICT"), Column("LOCATION"), Column("RETURNS TO, OR WHAT STANDS IN THE WAY"),
+    )  # fmt: skip
+    with page(output) as opened:
+        for log_dir in dict.fromkeys(row.log_dir for row in rows):
+            below = [row for row in rows if row.log_dir == log_dir]
+            due = sum(row.bytes or 0 for row in below if row.state == "due")
+            opened.line(f"{log_dir}: {count(len(below), 'directory', 'directories')}, {size(due)} of them due", "bold")
+            opened.table(
+                columns, (_cells(row, now_ms) for row in below), {"due": "yellow", "stray": "yellow", "damaged": "red"}
+            )
+            opened.line()
+        if not rows:
+            opened.line("nothing is staged")
+
+
+def _cells(row: Row, now_ms: int) -> tuple[str, ...]:
+    due = NOTHING if row.due_ms is None else f"{moment(row.due_ms)} ({_distance(now_ms - row.due_ms)})"
+    return (
+        row.state,
+        NOTHING if row.topic is None else f"{row.topic}-{row.partition}",
+        row.topic_id or NOTHING,
+        size(row.bytes),
+        moment(row.staged_ms),
+        due,
+        row.verdict or NOTHING,
+        row.location,
+        row.problem or row.returns_to or NOTHING,
+    )
+
+
+def _distance(milliseconds: int) -> str:
+    return age(milliseconds) if milliseconds < 0 else f"overdue by {age(milliseconds)}"

@@ -1,0 +1,201 @@
+"""``logstore watch``: one line of NDJSON for each verdict that changes, until somebody ends it.
+
+Owns the options, the lines, and how it ends: by a signal, by its time, or because nobody reads any more, all of which
+are no failure. What changed is found out by ``logstore.watch.watch``, and what that means by
+``reconciler.watch.watch_verdicts``.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from reconciler.cli.frame import signals
+from reconciler.cli.frame.exits import Exit, abandon_output, say
+from reconciler.cli.frame.options import metadata_option
+from reconciler.cli.frame.output import destination
+from reconciler.errors import UsageError
+from reconciler.text.figures import count
+
+if TYPE_CHECKING:
+    from logstore.watch.watch import Watch
+    from reconciler.cli.frame.inputs import Inputs
+    from reconciler.watch.watch_verdicts import VerdictChange
+    from reconciler.watch.watched_metadata import WatchedMetadata
+
+SCHEMA_VERSION = 1
+"""Of a line; raised whenever a field changes its meaning or goes."""
+
+MOST_WEIGHED = 1000
+"""Directories whose files are added up when more verdicts change at once; the bytes of the others are null."""
+
+_TICK_S = 1.0
+
+_EPILOG = """\b
+Examples:
+  logstore watch /disks/*/kafka --metadata /disks/1/kafka
+  logstore watch /disks/*/kafka | jq -c 'select(.after == "STALE_ID")'
+  logstore watch /disks/*/kafka --initial --for 0            # once: all that is not OK now
+"""
+
+
+@click.command("watch", epilog=_EPILOG, short_help="Tell each verdict that changes, as a line of NDJSON.")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@metadata_option
+@click.option("--initial", is_flag=True, help="Begin with all verdicts that are not OK.")
+@click.option(
+    "--interval", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
+    help="Read everything again so often; finds what gives no event, such as a change inside a partition dir.",
+)  # fmt: skip
+@click.option("--for", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="End after so long.")
+def command(
+    *, paths: tuple[str, ...], specs: tuple[str, ...], initial: bool, interval: float, seconds: float | None
+) -> Exit:
+    """Watch log dirs and the cluster's metadata, and write a line for each verdict that changes.
+
+    LOG_DIR is a log dir or a folder of brokers' disks; log dirs that appear later in such a folder are not watched.
+    Nothing is changed, no lock is taken, and a running broker is not disturbed. A log dir that goes away is ABSENT
+    until it is back, and so is what was in it.
+
+    A line has schema_version, time_ms, log_dir, name, cluster_id, broker, topic, partition, disk_topic_id,
+    metadata_topic_id, before, after, bytes and evidence. "before" is empty for what was not there, "after" for what is
+    gone. Where a replica is nowhere and was nowhere, log_dir and name are null.
+
+    Ctrl-C ends it. Exit code 0: it was ended. 3: the metadata cannot be trusted.
+    """
+    with suppress(KeyboardInterrupt):
+        _run(paths, specs, initial=initial, interval=interval, seconds=seconds)
+    return Exit.CLEAN
+
+
+def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval: float, seconds: float | None) -> None:
+    from logstore.watch.watch import Watch, WatchTimes
+    from reconciler.cli.frame.inputs import sort_out
+
+    inputs = sort_out(paths)
+    if inputs.inventories:
+        raise UsageError(f"{inputs.inventories[0]} is an inventory, in which nothing ever changes: give log dirs")
+    metadata = _metadata(specs, inputs)
+    until = None if seconds is None else time.monotonic() + seconds
+    watch = Watch(inputs.log_dirs, WatchTimes(interval=interval))
+    with _warnings_said(), _stopped_by_signals(watch), watch, destination(None) as out:
+        if watch.is_stopped:
+            return
+        known = sum(len(disk.known) for disk in watch.log_dirs.values())
+        say(f"watching {count(len(watch.log_dirs), 'log dir')} with {count(known, 'entry', 'entries')}")
+        try:
+            _write_changes(watch, metadata, out, initial, until)
+        except BrokenPipeError:
+            abandon_output()
+
+
+def _metadata(specs: Sequence[str], inputs: Inputs) -> WatchedMetadata:
+    """Load the metadata as an audit does; what was found without being named is watched where it was found."""
+    from reconciler.cli.frame.metadata_choice import NONE, choose
+    from reconciler.watch.watched_metadata import WatchedMetadata
+
+    states = choose(specs, inputs, time.time_ns() // 1_000_000)
+    watched = list(specs) if specs else [state.identity.location for state in states]
+    return WatchedMetadata([] if NONE in specs else watched, states, say)
+
+
+def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initial: bool, until: float | None) -> None:
+    from reconciler.watch.verdict_stream import verdict_changes
+
+    is_shown, left = initial, MOST_WEIGHED
+    for changes in verdict_changes(watch, metadata, tick_s=_TICK_S):
+        for change in changes if is_shown else ():
+            # Only the end of all that changed at once gives the next ones their bytes again.
+            size, left = (_bytes_of(change, watch), left - 1) if left else (None, 0)
+            out.write(_line(change, size))
+            out.flush()
+            if watch.is_stopped:
+                return
+        is_shown, left = True, left if changes else MOST_WEIGHED
+        if (until is not None and time.monotonic() >= until) or _is_nobody_reading(out):
+            return
+
+
+def _bytes_of(change: VerdictChange, watch: Watch) -> int | None:
+    if not change.after or change.log_dir is None or change.key is None:
+        return None
+    return watch.log_dirs[change.log_dir].bytes_of(change.key)
+
+
+def _line(change: VerdictChange, size: int | None) -> bytes:
+    import orjson
+
+    from logstore.rows.columns import utf8
+
+    line = {
+        "schema_version": SCHEMA_VERSION,
+        "time_ms": time.time_ns() // 1_000_000,
+        "log_dir": change.log_dir,
+        "name": change.name,
+        "cluster_id": change.broker.cluster or None,
+        "broker": change.broker.node if change.broker.node >= 0 else None,
+        "topic": change.topic,
+        "partition": change.partition,
+        "disk_topic_id": change.disk_topic_id,
+        "metadata_topic_id": change.metadata_topic_id,
+        "before": str(change.before),
+        "after": str(change.after),
+        "bytes": size,
+        "evidence": change.evidence,
+    }
+    text = {name: utf8(value) if isinstance(value, str) else value for name, value in line.items()}
+    return orjson.dumps(text) + b"\n"
+
+
+@contextmanager
+def _stopped_by_signals(watch: Watch) -> Iterator[None]:
+    """The first signal stops the watch between two lines; a second one interrupts whatever goes on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int) -> None:
+        watch.stop()
+        signal.signal(number, signal.default_int_handler)
+
+    with signals.instead(stop):
+        yield
+
+
+@contextmanager
+def _warnings_said() -> Iterator[None]:
+    """What the engine warns of goes to standard error, as a sentence like all others."""
+    logger, handler = logging.getLogger("logstore"), _Saying(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Saying(logging.Handler):
+    """Says what is logged."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say one record's message."""
+        say(record.getMessage())
+
+
+def _is_nobody_reading(out: BinaryIO) -> bool:
+    """Whether standard output is a pipe whose reader is gone, which otherwise only the next line would show."""
+    try:
+        poller = select.poll()
+        poller.register(out.fileno(), 0)
+        closed = any(events & (select.POLLERR | select.POLLNVAL) for _, events in poller.poll(0))
+    except (OSError, ValueError, AttributeError):
+        return False
+    return closed and out is getattr(sys.stdout, "buffer", None)

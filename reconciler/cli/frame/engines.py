@@ -1,0 +1,121 @@
+"""Runs an audit: scans the trees, hands rows and metadata to an engine, and tells its failures in words.
+
+The engines themselves are ``reconciler.audit.embedded`` and ``reconciler.audit.spark.engine``; each is loaded only when
+it is used, so neither needs what the other needs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logstore.rows import inventory
+from reconciler.audit.result import AuditResult
+from reconciler.cli.frame.exits import PartlyFailedError
+from reconciler.cli.frame.inputs import Inputs
+from reconciler.cli.frame.progress import busy, followed
+from reconciler.desired.desired import DesiredState
+from reconciler.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What both engines are told."""
+
+    inputs: Inputs
+    states: Sequence[DesiredState]
+    folder: str
+    """Where the findings go; it exists."""
+    now_ms: int
+    sizes: bool
+    all_rows: bool
+    previous: str | None
+    """``topics.parquet`` of an earlier audit."""
+
+
+def run_embedded(job: Job, *, jobs: int | None, memory_limit: str | None) -> AuditResult:
+    """Scan the trees with so many processes that look, and join on this machine within so much memory.
+
+    Raises:
+        RefusedError: the metadata does not fit the log dirs.
+        PartlyFailedError: the engine gave up: no memory, no room for its files, or rows that cannot be read.
+    """
+    import duckdb
+
+    from logstore.scan.scan import scan_all
+    from reconciler.audit import embedded
+
+    log_dirs = job.inputs.log_dirs
+    observations = scan_all(log_dirs, sizes=job.sizes, jobs=jobs)
+    tables = [seen.rows for seen in followed(observations, len(log_dirs), "scanning log dirs")]
+    parquet, arrow = _by_form(job.inputs.inventories)
+    tables += [inventory.read(path) for path in arrow]
+    try:
+        with busy("comparing"):
+            return embedded.audit(
+                tables,
+                parquet,
+                job.states,
+                job.folder,
+                now_ms=job.now_ms,
+                all_rows=job.all_rows,
+                previous=job.previous,
+                memory_limit=memory_limit,
+            )
+    except duckdb.Error as error:
+        raise PartlyFailedError(f"the audit was not finished: {_reason(error, job.folder)}") from error
+
+
+def run_spark(job: Job, *, master: str | None) -> AuditResult:
+    """Let Spark list the trees and join, here or on a cluster.
+
+    Raises:
+        EngineUnavailableError: there is no Java or no PySpark.
+        RefusedError: the metadata does not fit the log dirs.
+        UsageError: an inventory is not Parquet.
+    """
+    from reconciler.audit.spark import session as spark_session
+
+    parquet, arrow = _by_form(job.inputs.inventories)
+    if arrow:
+        raise UsageError(f"{arrow[0]} is an Arrow file, and Spark reads Parquet: leave out --spark, or scan to parquet")
+    with busy("starting Spark"):
+        spark = spark_session.session(master)
+    from reconciler.audit.spark import engine as spark_engine
+
+    try:
+        with busy("comparing"):
+            return spark_engine.audit(
+                spark,
+                job.inputs.log_dirs,
+                parquet,
+                job.states,
+                job.folder,
+                now_ms=job.now_ms,
+                sizes=job.sizes,
+                all_rows=job.all_rows,
+                previous=job.previous,
+            )
+    finally:
+        spark.stop()
+
+
+def _reason(error: Exception, folder: str) -> str:
+    """Why DuckDB gave up, in one line, and what to do where that is known."""
+    reason = str(error).splitlines()[0]
+    if os.strerror(errno.ENOSPC) in reason:
+        spill = tempfile.gettempdir()
+        return f"no space is left in {folder} or in {spill}: make room, or set TMPDIR and --report to other places"
+    if "out of memory" in reason.lower():
+        return f"{reason}: give it more with --memory, or leave that out"
+    return reason
+
+
+def _by_form(inventories: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Inventories in Parquet, which engines read themselves, and in Arrow's own form."""
+    # Absolute, because to an engine a name may begin with a sign of its own, such as ~.
+    parquet = [os.path.abspath(path) for path in inventories if inventory.form_of(path) is inventory.Form.PARQUET]
+    return parquet, [path for path in inventories if inventory.form_of(path) is inventory.Form.ARROW]

@@ -1,0 +1,125 @@
+"""An audit as a page for a person at night: totals, what concerns the fleet, the most urgent findings, what to do next.
+
+Owns the order and the wording; how tables look is left to ``tables``, and what is advised to
+``reconciler.verdicts.advice``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reconciler.audit.findings import URGENCY
+from reconciler.audit.report_json import in_order
+from reconciler.audit.result import AuditResult
+from reconciler.cli.frame.tables import Column, Page
+from reconciler.text.figures import NOTHING, age, count, size
+from reconciler.text.row_text import objects
+from reconciler.verdicts.advice import Severity, evidence, severity, steps, where
+from reconciler.verdicts.verdicts import Verdict
+
+SHOWN_ON_TERMINAL = 50
+"""Findings that are shown on a terminal unless more are asked for."""
+
+STEPS_SHOWN = 5
+"""Verdicts for which the next command is told; more of them would be read by nobody."""
+
+_STYLE_OF = {
+    Severity.CRITICAL: "bold red",
+    Severity.ATTENTION: "yellow",
+    Severity.CALM: "dim",
+    Severity.OK: "green",
+}
+_STYLES: Mapping[str, str] = {verdict.value: _STYLE_OF[severity(verdict)] for verdict in Verdict}
+
+_ID_COLUMNS = (Column("ID ON DISK"), Column("ID IN METADATA"))
+_COLUMNS: tuple[Column, ...] = (
+    Column("VERDICT"), Column("BROKER", right=True), Column("WHERE"), *_ID_COLUMNS, Column("SIZE", right=True),
+    Column("AGE", right=True), Column("EVIDENCE"),
+)  # fmt: skip
+
+
+def show(result: AuditResult, page: Page, verdicts: Sequence[Verdict], limit: int | None) -> None:
+    """Write the page.
+
+    Args:
+        result: of either engine.
+        page: takes it.
+        verdicts: findings of these are listed; the totals always speak of all.
+        limit: so many findings at most; None: all of them in a pipe, some on a terminal.
+    """
+    _totals(result, page)
+    _fleet(result, page)
+    total = sum(result.totals.get(verdict.value, 0) for verdict in verdicts)
+    if limit is None and page.is_terminal:
+        limit = SHOWN_ON_TERMINAL
+    shown = total if limit is None else min(limit, total)
+    if shown:
+        _findings(result, page, verdicts, shown, total)
+
+
+def next_steps(result: AuditResult, verdicts: Sequence[Verdict]) -> list[str]:
+    """What the most urgent verdicts mean, and the next safe command for the first finding of each."""
+    advised = steps(result, verdicts)
+    told = [f"{step.verdict}: {step.advice.meaning} Next: {step.command}" for step in advised[:STEPS_SHOWN]]
+    if len(advised) > STEPS_SHOWN:
+        rest = ", ".join(step.verdict for step in advised[STEPS_SHOWN:])
+        told.append(f"--verdict and --report FOLDER say what is next for {rest}")
+    return told
+
+
+def _totals(result: AuditResult, page: Page) -> None:
+    rows = [
+        (verdict.value, count(result.totals[verdict.value]), size(result.bytes.get(verdict.value)))
+        for verdict in URGENCY
+        if verdict.value in result.totals
+    ]
+    if not rows:
+        page.line("Nothing was found at all: no replica, and nothing else.")
+        return
+    page.table((Column("VERDICT"), Column("COUNT", right=True), Column("SIZE", right=True)), rows, _STYLES)
+    page.line()
+
+
+def _fleet(result: AuditResult, page: Page) -> None:
+    if not result.fleet:
+        return
+    columns = [Column("KIND"), Column("OF"), Column("WHAT")]
+    rows = [[each.kind, each.subject, each.detail] for each in result.fleet]
+    if len({each.cluster_id for each in result.fleet}) > 1:
+        columns.insert(1, Column("CLUSTER"))
+        for row, each in zip(rows, result.fleet, strict=True):
+            row.insert(1, each.cluster_id or NOTHING)
+    page.line("Of the fleet as a whole", "bold")
+    page.table(columns, rows, {each.kind: "yellow" for each in result.fleet})
+    page.line()
+
+
+def _findings(result: AuditResult, page: Page, verdicts: Sequence[Verdict], shown: int, total: int) -> None:
+    complete = shown == total
+    page.line(count(total, "finding") if complete else f"The most urgent of {count(total, 'finding')}", "bold")
+    tables = in_order(result, verdicts) if complete else [result.most_urgent(shown, verdicts)]
+    rows = (_cells(finding, result.audited_ms) for table in tables for finding in objects(table))
+    columns = _COLUMNS
+    if not page.is_wide:
+        # Where the topic IDs matter, the evidence names them.
+        columns = tuple(column for column in _COLUMNS if column not in _ID_COLUMNS)
+        kept = [_COLUMNS.index(column) for column in columns]
+        rows = (tuple(row[index] for index in kept) for row in rows)
+    page.table(columns, rows, _STYLES)
+    if not complete:
+        page.line(f"… and {count(total - shown, 'finding')} more: --limit N, another --format, or --report FOLDER")
+
+
+def _cells(finding: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
+    modified = finding["modified_ms"]
+    return (
+        finding["verdict"],
+        NOTHING if finding["broker"] is None else str(finding["broker"]),
+        where(finding),
+        finding["disk_topic_id"] or NOTHING,
+        finding["metadata_topic_id"] or NOTHING,
+        size(finding["bytes"]),
+        age(None if modified is None else now_ms - modified),
+        evidence(finding),
+    )

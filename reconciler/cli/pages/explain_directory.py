@@ -1,0 +1,192 @@
+"""Explains a directory: what its name says, what lies in it, and what each release of Kafka does with it at start.
+
+What a name means is ``layout.directory_name``'s to say, what a broker does ``reconciler.preflight.releases``'s; here
+are the words around it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from layout import partition_metadata, segment_name
+from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged
+from layout.errors import BrokerEffect, DamagedFileError
+from logstore.errors import UnreadableFileError
+from logstore.fs.small_file import read_small_file, refusal
+from logstore.log_dir.identity import read_identity
+from logstore.log_dir.lock_holder import find_lock_holder
+from logstore.rows.rows import MetadataState
+from reconciler.cli.pages.explanation import AtStart, Explanation, Home
+from reconciler.preflight import releases as broker_start
+from reconciler.preflight.releases import KafkaRelease, Mode
+from reconciler.text.figures import count, listed, size
+
+BROKERS = (
+    (KafkaRelease(2, 8), Mode.ZOOKEEPER),
+    (KafkaRelease(3, 5), Mode.ZOOKEEPER),
+    (KafkaRelease(3, 9), Mode.ZOOKEEPER),
+    (KafkaRelease(3, 9), Mode.KRAFT),
+    (KafkaRelease(4, 0), Mode.KRAFT),
+)
+"""The releases and modes that are told of: where the answers differ."""
+
+_WHAT: Mapping[DirectoryKind, str] = {
+    DirectoryKind.LIVE: "a live replica: partition {partition} of topic {topic}",
+    DirectoryKind.FUTURE: "a copy of partition {partition} of topic {topic} on its way from another log dir",
+    DirectoryKind.DELETE: "a replica of partition {partition} of topic {topic} that waits for its deletion",
+    DirectoryKind.STRAY: "a replica of partition {partition} of topic {topic} that a broker has set aside",
+    DirectoryKind.STAGED: "a staged replica: partition {partition} of topic ID {topic_id}",
+    DirectoryKind.INTERNAL: "a directory of the broker itself, and no replica of a topic",
+    DirectoryKind.FOREIGN: "not Kafka's: its name is none that a broker gives to a directory",
+}
+_CUT = "a long topic is cut in such a name, so the ID in partition.metadata is what counts"
+_RULE: Mapping[DirectoryKind, str] = {
+    DirectoryKind.LIVE: "the name is topic, '-', partition, cut at the last '-'",
+    DirectoryKind.FUTURE: "the name is topic, '-', partition, '.', a unique part, '-future'",
+    DirectoryKind.DELETE: f"the name is topic, '-', partition, '.', a unique part, '-delete'; {_CUT}",
+    DirectoryKind.STRAY: f"the name is topic, '-', partition, '.', a unique part, '-stray'; {_CUT}",
+    DirectoryKind.STAGED: "the name is topic ID, '_', partition, in a staging directory",
+    DirectoryKind.INTERNAL: "__cluster_metadata is KRaft's own log, remote-log-index-cache belongs to tiered storage",
+}
+_BY_TOPIC_ID = "the path is the first two digits of a topic ID in hex, the ID in hex, '_', partition"
+_IN_PLACE = "the name is a stray's, and the record in it says what it was and when a purge may take it"
+
+
+def explain_log_dir(home: Home, rows: Sequence[Mapping[str, Any]]) -> Explanation:
+    """Explain a log dir as a whole, from the rows of its scan."""
+    found = read_identity(home.log_dir)
+    holder = find_lock_holder(home.log_dir)
+    kinds = Counter(str(row["kind"]).replace("_", " ") for row in rows if row["kind"] != "log_dir")
+    facts = [("identity", found.problem or "meta.properties is in order")]
+    if found.identity is not None:
+        facts += [
+            ("cluster", found.identity.cluster_id or "not named"),
+            ("broker", str(found.identity.node_id)),
+            ("directory.id", str(found.identity.directory_id or "none, as before Kafka 3.7")),
+            ("belongs to", "a real broker" if found.identity.scheme is None else f"logstore ({found.identity.scheme})"),
+        ]
+    facts.append(("in use by", "nobody who can be seen from here" if holder is None else str(holder)))
+    facts.append(("holds", ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common()) or "nothing"))
+    stoppers = [
+        row["name"] for row in rows if "/" not in row["name"] and row["kind"] == "foreign" and _is_directory(home, row)
+    ]
+    if stoppers:
+        facts.append(("stops a broker", listed(stoppers)))
+    rule = "it holds meta.properties or an offset checkpoint"
+    return Explanation(home.log_dir, "a log dir: the root of one disk of a broker", rule, tuple(facts))
+
+
+def explain_directory(path: str, home: Home | None, row: Mapping[str, Any] | None) -> Explanation:
+    """Explain any other directory.
+
+    Args:
+        path: where it is.
+        home: the log dir that it belongs to; None: told by its name alone.
+        row: what the scan says of it.
+    """
+    name = _read_name(path, home)
+    kind = name.kind if row is None else DirectoryKind(row["kind"])
+    topic = name.topic if row is None else row["topic"]
+    topic_id = row["topic_id"] if row is not None and name.topic_id is None else name.topic_id
+    values = {"topic": topic or "not told", "partition": name.partition, "topic_id": topic_id}
+    rule = name.problem if kind is DirectoryKind.FOREIGN else _RULE[kind]
+    if kind is DirectoryKind.LIVE and name.topic_id is not None:
+        rule = _BY_TOPIC_ID
+    elif kind is DirectoryKind.STAGED and name.kind is DirectoryKind.STRAY:
+        rule = _IN_PLACE
+    facts = [("log dir", "none above it, so this is told by its name alone" if home is None else home.log_dir)]
+    if kind is not DirectoryKind.FOREIGN:
+        facts += _metadata_facts(path, row)
+    facts += _file_facts(path)
+    first = parse(home.name.split("/")[0]) if home is not None and not home.name.startswith("../") else name
+    starts = _at_start(path, first if first.kind is DirectoryKind.FOREIGN else name, row)
+    return Explanation(path, _WHAT[kind].format_map(values), rule or "", tuple(facts), starts)
+
+
+def _is_directory(home: Home, row: Mapping[str, Any]) -> bool:
+    return os.path.isdir(os.path.join(home.log_dir, str(row["name"])))
+
+
+def _read_name(path: str, home: Home | None) -> DirectoryName:
+    """Read the name by the rule of the place where it lies."""
+    name = os.path.basename(os.path.abspath(path))
+    parent = os.path.basename(os.path.dirname(os.path.abspath(path)))
+    if home is not None and (home.name.startswith("../") or parent == "deleting"):
+        return parse_staged(name)
+    by_id = parse_by_topic_id(f"{parent}/{name}")
+    return parse(name) if by_id.kind is DirectoryKind.FOREIGN else by_id
+
+
+def _metadata_facts(path: str, row: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    state, effect, found = _partition_metadata(path)
+    if row is not None and row["metadata_state"] in (None, MetadataState.OK) and state is MetadataState.OK:
+        said = "in order"
+    else:
+        effects = "" if effect is BrokerEffect.NONE else f"; {effect}"
+        problem = (row or {}).get("problem") or f"{state.value.replace('_', ' ')}{effects}"
+        said = problem.removeprefix(f"{partition_metadata.FILE_NAME}: ")
+    topic_id = "none" if found is None else str(found.topic_id)
+    return [("topic ID", topic_id), (partition_metadata.FILE_NAME, said)]
+
+
+def _partition_metadata(path: str) -> tuple[MetadataState, BrokerEffect, partition_metadata.PartitionMetadata | None]:
+    """State of the file, what it does to a broker, and what it says."""
+    try:
+        data = read_small_file(os.path.join(path, partition_metadata.FILE_NAME), 1 << 16)
+        if data is None:
+            return MetadataState.MISSING, BrokerEffect.NONE, None
+        return MetadataState.OK, BrokerEffect.NONE, partition_metadata.parse(data)
+    except UnreadableFileError:
+        return MetadataState.UNREADABLE, BrokerEffect.LOG_DIR_OFFLINE, None
+    except partition_metadata.EmptyFileError as error:
+        return MetadataState.EMPTY, error.effect, None
+    except partition_metadata.ZeroTopicIdError as error:
+        return MetadataState.ZERO_ID, error.effect, None
+    except DamagedFileError as error:
+        return MetadataState.MALFORMED, error.effect, None
+
+
+def _file_facts(path: str) -> list[tuple[str, str]]:
+    """How many files of each kind there are, their bytes, and names that a broker fails on."""
+    numbers, weights, leftovers, wrong = Counter[str](), Counter[str](), list[str](), list[str]()
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if not entry.is_file(follow_symlinks=False):
+                    numbers["directories and others"] += 1
+                    continue
+                read = segment_name.parse(entry.name)
+                numbers[read.kind.value] += 1
+                weights[read.kind.value] += entry.stat(follow_symlinks=False).st_size
+                if read.transient is not None:
+                    leftovers.append(entry.name)
+                if read.problem is not None:
+                    wrong.append(f"{entry.name}: {read.problem}")
+    except OSError as error:
+        return [("files", f"the directory {refusal(error)}")]
+    told = [f"{number:,} {kind} ({size(weights[kind])})" for kind, number in sorted(numbers.items())]
+    facts = [("files", f"{size(sum(weights.values()))} in {', '.join(told)}" if told else "none")]
+    if leftovers:
+        facts.append(
+            ("leftovers", f"{count(len(leftovers), 'file')} of a change under way: {listed(sorted(leftovers))}")
+        )
+    return [*facts, *(("stops a broker", each) for each in sorted(wrong)[:5])]
+
+
+def _at_start(path: str, name: DirectoryName, row: Mapping[str, Any] | None) -> tuple[AtStart, ...]:
+    state, effect, found = _partition_metadata(path)
+    # Only what does not parse needs the effect; each of the other states says more than its effect.
+    effect = effect if state is MetadataState.MALFORMED else BrokerEffect.NONE
+    version = 0 if found is None else found.version
+    answers = []
+    for release, mode in BROKERS:
+        answer = broker_start.start_with_directory(name.text, release, mode)
+        if name.kind is DirectoryKind.STAGED or (answer.starts and name.kind is not DirectoryKind.INTERNAL):
+            answer = broker_start.start_with_metadata(
+                name.kind, state.value, release, mode, effect=effect, version=version
+            )
+        answers.append(AtStart(f"{release.major}.{release.minor} {mode}", str(answer.action), answer.sentence))
+    return tuple(answers)

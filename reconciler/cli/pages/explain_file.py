@@ -1,0 +1,139 @@
+"""Explains a plain file of a log dir or of a partition dir: what it is for, whether it reads, and what hangs on it.
+
+The formats are ``layout``'s; here are the words around them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from layout import checkpoint, clean_shutdown, meta_properties, partition_metadata, segment_name
+from layout.errors import BrokerEffect, DamagedFileError
+from layout.segment_name import FileKind, Transient
+from logstore.errors import UnreadableFileError
+from logstore.fs.small_file import kind_of_file, read_small_file
+from logstore.log_dir.identity import read_identity
+from logstore.log_dir.lock_holder import LOCK_FILE, find_lock_holder
+from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
+from reconciler.cli.pages.explanation import Explanation, Home
+from reconciler.text.figures import count, size
+
+Facts = list[tuple[str, str]]
+
+_OF_LOG_DIR: Mapping[str, str] = {
+    meta_properties.FILE_NAME: "the identity of the log dir: cluster, broker, and since 3.7 the directory ID",
+    checkpoint.RECOVERY_POINT_CHECKPOINT: "the recovery points: from where on each partition may be unflushed",
+    checkpoint.LOG_START_CHECKPOINT: "the log start offsets, of each partition from which records were deleted",
+    checkpoint.HIGH_WATERMARK_CHECKPOINT: "the high watermarks: up to where in each partition consumers may read",
+    checkpoint.CLEANER_CHECKPOINT: "the cleaner's checkpoint: how far each compacted partition is cleaned",
+    clean_shutdown.FILE_NAME: "the mark of a clean stop: it lets the next start skip recovery, and is removed there",
+    LOCK_FILE: "the lock file: what counts is whether a process holds a lock on it, not that it exists",
+    "bootstrap.checkpoint": "the first records of a new KRaft metadata log",
+    "_rlmm_committed_offsets": "offsets of tiered storage, of 3.4 and 3.5 alone",
+}
+_OF_PARTITION: Mapping[FileKind, str] = {
+    FileKind.LOG: "a segment: records from offset {offset} on",
+    FileKind.OFFSET_INDEX: "the offset index of the segment from {offset} on; a broker rebuilds a bad one",
+    FileKind.TIME_INDEX: "the time index of the segment from {offset} on; a broker rebuilds a bad one",
+    FileKind.TRANSACTION_INDEX: "the index of aborted transactions of the segment from offset {offset} on",
+    FileKind.PRODUCER_SNAPSHOT: "the state of producers before offset {offset}",
+    FileKind.METADATA_SNAPSHOT: "a snapshot of the cluster's metadata before offset {offset}",
+    FileKind.LEADER_EPOCH_CHECKPOINT: "the leader epochs of the partition, each with its first offset",
+    FileKind.PARTITION_METADATA: "the topic ID of the replica",
+    FileKind.QUORUM_STATE: "the election state of a KRaft node; a node that cannot read it does not start",
+    FileKind.REMOTE_LOG_SNAPSHOT: "a snapshot of tiered storage, of 3.6 and 3.7 alone",
+    FileKind.STAGED_RECORD: "the record of a staged replica: where it was, why it was staged, and until when it stays",
+    FileKind.OTHER: "no file of Kafka's; a broker passes it over",
+}
+_TRANSIENT: Mapping[Transient, str] = {
+    Transient.DELETED: "it awaits removal, and goes at the next start at the latest",
+    Transient.CLEANED: "it is what a compaction had written when it was interrupted, and goes at the next start",
+    Transient.SWAP: "it is finished output of a compaction, and takes its place at the next start",
+    Transient.PART: "it is a snapshot that was being written, and goes at the next start",
+    Transient.TMP: "it was being written, is never read, and is written over by the next write",
+}
+
+
+def explain_file(path: str, home: Home | None) -> Explanation:
+    """Explain what is no directory, by its name and the place where it lies."""
+    name = os.path.basename(path)
+    mode = os.lstat(path).st_mode
+    facts: Facts = [("log dir", "none above it" if home is None else home.log_dir)]
+    facts.append(("is", kind_of_file(mode)))
+    facts.append(("length", size(os.lstat(path).st_size)))
+    if home is not None and "/" not in home.name:
+        what = _OF_LOG_DIR.get(name.removesuffix(".tmp"), "no file of Kafka's; a broker passes over plain files")
+        rule = "a file of this name at the top of a log dir"
+        if name.endswith(".tmp"):
+            what = f"{what}; this one was being written, is never read, and is written over by the next write"
+    else:
+        read = segment_name.parse(name)
+        what = _OF_PARTITION[read.kind].format(offset=read.offset)
+        if read.transient is not None:
+            what = f"{what}; {_TRANSIENT[read.transient]}"
+        if read.problem is not None:
+            facts.append(("stops a broker", read.problem))
+        rule = "a file of this name in a partition dir"
+    return Explanation(path, what, rule, (*facts, *_content(path, name)))
+
+
+def _content(path: str, name: str) -> Facts:
+    """What the file says, or why it does not read."""
+    reader = _READERS.get(name)
+    if reader is None:
+        return []
+    try:
+        return reader(path)
+    except UnreadableFileError as error:
+        return [("content", f"{name} {error}")]
+    except DamagedFileError as error:
+        effect = str(error.effect)
+        if error.effect is BrokerEffect.NONE:
+            effect = checkpoint.AFTER_A_BAD_NUMBER.get(name, effect)
+        return [("content", f"{error.problem}; what a broker does: {effect}")]
+
+
+def _identity(path: str) -> Facts:
+    found = read_identity(os.path.dirname(path))
+    if found.identity is None:
+        return [("content", found.problem or "")]
+    shown = meta_properties.to_properties(found.identity)
+    return [*shown.items(), ("content", found.problem or "in order")]
+
+
+def _offsets(path: str) -> Facts:
+    data = read_small_file(path, CHECKPOINT_LIMIT) or b""
+    entries = checkpoint.parse_offsets(data, os.path.basename(path)) if data else {}
+    return [("content", f"{count(len(entries), 'entry', 'entries')}" if data else "empty, which is normal")]
+
+
+def _leader_epochs(path: str) -> Facts:
+    entries = checkpoint.parse_leader_epochs(read_small_file(path, CHECKPOINT_LIMIT) or b"")
+    last = f", the last of epoch {entries[-1][0]} from offset {entries[-1][1]}" if entries else ""
+    return [("content", f"{count(len(entries), 'epoch')}{last}")]
+
+
+def _partition_metadata(path: str) -> Facts:
+    found = partition_metadata.parse(read_small_file(path, 1 << 16) or b"")
+    return [("topic ID", str(found.topic_id)), ("version", str(found.version))]
+
+
+def _clean_shutdown(path: str) -> Facts:
+    epoch = clean_shutdown.parse_broker_epoch(read_small_file(path, 1 << 16) or b"")
+    return [("broker epoch", "none, as releases before 3.7 write it" if epoch is None else str(epoch))]
+
+
+def _lock(path: str) -> Facts:
+    holder = find_lock_holder(os.path.dirname(path))
+    return [("held by", "nobody who can be seen from here" if holder is None else str(holder))]
+
+
+_READERS: Mapping[str, Callable[[str], Facts]] = {
+    meta_properties.FILE_NAME: _identity,
+    **dict.fromkeys(checkpoint.OFFSET_CHECKPOINTS, _offsets),
+    checkpoint.LEADER_EPOCH_CHECKPOINT: _leader_epochs,
+    partition_metadata.FILE_NAME: _partition_metadata,
+    clean_shutdown.FILE_NAME: _clean_shutdown,
+    LOCK_FILE: _lock,
+}

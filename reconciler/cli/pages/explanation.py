@@ -1,0 +1,139 @@
+"""What there is to say about one path: the value that ``logstore explain`` shows, and how it is put together.
+
+Directories are told of by ``explain_directory``, plain files by ``explain_file``. The verdict comes from the case
+table, by the same comparison as in an audit, over the rows of this one log dir; of a copy on its way, the live one is
+taken to lie in another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layout import checkpoint, meta_properties
+from layout.scheme import STAGING_DIR
+
+if TYPE_CHECKING:
+    from reconciler.desired.desired import DesiredState
+
+STAGING_SUFFIX = f".{STAGING_DIR}"
+_SIGNS = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
+_JUDGED_MOST = 20
+_UNSEEN = (
+    "its live copy lies in another log dir, which was not looked at: 'logstore audit' of all log dirs of this broker "
+    "tells whether the move goes on"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AtStart:
+    """What one release of Kafka does at its start with what lies there."""
+
+    kafka: str
+    """Release and mode, for example ``3.9 KRaft``."""
+    action: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, its evidence, what it means, and the next safe command."""
+
+    verdict: str
+    evidence: str
+    meaning: str
+    why: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All that there is to say about a path."""
+
+    path: str
+    what: str
+    """What it is, one sentence."""
+    rule: str
+    """By which rule."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """What was found in it: a label and a text each."""
+    at_start: tuple[AtStart, ...] = ()
+    verdicts: tuple[Judgement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The log dir that a path belongs to, and the path below it, as the rows of a scan name it."""
+
+    log_dir: str
+    name: str
+    """``.`` for the log dir itself."""
+
+
+def home_of(path: str) -> Home | None:
+    """The nearest log dir at or above a path, or the one whose staging directory holds it; None: there is none."""
+    path = os.path.abspath(path)
+    above = path
+    while True:
+        if _is_log_dir(above):
+            return Home(above, os.path.relpath(path, above))
+        beside = above.removesuffix(STAGING_SUFFIX)
+        if beside != above and _is_log_dir(beside):
+            return Home(beside, f"../{os.path.relpath(path, os.path.dirname(above))}")
+        parent = os.path.dirname(above)
+        if parent == above:
+            return None
+        above = parent
+
+
+def _is_log_dir(path: str) -> bool:
+    return any(os.path.lexists(os.path.join(path, sign)) for sign in _SIGNS)
+
+
+def rows_of(home: Home) -> list[dict[str, Any]]:
+    """The rows of a scan of the log dir, without sizes."""
+    from logstore.scan.scan import scan
+
+    rows: list[dict[str, Any]] = scan(home.log_dir, sizes=False).rows.to_pylist()
+    return rows
+
+
+def judge(
+    home: Home, rows: Sequence[dict[str, Any]], states: Sequence[DesiredState], now_ms: int
+) -> tuple[Judgement, ...]:
+    """The verdicts of what has this name in the log dir: one, none, or one for each entry of a checkpoint.
+
+    Raises:
+        RefusedError: the metadata does not fit the log dir.
+    """
+    from reconciler.desired.scope import by_cluster
+    from reconciler.verdicts.advice import ADVICE, next_command
+    from reconciler.verdicts.compare import compare
+    from reconciler.verdicts.verdicts import Verdict
+
+    clusters = by_cluster(states, {row["cluster_id"] for row in rows if row["cluster_id"]})
+    unseen = _live_copy(home, rows)
+    judged = [
+        each
+        for each in compare(clusters, [*rows, *unseen], now_ms)
+        if each.observed is not None and each.observed["name"] == home.name
+    ]
+    source = states[0].identity.location if states else None
+    return tuple(
+        Judgement(
+            each.verdict.value,
+            _UNSEEN if unseen and each.verdict is Verdict.FUTURE else each.evidence,
+            ADVICE[each.verdict].meaning,
+            ADVICE[each.verdict].why,
+            next_command(each.verdict, {**(each.observed or {}), "broker": rows[0]["node_id"]}, source, explained=True),
+        )
+        for each in judged[:_JUDGED_MOST]
+    )
+
+
+def _live_copy(home: Home, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of a copy on its way: the live one. It lies in another log dir by nature, so here it is taken to be there."""
+    copies = (row for row in rows if row["name"] == home.name and row["kind"] == "future")
+    return [row | {"kind": "live", "name": f"{row['topic']}-{row['partition']}"} for row in copies]

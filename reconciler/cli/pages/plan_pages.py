@@ -1,0 +1,120 @@
+"""Plans and what became of them, as tables for people and as JSON. Decides nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from logstore.repair.repair_step import Status
+from reconciler.cli.frame.output import Format, destination
+from reconciler.cli.frame.tables import Column, Page, page
+from reconciler.plan.apply import Applied, Outcome
+from reconciler.plan.plan import STAGING, Action, Plan
+from reconciler.text.figures import NOTHING, count, moment, size
+
+SCHEMA_VERSION = 1
+"""Of the JSON of an outcome; a plan has its own."""
+
+_STYLES = {Status.SKIPPED.value: "yellow", Status.FAILED.value: "bold red", Status.DONE.value: "green"}
+
+_PLANNED = (
+    Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True), Column("MODIFIED"), Column("VERDICT"),
+    Column("WHERE"), Column("WHY"), Column("UNDO"),
+)  # fmt: skip
+
+
+def show_plan(plan: Plan) -> None:
+    """Write a plan to standard output: what, where, how much, why, and how to take it back."""
+    with page(None) as opened:
+        for source in plan.metadata:
+            told = [f"{key} {value}" for key, value in source.items() if key not in ("source", "location")]
+            opened.line(", ".join([f"metadata: {source.get('source')} {source.get('location')}", *told]))
+        for log_dir in plan.log_dirs:
+            of_log_dir = [action for action in plan.actions if action.log_dir == log_dir.path]
+            if of_log_dir:
+                _show_log_dir(opened, log_dir.path, log_dir.staging, of_log_dir)
+        _show_left(opened, plan)
+        opened.line()
+        opened.line("Verdicts: " + (", ".join(f"{name} {number:,}" for name, number in plan.counts.items()) or "none"))
+        for kind, total in plan.totals().items():
+            opened.line(f"{kind}: {count(total['actions'], 'action')}, {size(total['bytes'])}")
+        due = [action.due_ms for action in plan.actions if action.due_ms is not None]
+        if due:
+            opened.line(f"A purge may take what is staged from {moment(min(due))} on, if the plan is applied now.")
+
+
+def write_outcome(outcome: Outcome, form: Format, output: str | None) -> None:
+    """Write what became of each action of a plan."""
+    rows = [_row(each) for each in outcome.results]
+    if form is Format.TABLE:
+        with page(output) as opened:
+            _show_outcome(opened, outcome.results)
+        return
+    with destination(output) as out:
+        if form is Format.JSON:
+            document = {"schema_version": SCHEMA_VERSION, "results": rows, "journals": outcome.journals}
+            out.write(f"{json.dumps({**document, 'notes': outcome.notes}, indent=2)}\n".encode())
+        else:
+            for row in rows:
+                out.write(f"{json.dumps({'schema_version': SCHEMA_VERSION, **row})}\n".encode())
+
+
+def _show_log_dir(opened: Page, path: str, staging: str, actions: Sequence[Action]) -> None:
+    opened.line()
+    head = f"{path}: {count(len(actions), 'action')}, {size(sum(each.frees for each in actions))}"
+    stages = any(action.kind in STAGING for action in actions)
+    opened.line(f"{head}; staged in {staging}" if stages else head, "bold")
+    rows = [
+        (
+            each.kind.value,
+            str(each.replica),
+            size(each.bytes if each.disk_bytes is None else each.disk_bytes),
+            moment(each.modified_ms),
+            each.verdict,
+            each.name,
+            each.why,
+            each.undo or NOTHING,
+        )
+        for each in actions
+    ]
+    opened.table(_PLANNED, rows, {})
+
+
+def _show_left(opened: Page, plan: Plan) -> None:
+    if not plan.left_alone:
+        return
+    opened.line()
+    opened.line("Left alone", "bold")
+    left = [
+        (each.verdict, f"{each.log_dir}/{each.name}" if each.log_dir else each.name, each.reason, each.next)
+        for each in plan.left_alone
+    ]
+    opened.table((Column("VERDICT"), Column("WHERE"), Column("BECAUSE"), Column("NEXT")), left, {})
+
+
+def _row(each: Applied) -> dict[str, object]:
+    action = {key: value for key, value in asdict(each.action).items() if value is not None}
+    return {"status": each.status.value, "detail": each.detail, **action}
+
+
+def _show_outcome(opened: Page, results: Sequence[Applied]) -> None:
+    if not results:
+        opened.line("There was nothing to do.")
+        return
+    rows = [
+        (
+            each.status.value,
+            each.action.kind.value,
+            str(each.action.replica),
+            size(each.action.bytes),
+            f"{each.action.log_dir}/{each.action.name}",
+            each.detail,
+        )
+        for each in results
+    ]
+    columns = (
+        *(Column("STATUS"), Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True)),
+        *(Column("WHERE"), Column("DETAIL")),
+    )
+    opened.table(columns, rows, _STYLES)

@@ -1,0 +1,143 @@
+"""What a control request did, or would do, as a table for people and as JSON. Decides nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from layout.ids import TopicId
+from logstore.kafka_error import KafkaError
+from reconciler.broker.effects import Effect, EffectKind
+from reconciler.broker.judging import Key
+from reconciler.cli.frame.output import Format, destination
+from reconciler.cli.frame.tables import Column, page
+from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest
+from reconciler.protocol.responses import ControlResponse
+from reconciler.text.figures import NOTHING, moment, quoted
+
+SCHEMA_VERSION = 1
+"""Of the JSON; raised whenever a field changes its meaning or goes."""
+
+_COLUMNS = (
+    *(Column("ANSWER"), Column("REPLICA"), Column("TOPIC ID"), Column("VERDICT"), Column("WHAT"), Column("WHERE")),
+    *(Column("DUE"), Column("UNDO")),
+)
+_STYLES = {"NONE": "green", NOTHING: "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One request, and what became of it.
+
+    Attributes:
+        request: that was sent.
+        location: of its file.
+        node_id: of the broker.
+        dry_run: whether nothing was changed.
+        response: what the broker answers.
+        verdicts: of the case table, for each partition that a LeaderAndIsr names and the broker has or should have.
+        effects: what was done, or would be.
+        refused: why it would not be carried out, one sentence for each gate that is shut.
+    """
+
+    request: ControlRequest
+    location: str
+    node_id: int
+    dry_run: bool
+    response: ControlResponse
+    verdicts: Mapping[Key, str]
+    effects: Sequence[Effect]
+    refused: Sequence[str] = ()
+
+
+def error_name(number: int) -> str:
+    """Kafka's name of an error."""
+    return KafkaError(number).name if number in tuple(KafkaError) else str(number)
+
+
+def undo_of(effect: Effect) -> str | None:
+    """The command that brings back what was staged; None of what was not."""
+    if effect.kind is not EffectKind.STAGED:
+        return None
+    words = ("logstore", "restore", effect.log_dir, "--topic", effect.topic)
+    which = f"--partition {effect.partition} --topic-id={effect.topic_id or TopicId.ZERO}"
+    return f"{' '.join(map(quoted, words))} {which}"
+
+
+def write_report(report: Report, form: Format, output: str | None) -> None:
+    """Write it to standard output or to a file."""
+    if form is Format.TABLE:
+        with page(output) as opened:
+            rows = list(_rows(report))
+            if rows:
+                opened.table(_COLUMNS, rows, _STYLES)
+            else:
+                opened.line("Everything is as the request wants it.")
+        return
+    with destination(output) as out:
+        out.write(f"{json.dumps(_document(report), indent=2)}\n".encode())
+
+
+def _answers(report: Report) -> Iterator[tuple[Key, str | None, int]]:
+    for topic in report.response.topics:
+        topic_id = None if topic.topic_id is None else str(topic.topic_id)
+        for each in topic.partitions:
+            yield (topic.topic, each.partition), topic_id, each.error
+
+
+def _rows(report: Report) -> Iterator[tuple[str, ...]]:
+    """What becomes of the partitions of the request, and then of what it does not name; what is in order is counted."""
+    left: dict[Key, list[Effect]] = {}
+    for effect in report.effects:
+        left.setdefault(effect.key, []).append(effect)
+    for key, topic_id, error in _answers(report):
+        verdict = report.verdicts.get(key, NOTHING)
+        cells = (error_name(error), f"{key[0]}-{key[1]}", topic_id or NOTHING, verdict)
+        found = left.pop(key, [])
+        if not found and error:
+            yield (*cells, "nothing", NOTHING, NOTHING, NOTHING)
+        for effect in found:
+            yield (*cells, *_cells(effect))
+    for several in left.values():
+        for effect in several:
+            name = f"{effect.topic}-{effect.partition}"
+            yield (NOTHING, name, effect.topic_id or NOTHING, effect.verdict or NOTHING, *_cells(effect))
+
+
+def _cells(effect: Effect) -> tuple[str, ...]:
+    what = effect.kind.value.replace("_", " ")
+    return what, f"{effect.log_dir}/{effect.location}", moment(effect.due_ms), undo_of(effect) or NOTHING
+
+
+def _document(report: Report) -> dict[str, object]:
+    request = report.request
+    leads = isinstance(request, LeaderAndIsrRequest)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "request": {
+            "kind": "LeaderAndIsr" if leads else "StopReplica",
+            "type": request.type.name if isinstance(request, LeaderAndIsrRequest) else None,
+            "location": report.location,
+            "controller_id": request.controller_id,
+            "controller_epoch": request.controller_epoch,
+            "broker_epoch": request.broker_epoch,
+        },
+        "node_id": report.node_id,
+        "dry_run": report.dry_run,
+        "refused": list(report.refused),
+        "error": int(report.response.error),
+        "error_name": error_name(report.response.error),
+        "partitions": [
+            {
+                "topic": topic,
+                "partition": partition,
+                "topic_id": topic_id,
+                "error": int(error),
+                "error_name": error_name(error),
+                "verdict": report.verdicts.get((topic, partition)),
+            }
+            for (topic, partition), topic_id, error in _answers(report)
+        ],
+        "changes": [{**asdict(effect), "undo": undo_of(effect)} for effect in report.effects],
+    }

@@ -1,0 +1,184 @@
+"""The desired state: which replicas a cluster wants on which broker, by topic ID, and how far that can be trusted.
+
+Every metadata source yields the same :class:`DesiredState`: an identity that says where the statement comes from, how
+complete and how old it is, and three Arrow tables. Nothing here reads a file; sources do (``reconciler/sources``).
+
+Identity is by topic ID. A topic whose source has no ID for it (ZooKeeper znodes v1 and v2) has a null ``topic_id``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+from reconciler.desired.saved_table import SavedTable
+
+DESIRED_VERSION = 1
+
+REPLICA_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string()),  # full name, namespace included
+        pa.field("topic_id", pa.string()),  # canonical base64url; null: the source has none
+        pa.field("partition", pa.int32()),
+        pa.field("node_id", pa.int32()),  # the broker that should hold it
+        pa.field("directory_id", pa.string()),  # assigned log dir; null: unknown, migrating or unassigned
+        pa.field("leader", pa.bool_()),
+        pa.field("in_sync", pa.bool_()),
+        pa.field("isr_size", pa.int32()),
+        pa.field("adding", pa.bool_()),  # a reassignment is bringing it here
+        pa.field("removing", pa.bool_()),  # a reassignment is taking it away
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("partition_epoch", pa.int32()),
+    ]
+)
+"""One row per (partition, replica). ``(topic, partition, node_id)`` is unique."""
+
+TOPIC_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partitions", pa.int32()),
+    ]
+)
+"""One row per topic; ``topic`` is unique, and so is every ``topic_id`` that is not null."""
+
+_IDS = pa.list_(pa.field("element", pa.string()))
+"""Texts, under the name that Parquet has for what a list holds: a table that was saved needs no cast."""
+
+BROKER_SCHEMA = pa.schema(
+    [
+        pa.field("node_id", pa.int32()),
+        pa.field("broker_epoch", pa.int64()),
+        pa.field("fenced", pa.bool_()),
+        pa.field("directory_ids", _IDS),  # registered log dirs; empty before Kafka 3.7
+    ]
+)
+"""One row per broker that the source knows to be registered; empty where a source does not say."""
+
+
+class Completeness(StrEnum):
+    """Whether what is not mentioned is not wanted (FULL) or merely not mentioned (INCREMENTAL)."""
+
+    FULL = "FULL"
+    INCREMENTAL = "INCREMENTAL"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataIdentity:
+    """Where a desired state comes from, how complete and how old it is."""
+
+    source: str
+    """``kraft``, ``zookeeper-snapshot``, ``zookeeper``, ``kafka``, ``describe``, ``request`` or ``parquet``."""
+    location: str
+    """The path or address as it was given."""
+    cluster_id: str | None = None
+    """None: the source does not say, so nothing holds this state and a log dir apart."""
+    completeness: Completeness = Completeness.FULL
+    scope: frozenset[int] | None = None
+    """The brokers it speaks for; None: all of the cluster."""
+    offset: int | None = None
+    """KRaft: the last offset that is contained. ZooKeeper: the zxid."""
+    epoch: int | None = None
+    """KRaft: leader epoch of the last batch. ZooKeeper and requests: controller epoch."""
+    timestamp_ms: int | None = None
+    """Time of the newest record that is contained, or of the reading of a live source, ms since 1970."""
+    tail_uncommitted: bool = False
+    """True when the end of it may still be taken back (FACTS §7.1)."""
+    digest: str = ""
+    """SHA-256, hex, over the bytes that were read, or over the content of a live source; the same gives the same."""
+    problems: tuple[str, ...] = ()
+    """What was wrong on the way, one sentence each: a torn tail, unknown record types, an unreadable older snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredState:
+    """What one metadata source says, as tables: see the schemas above."""
+
+    identity: MetadataIdentity
+    replicas: pa.Table | SavedTable
+    """The one table that grows with the fleet; a state that was saved leaves it in its file."""
+    topics: pa.Table
+    brokers: pa.Table
+
+
+@dataclass(slots=True)
+class DesiredBuilder:
+    """Collects topics, partitions and brokers in columns; the quickest way from a source to Arrow."""
+
+    _replicas: list[list[Any]] = field(default_factory=lambda: [[] for _ in REPLICA_SCHEMA])
+    _topics: dict[str, list[Any]] = field(default_factory=dict)
+    _brokers: list[dict[str, Any]] = field(default_factory=list)
+
+    def topic(self, name: str, topic_id: str | None) -> None:
+        """Make a topic known, with canonical ID text or None; a topic without partitions counts as known too."""
+        self._topics.setdefault(name, [topic_id, 0])
+
+    def partition(
+        self,
+        topic: str,
+        topic_id: str | None,
+        partition: int,
+        replicas: Sequence[int],
+        *,
+        isr: Iterable[int] = (),
+        adding: Iterable[int] = (),
+        removing: Iterable[int] = (),
+        directories: Sequence[str | None] = (),
+        leader: int = -1,
+        leader_epoch: int | None = None,
+        partition_epoch: int | None = None,
+    ) -> None:
+        """Add one partition of a topic, one row per replica; the topic becomes known by it.
+
+        ``directories`` stands beside ``replicas`` or is empty. A broker in ``adding`` or ``removing`` that ``replicas``
+        lacks (ZooKeeper lists them apart) gets a row as well, because its data is in flight.
+        """
+        self.topic(topic, topic_id)
+        self._topics[topic][1] += 1
+        in_sync, coming, going = frozenset(isr), frozenset(adding), frozenset(removing)
+        nodes = tuple(dict.fromkeys((*replicas, *coming, *going)))
+        homes = dict(zip(replicas, directories, strict=False))
+        times = len(nodes)
+        # A cluster has millions of replicas: whole partitions are added to each column, not replicas value by value.
+        for column, values in zip(
+            self._replicas,
+            (
+                [topic] * times,
+                [topic_id] * times,
+                [partition] * times,
+                nodes,
+                [homes.get(node) for node in nodes] if homes else [None] * times,
+                [node == leader for node in nodes],
+                [node in in_sync for node in nodes],
+                [len(in_sync)] * times,
+                [node in coming for node in nodes],
+                [node in going for node in nodes],
+                [leader_epoch] * times,
+                [partition_epoch] * times,
+            ),
+            strict=True,
+        ):
+            column.extend(values)
+
+    def broker(self, node_id: int, broker_epoch: int | None, fenced: bool, directory_ids: Iterable[str]) -> None:
+        """Add one registered broker."""
+        self._brokers.append(
+            {"node_id": node_id, "broker_epoch": broker_epoch, "fenced": fenced, "directory_ids": list(directory_ids)}
+        )
+
+    def build(self, identity: MetadataIdentity) -> DesiredState:
+        """Turn the columns into tables."""
+        replicas = [pa.array(column, entry.type) for column, entry in zip(self._replicas, REPLICA_SCHEMA, strict=True)]
+        names = list(self._topics)
+        ids, counts = zip(*self._topics.values(), strict=True) if names else ((), ())
+        topics = [pa.array(names, pa.string()), pa.array(ids, pa.string()), pa.array(counts, pa.int32())]
+        return DesiredState(
+            identity,
+            pa.Table.from_arrays(replicas, schema=REPLICA_SCHEMA),
+            pa.Table.from_arrays(topics, schema=TOPIC_SCHEMA),
+            pa.Table.from_pylist(self._brokers, schema=BROKER_SCHEMA),
+        )

@@ -1,0 +1,1 @@
+"""Verdicts turned into reviewed actions, held to gates, and carried out."""

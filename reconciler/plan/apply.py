@@ -1,0 +1,323 @@
+"""Carries out a plan: takes the locks, looks at every line again, does what still holds, and keeps a journal.
+
+In which order, and why::
+
+    1  the locks of all log dirs of every broker that has an action       a running broker is told before anything moves
+    2  every line is looked at again (``recheck``)                        what has changed since is skipped, and why
+    3  the journal, with every action under way                           a run that is cut short has left its name
+    4  for each broker: stage, restore, topic IDs, create                 what goes makes room for what comes
+    5  the journal again, with what became of each action
+
+A crash leaves every replica whole, for each step is the engine's; applying the same plan again does the rest, because
+what was done is recognised and stands as ``already``. A run that has nothing to do changes nothing and leaves no
+journal. Source: DESIGN §6.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+
+from layout.ids import DirectoryId, TopicId
+from layout.ours.run_journal import RunJournal
+from layout.topic import TopicPartition
+from logstore.clock import Clock, SystemClock
+from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
+from logstore.fs.durable import Disk
+from logstore.log_dir.identity import ExpectedIdentity, read_identity
+from logstore.repair.repair_step import Status
+from logstore.rows.rows import MetadataState
+from logstore.settings import STALE_DELAY, Settings
+from logstore.staging.staged import Staged
+from logstore.staging.staging import LOT
+from logstore.staging.staging_root import placement_of
+from logstore.staging.stray_record import give_record
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
+from reconciler.errors import RefusedError
+from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
+from reconciler.plan.policy import DAY_MS
+from reconciler.plan.recheck import Checked, Recheck
+from reconciler.plan.run_history import journal_paths, read_history, write_journal
+from reconciler.text.figures import age
+
+logger = logging.getLogger(__name__)
+
+UNDER_WAY = "under way"
+"""Status of an action in the journal while nobody knows yet what became of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a plan is carried out.
+
+    Attributes:
+        host: name of this machine.
+        user: who carries it out.
+        clock: where the time comes from.
+        disk: the primitive changes.
+        spare_records: folder on another disk for records that find no room; None: there is none.
+        oldest_ms: the greatest age of a plan.
+        any_host: carry out a plan that was made on a machine of another name.
+        changed_data: stage what holds other data than when the plan was made, as long as it is the same replica.
+    """
+
+    host: str
+    user: str
+    clock: Clock = field(default_factory=SystemClock)
+    disk: Disk = field(default_factory=Disk)
+    spare_records: str | None = None
+    oldest_ms: int = DAY_MS
+    any_host: bool = False
+    changed_data: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of one action; the detail is one sentence, and of what was staged, where it lies now."""
+
+    action: Action
+    status: Status
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a plan."""
+
+    results: list[Applied] = field(default_factory=list)
+    """One for each action, in the order of the plan."""
+    journals: list[str] = field(default_factory=list)
+    """Paths of the journals that were written."""
+    notes: list[str] = field(default_factory=list)
+    """What should be known besides, one sentence each."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is as the plan wants it."""
+        return all(each.status in (Status.DONE, Status.ALREADY) for each in self.results)
+
+
+def apply(plan: Plan, how: How) -> Outcome:
+    """Carry out a plan. What fails on one disk leaves its actions failed, and the others go on.
+
+    Args:
+        plan: from :func:`reconciler.plan.plan_json.parse`, which has checked it.
+        how: see there.
+
+    Raises:
+        RefusedError: the plan is another machine's, too old, or a log dir is not the one that it was made for;
+            nothing was changed.
+        LogDirInUseError: a broker runs on one of the log dirs; nothing was changed.
+        LogStoreError: the log dirs of a broker cannot be opened; nothing was changed.
+    """
+    _check(plan, how)
+    outcome, results = Outcome(), dict[str, Applied]()
+    with ExitStack() as opened:
+        stores = [opened.enter_context(_opened(part, plan, how)) for part in _by_broker(plan)]
+        runs = [_Run(store, plan, how, _of_store(plan, store), outcome.notes) for store in stores]
+        for run in runs:
+            run.look()
+        try:
+            for run in runs:
+                run.carry_out()
+        finally:
+            for run in runs:
+                run.finish()
+                outcome.journals += run.journals
+                results.update(run.results)
+    outcome.results = [results[action.fingerprint] for action in plan.actions]
+    return outcome
+
+
+def _check(plan: Plan, how: How) -> None:
+    """Refuse a plan that is not for here and now, with every reason."""
+    reasons = []
+    if plan.host != how.host and not how.any_host:
+        reasons.append(f"it was made on {plan.host}, and this is {how.host} (override: --any-host)")
+    old = how.clock.now_ms() - plan.created_ms
+    if old > how.oldest_ms:
+        reasons.append(f"it is {age(old)} old, and {age(how.oldest_ms)} is the most (override: --max-age)")
+    for log_dir in (log_dir for part in _by_broker(plan) for log_dir in part):
+        found = read_identity(log_dir.path, ExpectedIdentity(log_dir.cluster_id, log_dir.node_id, log_dir.directory_id))
+        if found.state is not MetadataState.OK:
+            reasons.append(f"{log_dir.path} is not the log dir that it was made for: {found.problem}")
+    if reasons:
+        raise RefusedError(f"the plan is not carried out, and nothing was changed: {'; '.join(reasons)}")
+
+
+def _by_broker(plan: Plan) -> list[list[PlannedLogDir]]:
+    """The log dirs of each broker that has an action: all of them, for a replica may be live on any."""
+    used = {action.log_dir for action in plan.actions}
+    brokers = dict.fromkeys(log_dir.broker for log_dir in plan.log_dirs if log_dir.path in used)
+    return [[log_dir for log_dir in plan.log_dirs if log_dir.broker == broker] for broker in brokers]
+
+
+def _opened(log_dirs: Sequence[PlannedLogDir], plan: Plan, how: How) -> LogStore:
+    options = StoreOptions(
+        clock=how.clock,
+        settings=Settings({"": {STALE_DELAY: plan.delay_ms}}),
+        disk=how.disk,
+        spare_records=how.spare_records,
+        placement={
+            log_dir.path: placement
+            for log_dir in log_dirs
+            if (placement := placement_of(log_dir.path, log_dir.staging)) is not None
+        },
+    )
+    return LogStore.open([log_dir.path for log_dir in log_dirs], options)
+
+
+def _of_store(plan: Plan, store: LogStore) -> list[Action]:
+    paths = {*(log_dir.path for log_dir in store.log_dirs), *store.offline}
+    return [action for action in plan.actions if action.log_dir in paths]
+
+
+class _Run:
+    """One broker's part of a plan."""
+
+    def __init__(self, store: LogStore, plan: Plan, how: How, actions: Sequence[Action], notes: list[str]) -> None:
+        self.store, self.plan, self.how, self.actions, self.notes = store, plan, how, actions, notes
+        self.started_ms = how.clock.now_ms()
+        self.results: dict[str, Applied] = {}
+        self.journals: list[str] = []
+        self.todo: list[Checked] = []
+
+    def look(self) -> None:
+        """Step 2."""
+        recheck = Recheck(self.store, changed_data=self.how.changed_data)
+        noted = read_history(log_dir.path for log_dir in self.store.log_dirs).noted(self.plan.fingerprint)
+        for action in self.actions:
+            if action.kind is ActionKind.NOTE_SIGHTING and (action.log_dir, action.inode, action.topic_id) in noted:
+                self._note(action, Status.ALREADY)
+                continue
+            found = recheck.look(action)
+            if found.status is None:
+                self.todo.append(found)
+            else:
+                self._note(action, found.status, found.detail)
+
+    def carry_out(self) -> None:
+        """Steps 3 and 4."""
+        if not self.todo:
+            return
+        self._write_journals(None)
+        of_kind = {kind: [each for each in self.todo if each.action.kind is kind] for kind in ActionKind}
+        self._stage(of_kind[ActionKind.STAGE])
+        one_by_one: dict[ActionKind, Callable[[Checked], str]] = {
+            ActionKind.STAGE_STRAY: self._give_record,
+            ActionKind.RESTORE: self._restore,
+            ActionKind.WRITE_TOPIC_ID: self._write_topic_id,
+            ActionKind.CREATE: self._create,
+            ActionKind.NOTE_SIGHTING: lambda _: "",
+        }
+        for kind, act in one_by_one.items():
+            for each in of_kind[kind]:
+                self._try(each, act)
+
+    def finish(self) -> None:
+        """Step 5; what an interrupt kept from being done stands as failed."""
+        if not self.todo:
+            return
+        for each in self.todo:
+            if each.action.fingerprint not in self.results:
+                self._note(each.action, Status.FAILED, "the run was interrupted before it")
+        self._write_journals(self.how.clock.now_ms())
+
+    def _stage(self, todo: Sequence[Checked]) -> None:
+        """Stage log dir by log dir; where that fails, what is left is tried lot by lot, each with its own outcome."""
+        for log_dir in dict.fromkeys(each.action.log_dir for each in todo):
+            left = {each.action.replica: each.action for each in todo if each.action.log_dir == log_dir}
+            if len(left) > LOT:
+                with suppress(LogStoreError):
+                    self._stage_these(left)
+            while left:
+                lot = {replica: left.pop(replica) for replica in list(left)[:LOT]}
+                try:
+                    self._stage_these(lot)
+                except LogStoreError as error:
+                    for action in lot.values():
+                        self._note(action, _status_of(error), str(error))
+
+    def _stage_these(self, actions: dict[TopicPartition, Action]) -> None:
+        """Stage replicas, and take each out of what was given when its outcome is known. Raises LogStoreError."""
+
+        def settled(lot: Sequence[Staged]) -> None:
+            for staged in lot:
+                assert staged.partition is not None, "what was just staged has its record"
+                self._note(actions.pop(staged.partition), Status.DONE, f"staged as {staged.location}")
+
+        reasons = {replica: (action.verdict, action.why) for replica, action in actions.items()}
+        for refused in self.store.stage_each(reasons, settled=settled).refused:
+            action = actions.pop(refused.candidate.partition)
+            failed = action.log_dir in self.store.offline
+            self._note(action, Status.FAILED if failed else Status.SKIPPED, refused.reason)
+
+    def _try(self, each: Checked, act: Callable[[Checked], str]) -> None:
+        try:
+            detail = act(each)
+        except LogStoreError as error:
+            self._note(each.action, _status_of(error), str(error))
+        else:
+            self._note(each.action, Status.DONE, detail)
+
+    def _give_record(self, each: Checked) -> str:
+        assert each.staged is not None, "a stray was found again when it was looked for"
+        (log_dir,) = (log_dir for log_dir in self.store.log_dirs if log_dir.path == each.action.log_dir)
+        reason = (each.action.verdict, each.action.why)
+        give_record(log_dir, each.staged, reason, self.how.clock.now_ms(), self.plan.delay_ms)
+        return "it has a due time where it lies"
+
+    def _restore(self, each: Checked) -> str:
+        assert each.staged is not None, "what is staged was found again when it was looked for"
+        known = each.action.replica if each.staged.record is None else None
+        return f"live as {self.store.restore(each.staged, known).path}"
+
+    def _write_topic_id(self, each: Checked) -> str:
+        self.store.assign_topic_id(each.action.replica, TopicId.parse(each.action.wanted_topic_id or ""))
+        return f"it holds {each.action.wanted_topic_id}"
+
+    def _create(self, each: Checked) -> str:
+        action = each.action
+        topic_id = None if action.wanted_topic_id is None else TopicId.parse(action.wanted_topic_id)
+        (home,) = (log_dir for log_dir in self.plan.log_dirs if log_dir.path == action.log_dir)
+        directory_id = None if home.directory_id is None else DirectoryId.parse(home.directory_id)
+        made = self.store.create(action.replica, topic_id, directory_id=directory_id)
+        return f"empty, in {made.log_dir}/{made.path}"
+
+    def _note(self, action: Action, status: Status, detail: str = "") -> None:
+        self.results[action.fingerprint] = Applied(action, status, detail)
+        said = f", {detail}" if detail else ""
+        logger.info("%s of %s/%s: %s%s", action.kind, action.log_dir, action.name, status, said)
+
+    def _write_journals(self, finished_ms: int | None) -> None:
+        changed = {each.action.log_dir for each in self.todo}
+        for log_dir in self.store.log_dirs:
+            if log_dir.path not in changed or log_dir.offline is not None:
+                continue
+            lines = [self._line(action) for action in self.actions if action.log_dir == log_dir.path]
+            who = (self.plan.fingerprint, self.how.host, self.how.user)
+            metadata = tuple(self.plan.metadata)
+            journal = RunJournal(*who, self.started_ms, finished_ms, metadata, tuple(lines))
+            problem = write_journal(log_dir, journal)
+            (path,) = journal_paths([log_dir.path], self.started_ms, self.plan.fingerprint)
+            if problem is None and path not in self.journals:
+                self.journals.append(path)
+            elif problem is not None and finished_ms is not None:
+                self.notes.append(f"{problem}; this report is all that is left of it")
+
+    def _line(self, action: Action) -> dict[str, object]:
+        result = self.results.get(action.fingerprint)
+        evidence = {
+            key: getattr(action, key)
+            for key in ("kind", "name", "topic", "partition", "topic_id", "verdict", "why", "inode", "bytes")
+        }
+        status = UNDER_WAY if result is None else result.status.value
+        return {**evidence, "status": status, "detail": "" if result is None else result.detail}
+
+
+def _status_of(error: LogStoreError) -> Status:
+    """Failed where the system refused, skipped where it is not as the plan expects it."""
+    return Status.FAILED if isinstance(error, ChangeFailedError | OfflineLogDirError) else Status.SKIPPED

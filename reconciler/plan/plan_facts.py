@@ -1,0 +1,148 @@
+"""What the gates ask about, taken from what was seen, what is wanted, and what would be staged. Pure.
+
+Which numbers are too large is left to ``policy``. Source: DESIGN §6.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow.compute as pc
+
+from layout.topic import NAMESPACE_SEPARATOR
+from reconciler.desired.desired import DesiredState
+from reconciler.desired.saved_table import in_memory
+from reconciler.desired.scope import Broker
+from reconciler.plan.plan import STAGING, Action, ActionKind
+from reconciler.plan.plan_view import PlanView
+from reconciler.plan.policy import INTERNAL_PREFIX, BrokerFacts, Facts, MetadataFacts
+from reconciler.verdicts.compare import Judged, broker_of
+from reconciler.verdicts.verdicts import Verdict
+
+SightingKey = tuple[str, int | None, str | None]
+"""Log dir, inode and topic ID of a replica that was seen unwanted: another directory of its name is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the journals of earlier runs say.
+
+    Attributes:
+        metadata: cluster → how many topics and replicas the metadata had when a plan was last applied.
+        sightings: replica → how many earlier runs saw it unwanted.
+    """
+
+    metadata: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    sightings: Mapping[SightingKey, int] = field(default_factory=dict)
+
+
+def facts(
+    view: PlanView, candidates: Sequence[tuple[Action, Judged]], picked: Iterable[Action], memory: Memory, now_ms: int
+) -> Facts:
+    """Gather what the gates ask about.
+
+    Args:
+        view: what was seen and what is wanted.
+        candidates: what could be done, each with what it was judged by.
+        picked: the actions of the plan.
+        memory: of earlier runs.
+        now_ms: in ms since 1970.
+    """
+    staged = [action for action in picked if action.kind in STAGING]
+    chosen = set(staged)
+    of_broker = Counter(view.log_dirs[action.log_dir].broker for action in staged if action.kind is ActionKind.STAGE)
+    brokers = dict.fromkeys(log_dir.broker for log_dir in view.trusted)
+    known = {cluster: _nodes(state) for cluster, state in view.states.items()}
+    pairs = [pair for pair in candidates if pair[0] in chosen]
+    return Facts(
+        now_ms,
+        tuple(_metadata(state, cluster, memory) for cluster, state in view.states.items()),
+        tuple(_broker(broker, view, of_broker[broker], known) for broker in brokers),
+        tuple(
+            (log_dir.path, log_dir.row["problem"] or "nothing says whose it is")
+            for log_dir in view.log_dirs.values()
+            if not log_dir.can_be_trusted
+        ),
+        tuple(str(action.replica) for action in sole_copies(view, pairs)),
+        tuple(str(action.replica) for action in staged if is_internal(action)),
+    )
+
+
+def is_internal(action: Action) -> bool:
+    """Whether it is about a topic that Kafka keeps for itself."""
+    return action.topic.rpartition(NAMESPACE_SEPARATOR)[2].startswith(INTERNAL_PREFIX)
+
+
+def sole_copies(view: PlanView, candidates: Iterable[tuple[Action, Judged]]) -> list[Action]:
+    """The candidates that may be the only copy in sync, as far as the metadata tells.
+
+    A replica that is wanted here is, when it alone is in sync; one that is not, when no replica of its partition is in
+    sync where it is wanted. A topic that the metadata does not know has no copy in sync anywhere, and its verdict says
+    so already.
+    """
+    pairs = [pair for pair in candidates if pair[0].kind in STAGING]
+    found = []
+    in_sync = {cluster: dict(_in_sync(state, pairs)) for cluster, state in view.states.items()}
+    for action, judged in pairs:
+        wanted = judged.wanted
+        cluster = broker_of(judged.observed or {}).cluster
+        partition = (judged.row.id_topic or action.topic, action.partition)
+        if wanted is not None:
+            alone = wanted["in_sync"] and wanted["isr_size"] == 1
+        else:
+            elsewhere = in_sync.get(cluster, {}).get(partition)
+            lives_on = action.verdict == Verdict.NOT_ASSIGNED or bool(judged.row.id_topic)
+            alone = lives_on and elsewhere == 0
+        if alone:
+            found.append(action)
+    return found
+
+
+def _in_sync(state: DesiredState, pairs: Iterable[tuple[Action, Judged]]) -> Iterator[tuple[tuple[str, int], int]]:
+    """How many replicas in sync each partition has, of the topics that candidates are of."""
+    topics = {judged.row.id_topic or action.topic for action, judged in pairs}
+    if not topics:
+        return
+    rows = in_memory(state.replicas).select(["topic", "partition", "in_sync"])
+    rows = rows.filter(pc.is_in(rows.column("topic"), value_set=pc.cast(sorted(topics), "string")))
+    counts: Counter[tuple[str, int]] = Counter()
+    for row in rows.to_pylist():
+        counts[row["topic"], row["partition"]] += bool(row["in_sync"])
+    yield from counts.items()
+
+
+def _metadata(state: DesiredState, cluster: str, memory: Memory) -> MetadataFacts:
+    identity = state.identity
+    topics_before, replicas_before = memory.metadata.get(cluster, (None, None))
+    return MetadataFacts(
+        identity.location,
+        identity.cluster_id is not None or not cluster,
+        identity.timestamp_ms,
+        state.topics.num_rows,
+        state.replicas.num_rows,
+        topics_before,
+        replicas_before,
+    )
+
+
+def _broker(broker: Broker, view: PlanView, staged: int, known: Mapping[str, frozenset[int]]) -> BrokerFacts:
+    state = view.states.get(broker.cluster)
+    scope = None if state is None else state.identity.scope
+    # Metadata without a topic speaks for nobody, and another gate says so.
+    speaks = state is None or not state.topics.num_rows or broker.node in known[broker.cluster]
+    return BrokerFacts(
+        f"broker {broker.node} of cluster {broker.cluster}",
+        view.live[broker],
+        staged,
+        state is not None,
+        speaks and (scope is None or broker.node in scope),
+    )
+
+
+def _nodes(state: DesiredState) -> frozenset[int]:
+    """Every node that the metadata knows: registered, or with a replica assigned to it."""
+    registered = state.brokers.column("node_id").to_pylist()
+    assigned = pc.unique(state.replicas.column("node_id")).to_pylist()
+    return frozenset([*registered, *assigned])

@@ -1,0 +1,229 @@
+"""A plan as a file: JSON with one action to a line, so that a person takes out a line and the rest stays a plan. Pure.
+
+Two sums keep it honest. The head (when, where, for whose log dirs, by which metadata) has a fingerprint, and every
+action has one over the head's and its own fields. So a line that was taken out is missed by nobody, while one that was
+changed, or comes from another plan, is refused. A sum over the whole list would forbid the one edit that is wanted. It
+finds slips of the pen and lines that were mixed up; it is no signature. Totals, counts and what is left alone are for
+the reader, and count for nothing.
+
+Taking out the last line leaves a comma before the closing bracket, which JSON forbids and this reader passes over.
+Source: DESIGN §6.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from layout import json_text
+from layout.errors import DamagedFileError, InvalidIdError
+from layout.ids import TopicId
+from layout.ours.repair_paths import is_absolute
+from layout.ours.staged_record import stays_below
+from reconciler.errors import RefusedError
+from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
+from reconciler.text.figures import moment
+
+SCHEMA_VERSION: Final = 1
+"""Raised whenever a field changes its meaning or goes."""
+
+FORMAT: Final = "plan"
+"""What messages call the file, whose own name is the user's choice."""
+
+_SHOWN = 20
+_LAST_COMMA = re.compile(rb",(\s*\n\s*\])")
+"""Only a line end, which no JSON text holds as it is, can stand there: so this is never in the middle of a value."""
+
+_OF_READERS = frozenset({"fingerprint", "created", "totals", "counts", "left_alone", "actions"})
+"""Fields that the head's fingerprint passes over."""
+
+
+def sealed(plan: Plan) -> Plan:
+    """The plan with the fingerprints of its head and of its actions."""
+    head = _sum(_head(plan))
+    return replace(
+        plan,
+        fingerprint=head,
+        actions=tuple(replace(action, fingerprint=_of_action(head, _fields(action))) for action in plan.actions),
+    )
+
+
+def encode(plan: Plan) -> bytes:
+    """Write a sealed plan, in ASCII, so that names that are not UTF-8 survive as escapes."""
+    lines = [json.dumps(key) + ": " + json.dumps(value) for key, value in _head(plan).items()]
+    lines += [
+        f'"fingerprint": {json.dumps(plan.fingerprint)}',
+        f'"created": {json.dumps(moment(plan.created_ms))}',
+        f'"totals": {json.dumps(plan.totals())}',
+        f'"counts": {json.dumps(dict(plan.counts))}',
+        f'"left_alone": {_listed([asdict(each) for each in plan.left_alone])}',
+        f'"actions": {_listed([{**_fields(each), "fingerprint": each.fingerprint} for each in plan.actions])}',
+    ]
+    return ("{\n  " + ",\n  ".join(lines) + "\n}\n").encode("ascii")
+
+
+def parse(data: bytes, location: str = "the plan") -> Plan:
+    """Read a plan, and hold it to every rule.
+
+    Args:
+        data: the whole file.
+        location: its path, for messages.
+
+    Raises:
+        RefusedError: it is no plan, was changed in other ways than by taking actions out, or makes no sense; all
+            reasons at once.
+    """
+    try:
+        fields = json_text.parse_object(_LAST_COMMA.sub(rb"\1", data), FORMAT)
+    except DamagedFileError as error:
+        raise RefusedError(f"{location}: {error}; make a new plan") from error
+    reader = json_text.FieldReader(fields, FORMAT)
+    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
+    created_ms, delay_ms = reader.integer("created_ms", 64, least=0), reader.integer("delay_ms", 64, least=0)
+    host, user, fingerprint = reader.text("host"), reader.text("user"), reader.text("fingerprint")
+    reasons: list[str] = []
+    log_dirs = tuple(_log_dir(each, reasons) for each in _objects(fields, "log_dirs", reasons))
+    metadata = tuple({key: str(value) for key, value in each.items()} for each in _objects(fields, "metadata", reasons))
+    if fingerprint != _sum({key: value for key, value in fields.items() if key not in _OF_READERS}):
+        reasons.append("its head does not have the fingerprint that stands there, so something in it was changed")
+    actions = []
+    for number, each in enumerate(_objects(fields, "actions", reasons), start=1):
+        found = list(_problems(each, fingerprint, {log_dir.path for log_dir in log_dirs}))
+        reasons += [f"action {number}: {reason}" for reason in found]
+        if not found:
+            actions.append(_action(each))
+    places = Counter((each.kind, each.log_dir, each.name) for each in actions)
+    reasons += [
+        f"{kind} of {log_dir}/{name} stands there twice" for (kind, log_dir, name), times in places.items() if times > 1
+    ]
+    for reason in reasons[:_SHOWN]:
+        reader.note(reason)
+    if len(reasons) > _SHOWN:
+        reader.note(f"and {len(reasons) - _SHOWN} more")
+    try:
+        reader.check()
+    except DamagedFileError as error:
+        raise RefusedError(
+            f"{location}: {error}; lines of actions may be taken out, and nothing else may be changed: make a new plan"
+        ) from error
+    policy = fields.get("policy")
+    told = {key: str(value) for key, value in policy.items()} if isinstance(policy, dict) else {}
+    return Plan(created_ms, host, user, delay_ms, told, log_dirs, metadata, tuple(actions), fingerprint=fingerprint)
+
+
+def _head(plan: Plan) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "created_ms": plan.created_ms,
+        "host": plan.host,
+        "user": plan.user,
+        "delay_ms": plan.delay_ms,
+        "policy": dict(plan.policy),
+        "log_dirs": [asdict(each) for each in plan.log_dirs],
+        "metadata": [dict(each) for each in plan.metadata],
+    }
+
+
+def _fields(action: Action) -> dict[str, Any]:
+    """What stands in the file of one action; what it does not say is left out."""
+    fields = {key: value for key, value in asdict(action).items() if value is not None}
+    del fields["fingerprint"]
+    return fields
+
+
+def _listed(objects: Sequence[Mapping[str, Any]]) -> str:
+    if not objects:
+        return "[]"
+    return "[\n    " + ",\n    ".join(json.dumps(each) for each in objects) + "\n  ]"
+
+
+def _sum(fields: Mapping[str, Any]) -> str:
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _of_action(head: str, fields: Mapping[str, Any]) -> str:
+    return _sum({"head": head, **fields})
+
+
+def _objects(fields: Mapping[str, object], key: str, reasons: list[str]) -> list[Mapping[str, Any]]:
+    found = fields.get(key)
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        reasons.append(f"{key}: expected a list of objects")
+        return []
+    return found
+
+
+def _log_dir(fields: Mapping[str, object], reasons: list[str]) -> PlannedLogDir:
+    reader = json_text.FieldReader(fields, FORMAT)
+    path, staging = reader.text("path"), reader.text("staging")
+    if not is_absolute(path):
+        reader.note(f"path is {path!r:.60}, expected an absolute one without '.' or '..'")
+    planned = PlannedLogDir(
+        path,
+        reader.text("cluster_id") if fields.get("cluster_id") is not None else None,
+        reader.integer("node_id", 32) if fields.get("node_id") is not None else None,
+        reader.text("directory_id") if fields.get("directory_id") is not None else None,
+        staging,
+    )
+    try:
+        reader.check()
+    except DamagedFileError as error:
+        reasons.append(f"log dir {path!r:.60}: {error.problem}")
+    return planned
+
+
+def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str]:
+    """Everything that is wrong with one action, each in a clause."""
+    own = {key: value for key, value in fields.items() if key != "fingerprint"}
+    found = []
+    if fields.get("fingerprint") != _of_action(head, own):
+        found.append("it was changed, or comes from another plan: its fingerprint does not fit")
+    reader = json_text.FieldReader(fields, FORMAT)
+    _read_texts(fields, reader, known)
+    reader.integer("partition", 32, least=0)
+    for key in ("inode", "bytes", "disk_bytes", "modified_ms", "due_ms"):
+        if fields.get(key) is not None:
+            reader.integer(key, 64)
+    for key in ("topic_id", "wanted_topic_id"):
+        if fields.get(key) is not None and not _is_id(fields[key]):
+            reader.note(f"{key} is {fields[key]!r:.40}, expected a topic ID")
+    try:
+        reader.check()
+    except DamagedFileError as error:
+        found.append(error.problem)
+    return found
+
+
+def _read_texts(fields: Mapping[str, Any], reader: json_text.FieldReader, known: set[str]) -> None:
+    """Hold the texts of an action to their rules; what breaks one is noted in the reader."""
+    if fields.get("kind") not in list(ActionKind):
+        reader.note(f"kind is {fields.get('kind')!r:.40}")
+    for key in ("topic", "verdict", "why"):
+        reader.text(key)
+    name, log_dir = reader.text("name"), reader.text("log_dir")
+    if log_dir not in known:
+        reader.note(f"its log dir {log_dir!r:.60} is none of the plan's")
+    if not stays_below(name.removeprefix("../")):
+        reader.note(f"name is {name!r:.60}, expected a path below the log dir or beside it")
+    if fields.get("undo") is not None:
+        reader.text("undo")
+
+
+def _is_id(value: object) -> bool:
+    try:
+        return isinstance(value, str) and str(TopicId.parse(value)) == value
+    except InvalidIdError:
+        return False
+
+
+def _action(fields: Mapping[str, Any]) -> Action:
+    """An action of fields that have no problem; fields that this release does not know count in the sum alone."""
+    known = {key: fields.get(key) for key in Action.__dataclass_fields__}
+    return Action(**{**known, "kind": ActionKind(fields["kind"])})  # type: ignore[arg-type]

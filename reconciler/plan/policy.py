@@ -1,0 +1,254 @@
+"""What keeps a plan from being made: gates, apart from the comparison, each with one named override. Pure.
+
+A comparison can be right and its premise wrong: metadata of another cluster, of last month, or of a cluster that has
+just lost its topics makes every replica look stale. So a plan is held to gates before anybody sees it::
+
+    cluster     the metadata names no cluster.id, or the log dirs are of another one     --allow cluster
+    broker      the metadata does not know the node.id of these log dirs                 --allow broker
+    empty       there is no metadata, or it knows no topic                               --allow empty
+    age         the metadata is older than asked                                         --max-age
+    shrunk      the metadata knows far fewer topics or replicas than last time           --allow shrunk
+    absent      a log dir is not there, or does not show whose it is                     --allow absent
+    share       too large a part of a broker's replicas would be staged                  --max-share
+    count       too many of a broker's replicas would be staged                          --max-count
+    sole-copy   a replica to be staged is the only one in sync                           --allow sole-copy
+    internal    a replica to be staged is of an internal topic                           --allow internal
+
+Every gate that is shut is told at once, with its numbers. :meth:`Policy.kip516` has none, for an embedded broker whose
+controller decides; :meth:`Policy.cautious` is what the command line begins with. Source: DESIGN §6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from reconciler.text.figures import age, count, listed
+
+INTERNAL_PREFIX: Final = "__"
+"""Begins the names of topics that Kafka keeps for itself, for example ``__consumer_offsets``."""
+
+DAY_MS: Final = 86_400_000
+
+
+class Gate(StrEnum):
+    """What may keep a plan from being made; the values stand on the command line."""
+
+    CLUSTER = "cluster"
+    BROKER = "broker"
+    EMPTY = "empty"
+    AGE = "age"
+    SHRUNK = "shrunk"
+    ABSENT = "absent"
+    SHARE = "share"
+    COUNT = "count"
+    SOLE_COPY = "sole-copy"
+    INTERNAL = "internal"
+
+
+BY_NUMBER: Final[Mapping[Gate, str]] = {
+    Gate.AGE: "--max-age",
+    Gate.SHARE: "--max-share",
+    Gate.COUNT: "--max-count",
+}
+"""Gates whose override is a number of its own, and the option that takes it."""
+
+ALLOWABLE: Final = tuple(gate for gate in Gate if gate not in BY_NUMBER)
+"""Gates that ``--allow`` opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which gates there are; None: there is no such gate.
+
+    Attributes:
+        oldest_ms: the greatest age of metadata.
+        most_shrink: the greatest part of its topics or replicas that a cluster may have lost since last time.
+        most_share: the greatest part of a broker's live replicas that may be staged.
+        most_count: the greatest number of them.
+        allowed: gates of :data:`ALLOWABLE` that stand open.
+    """
+
+    oldest_ms: int | None
+    most_shrink: float | None
+    most_share: float | None
+    most_count: int | None
+    allowed: frozenset[Gate] = frozenset()
+
+    @classmethod
+    def kip516(cls) -> Policy:
+        """No gates: the controller of an embedded broker has decided."""
+        return cls(None, None, None, None, frozenset(Gate))
+
+    @classmethod
+    def cautious(cls) -> Policy:
+        """A day, 30 percent, 30 percent, 1000 replicas, and nothing else allowed."""
+        return cls(DAY_MS, 0.3, 0.3, 1000)
+
+    def described(self) -> dict[str, str]:
+        """The policy as text, for the plan."""
+        return {
+            "max_age_ms": _text(self.oldest_ms),
+            "max_shrink": _text(self.most_shrink),
+            "max_share": _text(self.most_share),
+            "max_count": _text(self.most_count),
+            "allowed": ", ".join(sorted(self.allowed)) or "nothing",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """One broker whose log dirs were given.
+
+    Attributes:
+        name: ``broker 1 of cluster C``.
+        live: live replicas on its disks.
+        staged: how many of them would be staged.
+        cluster_matches: metadata of its own cluster was given.
+        known: the metadata knows its node.id.
+    """
+
+    name: str
+    live: int
+    staged: int
+    cluster_matches: bool
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFacts:
+    """One metadata source; what was said of the same cluster last time is None where nobody noted it.
+
+    Attributes:
+        location: as it was given.
+        names_cluster: it says which cluster it is of.
+        timestamp_ms: of its newest record; None: it does not say.
+        topics: how many it knows.
+        replicas: how many it wants, on all brokers.
+        topics_before: how many it knew when the last plan was applied here.
+        replicas_before: likewise.
+    """
+
+    location: str
+    names_cluster: bool
+    timestamp_ms: int | None
+    topics: int
+    replicas: int
+    topics_before: int | None = None
+    replicas_before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that the gates ask about.
+
+    Attributes:
+        now_ms: in ms since 1970.
+        metadata: every source that was given.
+        brokers: every broker whose log dirs were given.
+        absent: path and problem of each log dir that cannot be trusted.
+        sole_copies: candidates that are the only copy in sync, by name.
+        internal: candidates of internal topics, by name.
+    """
+
+    now_ms: int
+    metadata: tuple[MetadataFacts, ...] = ()
+    brokers: tuple[BrokerFacts, ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()
+    sole_copies: tuple[str, ...] = ()
+    internal: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A gate that is shut, and why: one sentence with the numbers and the override."""
+
+    gate: Gate
+    reason: str = field(compare=False)
+
+
+def refusals(facts: Facts, policy: Policy) -> list[Refusal]:
+    """Every gate that is shut, in the order of :class:`Gate`; none: the plan may be made."""
+    shut = [*_of_metadata(facts, policy), *_of_log_dirs(facts), *_of_candidates(facts, policy)]
+    order = list(Gate)
+    left = [refusal for refusal in shut if refusal.gate not in policy.allowed]
+    return sorted(left, key=lambda refusal: order.index(refusal.gate))
+
+
+def _of_metadata(facts: Facts, policy: Policy) -> Iterator[Refusal]:
+    if not facts.metadata:
+        yield _refused(Gate.EMPTY, "there is no metadata, so nothing can be called stale: name it with --metadata")
+    for source in facts.metadata:
+        place = source.location
+        if not source.names_cluster:
+            yield _refused(Gate.CLUSTER, f"{place} names no cluster.id, so it may be another cluster's")
+        if not source.topics or not source.replicas:
+            known = f"{count(source.topics, 'topic')} and {count(source.replicas, 'replica')}"
+            yield _refused(Gate.EMPTY, f"{place} knows {known}: a cluster that lost its metadata looks the same")
+        old = None if source.timestamp_ms is None else facts.now_ms - source.timestamp_ms
+        if old is not None and policy.oldest_ms is not None and old > policy.oldest_ms:
+            yield _refused(
+                Gate.AGE,
+                f"{place} is {age(old)} old, and {age(policy.oldest_ms)} is the most: whatever was created since looks "
+                "unwanted",
+            )
+        pairs = (("topic", source.topics, source.topics_before), ("replica", source.replicas, source.replicas_before))
+        for noun, now, before in pairs:
+            if before and policy.most_shrink is not None and now < before * (1 - policy.most_shrink):
+                yield _refused(
+                    Gate.SHRUNK,
+                    f"{place} knows {count(now, noun)}, and knew {before:,} when a plan was last applied here: "
+                    f"{_percent(1 - now / before)} fewer, where {_percent(policy.most_shrink)} is the most",
+                )
+
+
+def _of_log_dirs(facts: Facts) -> Iterator[Refusal]:
+    for broker in facts.brokers:
+        if facts.metadata and not broker.cluster_matches:
+            yield _refused(Gate.CLUSTER, f"{broker.name} has log dirs here, and no metadata of its cluster was given")
+        elif facts.metadata and not broker.known:
+            yield _refused(
+                Gate.BROKER,
+                f"the metadata does not speak of {broker.name}, so each of its {count(broker.live, 'replica')} looks "
+                "unwanted: are these the right log dirs?",
+            )
+    for path, problem in facts.absent:
+        yield _refused(Gate.ABSENT, f"{path} cannot be trusted: {problem}")
+
+
+def _of_candidates(facts: Facts, policy: Policy) -> Iterator[Refusal]:
+    for broker in facts.brokers:
+        if not broker.staged:
+            continue
+        share = broker.staged / max(broker.live, 1)
+        staged = f"{broker.staged:,} of {count(broker.live, 'replica')} of {broker.name} would be staged"
+        if policy.most_share is not None and share > policy.most_share:
+            yield _refused(Gate.SHARE, f"{staged}: {_percent(share)}, where {_percent(policy.most_share)} is the most")
+        if policy.most_count is not None and broker.staged > policy.most_count:
+            yield _refused(Gate.COUNT, f"{staged}, where {policy.most_count:,} is the most")
+    if facts.sole_copies:
+        many = count(len(facts.sole_copies), "replica is", "replicas are")
+        yield _refused(
+            Gate.SOLE_COPY,
+            f"{many} the only copy in sync, as far as the metadata knows: {listed(facts.sole_copies)}",
+        )
+    if facts.internal:
+        yield _refused(
+            Gate.INTERNAL,
+            f"{count(len(facts.internal), 'replica')} of internal topics would be staged: {listed(facts.internal)}",
+        )
+
+
+def _refused(gate: Gate, what: str) -> Refusal:
+    override = BY_NUMBER.get(gate, f"--allow {gate}")
+    return Refusal(gate, f"{what} (override: {override})")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _text(number: float | None) -> str:
+    return "none" if number is None else str(number)

@@ -1,0 +1,104 @@
+"""Writes the journal of a run into the log dirs that it changes, and reads what earlier runs said.
+
+A journal that cannot be written, for example on a full disk, keeps no change from being made: every staged replica
+carries its own record, and the report has the rest. One that cannot be read is told and passed over. The format, and
+where a journal lies, is left to ``layout.ours.run_journal``. Source: DESIGN §6.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from layout.errors import LayoutError
+from layout.ours import run_journal
+from layout.ours.run_journal import RunJournal
+from logstore.errors import LogStoreError, UnreadableFileError
+from logstore.fs.durable import replace_file
+from logstore.fs.small_file import read_small_file
+from logstore.log_dir.log_dir import LogDir
+from reconciler.plan.plan import ActionKind
+from reconciler.plan.plan_facts import Memory, SightingKey
+
+MOST_READ = 100
+"""Journals of one log dir that are looked into, the newest ones."""
+
+JOURNAL_LIMIT = 1 << 28
+"""Bytes of a journal that are read; an action takes about five hundred."""
+
+SEEN = frozenset({ActionKind.STAGE.value, ActionKind.STAGE_STRAY.value, ActionKind.NOTE_SIGHTING.value})
+"""Kinds of actions that say: this replica was seen to be unwanted."""
+
+
+@dataclass(slots=True)
+class History:
+    """What the journals of some log dirs say, and which of them could not be read."""
+
+    journals: list[tuple[str, RunJournal]] = field(default_factory=list)
+    """Log dir and journal, oldest first for each log dir."""
+    unreadable: list[str] = field(default_factory=list)
+    """One sentence for each that is passed over."""
+
+    def memory(self) -> Memory:
+        """What a plan needs of it: the metadata of the last run, and how many plans saw each replica unwanted."""
+        metadata: dict[str, tuple[int, tuple[int, int]]] = {}
+        sightings: dict[SightingKey, set[str]] = defaultdict(set)
+        for log_dir, journal in self.journals:
+            for source in journal.metadata:
+                cluster, known = source.get("cluster_id", ""), (source.get("topics", ""), source.get("replicas", ""))
+                if all(number.isdecimal() for number in known) and journal.started_ms >= metadata.get(cluster, (0,))[0]:
+                    metadata[cluster] = journal.started_ms, (int(known[0]), int(known[1]))
+            for line in journal.lines:
+                if line.get("kind") in SEEN:
+                    sightings[log_dir, line.get("inode"), line.get("topic_id")].add(journal.plan)
+        return Memory(
+            {cluster: numbers for cluster, (_, numbers) in metadata.items()},
+            {replica: len(plans) for replica, plans in sightings.items()},
+        )
+
+    def noted(self, plan: str) -> set[SightingKey]:
+        """The replicas of which a run of this very plan has noted that it saw them unwanted."""
+        return {
+            (log_dir, line.get("inode"), line.get("topic_id"))
+            for log_dir, journal in self.journals
+            if journal.plan == plan
+            for line in journal.lines
+            if line.get("kind") == ActionKind.NOTE_SIGHTING
+        }
+
+
+def read_history(log_dirs: Iterable[str]) -> History:
+    """Read the newest journals of log dirs; takes no lock."""
+    history = History()
+    for log_dir in log_dirs:
+        try:
+            names = sorted(filter(run_journal.is_journal, os.listdir(log_dir)))
+        except OSError:
+            continue  # a log dir that cannot be listed has its own finding
+        for name in names[-MOST_READ:]:
+            place = f"{log_dir}/{name}"
+            try:
+                data = read_small_file(place, JOURNAL_LIMIT)
+                if data is not None:
+                    history.journals.append((log_dir, run_journal.parse(data)))
+            except (UnreadableFileError, LayoutError) as error:
+                history.unreadable.append(f"{place} is passed over: {error}")
+    return history
+
+
+def write_journal(log_dir: LogDir, journal: RunJournal) -> str | None:
+    """Write a journal durably into the root of its log dir; None, or why that was not possible."""
+    name = run_journal.file_name(journal.started_ms, journal.plan)
+    try:
+        with log_dir.changing("the journal of this run cannot be written"):
+            replace_file(log_dir.disk, log_dir.root, name, run_journal.encode(journal))
+    except LogStoreError as error:
+        return str(error)
+    return None
+
+
+def journal_paths(log_dirs: Sequence[str], started_ms: int, plan: str) -> list[str]:
+    """The paths of a run's journals."""
+    return [f"{log_dir}/{run_journal.file_name(started_ms, plan)}" for log_dir in log_dirs]

@@ -1,0 +1,172 @@
+"""Bytes to control requests and answers, and back, for a version that is given (FACTS §5; KIP516-4, KIP516-7).
+
+What comes out is known good: the table is kept, and so are the rules of ``requests_check``. A version stands outside
+the message; on a connection it is in the header (``header``).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+from logstore.parallel.paused_gc import paused_gc
+from reconciler.errors import InvalidRequestError
+from reconciler.protocol import proposal, tables
+from reconciler.protocol.reading import MAX_MESSAGE_BYTES, Budget, reader
+from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest, StopTopic, TopicState
+from reconciler.protocol.requests_check import check
+from reconciler.protocol.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse
+from reconciler.protocol.tables import KIP516, Message, Version
+from reconciler.protocol.wire_errors import MalformedMessageError, UnsupportedVersionError
+from reconciler.protocol.writing import tree_of, write_struct
+
+
+def decode_leader_and_isr(data: bytes, version: Version, location: str = "the message") -> LeaderAndIsrRequest:
+    """Read a LeaderAndIsr request.
+
+    Args:
+        data: the whole request, without its header.
+        version: 0 to 7, or ``kip-516``.
+        location: names it in messages.
+
+    Raises:
+        UnsupportedVersionError: there is no such version.
+        MalformedMessageError: the bytes are no such request.
+        InvalidRequestError: they are one that cannot be meant: with every reason.
+    """
+    request = _decode(_message(LeaderAndIsrRequest, version), data, version, location)
+    assert isinstance(request, LeaderAndIsrRequest)
+    if len({topic.topic for topic in request.topics}) < len(request.topics):
+        request = LeaderAndIsrRequest(
+            request.controller_id,
+            request.controller_epoch,
+            tuple(_merged(request.topics, TopicState, location)),
+            request.broker_epoch,
+            request.type,
+            request.is_kraft_controller,
+            request.live_leaders,
+        )
+    check(request, location)
+    return request
+
+
+def decode_stop_replica(data: bytes, version: Version, location: str = "the message") -> StopReplicaRequest:
+    """Read a StopReplica request, of version 0 to 4 or ``kip-516``; otherwise as :func:`decode_leader_and_isr`."""
+    request = _decode(_message(StopReplicaRequest, version), data, version, location)
+    assert isinstance(request, StopReplicaRequest)
+    if len({topic.topic for topic in request.topics}) < len(request.topics):
+        topics = tuple(_merged(request.topics, StopTopic, location))
+        request = StopReplicaRequest(
+            *(request.controller_id, request.controller_epoch, topics),
+            *(request.broker_epoch, request.is_kraft_controller),
+        )
+    check(request, location)
+    return request
+
+
+def decode_response(
+    kind: type[LeaderAndIsrResponse] | type[StopReplicaResponse],
+    data: bytes,
+    version: Version,
+    location: str = "the message",
+) -> ControlResponse:
+    """Read the answer to a request; raises as :func:`decode_leader_and_isr`, except for InvalidRequestError."""
+    response = _decode(_message(kind, version), data, version, location)
+    assert isinstance(response, LeaderAndIsrResponse | StopReplicaResponse)
+    return response
+
+
+def encode(message: ControlRequest | ControlResponse, version: Version) -> bytes:
+    """Write a request or an answer.
+
+    Raises:
+        UnsupportedVersionError: there is no such version, or it has no words for what the message says.
+    """
+    table = _message(type(message), version)
+    _check_one_flag(message, version)
+    number = 0 if version == KIP516 else version
+    return write_struct(table.body, message, number, number >= table.flexible)
+
+
+def tree(message: ControlRequest | ControlResponse, version: Version) -> dict[str, Any]:
+    """A message as JSON has it, by the names of Kafka's own tools, or by the proposal's; raises as :func:`encode`."""
+    table = _message(type(message), version)
+    _check_one_flag(message, version)
+    return tree_of(table.body, message, 0 if version == KIP516 else version)
+
+
+def is_flexible(kind: type[ControlRequest] | type[ControlResponse], version: Version) -> bool:
+    """Whether that version of a message is flexible, and its header with it; raises UnsupportedVersionError."""
+    return version == KIP516 or version >= _message(kind, version).flexible
+
+
+_SHIPPED: dict[type, Message] = {
+    LeaderAndIsrRequest: tables.LEADER_AND_ISR,
+    LeaderAndIsrResponse: tables.LEADER_AND_ISR_RESPONSE,
+    StopReplicaRequest: tables.STOP_REPLICA,
+    StopReplicaResponse: tables.STOP_REPLICA_RESPONSE,
+}
+_PROPOSED: dict[type, Message] = {
+    LeaderAndIsrRequest: proposal.LEADER_AND_ISR,
+    LeaderAndIsrResponse: proposal.LEADER_AND_ISR_RESPONSE,
+    StopReplicaRequest: proposal.STOP_REPLICA,
+    StopReplicaResponse: proposal.STOP_REPLICA_RESPONSE,
+}
+
+
+def _message(kind: type, version: Version) -> Message:
+    if version == KIP516:
+        return _PROPOSED[kind]
+    message = _SHIPPED[kind]
+    if version not in message.versions:
+        raise UnsupportedVersionError(
+            f"there is no version {version} of a {message.name}: {message.versions[0]} to {message.versions[-1]}, and "
+            f"{KIP516} for the proposal's own form"
+        )
+    return message
+
+
+def _decode(message: Message, data: bytes, version: Version, location: str) -> Any:
+    what = f"{location} is no {message.name} of version {version}"
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MalformedMessageError(f"{what}: it has {len(data)} bytes, and {MAX_MESSAGE_BYTES} are the most")
+    number = 0 if version == KIP516 else version
+    try:
+        with paused_gc():
+            found, end = reader(message.body, number, number >= message.flexible)(bytes(data), 0, Budget())
+    except (struct.error, IndexError) as error:
+        raise MalformedMessageError(f"{what}: it is cut off after {len(data)} bytes") from error
+    except MalformedMessageError as error:
+        raise MalformedMessageError(f"{what}: {error}") from error
+    if end != len(data):
+        raise MalformedMessageError(f"{what}: it ends at byte {end}, and {len(data) - end} bytes follow")
+    return found
+
+
+def _merged(topics: Iterable[Any], make: Any, location: str) -> list[Any]:
+    """One topic for each name, in the order they come first; the same name under two IDs is refused."""
+    together: dict[str, list[Any]] = {}
+    for topic in topics:
+        together.setdefault(topic.topic, []).append(topic)
+    wrong = [
+        f"topic {name!r:.80} is there under the IDs {', '.join(sorted({str(one.topic_id) for one in same}))}"
+        for name, same in together.items()
+        if len({one.topic_id for one in same}) > 1
+    ]
+    if wrong:
+        raise InvalidRequestError(location, wrong)
+    return [
+        make(name, same[0].topic_id, tuple(state for one in same for state in one.partitions))
+        for name, same in together.items()
+    ]
+
+
+def _check_one_flag(message: ControlRequest | ControlResponse, version: Version) -> None:
+    """The older forms of StopReplica have one flag for all partitions, so they cannot say that some are deleted."""
+    if isinstance(message, StopReplicaRequest) and (version == KIP516 or version < 3):
+        flags = {state.delete for topic in message.topics for state in topic.partitions}
+        if len(flags) > 1:
+            raise UnsupportedVersionError(
+                f"version {version} of a StopReplica request deletes all its partitions or none: send two requests"
+            )

@@ -1,0 +1,130 @@
+"""What makes a control request good: every reason why one is not, at once. Pure.
+
+Whoever makes a request out of bytes or of Python values asks here; a broker asks again before it changes anything
+(DESIGN §4: a request that is malformed is refused whole, with every reason). Types are taken at their word, the values
+in them are not. Source: FACTS §1.4, §5; KIP516-4, KIP516-7.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from layout.errors import InvalidNameError
+from layout.ids import TopicId
+from layout.topic import METADATA_TOPIC, check_full_topic_name
+from reconciler.errors import InvalidRequestError
+from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, StopPartition, StopTopic, TopicState
+
+MAX_PARTITIONS = 1_000_000
+"""Topics and partitions of one request: ten times those of the largest broker that is planned for here."""
+
+_MOST_COMMAS = 40 * MAX_PARTITIONS
+_MOST_OBJECTS = MAX_PARTITIONS + 100_000
+"""A request of so many partitions, and of the brokers that lead them, has no more; what has is not even taken apart."""
+
+_INT32 = 1 << 31
+
+
+def check_extent(data: bytes, location: str) -> None:
+    """Refuse JSON that can be no request because of all that is in it, before it takes time and memory to parse.
+
+    Args:
+        data: the whole text.
+        location: names it in the message.
+
+    Raises:
+        InvalidRequestError: it holds more objects or values than the longest request.
+    """
+    if data.count(b"{") > _MOST_OBJECTS or data.count(b",") > _MOST_COMMAS:
+        reason = f"it has more in it than {MAX_PARTITIONS} partitions, the most that one request may name"
+        raise InvalidRequestError(location, [reason], "control request")
+
+
+def check(request: ControlRequest, location: str) -> None:
+    """Refuse a request that is not good.
+
+    Args:
+        request: to be looked at.
+        location: names it in the message.
+
+    Raises:
+        InvalidRequestError: with every reason, each with its topic.
+    """
+    found = reasons(request)
+    if found:
+        what = "LeaderAndIsr request" if isinstance(request, LeaderAndIsrRequest) else "StopReplica request"
+        raise InvalidRequestError(location, found, what)
+
+
+def reasons(request: ControlRequest) -> list[str]:
+    """Every reason why a request is not good; none for a good one. Too long a request is looked at no further."""
+    count = sum(len(topic.partitions) for topic in request.topics) + len(request.topics)
+    if count > MAX_PARTITIONS:
+        return [f"it names {count} topics and partitions, and {MAX_PARTITIONS} are the most that one request may name"]
+    found = list(_about_topics(request.topics))
+    if isinstance(request, LeaderAndIsrRequest):
+        good: set[tuple[int, ...]] = set()
+        for topic in request.topics:
+            found += _about_numbers(topic.topic, [state.partition for state in topic.partitions])
+            found += _about_brokers(topic, good)
+    else:
+        for stopped in request.topics:
+            found += _about_numbers(stopped.topic, [state.partition for state in stopped.partitions])
+            found += _about_epochs(stopped.topic, stopped.partitions)
+    return found
+
+
+def _about_topics(topics: Sequence[TopicState | StopTopic]) -> Iterator[str]:
+    for topic in topics:
+        try:
+            check_full_topic_name(topic.topic)
+        except InvalidNameError as error:
+            yield str(error)
+        if topic.topic == METADATA_TOPIC:
+            yield f"{METADATA_TOPIC} is the controllers' own log, and no request gives or takes a replica of it"
+        if topic.topic_id is not None and topic.topic_id.is_zero:
+            yield f"topic {topic.topic!r:.80}: the zero ID stands for none, and None is expected"
+    for name, times in Counter(topic.topic for topic in topics).items():
+        if times > 1:
+            yield f"topic {name!r:.80} is there {times} times"
+    owners: dict[TopicId, str] = {}
+    for topic in topics:
+        if topic.topic_id is not None and owners.setdefault(topic.topic_id, topic.topic) != topic.topic:
+            one, other = owners[topic.topic_id], topic.topic
+            yield f"topic ID {topic.topic_id} is expected of one topic, and found of {one!r:.80} and {other!r:.80}"
+
+
+def _about_numbers(topic: str, numbers: Sequence[int]) -> Iterator[str]:
+    """Partitions from 0 to 2147483647, each once. The usual case costs a few passes in C."""
+    if not numbers or (min(numbers) >= 0 and max(numbers) < _INT32 and len(set(numbers)) == len(numbers)):
+        return
+    for number, times in Counter(numbers).items():
+        if not 0 <= number < _INT32:
+            yield f"partition {number} of topic {topic!r:.80}: 0 to {_INT32 - 1} is expected"
+        if times > 1:
+            yield f"partition {number} of topic {topic!r:.80} is there {times} times"
+
+
+def _about_brokers(topic: TopicState, good: set[tuple[int, ...]]) -> Iterator[str]:
+    """Broker ids that are none; lists that were found good are not looked at again."""
+    lists = {state.replicas for state in topic.partitions}
+    lists.update(state.isr for state in topic.partitions)
+    lists.update(state.adding for state in topic.partitions)
+    lists.update(state.removing for state in topic.partitions)
+    lists -= good
+    bad = {each for each in lists if len(set(each)) != len(each) or (each and not 0 <= min(each) <= max(each) < _INT32)}
+    good |= lists - bad
+    if not bad:
+        return
+    for state in topic.partitions:
+        for name in ("replicas", "isr", "adding", "removing"):
+            if getattr(state, name) in bad:
+                shown = ", ".join(map(str, getattr(state, name)[:10]))
+                yield f"{topic.topic!s:.80}-{state.partition}: {name} are no distinct broker ids: {shown}"
+
+
+def _about_epochs(topic: str, partitions: Sequence[StopPartition]) -> Iterator[str]:
+    for state in partitions:
+        if state.leader_epoch < -2:
+            yield f"{topic!s:.80}-{state.partition}: leader epoch {state.leader_epoch} is none: -2 or more is expected"

@@ -1,0 +1,316 @@
+"""The control messages as data: one table for each struct, read by everything that reads or writes a message.
+
+A field has its name as Kafka's own JSON has it, its kind, and the versions that have it. ``make`` turns the values of
+all fields, in the order of the table, into a value of ours, and ``take`` does the reverse; a field that a version lacks
+is there with its default. Source: FACTS §5.1, §5.3 and the message layouts of 3.9; KIP-516, *Protocol Changes*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final, Literal, TypeAlias
+
+from layout.ids import TopicId
+from reconciler.protocol.requests import (
+    LeaderAndIsrRequest,
+    LiveLeader,
+    PartitionState,
+    RequestType,
+    StopPartition,
+    StopReplicaRequest,
+    StopTopic,
+    TopicState,
+)
+from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
+
+KIP516: Final = "kip-516"
+Version: TypeAlias = int | Literal["kip-516"]
+"""A shipped version, or the forms that the proposal draws."""
+
+_NEWEST = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct.
+
+    Attributes:
+        name: as Kafka's JSON has it, or the proposal.
+        kind: ``bool``, ``int8`` to ``int64``, ``string``, ``uuid``; an array of ``int32``; or an array of structs.
+        first: the first version that has it.
+        last: the last one.
+        default: where a version lacks it, or a tag is not sent; the null ID is None.
+        ignorable: a version that lacks it drops its value in silence; otherwise such a value cannot be said.
+        tag: its number in the tagged section; None: it is no tagged field.
+    """
+
+    name: str
+    kind: str | Struct
+    first: int = 0
+    last: int = _NEWEST
+    default: Any = 0
+    ignorable: bool = False
+    tag: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct: its fields in their order on the wire, and how it becomes a value of ours and back."""
+
+    name: str
+    fields: tuple[Field, ...]
+    make: Callable[..., Any]
+    take: Callable[[Any], tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message: its API key, the versions there are, and from which on it is flexible (FACTS §5)."""
+
+    name: str
+    key: int
+    body: Struct
+    versions: range
+    flexible: int
+
+
+INTS = "[]int32"
+"""The kind of an array of numbers; the value is a tuple."""
+
+
+def _pairs(topics: tuple[Any, ...]) -> tuple[tuple[str, Any], ...]:
+    return tuple((topic.topic, state) for topic in topics for state in topic.partitions)
+
+
+def _by_topic(pairs: tuple[tuple[str, Any], ...], make: Callable[..., Any]) -> tuple[Any, ...]:
+    """Topics without an ID out of a flat list of (topic, partition)."""
+    grouped: dict[str, list[Any]] = {}
+    for topic, state in pairs:
+        grouped.setdefault(topic, []).append(state)
+    return tuple(make(topic, None, tuple(states)) for topic, states in grouped.items())
+
+
+_STATE = (
+    Field("partitionIndex", "int32"),
+    Field("controllerEpoch", "int32"),
+    Field("leader", "int32"),
+    Field("leaderEpoch", "int32"),
+    Field("isr", INTS),
+    Field("partitionEpoch", "int32"),
+    Field("replicas", INTS),
+    Field("addingReplicas", INTS, 3, default=(), ignorable=True),
+    Field("removingReplicas", INTS, 3, default=(), ignorable=True),
+    Field("isNew", "bool", 1, default=False, ignorable=True),
+    Field("leaderRecoveryState", "int8", 6),
+)
+_take_state = attrgetter(*PartitionState.__dataclass_fields__)
+_PARTITION_STATE = Struct("LeaderAndIsrPartitionState", _STATE, PartitionState, _take_state)
+_UNGROUPED_STATE = Struct(
+    "LeaderAndIsrPartitionState",
+    (Field("topicName", "string"), *_STATE),
+    lambda topic, *values: (topic, PartitionState(*values)),
+    lambda pair: (pair[0], *_take_state(pair[1])),
+)
+_TOPIC_STATE = Struct(
+    "LeaderAndIsrTopicState",
+    (
+        Field("topicName", "string"),
+        Field("topicId", "uuid", 5, default=None, ignorable=True),
+        Field("partitionStates", _PARTITION_STATE),
+    ),
+    TopicState,
+    attrgetter("topic", "topic_id", "partitions"),
+)
+_LIVE_LEADER = Struct(
+    "LeaderAndIsrLiveLeader",
+    (Field("brokerId", "int32"), Field("hostName", "string"), Field("port", "int32")),
+    LiveLeader,
+    attrgetter("broker_id", "host", "port"),
+)
+
+
+def _make_request(*values: Any) -> LeaderAndIsrRequest:
+    controller, is_kraft, epoch, broker_epoch, kind, flat, topics, leaders = values
+    topics = _by_topic(flat, TopicState) if flat else topics
+    return LeaderAndIsrRequest(controller, epoch, topics, broker_epoch, RequestType.of(kind), is_kraft, leaders)
+
+
+def _take_request(request: LeaderAndIsrRequest) -> tuple[Any, ...]:
+    return (
+        *(request.controller_id, request.is_kraft_controller, request.controller_epoch, request.broker_epoch),
+        *(int(request.type), _pairs(request.topics), request.topics, request.live_leaders),
+    )
+
+
+LEADER_AND_ISR = Message(
+    "LeaderAndIsr request",
+    4,
+    Struct(
+        "LeaderAndIsrRequest",
+        (
+            Field("controllerId", "int32"),
+            Field("isKRaftController", "bool", 7, default=False),
+            Field("controllerEpoch", "int32"),
+            Field("brokerEpoch", "int64", 2, default=-1, ignorable=True),
+            Field("type", "int8", 5),
+            Field("ungroupedPartitionStates", _UNGROUPED_STATE, 0, 1, default=(), ignorable=True),
+            Field("topicStates", _TOPIC_STATE, 2, default=(), ignorable=True),
+            Field("liveLeaders", _LIVE_LEADER),
+        ),
+        _make_request,
+        _take_request,
+    ),
+    range(8),
+    4,
+)
+
+
+_ERRORS = (Field("partitionIndex", "int32"), Field("errorCode", "int16"))
+_PARTITION_ERROR = Struct("PartitionError", _ERRORS, PartitionError, tuple)
+_UNGROUPED_ERROR = Struct(
+    "PartitionError",
+    (Field("topicName", "string"), *_ERRORS),
+    lambda topic, *values: (topic, PartitionError(*values)),
+    lambda pair: (pair[0], *pair[1]),
+)
+
+
+def _take_errors_by_id(response: LeaderAndIsrResponse) -> tuple[Any, ...]:
+    """By topic ID; topics without one are one group, as in Kafka."""
+    grouped: dict[TopicId | None, list[PartitionError]] = {}
+    for topic in response.topics:
+        grouped.setdefault(topic.topic_id, []).extend(topic.partitions)
+    topics = tuple(TopicErrors("", topic_id, tuple(errors)) for topic_id, errors in grouped.items())
+    return int(response.error), _pairs(response.topics), topics
+
+
+LEADER_AND_ISR_RESPONSE = Message(
+    "LeaderAndIsr response",
+    4,
+    Struct(
+        "LeaderAndIsrResponse",
+        (
+            Field("errorCode", "int16"),
+            Field("partitionErrors", _UNGROUPED_ERROR, 0, 4, default=(), ignorable=True),
+            Field(
+                "topics",
+                Struct(
+                    "LeaderAndIsrTopicError",
+                    (Field("topicId", "uuid"), Field("partitionErrors", _PARTITION_ERROR)),
+                    lambda topic_id, errors: TopicErrors("", topic_id, errors),
+                    attrgetter("topic_id", "partitions"),
+                ),
+                5,
+                default=(),
+                ignorable=True,
+            ),
+        ),
+        lambda error, flat, topics: LeaderAndIsrResponse(error, _by_topic(flat, TopicErrors) if flat else topics),
+        _take_errors_by_id,
+    ),
+    range(8),
+    4,
+)
+
+
+def _make_stop(*values: Any) -> StopReplicaRequest:
+    controller, is_kraft, epoch, broker_epoch, delete, flat, by_number, topics = values
+    if flat:
+        topics = _by_topic(tuple((topic, StopPartition(number, delete=delete)) for topic, number in flat), StopTopic)
+    elif by_number:
+        topics = tuple(
+            StopTopic(topic, topic_id, tuple(StopPartition(number, delete=delete) for number in numbers))
+            for topic, topic_id, numbers in by_number
+        )
+    return StopReplicaRequest(controller, epoch, topics, broker_epoch, is_kraft)
+
+
+def _take_stop(request: StopReplicaRequest) -> tuple[Any, ...]:
+    return (
+        *(request.controller_id, request.is_kraft_controller, request.controller_epoch, request.broker_epoch),
+        any(state.delete for topic in request.topics for state in topic.partitions),
+        tuple((topic.topic, state.partition) for topic in request.topics for state in topic.partitions),
+        tuple(
+            (each.topic, each.topic_id, tuple(state.partition for state in each.partitions)) for each in request.topics
+        ),
+        request.topics,
+    )
+
+
+STOP_REPLICA = Message(
+    "StopReplica request",
+    5,
+    Struct(
+        "StopReplicaRequest",
+        (
+            Field("controllerId", "int32"),
+            Field("isKRaftController", "bool", 4, default=False),
+            Field("controllerEpoch", "int32"),
+            Field("brokerEpoch", "int64", 1, default=-1, ignorable=True),
+            Field("deletePartitions", "bool", 0, 2, default=False, ignorable=True),
+            Field(
+                "ungroupedPartitions",
+                Struct(
+                    "StopReplicaPartitionV0",
+                    (Field("topicName", "string"), Field("partitionIndex", "int32")),
+                    lambda *pair: pair,
+                    tuple,
+                ),
+                *(0, 0, (), True),
+            ),
+            Field(
+                "topics",
+                Struct(
+                    "StopReplicaTopicV1",
+                    (Field("name", "string"), Field("partitionIndexes", INTS)),
+                    lambda topic, numbers: (topic, None, numbers),
+                    lambda topic: (topic[0], topic[2]),
+                ),
+                *(1, 2, (), True),
+            ),
+            Field(
+                "topicStates",
+                Struct(
+                    "StopReplicaTopicState",
+                    (
+                        Field("topicName", "string"),
+                        Field(
+                            "partitionStates",
+                            Struct(
+                                "StopReplicaPartitionState",
+                                (
+                                    Field("partitionIndex", "int32"),
+                                    Field("leaderEpoch", "int32"),
+                                    Field("deletePartition", "bool"),
+                                ),
+                                StopPartition,
+                                attrgetter("partition", "leader_epoch", "delete"),
+                            ),
+                        ),
+                    ),
+                    lambda topic, states: StopTopic(topic, None, states),
+                    attrgetter("topic", "partitions"),
+                ),
+                *(3, _NEWEST, (), True),
+            ),
+        ),
+        _make_stop,
+        _take_stop,
+    ),
+    range(5),
+    2,
+)
+STOP_REPLICA_RESPONSE = Message(
+    "StopReplica response",
+    5,
+    Struct(
+        "StopReplicaResponse",
+        (Field("errorCode", "int16"), Field("partitionErrors", _UNGROUPED_ERROR)),
+        lambda error, flat: StopReplicaResponse(error, _by_topic(flat, TopicErrors)),
+        lambda response: (int(response.error), _pairs(response.topics)),
+    ),
+    range(5),
+    2,
+)

@@ -1,0 +1,123 @@
+"""Writes a struct by its table: to bytes, and to a tree that is the JSON of Kafka's own tools.
+
+What a version has no field for is dropped where the table calls it ignorable; otherwise the message cannot be said in
+that version, and nothing is written. Source: FACTS §5, §7.3.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from layout.ids import TopicId
+from reconciler.protocol.reading import FORMATS
+from reconciler.protocol.tables import INTS, Field, Struct
+from reconciler.protocol.wire_errors import UnsupportedVersionError
+
+
+def write_struct(table: Struct, value: Any, version: int, flexible: bool) -> bytes:
+    """The bytes of a struct.
+
+    Raises:
+        UnsupportedVersionError: the version cannot say it, or a value is too large for its field.
+    """
+    pieces: list[bytes] = []
+    _write(table, value, version, flexible, pieces)
+    return b"".join(pieces)
+
+
+def tree_of(table: Struct, value: Any, version: int) -> dict[str, Any]:
+    """A struct as JSON has it: name → value, for the fields that the version has.
+
+    Raises:
+        UnsupportedVersionError: the version cannot say it.
+    """
+    return {
+        field.name: _tree(field, each, version)
+        for field, each in zip(table.fields, table.take(value), strict=True)
+        if _said(table, field, each, version)
+    }
+
+
+def write_varint(number: int) -> bytes:
+    """An unsigned varint."""
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def write_string(text: str, flexible: bool) -> bytes:
+    """A string with its length before it.
+
+    Raises:
+        UnsupportedVersionError: it is longer than 32767 bytes, or is no Unicode.
+    """
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError as error:
+        raise UnsupportedVersionError(f"{text!r:.60} cannot be written as UTF-8") from error
+    if len(raw) > 32767:
+        raise UnsupportedVersionError(f"{text!r:.60} has {len(raw)} bytes, and a string may have 32767")
+    return (write_varint(len(raw) + 1) if flexible else len(raw).to_bytes(2, "big")) + raw
+
+
+def _said(table: Struct, field: Field, value: Any, version: int) -> bool:
+    """Whether the version has the field; a value that it has no field for may be refused."""
+    if field.first <= version <= field.last:
+        return True
+    if not field.ignorable and value != field.default:
+        raise UnsupportedVersionError(
+            f"version {version} of {table.name} has no {field.name}, and cannot say that it is {value!r:.40}"
+        )
+    return False
+
+
+def _write(table: Struct, value: Any, version: int, flexible: bool, pieces: list[bytes]) -> None:
+    tagged: list[tuple[int, bytes]] = []
+    for field, each in zip(table.fields, table.take(value), strict=True):
+        if not _said(table, field, each, version):
+            continue
+        if field.tag is None:
+            _write_field(field, each, version, flexible, pieces)
+        elif each != field.default:
+            inner: list[bytes] = []
+            _write_field(field, each, version, flexible, inner)
+            tagged.append((field.tag, b"".join(inner)))
+    if flexible:
+        pieces.append(write_varint(len(tagged)))
+        for tag, raw in sorted(tagged):
+            pieces += [write_varint(tag), write_varint(len(raw)), raw]
+
+
+def _write_field(field: Field, value: Any, version: int, flexible: bool, pieces: list[bytes]) -> None:
+    kind = field.kind
+    try:
+        if isinstance(kind, Struct):
+            pieces.append(_count(len(value), flexible))
+            for each in value:
+                _write(kind, each, version, flexible, pieces)
+        elif kind == INTS:
+            pieces += [_count(len(value), flexible), struct.pack(f">{len(value)}i", *value)]
+        elif kind == "uuid":
+            pieces.append((value or TopicId.ZERO).to_bytes())
+        elif kind == "string":
+            pieces.append(write_string(value, flexible))
+        else:
+            pieces.append(struct.pack(f">{FORMATS[kind]}", value))
+    except struct.error as error:
+        raise UnsupportedVersionError(f"{field.name} = {value!r:.40} does not fit its field: {error}") from error
+
+
+def _count(count: int, flexible: bool) -> bytes:
+    return write_varint(count + 1) if flexible else count.to_bytes(4, "big")
+
+
+def _tree(field: Field, value: Any, version: int) -> Any:
+    if isinstance(field.kind, Struct):
+        return [tree_of(field.kind, each, version) for each in value]
+    if field.kind == "uuid":
+        return str(value or TopicId.ZERO)
+    return list(value) if field.kind == INTS else value

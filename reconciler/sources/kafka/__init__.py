@@ -1,0 +1,1 @@
+"""A live cluster by its brokers, and the output of kafka-topics."""

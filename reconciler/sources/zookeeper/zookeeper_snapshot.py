@@ -1,0 +1,153 @@
+"""A ZooKeeper snapshot file as a metadata source: choosing the file, opening it, finding the cluster in it.
+
+Owns the choice of a snapshot and of a chroot; ``jute`` reads the bytes, and ``zookeeper_state`` makes a state of the
+nodes. The transaction log beside a snapshot is not read, so changes after the snapshot's zxid are unknown, and the
+state says so.
+Source: FACTS §8; KIP516-11; KIP37-4.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from logstore.parallel.paused_gc import paused_gc
+from reconciler.desired.desired import DesiredState, MetadataIdentity
+from reconciler.errors import MetadataError, UsageError
+from reconciler.sources.first_bytes import first_bytes
+from reconciler.sources.zookeeper import jute, znodes
+from reconciler.sources.zookeeper.jute import Snapshot
+from reconciler.sources.zookeeper.zookeeper_state import SHOWN, assemble, listed
+
+DATA_DIR = "version-2"
+MAX_UNPACKED_BYTES = 1 << 30
+"""A compressed snapshot that unpacks to more is refused."""
+
+_NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?", re.ASCII)
+
+
+def recognises(path: str) -> bool:
+    """Whether the path is a snapshot file, by name or first bytes, or a folder that holds one (or its version-2)."""
+    if os.path.isdir(path):
+        try:
+            return bool(_snapshots(path))
+        except OSError:
+            return os.path.basename(os.path.normpath(path)) == DATA_DIR
+    if not os.path.isfile(path):
+        return False
+    return _NAME.fullmatch(os.path.basename(path)) is not None or first_bytes(path, len(jute.MAGIC)) == jute.MAGIC
+
+
+def load(path: str) -> DesiredState:
+    """Read a snapshot file, or the newest sound one of a folder; newer ones that are not sound become problems.
+
+    Raises:
+        UsageError: no such path, or it cannot be looked at.
+        MetadataError: no snapshot there, none is sound, or several clusters keep their nodes in it.
+    """
+    if not os.path.lexists(path):
+        raise UsageError(f"{path}: no such file or directory")
+    if os.path.isfile(path):
+        return _load_file(path, path)
+    if not os.path.isdir(path):
+        raise UsageError(f"{path} is neither a file nor a folder")
+    try:
+        files = _snapshots(path)
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be looked at: {error.strerror or error}") from error
+    if not files:
+        raise MetadataError(f"{path} holds no snapshot.<zxid> file, nor does {DATA_DIR} below it")
+    failures: list[str] = []
+    for file in files:
+        try:
+            state = _load_file(file, path)
+        except MetadataError as error:
+            failures.append(f"{os.path.basename(file)} is passed over: {error}")
+        else:
+            return replace(state, identity=replace(state.identity, problems=(*failures, *state.identity.problems)))
+    raise MetadataError(f"{path}: none of {len(files)} snapshots is sound: {'; '.join(failures[:SHOWN])}")
+
+
+def _snapshots(folder: str) -> list[str]:
+    """The snapshot files of a folder, or else of its ``version-2``, newest zxid first."""
+    found = [(int(match[1], 16), name) for name in os.listdir(folder) if (match := _NAME.fullmatch(name))]
+    below = os.path.join(folder, DATA_DIR)
+    if not found and os.path.isdir(below):
+        return _snapshots(below)
+    return [os.path.join(folder, name) for _, name in sorted(found, reverse=True)]
+
+
+def _load_file(file: str, location: str) -> DesiredState:
+    name = _NAME.fullmatch(os.path.basename(file))
+    with paused_gc(), _opened(file) as raw:
+        digest = hashlib.sha256(raw).hexdigest()
+        snapshot = jute.read(_unpacked(raw, file), file, znodes.keep)
+        zxid = int(name[1], 16) if name else snapshot.last_zxid
+        return _state(snapshot, MetadataIdentity("zookeeper-snapshot", location, offset=zxid, digest=digest), file)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[jute.Buffer]:
+    """The bytes of a regular file, mapped and not copied."""
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                yield b""
+                return
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                yield mapped
+    except OSError as error:
+        raise MetadataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _unpacked(raw: jute.Buffer, file: str) -> jute.Buffer:
+    if file.endswith(".snappy"):
+        raise MetadataError(
+            f"{file} is compressed with snappy, which is not read here: unpack it, or give another snapshot"
+        )
+    if not file.endswith(".gz"):
+        return raw
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        data = unpacker.decompress(raw, MAX_UNPACKED_BYTES)
+    except zlib.error as error:
+        raise MetadataError(f"{file} is no sound gzip file: {error}") from error
+    if unpacker.unconsumed_tail:
+        raise MetadataError(f"{file} unpacks to more than {MAX_UNPACKED_BYTES} bytes, the most that is read")
+    if not unpacker.eof:
+        raise MetadataError(f"{file} is no sound gzip file: it is cut short")
+    return data
+
+
+def _state(snapshot: Snapshot, identity: MetadataIdentity, file: str) -> DesiredState:
+    """Assemble tables and identity from the nodes of one cluster."""
+    root, problems = _root(snapshot, file)
+    nodes = {path.removeprefix(root): node for path, node in snapshot.nodes.items() if path.startswith(f"{root}/")}
+    limits = [
+        f"the transaction log after {os.path.basename(file)} is not read: changes after zxid {identity.offset:#x} are"
+        " unknown, and some of those that the server made while it wrote the file may be in it"
+    ]
+    if snapshot.problem:
+        limits.append(snapshot.problem)
+    dated = replace(identity, timestamp_ms=snapshot.modified_ms or None, problems=tuple(problems))
+    return assemble(nodes, dated, limits)
+
+
+def _root(snapshot: Snapshot, file: str) -> tuple[str, list[str]]:
+    """The chroot of the cluster, and what is to be said about it."""
+    places = znodes.chroots(snapshot.nodes)
+    if not places:
+        return "", ["there is no /brokers/topics: this ZooKeeper keeps no topics of a Kafka cluster"]
+    if places == [""]:
+        return "", []
+    if "" in places:
+        return "", [f"other clusters keep their nodes here too and are passed over: {listed(places[1:])}"]
+    if len(places) > 1:
+        raise MetadataError(f"{file} holds the nodes of {len(places)} clusters, and one is expected: {listed(places)}")
+    return places[0], []

@@ -1,0 +1,118 @@
+"""The nodes that Kafka keeps in ZooKeeper, made into a desired state: the same for a snapshot file and a live server.
+
+Owns the assembly alone. Where the nodes come from is left to ``zookeeper_snapshot`` and ``zookeeper_live``, and what a
+node's content means to ``znodes``. Source: FACTS §8; KIP516-11; KIP37-4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.sources.zookeeper import znodes
+from reconciler.sources.zookeeper.jute import Znode
+
+SHOWN = 5
+"""How many names a sentence lists."""
+
+
+def assemble(nodes: Mapping[str, Znode], identity: MetadataIdentity, limits: Sequence[str] = ()) -> DesiredState:
+    """Make a state of the nodes of one cluster; what cannot be read becomes a problem.
+
+    Args:
+        nodes: those that ``znodes.keep`` wants, by path below the cluster's root.
+        identity: everything but the cluster's ID and the controller epoch, which the nodes tell; its problems come
+            first.
+        limits: sentences about how far the nodes reach, which come last.
+    """
+    builder = DesiredBuilder()
+    problems = [*identity.problems, *_add_topics(builder, nodes), *_add_brokers(builder, nodes), *_remarks(nodes)]
+    cluster, epoch = nodes.get("/cluster/id"), nodes.get("/controller_epoch")
+    return builder.build(
+        replace(
+            identity,
+            cluster_id=znodes.decode_cluster_id(cluster.data) if cluster else None,
+            epoch=znodes.decode_number(epoch.data) if epoch else None,
+            problems=(*problems, *limits),
+        )
+    )
+
+
+def _below(nodes: Mapping[str, Znode], prefix: str) -> dict[str, Znode]:
+    return {path.removeprefix(prefix): node for path, node in nodes.items() if path.startswith(prefix)}
+
+
+def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[str]:
+    """Add every topic and partition to the builder; return what could not be read."""
+    below = _below(nodes, "/brokers/topics/")
+    topics, homes = znodes.split_topics({path: node.data for path, node in below.items()})
+    problems = [f"topic {name}: its node {topic.problem}" for name, topic in topics.items() if topic.problem]
+    unread = []
+    owners: dict[str, str] = {}
+    for name, topic in topics.items():
+        topic_id = topic.topic_id
+        if topic_id is not None and owners.setdefault(topic_id, name) != name:
+            problems.append(
+                f"topic {name}: its topic ID {topic_id} is that of {owners[topic_id]}, so it counts as none"
+            )
+            topic_id = None
+        builder.topic(name, topic_id)
+        for partition, replicas in sorted(topic.partitions.items()):
+            home = homes.get((name, partition))
+            state = znodes.decode_state(below[home].data) if home else None
+            if home and state is None:
+                unread.append(f"{name}-{partition}")
+            builder.partition(
+                name,
+                topic_id,
+                partition,
+                replicas,
+                isr=state.isr if state else (),
+                adding=topic.adding.get(partition, ()),
+                removing=topic.removing.get(partition, ()),
+                leader=state.leader if state else -1,
+                leader_epoch=state.leader_epoch if state else None,
+                partition_epoch=below[home].version if home else None,
+            )
+    if not topics and nodes:
+        problems.append("/brokers/topics has no topics")
+    if unread:
+        problems.append(
+            f"the state of {len(unread)} partitions cannot be read, so leader and ISR are not known: {listed(unread)}"
+        )
+    return problems
+
+
+def _add_brokers(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[str]:
+    """Add the brokers that are registered; a broker's epoch is the zxid that created its node."""
+    found = _below(nodes, "/brokers/ids/")
+    brokers = [
+        (number, node.czxid) for name, node in found.items() if (number := znodes.decode_number(name)) is not None
+    ]
+    for node_id, broker_epoch in sorted(brokers):
+        builder.broker(node_id, broker_epoch, False, ())
+    return ["/brokers/ids has names that are no broker ids; they are passed over"] if len(brokers) < len(found) else []
+
+
+def _remarks(nodes: Mapping[str, Znode]) -> list[str]:
+    """What the rest of the tree says about how far the topics can be trusted."""
+    remarks = []
+    marked = sorted(name.replace("/", ":") for name in _below(nodes, "/admin/delete_topics/"))
+    if marked:
+        remarks.append(
+            f"{len(marked)} topics are marked for deletion and count as wanted until they go: {listed(marked)}"
+        )
+    migration = nodes.get("/migration")
+    controller = znodes.migrated_to(migration.data) if migration else None
+    if controller is not None:
+        remarks.append(
+            f"KRaft controller {controller} has taken this cluster over: what ZooKeeper says may be out of date"
+        )
+    return remarks
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names of many, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -1,0 +1,1 @@
+"""Numbers, times and rows for people."""

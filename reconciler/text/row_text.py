@@ -1,0 +1,66 @@
+"""Arrow rows as text: JSON, NDJSON and CSV. Streams; never holds more than some thousand rows as objects.
+
+Serves the rows of a scan and the findings of an audit alike. Where the text goes is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, TypeAlias
+
+import orjson
+import pyarrow as pa
+import pyarrow.csv
+
+from reconciler.text.figures import visible
+
+PIECE = 8192
+"""Rows that become Python objects at a time."""
+
+Rows: TypeAlias = "pa.Table | pa.RecordBatch"
+
+
+def objects(rows: Rows) -> Iterator[dict[str, Any]]:
+    """The rows as mappings from column name to value."""
+    names = rows.schema.names
+    for start in range(0, rows.num_rows, PIECE):
+        piece = rows.slice(start, PIECE)
+        columns = [piece.column(name).to_pylist() for name in names]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(names, values, strict=True))
+
+
+def write_array(batches: Iterable[Rows], out: BinaryIO) -> None:
+    """Write the rows as one JSON array, an object to a line."""
+    separator = b"[\n"
+    for batch in batches:
+        for row in objects(batch):
+            out.write(separator + orjson.dumps(row))
+            separator = b",\n"
+    out.write(b"[]" if separator == b"[\n" else b"\n]")
+
+
+def write_lines(batches: Iterable[Rows], out: BinaryIO, schema_version: int) -> None:
+    """Write the rows as NDJSON; each line carries the schema version, so that any part of the file stands alone."""
+    for batch in batches:
+        for row in objects(batch):
+            out.write(orjson.dumps({"schema_version": schema_version, **row}) + b"\n")
+
+
+def write_csv(batches: Iterable[Rows], schema: pa.Schema, out: BinaryIO) -> None:
+    """Write the rows as CSV with a header row; null is an empty field, and what does not print stands as an escape."""
+    with pyarrow.csv.CSVWriter(out, schema) as writer:
+        for batch in batches:
+            writer.write(_printable(batch))
+
+
+def _printable(rows: Rows) -> Rows:
+    """The rows with every text column made visible; columns that print as they are cost one look."""
+    import pyarrow.compute as pc
+
+    for index, field in enumerate(rows.schema):
+        if field.type != pa.string() or pc.all(pc.utf8_is_printable(rows.column(index)), min_count=0).as_py():
+            continue
+        shown = [None if text is None else visible(text) for text in rows.column(index).to_pylist()]
+        rows = rows.set_column(index, field, pa.array(shown, pa.string()))
+    return rows

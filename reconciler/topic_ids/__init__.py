@@ -1,0 +1,1 @@
+"""Topics without IDs get them in ZooKeeper."""

@@ -1,0 +1,1 @@
+"""The case table, and the one comparison of a disk with metadata in Python."""

@@ -1,0 +1,316 @@
+"""The words for a finding: what its verdict means, why it matters, how soon, and the next safe command.
+
+Every command that is named here only looks, or makes a plan; nothing that is advised changes a disk. The command line
+and the reports show these words; which verdict holds is decided in ``verdicts``. Source: DESIGN §3.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from reconciler.audit.findings import BENIGN
+from reconciler.text.figures import quoted
+from reconciler.verdicts.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from reconciler.audit.result import AuditResult
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Words for one kind of finding."""
+
+    meaning: str
+    """What was seen, one sentence."""
+    why: str
+    """What follows from it, and what not to do."""
+    next: str = ""
+    """A command with ``{path}``, ``{log_dir}``, ``{topic}``, ``{broker}`` or ``{metadata}`` in it; empty: none."""
+    then: str = ""
+    """The command after that one, for who has had the path explained; empty: the same."""
+
+
+_EXPLAIN = "logstore explain {path}"
+_LOOK = "ls -la {path}"
+_AUDIT = "logstore audit {log_dir} --metadata {metadata} --verdict "
+_EXPLAIN_WITH_METADATA = "logstore explain {path} --metadata {metadata}"
+_DESCRIBE = "kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic {topic}"
+_REASSIGNMENTS = "kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --list"
+_REPAIR = "logstore repair {log_dir} --metadata {metadata}"
+_REPAIR_ONLY = "logstore repair {log_dir} --only "
+_LOG_DIRS = "kafka-log-dirs.sh --bootstrap-server HOST:PORT --describe --broker-list {broker}"
+
+ADVICE: Mapping[Verdict, Advice] = {
+    Verdict.ABSENT: Advice(
+        "A log dir was not there, was not the expected one, or was not among those that were scanned.",
+        "A disk that is not mounted looks like an empty one. Nothing may be concluded about its replicas before it is "
+        "back; a broker that starts now creates an empty log dir in its place.",
+        "findmnt --target {log_dir}",
+    ),
+    Verdict.DAMAGED: Advice(
+        "A metadata file cannot be read, or does not say what it should.",
+        "One such file takes the whole log dir offline, or keeps the broker from starting. Do not delete it: in KRaft "
+        "mode a replica without its topic ID is set aside with all its data. 'logstore repair' plans what is certain.",
+        _EXPLAIN,
+        _REPAIR,
+    ),
+    Verdict.DUPLICATE: Advice(
+        "The same replica is live in more than one directory of a broker.",
+        "The broker does not start while both are there. The copies are ranked, and rank 1 is the one to keep; "
+        "'logstore repair', given all the broker's log dirs, plans to stage the other where the rank is certain.",
+        _EXPLAIN_WITH_METADATA,
+        "logstore repair {log_dir} OTHER_LOG_DIR --metadata {metadata}",
+    ),
+    Verdict.FOREIGN: Advice(
+        "Something lies in the log dir that is not Kafka's.",
+        "A directory whose name is no partition's keeps the broker from starting; a plain file only confuses people. "
+        "Whoever put it there should move it out.",
+        _EXPLAIN,
+        _LOOK,
+    ),
+    Verdict.STALE_ID: Advice(
+        "The replica belongs to a topic that was deleted; another topic has its name now.",
+        "The broker refuses to use it (INCONSISTENT_TOPIC_ID) and the new replica is not created. The data is the old "
+        "topic's: do not write the new topic ID over the old one unless the metadata was lost and made anew; then "
+        "'logstore repair --adopt-topic-id' does it. Never delete the file: KRaft brokers then set the replica aside.",
+        _EXPLAIN_WITH_METADATA,
+        _DESCRIBE,
+    ),
+    Verdict.NO_ID: Advice(
+        "The replica is wanted here, but its directory carries no topic ID.",
+        "A ZooKeeper broker writes the ID by itself; a KRaft broker since 3.7.1 takes the replica for a stray and sets "
+        "it aside. Settle this before a migration to KRaft.",
+        _EXPLAIN_WITH_METADATA,
+        _REPAIR,
+    ),
+    Verdict.MISSING: Advice(
+        "The metadata wants a replica here, and none was found.",
+        "The broker will fetch it anew from the leader. Make sure first that another replica is in sync.",
+        _DESCRIBE,
+    ),
+    Verdict.RENAMED: Advice(
+        "The directory's topic ID belongs to a topic of another name.",
+        "The data is wanted, under the other name. Nothing should be removed.",
+        _EXPLAIN_WITH_METADATA,
+        _AUDIT + "RENAMED",
+    ),
+    Verdict.NOT_ASSIGNED: Advice(
+        "The topic lives on, but this broker is not among the partition's replicas.",
+        "It is left over from a move that was interrupted or cancelled. It takes space, and is needed only while the "
+        "partition has no other copy in sync.",
+        _REASSIGNMENTS,
+    ),
+    Verdict.UNKNOWN_TOPIC: Advice(
+        "The metadata knows neither the topic's name nor its ID.",
+        "Either the topic was deleted, or the metadata is older than the topic. Look at newer metadata before you "
+        "believe the first.",
+        _DESCRIBE,
+    ),
+    Verdict.STRAY: Advice(
+        "A broker found that it should not have this replica, and moved it aside.",
+        "No release of Kafka ever deletes it, no tool of Kafka lists it, and every start loads it again.",
+        _EXPLAIN_WITH_METADATA,
+        _DESCRIBE,
+    ),
+    Verdict.FUTURE_ABANDONED: Advice(
+        "A copy on its way between two log dirs that nobody will finish.",
+        "It takes space and is loaded at every start. The broker's own listing tells whether a move is still going on.",
+        _LOG_DIRS,
+    ),
+    Verdict.MARKED_DELETE: Advice(
+        "A broker has marked this replica for deletion.",
+        "A running broker deletes it within a minute, a stopped one a minute after its next start. If the metadata "
+        "still wants it, keep the broker from starting until a copy is made.",
+        _EXPLAIN_WITH_METADATA,
+        _DESCRIBE,
+    ),
+    Verdict.STAGED_DUE: Advice(
+        "A replica that was staged, and whose delay is over.",
+        "A purge may take it; until then it can be brought back whole.",
+        _EXPLAIN,
+        "cat {path}/staged.json",
+    ),
+    Verdict.CHECKPOINT_ENTRY: Advice(
+        "An offset checkpoint names a partition that has no directory here.",
+        "Harmless: the broker drops the entry when it next writes the file. Many of them tell of directories that were "
+        "removed by hand.",
+        _EXPLAIN,
+        _REPAIR_ONLY + "drop_checkpoint_entries",
+    ),
+    Verdict.LEFTOVER: Advice(
+        "A file from a write that did not finish.",
+        "Harmless: a broker never reads it, and writes over it.",
+        _EXPLAIN,
+        _REPAIR_ONLY + "remove_leftover",
+    ),
+    Verdict.IN_FLIGHT: Advice(
+        "A reassignment is moving this replica.",
+        "Its data is in use, or about to be. Leave it alone until the reassignment is over.",
+        _REASSIGNMENTS,
+    ),
+    Verdict.STAGED: Advice(
+        "A replica that was staged, and whose delay is not over.",
+        "It can be brought back whole until it is purged.",
+        _EXPLAIN,
+        "cat {path}/staged.json",
+    ),
+    Verdict.FUTURE: Advice(
+        "A copy on its way between two log dirs of this broker.",
+        "The broker swaps it in when it has caught up.",
+        _LOG_DIRS,
+    ),
+    Verdict.NOT_COMPARED: Advice(
+        "No metadata says whether this replica is wanted.",
+        "Nothing is wrong with what lies on the disk, as far as the disk alone can tell.",
+        "logstore audit {log_dir} --metadata {metadata}",
+    ),
+    Verdict.OK: Advice("What lies on the disk is what should lie there.", "There is nothing to do."),
+}
+"""By verdict; complete."""
+
+FLEET_ADVICE: Mapping[str, Advice] = {
+    "TOPIC_UNDER_SEVERAL_IDS": Advice(
+        "Brokers hold one topic name under several topic IDs.",
+        "The topic was re-created while some broker was away, or its ID was lost. Replicas under the wrong ID do not "
+        "replicate.",
+    ),
+    "DUPLICATE_DIRECTORY_ID": Advice(
+        "Several log dirs carry the same directory.id.",
+        "One is a copy of the other. A broker that has both does not start; on two brokers the controller takes one "
+        "for the other.",
+    ),
+    "DUPLICATE_NODE_ID": Advice(
+        "Several machines or metadata logs carry the same node.id.",
+        "Two brokers share a number, or the disks of a broker that moved were left behind. Nothing that is said of "
+        "this broker's replicas can be trusted before that is settled.",
+    ),
+    "NODE_IN_SEVERAL_CLUSTERS": Advice(
+        "The log dirs of one node belong to more than one cluster.",
+        "A broker that is given disks of two clusters does not start.",
+    ),
+    "OTHER_CLUSTER": Advice(
+        "Log dirs of a cluster for which no metadata was given.",
+        "They were not compared. If they should be part of this cluster, the broker that has them will not start.",
+    ),
+    "LOG_DIR_NOT_REGISTERED": Advice(
+        "A log dir lies there that its broker did not register with the controller.",
+        "The broker was not started with it yet, or it is a disk of old. No replica is assigned to it.",
+    ),
+    "LOG_DIR_NOT_SEEN": Advice(
+        "A broker registered a log dir that was not among those scanned.",
+        "Either it was not given, or its disk is not mounted. Nothing is known of the replicas on it.",
+    ),
+    "ONLY_KNOWN_COPY": Advice(
+        "No other copy of this partition was found on any disk that was scanned.",
+        "If this one goes, the data is gone.",
+    ),
+    "ONLY_IN_SYNC_COPY": Advice(
+        "The only replica that is in sync is one that has a finding.",
+        "If it goes, the partition is offline or loses records.",
+    ),
+    "TOPIC_ID_CHANGED": Advice(
+        "The topic has another ID than in the audit before: it was deleted and created again.",
+        "Clients that still go by the old one may commit offsets of the old topic to the new one: tell their owners.",
+    ),
+}
+"""By the kind of a fleet finding; complete."""
+
+
+class Severity(StrEnum):
+    """How soon somebody should look."""
+
+    CRITICAL = "critical"
+    """A broker may not start, a log dir may go offline, or a wanted replica is not there."""
+    ATTENTION = "attention"
+    """Somebody should act, and nothing breaks before."""
+    CALM = "calm"
+    """Worth knowing; nobody has to act."""
+    OK = "ok"
+
+
+_CRITICAL = frozenset(
+    {
+        Verdict.ABSENT,
+        Verdict.DAMAGED,
+        Verdict.DUPLICATE,
+        Verdict.FOREIGN,
+        Verdict.STALE_ID,
+        Verdict.NO_ID,
+        Verdict.MISSING,
+    }
+)
+
+
+def severity(verdict: Verdict) -> Severity:
+    """How soon somebody should look at a finding of this verdict."""
+    if verdict is Verdict.OK:
+        return Severity.OK
+    if verdict in BENIGN:
+        return Severity.CALM
+    return Severity.CRITICAL if verdict in _CRITICAL else Severity.ATTENTION
+
+
+def where(finding: Mapping[str, Any]) -> str:
+    """The path of what was found, or the name of the replica that was not."""
+    if finding["log_dir"] is None:
+        return f"{finding['topic']}-{finding['partition']}"
+    # What is staged lies beside its log dir, and so begins with "..", which must not follow a link.
+    return posixpath.normpath(f"{finding['log_dir']}/{finding['name']}")
+
+
+def evidence(finding: Mapping[str, Any]) -> str:
+    """The evidence with what the other columns add to it."""
+    rank = "" if finding["copy_rank"] is None else f"copy {finding['copy_rank']}: "
+    only = "; the metadata's only in-sync replica" if finding["only_in_sync"] else ""
+    return f"{rank}{finding['evidence']}{only}"
+
+
+def next_command(
+    verdict: Verdict, finding: Mapping[str, Any], metadata: str | None = None, *, explained: bool = False
+) -> str:
+    """The next safe command for a finding, with its own path, topic and broker; what it lacks stays in capitals.
+
+    Args:
+        verdict: of the finding.
+        finding: has ``log_dir``, ``name``, ``topic``, ``partition`` and ``broker``, any of them None.
+        metadata: the source by which it was judged, as ``--metadata`` takes it.
+        explained: the reader has the explanation of the path before them.
+    """
+    log_dir, broker = finding["log_dir"], finding["broker"]
+    # A replica that is wanted on a log dir that nobody saw has no path to look at, but a broker to ask.
+    unseen = verdict is Verdict.ABSENT and log_dir is None
+    advice = ADVICE[verdict]
+    command = advice.then if explained and advice.then else advice.next
+    return (_LOG_DIRS if unseen else command).format(
+        path="PATH" if log_dir is None else quoted(where(finding)),
+        log_dir="LOG_DIR" if log_dir is None else quoted(log_dir),
+        topic="TOPIC" if finding["topic"] is None else quoted(finding["topic"]),
+        broker="BROKER" if broker is None else broker,
+        metadata="SOURCE" if metadata is None else quoted(metadata),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is advised for all findings of one verdict, with a command for the first of them."""
+
+    verdict: Verdict
+    advice: Advice
+    command: str
+
+
+def steps(result: AuditResult, verdicts: Iterable[Verdict]) -> list[Step]:
+    """A step for each of the verdicts that an audit gave and that asks somebody to act, in the order given."""
+    sources = {source.cluster_id: source.location for source in result.metadata}
+    found = []
+    for verdict in verdicts:
+        if verdict in BENIGN:
+            continue
+        for finding in result.most_urgent(1, (verdict,)).to_pylist():
+            source = sources.get(finding["cluster_id"], sources.get(None))
+            found.append(Step(verdict, ADVICE[verdict], next_command(verdict, finding, source)))
+    return found

@@ -1,0 +1,164 @@
+"""Desired against observed, in Python: the join of one broker's rows, and the case table on each.
+
+Pure: a function of rows and tables, without a clock, a file or a logger. The request handler, ``explain`` and the tests
+use it; the audits do the same join in DuckDB and Spark (``reconciler/audit/joined.py``), and a property test holds all
+three to the same answers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.desired.desired import DesiredState
+from reconciler.desired.saved_table import in_memory
+from reconciler.desired.scope import Broker, speaking
+from reconciler.verdicts.verdicts import CASES, JoinedRow, Verdict, case_number
+
+Row = Mapping[str, Any]
+"""A row of ``logstore.rows.row_schema.ROW_SCHEMA`` or of ``reconciler.desired.desired.REPLICA_SCHEMA`` as a mapping."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the table says of one joined row, with the two sides that were joined."""
+
+    verdict: Verdict
+    evidence: str
+    row: JoinedRow
+    case: int
+    observed: Row | None
+    wanted: Row | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What is true of all rows together."""
+
+    speaks: Mapping[Broker, bool]
+    copies: Counter[tuple[Broker, str | None, int | None]]
+    homes: frozenset[tuple[Broker, str]]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """One cluster's desired state, indexed for the questions that the join asks."""
+
+    by_name: dict[tuple[int, str, int], Row]
+    by_topic_id: dict[tuple[int, str, int], Row]
+    id_of: dict[str, str]
+    name_of: dict[str, str]
+
+    @staticmethod
+    def of(state: DesiredState, nodes: frozenset[int]) -> _Cluster:
+        replicas = [row for row in in_memory(state.replicas).to_pylist() if row["node_id"] in nodes]
+        topics = state.topics.to_pylist()
+        return _Cluster(
+            {(row["node_id"], row["topic"], row["partition"]): row for row in replicas},
+            {(row["node_id"], row["topic_id"], row["partition"]): row for row in replicas if row["topic_id"]},
+            {topic["topic"]: topic["topic_id"] or "" for topic in topics},
+            {topic["topic_id"]: topic["topic"] for topic in topics if topic["topic_id"]},
+        )
+
+
+_NOTHING = _Cluster({}, {}, {}, {})
+
+
+def broker_of(row: Row) -> Broker:
+    """The broker that a scan's row belongs to."""
+    return Broker(row["cluster_id"] or "", -1 if row["node_id"] is None else row["node_id"])
+
+
+def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int) -> Iterator[Judged]:
+    """Judge every row, and every replica that is wanted on a scanned broker and was not found.
+
+    Args:
+        states: desired state by cluster ID, as :func:`reconciler.desired.scope.by_cluster` gives it.
+        rows: rows of one scan or of many.
+        now_ms: the time against which due times are held, ms since 1970.
+    """
+    brokers = {broker_of(row) for row in rows if row["kind"] == "log_dir"}
+    speaks = {Broker(s.cluster, s.node): s.complete for s in speaking(dict(states), brokers)}
+    clusters = {
+        cluster: _Cluster.of(state, frozenset(b.node for b in speaks if b.cluster == cluster))
+        for cluster, state in states.items()
+    }
+    homes = frozenset(
+        (broker_of(row), row["directory_id"])
+        for row in rows
+        if row["kind"] == "log_dir" and row["metadata_state"] == "ok" and row["directory_id"]
+    )
+    copies = Counter((broker_of(row), row["topic"], row["partition"]) for row in rows if row["kind"] == "live")
+    context = _Context(speaks, copies, homes, now_ms)
+    for row in rows:
+        broker = broker_of(row)
+        cluster = clusters.get(broker.cluster, _NOTHING)
+        wanted = _wanted(row, broker, cluster)
+        yield _judge(_on_disk(row, wanted, cluster, context), row, wanted)
+    for broker in speaks:
+        cluster = clusters[broker.cluster]
+        for (node, topic, partition), replica in cluster.by_name.items():
+            if node == broker.node and not copies[broker, topic, partition]:
+                yield _judge(_absent(replica, broker, cluster, context), None, replica)
+
+
+def _wanted(row: Row, broker: Broker, cluster: _Cluster) -> Row | None:
+    if row["kind"] == "live":
+        return cluster.by_name.get((broker.node, row["topic"], row["partition"]))
+    return cluster.by_topic_id.get((broker.node, row["topic_id"], row["partition"]))
+
+
+def _on_disk(row: Row, wanted: Row | None, cluster: _Cluster, context: _Context) -> JoinedRow:
+    broker, topic, topic_id = broker_of(row), row["topic"] or "", row["topic_id"] or ""
+    # Log dirs that tell no identity may belong to several brokers: what lies twice in them is no duplicate.
+    copies = context.copies[broker, row["topic"], row["partition"]] if broker.node >= 0 else int(row["kind"] == "live")
+    return JoinedRow(
+        on_disk=True,
+        kind=row["kind"],
+        state=row["metadata_state"] or "",
+        topic=topic,
+        disk_topic_id=topic_id,
+        problem=row["problem"] or "",
+        due=row["due_ms"] is not None and row["due_ms"] <= context.now_ms,
+        copies=copies if row["kind"] in ("live", "future", "delete") else 0,
+        judged=broker in context.speaks,
+        complete=context.speaks.get(broker, False),
+        wanted=wanted is not None,
+        wanted_topic_id=(wanted["topic_id"] or "") if wanted else "",
+        moving=wanted is not None and (wanted["adding"] or wanted["removing"]),
+        name_known=topic in cluster.id_of,
+        name_topic_id=cluster.id_of.get(topic, ""),
+        id_topic=cluster.name_of.get(topic_id, ""),
+    )
+
+
+def _absent(wanted: Row, broker: Broker, cluster: _Cluster, context: _Context) -> JoinedRow:
+    return JoinedRow(
+        topic=wanted["topic"],
+        judged=True,
+        complete=context.speaks[broker],
+        wanted=True,
+        wanted_topic_id=wanted["topic_id"] or "",
+        moving=wanted["adding"] or wanted["removing"],
+        name_known=True,
+        name_topic_id=cluster.id_of.get(wanted["topic"], ""),
+        home_seen=wanted["directory_id"] is None or (broker, wanted["directory_id"]) in context.homes,
+    )
+
+
+def _judge(joined: JoinedRow, observed: Row | None, wanted: Row | None) -> Judged:
+    number = case_number(joined)
+    case = CASES[number]
+    return Judged(case.verdict, evidence(case.evidence, joined), joined, number, observed, wanted)
+
+
+def evidence(template: str, row: JoinedRow) -> str:
+    """Fill an evidence template from a row; empty text shows as ``none``."""
+    return template.format_map({name: _shown(getattr(row, name)) for name in JoinedRow.__dataclass_fields__})
+
+
+def _shown(value: Any) -> str:
+    return str(value) if value != "" else "none"

@@ -1,0 +1,1 @@
+"""Verdicts that change: what changed on the disks and in the metadata, compared again."""

@@ -1,0 +1,85 @@
+"""The gates that a request sent by hand is held to, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.broker.effects import Effect, EffectKind
+from reconciler.broker.request_gates import ALLOWABLE, CREATE, Sent, shut_gates
+from reconciler.plan.policy import Policy
+from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, leader_and_isr, state, stop_replica, topic
+
+POLICY = Policy(None, None, 0.3, 5)
+ALONE = leader_and_isr(FULL, topic("orders", A, state(0, replicas=(1,))))
+
+
+def effect(kind: EffectKind, name: str = "orders", number: int = 0, verdict: str = "UNKNOWN_TOPIC") -> Effect:
+    return Effect(kind, name, number, str(A), "/d1", f"{name}-{number}", verdict, "why", 1)
+
+
+def staged(*names: str, verdict: str = "UNKNOWN_TOPIC") -> list[Effect]:
+    return [effect(EffectKind.STAGED, name, verdict=verdict) for name in names]
+
+
+def sent(*effects: Effect, **more) -> Sent:
+    request = leader_and_isr(FULL, topic("orders", A, 0))
+    usual = Sent(request, "r.json", 1, "broker 1 of cluster C", 100, effects, {}, frozenset(), 0)
+    return replace(usual, **more)
+
+
+def test_a_request_that_stages_little_passes() -> None:
+    assert shut_gates(sent(*staged("a", "b")), POLICY) == []
+
+
+CASES = {
+    "empty": (sent(request=leader_and_isr(FULL)), "r.json knows 0 topics and 0 replicas"),
+    "broker": (
+        sent(request=leader_and_isr(FULL, topic("orders", A, state(0, replicas=(2, 3))))),
+        "does not speak of broker 1 of cluster C",
+    ),
+    "absent": (sent(offline={"/d2": "Input/output error"}), "/d2 cannot be trusted"),
+    "internal": (sent(*staged("__consumer_offsets", "org:__transaction_state")), "2 replicas of internal topics"),
+    "sole-copy": (
+        sent(*staged("orders", verdict="STALE_ID"), request=ALONE),
+        "the only copy in sync",
+    ),
+    "create": (sent(effect(EffectKind.CREATED), foreign={"/d1"}), "1 empty replica would be made"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("gate", CASES)
+def test_each_gate_is_shut_with_its_override_and_open_when_it_is_allowed(gate: str) -> None:
+    given, said = CASES[gate]
+    shut = shut_gates(given, POLICY)
+    assert [each for each in shut if said in each and each.endswith(f"(override: --allow {gate})")], shut
+    assert not [each for each in shut_gates(given, POLICY, ALLOWABLE) if said in each]
+    assert {str(each) for each in ALLOWABLE} == set(CASES)
+
+
+def test_numbers_that_are_too_large_name_their_own_options() -> None:
+    (share,) = shut_gates(sent(*staged("a", "b", "c", "d"), live=10), POLICY)
+    assert "4 of 10 replicas of broker 1 of cluster C would be staged: 40 %" in share
+    assert "(override: --max-share)" in share
+    (count,) = shut_gates(sent(*staged(*"abcdef")), POLICY)
+    assert "(override: --max-count)" in count
+
+
+@pytest.mark.parametrize("request_of", [leader_and_isr(INCREMENTAL), stop_replica("a", 0)])
+def test_only_a_full_request_says_anything_by_what_it_lacks(request_of) -> None:
+    assert shut_gates(sent(request=request_of), POLICY) == []
+    assert shut_gates(sent(*staged(*"abcdef"), request=request_of), POLICY) != []
+
+
+def test_copies_in_sync_elsewhere_make_a_replica_expendable() -> None:
+    for isr, alone in [((1, 2), False), ((2,), False), ((1,), True), ((9,), True)]:
+        told = replace(state(0, replicas=(1, 2)), isr=isr)
+        given = sent(*staged("orders", verdict="NOT_ASSIGNED"), request=leader_and_isr(FULL, topic("orders", A, told)))
+        assert bool(shut_gates(given, POLICY)) is alone
+
+
+def test_a_real_brokers_log_dirs_may_be_restored_and_given_ids() -> None:
+    effects = [effect(EffectKind.RESTORED), effect(EffectKind.TOPIC_ID_WRITTEN)]
+    assert shut_gates(sent(*effects, foreign={"/d1"}), POLICY) == []
+    assert shut_gates(sent(effect(EffectKind.CREATED), foreign={"/d1"}), POLICY, [CREATE]) == []

@@ -1,0 +1,242 @@
+"""``logstore audit`` from end to end, and everything that can be wrong with what it is given."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import Result
+
+from layout.ids import TopicId
+from reconciler.audit.report_json import SCHEMA_VERSION
+from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
+from reconciler.sources import parquet
+from tools import kraft_writer
+
+Run = Callable[..., Result]
+ORDERS, NEWER_ORDERS = TopicId(bytes(range(16))), TopicId(bytes(range(50, 66)))
+
+
+def refused(result: Result, code: int, *told: str) -> None:
+    """One sentence on standard error, nothing on standard output, and the exit code."""
+    last = result.stderr.splitlines()[-1]
+    assert (result.exit_code, result.stdout) == (code, ""), result.output
+    assert last.startswith(("logstore: ", "Error: "))
+    for text in told:
+        assert text in last
+    assert "Traceback" not in result.output
+    assert "bug" not in result.output
+
+
+def test_a_stale_replica_is_a_finding_with_its_evidence_and_a_next_command(cluster, run: Run) -> None:
+    result = run("audit", *cluster.log_dirs, "--metadata", cluster.metadata)
+    assert result.exit_code == 1
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["STALE_ID", "1", "1.0", "kB"] in lines
+    assert ["OK", "3", "3.1", "kB"] in lines
+    assert "topic orders was re-created" in result.stdout
+    assert f"logstore explain {cluster.log_dirs[1]}/orders-1 --metadata" in result.stderr
+    assert "2 log dirs of 2 brokers (embedded)" in result.stderr
+
+
+def test_an_audit_without_findings_is_clean(cluster, run: Run) -> None:
+    result = run("audit", cluster.log_dirs[0], "--metadata", cluster.metadata)
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines() if line] == [
+        ["VERDICT", "COUNT", "SIZE"],
+        ["OK", "2", "2.1", "kB"],
+    ]
+
+
+def test_json_has_totals_and_findings(cluster, run: Run) -> None:
+    document = json.loads(run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json").stdout)
+    assert document["schema_version"] == SCHEMA_VERSION
+    assert document["totals"] == {"STALE_ID": 1, "OK": 3}
+    (finding,) = document["findings"]
+    assert (finding["verdict"], finding["broker"], finding["name"]) == ("STALE_ID", 2, "orders-1")
+    assert finding["metadata_topic_id"] == str(ORDERS)
+    assert document["metadata"]["offset"] == 42
+
+
+def test_all_lists_what_is_ok_as_well(cluster, run: Run) -> None:
+    args = ("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--all")
+    document = json.loads(run(*args, "--format", "json").stdout)
+    assert [finding["verdict"] for finding in document["findings"]] == ["STALE_ID", "OK", "OK", "OK"]
+    assert run(*args).stdout.count("/orders-") == 4
+
+
+def test_every_format_has_the_same_findings(cluster, run: Run, tmp_path: Path) -> None:
+    args = ("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--format")
+    ndjson = [json.loads(line) for line in run(*args, "ndjson").stdout.splitlines()]
+    rows = list(csv.DictReader(io.StringIO(run(*args, "csv").stdout)))
+    assert run(*args, "parquet", "-o", tmp_path / "found.parquet").exit_code == 1
+    table = pq.read_table(tmp_path / "found.parquet").to_pylist()
+    assert {line.pop("schema_version") for line in ndjson} == {SCHEMA_VERSION}
+    assert ndjson == table
+    assert [row["name"] for row in rows] == [row["name"] for row in table] == ["orders-1"]
+
+
+def test_only_the_verdicts_that_were_asked_for_are_shown_and_the_exit_code_speaks_of_all(cluster, run: Run) -> None:
+    args = ("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json", "--verdict", "stray")
+    result = run(*args)
+    assert (result.exit_code, json.loads(result.stdout)["findings"]) == (1, [])
+
+
+def test_without_sizes_bytes_are_unknown(cluster, run: Run) -> None:
+    args = ("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--no-sizes")
+    assert json.loads(run(*args, "--format", "json").stdout)["bytes"] == {}
+    assert ["OK", "3", "–"] in [line.split() for line in run(*args).stdout.splitlines()]
+
+
+def test_metadata_beside_the_log_dirs_is_found(cluster, run: Run) -> None:
+    records = [kraft_writer.topic("orders", ORDERS)]
+    records += [kraft_writer.partition(ORDERS, index, [1, 2]) for index in range(2)]
+    kraft_writer.write_metadata_dir(cluster.log_dir(1), log=[records], cluster_id="cluster-of-the-tests")
+    result = run("audit", cluster.folder / "disks", "--format", "json")
+    assert json.loads(result.stdout)["metadata"]["source"] == "kraft"
+    assert json.loads(result.stdout)["totals"]["STALE_ID"] == 1
+
+
+def test_without_metadata_only_the_disks_are_judged(cluster, run: Run) -> None:
+    (cluster.log_dir(1) / "orders-0" / "partition.metadata").write_bytes(b"")
+    result = run("audit", *cluster.log_dirs, "--metadata", "none", "--format", "json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["metadata"]) == (1, None)
+    assert document["totals"] == {"DAMAGED": 1, "NOT_COMPARED": 3}
+    assert [finding["kind"] for finding in document["fleet"]] == ["TOPIC_UNDER_SEVERAL_IDS"]
+
+
+def test_inventories_are_judged_like_the_trees_they_were_made_of(cluster, run: Run, tmp_path: Path) -> None:
+    for node in (1, 2):
+        run("scan", cluster.log_dir(node), "--format", "parquet", "-o", tmp_path / f"{node}.parquet")
+    args = ("--metadata", cluster.metadata, "--format", "json")
+    trees = json.loads(run("audit", *cluster.log_dirs, *args).stdout)
+    both = json.loads(run("audit", tmp_path / "1.parquet", tmp_path / "2.parquet", *args).stdout)
+    mixed = json.loads(run("audit", tmp_path / "1.parquet", cluster.log_dirs[1], *args).stdout)
+    for document in (trees, both, mixed):
+        del document["audited_ms"], document["metadata"], document["metadata_sources"]
+    assert trees == both == mixed
+
+
+def test_a_report_leaves_four_files_and_the_next_audit_finds_what_changed(cluster, run: Run, tmp_path: Path) -> None:
+    report = tmp_path / "deep" / "report"
+    args = ("audit", *cluster.log_dirs, "--format", "json")
+    run(*args, "--metadata", cluster.metadata, "--report", report)
+    assert {path.name for path in report.iterdir()} == {
+        "findings.parquet", "topics.parquet", "summary.json", "report.html",
+    }  # fmt: skip
+    assert json.loads((report / "summary.json").read_bytes())["totals"] == {"STALE_ID": 1, "OK": 3}
+    assert "STALE_ID" in (report / "report.html").read_text("utf-8")
+    builder = DesiredBuilder()
+    builder.partition("orders", str(NEWER_ORDERS), 0, [1, 2])
+    (tmp_path / "newer").mkdir()
+    parquet.save(builder.build(MetadataIdentity("kraft", "", "cluster-of-the-tests")), str(tmp_path / "newer"))
+    again = json.loads(run(*args, "--metadata", tmp_path / "newer", "--previous", report).stdout)
+    changed = [finding for finding in again["fleet"] if finding["kind"] == "TOPIC_ID_CHANGED"]
+    assert [finding["subject"] for finding in changed] == ["orders"]
+
+
+def test_an_absent_log_dir_among_others_is_a_finding(cluster, run: Run) -> None:
+    args = ("audit", cluster.log_dirs[0], cluster.folder / "absent", "--metadata", cluster.metadata)
+    result = run(*args, "--format", "json")
+    assert (result.exit_code, json.loads(result.stdout)["totals"]["ABSENT"]) == (1, 1)
+
+
+def test_two_log_dirs_with_one_directory_id_are_a_finding_of_the_fleet(cluster, run: Run) -> None:
+    identity = (cluster.log_dir(1) / "meta.properties").read_text().replace("node.id=1", "node.id=2")
+    (cluster.log_dir(2) / "meta.properties").write_text(identity)
+    document = json.loads(run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json").stdout)
+    assert "DUPLICATE_DIRECTORY_ID" in [finding["kind"] for finding in document["fleet"]]
+
+
+def test_metadata_of_another_cluster_is_refused(cluster, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    parquet.save(DesiredBuilder().build(MetadataIdentity("kraft", "", "another-cluster")), str(tmp_path / "other"))
+    result = run("audit", *cluster.log_dirs, "--metadata", tmp_path / "other")
+    refused(result, 3, "another-cluster", "cluster-of-the-tests")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x00" * 40,
+        struct.pack(">qiibI", 0, 2**31 - 1, 0, 2, 0) + b"\x00" * 40,  # a batch that claims 2 GB
+        b"\xff" * 500,
+    ],
+)
+def test_damaged_kraft_metadata_is_refused(cluster, run: Run, tmp_path: Path, content: bytes) -> None:
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").write_bytes(content)
+    refused(run("audit", *cluster.log_dirs, "--metadata", f"kraft:{folder}"), 3, "__cluster_metadata-0")
+
+
+def test_a_truncated_kraft_snapshot_is_refused(cluster, run: Run, tmp_path: Path) -> None:
+    kraft_writer.write_metadata_dir(tmp_path, snapshot=[kraft_writer.topic("orders", ORDERS)], end_offset=9)
+    (snapshot,) = (tmp_path / "__cluster_metadata-0").glob("*.checkpoint")
+    snapshot.write_bytes(snapshot.read_bytes()[:-7])
+    refused(run("audit", *cluster.log_dirs, "--metadata", f"kraft:{snapshot}"), 3, snapshot.name)
+
+
+def test_json_that_is_no_request_is_refused_with_all_reasons(cluster, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "request.json"
+    path.write_text('{"controllerId": "x", "controllerEpoch": null}')
+    refused(run("audit", *cluster.log_dirs, "--metadata", f"request:{path}"), 3, "controllerId", "controllerEpoch")
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--metadata", "nowhere"], "nowhere"),
+        (["--metadata", "oracle:x"], "oracle"),
+        (["--memory", "much"], "--memory much"),
+        (["--master", "local[2]"], "--master goes with --spark"),
+        (["--spark", "--master", "spark://host:7077"], "a folder that this machine and all executors see"),
+        (["--spark", "--jobs", "2"], "Spark has settings of its own"),
+        (["--previous", "nowhere"], "nowhere/topics.parquet"),
+        (["--previous", "same", "--report", "same"], "the same folder"),
+        (["--verdict", "LOST"], "LOST"),
+        (["--format", "xml"], "xml"),
+    ],
+)
+def test_what_does_not_exist_or_fit_together_is_a_usage_error(cluster, run: Run, args: list[str], told: str) -> None:
+    refused(run("audit", cluster.log_dirs[0], *args), 2, told)
+
+
+def test_a_report_is_never_written_into_a_log_dir(cluster, run: Run) -> None:
+    for folder in (cluster.log_dir(1), cluster.log_dir(1) / "report"):
+        result = run("audit", cluster.log_dirs[0], "--metadata", cluster.metadata, "--report", folder)
+        refused(result, 2, "lies in the log dir")
+    assert not (cluster.log_dir(1) / "report").exists()
+
+
+def test_a_report_that_cannot_be_made_is_a_usage_error(cluster, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    args = ("audit", cluster.log_dirs[0], "--metadata", cluster.metadata, "--report")
+    refused(run(*args, tmp_path / "file"), 2, "file")
+    refused(run(*args, tmp_path / "file" / "below"), 2, "below cannot be made")
+
+
+@pytest.mark.spark
+def test_spark_without_java_is_refused(cluster, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    refused(run("audit", cluster.log_dirs[0], "--metadata", cluster.metadata, "--spark"), 3, "Java")
+
+
+@pytest.mark.corpus
+def test_every_tree_of_a_real_broker_is_audited_without_a_bug(corpus: Path, run: Run) -> None:
+    trees = sorted(path for path in corpus.iterdir() if path.is_dir())
+    assert trees
+    for tree in trees:
+        result = run("audit", tree, "--format", "json")
+        assert result.exit_code in (0, 1), (tree.name, result.stderr)
+        assert json.loads(result.stdout)["schema_version"] == SCHEMA_VERSION

@@ -1,0 +1,73 @@
+"""``logstore explain`` from end to end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from reconciler.cli.commands.explain import SCHEMA_VERSION
+
+Run = Callable[..., Result]
+
+
+def test_a_stale_replica_is_explained_with_verdict_evidence_and_what_is_next(cluster, run: Run) -> None:
+    result = run("explain", cluster.log_dir(2) / "orders-1", "--metadata", cluster.metadata)
+    assert result.exit_code == 1
+    for told in (
+        "is a live replica: partition 1 of topic orders",
+        "rule: the name is topic, '-', partition",
+        "3.9 KRaft, 4.0 KRaft",
+        "STALE_ID: the disk holds topic ID",
+        "next: kafka-topics.sh",
+    ):
+        assert told in result.stdout
+
+
+def test_json_says_the_same(cluster, run: Run) -> None:
+    result = run("explain", cluster.log_dir(2) / "orders-1", "--metadata", cluster.metadata, "--format", "json")
+    document = json.loads(result.stdout)
+    assert document["schema_version"] == SCHEMA_VERSION
+    assert [judged["verdict"] for judged in document["verdicts"]] == ["STALE_ID"]
+    assert {"label": "partition.metadata", "text": "in order"} in document["facts"]
+    assert document["at_start"][0]["kafka"] == "2.8 ZooKeeper"
+
+
+def test_what_is_right_asks_nobody_to_act(cluster, run: Run) -> None:
+    result = run("explain", cluster.log_dir(1) / "orders-0", "--metadata", cluster.metadata)
+    assert (result.exit_code, "OK\n" in result.stdout) == (0, True)
+
+
+def test_without_metadata_a_replica_is_not_compared(cluster, run: Run) -> None:
+    result = run("explain", cluster.log_dir(1) / "orders-0")
+    assert result.exit_code == 0
+    assert "NOT_COMPARED" in result.stdout
+    assert "no metadata" in result.stderr
+
+
+@pytest.mark.parametrize("name", [".", "meta.properties", "orders-0/partition.metadata"])
+def test_log_dirs_and_files_are_explained_too(cluster, run: Run, name: str) -> None:
+    result = run("explain", cluster.log_dir(1) / name, "--metadata", cluster.metadata)
+    assert result.exit_code == 0, result.output
+    assert "rule: " in result.stdout
+
+
+def test_every_entry_of_a_checkpoint_without_a_directory_has_its_verdict(cluster, run: Run) -> None:
+    path = cluster.log_dir(1) / "recovery-point-offset-checkpoint"
+    path.write_text("0\n2\ngone 0 5\ngone 1 5\n")
+    result = run("explain", path, "--metadata", cluster.metadata)
+    assert (result.exit_code, result.stdout.count("CHECKPOINT_ENTRY: ")) == (1, 2)
+
+
+def test_a_path_outside_any_log_dir_is_explained_by_its_name(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "orders-0").mkdir()
+    result = run("explain", tmp_path / "orders-0")
+    assert (result.exit_code, "by its name alone" in result.stdout) == (0, True)
+
+
+def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path, run: Run) -> None:
+    result = run("explain", tmp_path / "absent")
+    assert (result.exit_code, result.stderr) == (2, f"logstore: {tmp_path}/absent: No such file or directory\n")

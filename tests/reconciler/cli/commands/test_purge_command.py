@@ -1,0 +1,167 @@
+"""``logstore purge`` from end to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from layout.topic import TopicPartition
+from logstore.log_dir.log_dir import LogDir
+from logstore.staging.candidate import Candidate
+from logstore.staging.staging import stage
+from reconciler.cli.commands.purge import freed_text, parse_rate, until_interrupted
+from reconciler.errors import UsageError
+from tests.reconciler.cli.conftest import ORDERS, REPOSITORY
+
+Run = Callable[..., Result]
+LONG_AGO_MS, HOUR_MS = 1_000_000, 3_600_000
+FAR_AWAY_MS = 80 * 366 * 24 * HOUR_MS
+
+
+def put_aside(log_dir: str, partition: int, delay_ms: int = 0) -> str:
+    """Stage one replica of the small cluster; its location."""
+    what = Candidate(
+        f"orders-{partition}", TopicPartition("orders", partition), ORDERS, "NOT_ASSIGNED", "moved away", delay_ms
+    )
+    with LogDir.open(log_dir) as opened:
+        (staged,) = stage(opened, [what], LONG_AGO_MS).staged
+    return staged.location
+
+
+@pytest.fixture
+def log_dir(cluster) -> str:
+    """Of broker 1; ``orders-0`` is staged and due, ``orders-1`` waits for many years."""
+    put_aside(cluster.log_dirs[0], 0)
+    put_aside(cluster.log_dirs[0], 1, FAR_AWAY_MS)
+    return cluster.log_dirs[0]
+
+
+def below(log_dir: str) -> set[str]:
+    return set(os.listdir(f"{log_dir}.deleting"))
+
+
+def test_a_dry_run_prints_what_a_real_run_prints_and_changes_nothing(run: Run, log_dir: str) -> None:
+    before = below(log_dir)
+    planned = run("purge", log_dir, "--dry-run")
+    assert below(log_dir) == before
+    done = run("purge", log_dir)
+    assert (planned.exit_code, done.exit_code) == (0, 0)
+    assert planned.stdout == done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[0] == (
+        f"{log_dir}: purge ../broker-1.deleting/{ORDERS}_0: orders-0, topic ID {ORDERS}, 2 files, 8.2 kB, "
+        "due 1970-01-01 00:16:40 UTC"
+    )
+    assert lines[1].startswith(f"{log_dir}: 1 directory, 8.2 kB; 1 not due, the next at 2050-")
+    assert below(log_dir) == {f"{ORDERS}_1"}
+    assert "freed" in done.stderr
+
+
+def test_what_is_not_due_goes_only_when_it_is_named_and_that_is_said(run: Run, log_dir: str) -> None:
+    location = f"../broker-1.deleting/{ORDERS}_1"
+    assert "nothing was purged" in run("purge", log_dir, "--location", location).stderr
+    refused = run("purge", log_dir, "--before-due")
+    assert refused.exit_code == 2
+    assert "--location" in refused.stderr
+    assert below(log_dir) == {f"{ORDERS}_0", f"{ORDERS}_1"}
+    assert run("purge", log_dir, "--location", location, "--before-due").exit_code == 0
+    assert below(log_dir) == {f"{ORDERS}_0"}
+
+
+def test_a_stray_that_a_broker_left_is_kept_and_told(run: Run, log_dir: str) -> None:
+    stray = Path(log_dir) / f"orders-7.{'0' * 32}-stray"
+    stray.mkdir()
+    result = run("purge", log_dir)
+    assert f"{log_dir}: keep {stray.name}: a broker left it; nothing says when it may go" in result.stdout.splitlines()
+    assert stray.exists()
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_log_dir_in_use_is_refused_and_the_others_go_on(run: Run, cluster, log_dir: str, dry: tuple[str]) -> None:
+    with LogDir.open(log_dir):
+        alone = run("purge", log_dir, *dry)
+        assert alone.exit_code == 3
+        assert alone.stdout == ""
+        assert f"{log_dir} is in use by " in alone.stderr
+        assert alone.stderr == run("purge", log_dir).stderr
+        assert run("purge", log_dir, cluster.log_dirs[1], *dry).exit_code == 4
+
+
+def test_what_is_no_log_dir_is_a_usage_error(run: Run, tmp_path: Path, log_dir: str) -> None:
+    assert run("purge", tmp_path / "missing").exit_code == 2
+    assert run("purge", tmp_path / "missing", "--dry-run").exit_code == 2
+    assert run("purge", log_dir, "--spare-records", tmp_path / "missing").exit_code == 2
+
+
+def test_quiet_prints_the_sums_alone_and_rates_are_accepted(run: Run, log_dir: str) -> None:
+    result = run("purge", log_dir, "--quiet", "--rate", "1G", "--unlinks", "1000", "--workers", "1")
+    assert len(result.stdout.splitlines()) == 1
+    assert below(log_dir) == {f"{ORDERS}_1"}
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc")
+def test_held_files_are_told_and_can_be_a_reason_to_wait(run: Run, log_dir: str) -> None:
+    with open(f"{log_dir}.deleting/{ORDERS}_0/00000000000000000000.log", "rb"):
+        waiting = run("purge", log_dir, "--keep-held")
+        assert f"held open by process {os.getpid()}" in waiting.stdout
+        assert f"{ORDERS}_0" in below(log_dir)
+        done = run("purge", log_dir)
+        assert f"in 1 file held open by process {os.getpid()}" in done.stderr
+        assert "returns when the process lets go" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("100M", 10**8), ("1.5G", 15 * 10**8), ("4096", 4096), ("10 kB/s", 10**4), ("2TB", 2 * 10**12)]
+)
+def test_rates_read_as_people_write_them(text: str, rate: int) -> None:
+    assert parse_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "fast", "-1M", "0", "1e999", "nan", "M"])
+def test_what_is_no_rate_is_said(text: str) -> None:
+    with pytest.raises(UsageError, match="is no rate"):
+        parse_rate(text)
+
+
+def test_an_interrupt_cancels_and_waits_for_the_end() -> None:
+    cancel = threading.Event()
+
+    def work() -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert cancel.wait(30)
+        return "ended"
+
+    former = signal.getsignal(signal.SIGINT)
+    assert until_interrupted(work, cancel) == "ended"
+    assert signal.getsignal(signal.SIGINT) is former
+
+
+def test_interrupted_it_says_so_and_leaves_the_rest_to_the_next(cluster, log_dir: str) -> None:
+    command = [sys.executable, "-m", "reconciler.cli", "purge", log_dir, "--unlinks", "1"]
+    marker = Path(log_dir, ".logstore_unclean")
+    with subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        while not marker.exists() and child.poll() is None:
+            time.sleep(0.01)
+        child.terminate()
+        _, said = child.communicate(timeout=60)
+    assert child.returncode == 4
+    assert "the next purge goes on" in said
+    assert "Traceback" not in said
+    assert not marker.exists()
+
+
+def test_space_that_others_took_meanwhile_is_not_told_as_a_negative_number() -> None:
+    assert freed_text(1_700_000, 1_200_000) == "1.7 MB freed, 1.2 MB expected, as the file system counts it"
+    assert freed_text(0, 5000) == "0 B freed, 5.0 kB expected, as the file system counts it"
+    assert freed_text(-425_000_000, 590_000) == (
+        "590 kB expected, and 425 MB less free than before: others write to the file system"
+    )

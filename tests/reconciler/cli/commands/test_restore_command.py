@@ -1,0 +1,152 @@
+"""``logstore restore`` from end to end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from layout.directory_name import stray_name
+from layout.topic import TopicPartition
+from logstore.log_dir.log_dir import LogDir
+from reconciler.cli.commands.restore import parse_partition
+from reconciler.errors import UsageError
+from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, put_aside
+from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, make_log_dir
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def log_dir(cluster) -> str:
+    """Of broker 1, with both its replicas staged."""
+    for partition in (0, 1):
+        put_aside(cluster.log_dirs[0], partition, FAR_AWAY_MS)
+    return cluster.log_dirs[0]
+
+
+def live(log_dir: str) -> set[str]:
+    return {name for name in os.listdir(log_dir) if name.startswith("orders-")}
+
+
+def stray(log_dir: str, name: str = "") -> str:
+    name = name or stray_name("orders", 5, "0" * 32)
+    Path(log_dir, name).mkdir()
+    Path(log_dir, name, "00000000000000000000.log").write_bytes(b"x")
+    return name
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [("--all",), ("--topic", "orders"), ("--topic-id", ORDERS), ("--topic", "orders", "--topic-id", ORDERS)],
+)
+def test_a_dry_run_prints_what_a_real_run_prints_and_changes_nothing(run: Run, log_dir: str, chosen) -> None:
+    planned = run("restore", log_dir, *chosen, "--dry-run")
+    assert live(log_dir) == set()
+    done = run("restore", log_dir, *chosen)
+    assert (planned.exit_code, done.exit_code) == (0, 0)
+    assert planned.stdout == done.stdout
+    assert done.stdout.splitlines()[0] == (
+        f"{log_dir}: restore ../broker-1.deleting/{ORDERS}_0 as orders-0: orders-0, topic ID {ORDERS}"
+    )
+    assert live(log_dir) == {"orders-0", "orders-1"}
+
+
+def test_choices_go_together(run: Run, log_dir: str) -> None:
+    assert run("restore", log_dir, "--topic", "orders", "--partition", 1).exit_code == 0
+    assert live(log_dir) == {"orders-1"}
+    assert run("restore", log_dir, "--location", f"../broker-1.deleting/{ORDERS}_0").exit_code == 0
+    assert live(log_dir) == {"orders-0", "orders-1"}
+
+
+def test_nothing_comes_back_that_was_not_chosen(run: Run, log_dir: str) -> None:
+    for chosen in (("--topic", "other"), ("--topic-id", OLD_ORDERS), ("--location", "deleting/x"), ("--partition", 9)):
+        result = run("restore", log_dir, *chosen)
+        assert result.exit_code == 1
+        assert "nothing was chosen" in result.stderr
+    assert run("restore", log_dir).exit_code == 2
+    assert live(log_dir) == set()
+
+
+def test_a_stray_is_adopted_when_it_is_named_and_never_with_all_the_others(run: Run, log_dir: str) -> None:
+    name = stray(log_dir)
+    run("restore", log_dir, "--all")
+    assert Path(log_dir, name).is_dir()
+    result = run("restore", log_dir, "--location", name)
+    assert result.stdout == f"{log_dir}: restore {name} as orders-5: orders-5, topic ID unknown\n"
+    assert Path(log_dir, "orders-5", "00000000000000000000.log").read_bytes() == b"x"
+
+
+def test_a_stray_whose_name_was_cut_says_nothing_so_it_must_be_said(run: Run, log_dir: str) -> None:
+    topic = "t" * 249
+    name = stray(log_dir, stray_name(topic, 5, "0" * 32))
+    kept = run("restore", log_dir, "--location", name)
+    assert kept.exit_code == 3
+    assert kept.stdout.startswith(f"{log_dir}: keep {name}: ")
+    assert run("restore", log_dir, "--location", name, "--as", f"{topic}-5").exit_code == 0
+    assert Path(log_dir, f"{topic}-5").is_dir()
+
+
+def test_what_it_was_can_only_be_said_of_one(run: Run, log_dir: str) -> None:
+    result = run("restore", log_dir, "--all", "--as", "orders-0")
+    assert result.exit_code == 2
+    assert "2 were chosen" in result.stderr
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_name_that_is_taken_keeps_one_and_not_the_other(run: Run, log_dir: str, dry: tuple[str]) -> None:
+    Path(log_dir, "orders-0").mkdir()
+    result = run("restore", log_dir, "--all", *dry)
+    assert result.exit_code == 4
+    kept, restored = result.stdout.splitlines()
+    assert "is there already" in kept
+    assert restored.startswith(f"{log_dir}: restore ")
+    assert live(log_dir) == ({"orders-0"} if dry else {"orders-0", "orders-1"})
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_no_partition_becomes_live_twice(run: Run, cluster, log_dir: str, dry: tuple[str]) -> None:
+    second = str(make_log_dir(cluster.log_dir(1).with_name("second-of-1"), 1, {"orders-0": ORDERS}))
+    result = run("restore", log_dir, second, "--partition", 0, *dry)
+    assert result.exit_code == 3
+    assert f"would be live twice, here and in {second}/orders-0" in result.stdout
+    put_aside(second, 0)
+    both = run("restore", log_dir, second, "--partition", 0, *dry)
+    assert both.exit_code == 4
+    assert [line.split(": ")[1].split()[0] for line in both.stdout.splitlines()] == ["restore", "keep"]
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_another_brokers_replica_of_the_same_partition_is_no_second_one(run: Run, cluster, log_dir: str, dry) -> None:
+    assert run("restore", *cluster.log_dirs, "--partition", 0, *dry).exit_code == 0
+    put_aside(cluster.log_dirs[1], 0)
+    assert run("restore", *cluster.log_dirs, "--partition", 0, *dry).exit_code == 0
+    assert live(log_dir) == (set() if dry else {"orders-0"})
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_log_dir_in_use_is_refused(run: Run, log_dir: str, dry: tuple[str]) -> None:
+    with LogDir.open(log_dir):
+        result = run("restore", log_dir, "--all", *dry)
+    assert result.exit_code == 3
+    assert "is in use by" in result.stderr
+    assert live(log_dir) == set()
+
+
+def test_what_it_was_reads_as_a_broker_writes_it() -> None:
+    assert parse_partition("my-topic-12") == TopicPartition("my-topic", 12)
+
+
+@pytest.mark.parametrize("text", ["", "orders", "orders-", "-1", "orders-x", "orders-2147483648", "a/b-1", "orders-²"])
+def test_what_names_no_partition_is_said(text: str) -> None:
+    with pytest.raises(UsageError, match="--as"):
+        parse_partition(text)
+
+
+def test_what_is_no_topic_id_is_said(run: Run, log_dir: str) -> None:
+    result = run("restore", log_dir, "--topic-id", "short")
+    assert result.exit_code == 2
+    assert "--topic-id" in result.stderr

@@ -1,0 +1,130 @@
+"""``logstore staged`` from end to end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from layout.ours.staged_record import FILE_NAME
+from logstore.log_dir.log_dir import LogDir
+from reconciler.cli.commands.staged import SCHEMA_VERSION
+from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, LONG_AGO_MS, put_aside
+from tests.reconciler.cli.conftest import ORDERS
+
+Run = Callable[..., Result]
+STRAY = f"orders-7.{'0' * 32}-stray"
+
+
+@pytest.fixture
+def log_dir(cluster) -> str:
+    """Of broker 1: one replica is due, one waits, and a broker left a stray."""
+    put_aside(cluster.log_dirs[0], 0)
+    put_aside(cluster.log_dirs[0], 1, FAR_AWAY_MS)
+    (Path(cluster.log_dirs[0]) / STRAY).mkdir()
+    return cluster.log_dirs[0]
+
+
+def rows(run: Run, *args: object) -> list[dict[str, object]]:
+    return list(json.loads(run("staged", *args, "--format", "json").stdout)["rows"])
+
+
+def test_each_one_says_what_it_was_when_it_goes_and_where_it_would_go_back_to(run: Run, log_dir: str) -> None:
+    by_state = {row["state"]: row for row in rows(run, log_dir)}
+    assert set(by_state) == {"due", "staged", "stray"}
+    assert by_state["due"] == {
+        "log_dir": log_dir,
+        "location": f"../broker-1.deleting/{ORDERS}_0",
+        "state": "due",
+        "topic": "orders",
+        "partition": 0,
+        "topic_id": str(ORDERS),
+        "bytes": 8192,
+        "files": 2,
+        "staged_ms": LONG_AGO_MS,
+        "due_ms": LONG_AGO_MS,
+        "verdict": "NOT_ASSIGNED",
+        "returns_to": "orders-0",
+        "problem": None,
+    }
+    assert (by_state["stray"]["topic"], by_state["stray"]["returns_to"]) == ("orders", "orders-7")
+
+
+def test_the_table_reads_well_and_overdue_ones_stand_out(run: Run, log_dir: str) -> None:
+    result = run("staged", log_dir)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{log_dir}: 3 directories, 8.2 kB of them due\n")
+    assert "1970-01-01 00:16:40 UTC (overdue by " in result.stdout
+    assert "(in " in result.stdout
+    assert "a broker left it" in result.stdout
+
+
+def test_ndjson_and_csv_have_a_line_for_each(run: Run, log_dir: str) -> None:
+    lines = [json.loads(line) for line in run("staged", log_dir, "--format", "ndjson").stdout.splitlines()]
+    assert {line["schema_version"] for line in lines} == {SCHEMA_VERSION}
+    read = list(csv.DictReader(io.StringIO(run("staged", log_dir, "--format", "csv").stdout)))
+    assert [row["location"] for row in read] == [line["location"] for line in lines]
+    assert len(lines) == 3
+
+
+def test_it_takes_no_lock_and_leaves_no_trace(run: Run, log_dir: str) -> None:
+    os.unlink(f"{log_dir}/.lock")
+    assert len(rows(run, log_dir)) == 3
+    assert not os.path.exists(f"{log_dir}/.lock")
+    with LogDir.open(log_dir):
+        assert len(rows(run, log_dir)) == 3
+
+
+def test_a_damaged_record_and_a_taken_home_are_told(run: Run, log_dir: str) -> None:
+    record = Path(f"{log_dir}.deleting/{ORDERS}_0/{FILE_NAME}")
+    record.unlink()
+    record.write_bytes(b"{}")
+    (Path(log_dir) / "orders-1").mkdir()
+    found = {row["location"]: row for row in rows(run, log_dir)}
+    damaged = found[f"../broker-1.deleting/{ORDERS}_0"]
+    assert (damaged["state"], damaged["returns_to"], damaged["due_ms"]) == ("damaged", None, None)
+    assert "schema_version" in str(damaged["problem"])
+    assert "is there already" in str(found[f"../broker-1.deleting/{ORDERS}_1"]["problem"])
+
+
+def test_one_that_cannot_be_weighed_has_no_bytes(run: Run, log_dir: str, tmp_path: Path) -> None:
+    directory = Path(f"{log_dir}.deleting/{ORDERS}_0")
+    directory.rename(tmp_path / "moved")
+    directory.symlink_to(tmp_path / "moved")
+    assert [row["location"] for row in rows(run, log_dir)] == [f"../broker-1.deleting/{ORDERS}_1", STRAY]
+
+
+def test_nothing_staged_is_said_and_an_absent_log_dir_is_not_empty(run: Run, cluster, tmp_path: Path) -> None:
+    assert run("staged", cluster.log_dirs[1]).stdout == "nothing is staged\n"
+    assert run("staged", tmp_path / "missing").exit_code == 2
+    both = run("staged", cluster.log_dirs[1], tmp_path / "missing")
+    assert both.exit_code == 4
+    assert "missing" in both.stderr
+
+
+def test_an_inventory_is_refused_in_a_sentence(run: Run, cluster, tmp_path: Path) -> None:
+    inventory = tmp_path / "inventory.parquet"
+    run("scan", cluster.log_dirs[0], "--format", "parquet", "-o", inventory)
+    result = run("staged", inventory)
+    assert result.exit_code == 2
+    assert "is an inventory" in result.stderr
+
+
+def test_a_record_outside_the_log_dir_is_found_in_the_folder_that_is_named(run: Run, log_dir: str, tmp_path) -> None:
+    with LogDir.open(log_dir) as opened:
+        from logstore.staging.spare_records import SpareRecords
+
+        spare = SpareRecords(str(tmp_path))
+        record = Path(f"{log_dir}.deleting/{ORDERS}_0/{FILE_NAME}")
+        spare.write(opened, f"{ORDERS}_0", record.read_bytes())
+        record.unlink()
+    location = f"../broker-1.deleting/{ORDERS}_0"
+    assert next(row for row in rows(run, log_dir) if row["location"] == location)["state"] == "damaged"
+    found = rows(run, log_dir, "--spare-records", tmp_path)
+    assert next(row for row in found if row["location"] == location)["state"] == "due"

@@ -1,0 +1,67 @@
+"""What an engine is given, and how its failures are told."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from logstore.rows import inventory
+from logstore.rows.inventory import Form
+from logstore.scan.scan import scan
+from reconciler.cli.frame.engines import Job, run_embedded, run_spark
+from reconciler.cli.frame.exits import PartlyFailedError
+from reconciler.cli.frame.inputs import Inputs, sort_out
+from reconciler.errors import UsageError
+from reconciler.sources import load
+
+
+def job(cluster, inputs: Inputs, **changes) -> Job:
+    values = {"all_rows": False, "previous": None, "sizes": True, "now_ms": 0} | changes
+    return Job(inputs, load(cluster.metadata), str(cluster.folder), **values)
+
+
+def written(cluster, node: int, form: Form) -> str:
+    path = cluster.folder / f"{node}.{form}"
+    with path.open("wb") as out:
+        inventory.write([scan(str(cluster.log_dir(node))).rows], out, form)
+    return str(path)
+
+
+def test_trees_and_inventories_of_both_forms_give_the_same_audit(cluster) -> None:
+    ways = [
+        cluster.log_dirs,
+        [cluster.log_dirs[0], written(cluster, 2, Form.PARQUET)],
+        [written(cluster, 1, Form.ARROW), cluster.log_dirs[1]],
+        [written(cluster, 1, Form.ARROW), written(cluster, 2, Form.PARQUET)],
+    ]
+    for paths in ways:
+        result = run_embedded(job(cluster, sort_out(paths)), jobs=1, memory_limit="1GB")
+        assert dict(result.totals) == {"OK": 3, "STALE_ID": 1}
+
+
+def test_an_engine_that_gives_up_is_told_in_a_sentence(cluster) -> None:
+    with pytest.raises(PartlyFailedError, match="the audit was not finished: "):
+        run_embedded(job(cluster, sort_out(cluster.log_dirs), previous="/nowhere"), jobs=1, memory_limit=None)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        ("IO Error: {...}: No space left on device", "make room, or set TMPDIR and --report to other places"),
+        ("Out of Memory Error: could not allocate block", "give it more with --memory"),
+    ],
+)
+def test_an_engine_without_room_says_what_to_do(
+    cluster, monkeypatch: pytest.MonkeyPatch, error: str, sentence: str
+) -> None:
+    def give_up(*_: object, **__: object) -> None:
+        raise duckdb.Error(error)
+
+    monkeypatch.setattr("reconciler.audit.embedded.audit", give_up)
+    with pytest.raises(PartlyFailedError, match=sentence):
+        run_embedded(job(cluster, sort_out(cluster.log_dirs)), jobs=1, memory_limit=None)
+
+
+def test_spark_is_not_started_for_an_inventory_that_it_cannot_read(cluster) -> None:
+    with pytest.raises(UsageError, match="is an Arrow file, and Spark reads Parquet"):
+        run_spark(job(cluster, sort_out([written(cluster, 1, Form.ARROW)])), master=None)

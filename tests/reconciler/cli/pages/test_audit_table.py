@@ -1,0 +1,123 @@
+"""The page of an audit: totals, fleet, findings, what is next."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.audit.findings import FINDING_SCHEMA, URGENCY
+from reconciler.audit.result import AuditResult, FleetFinding
+from reconciler.cli.frame.tables import PlainPage
+from reconciler.cli.pages import audit_table
+from reconciler.cli.pages.audit_table import next_steps, show
+from reconciler.verdicts.verdicts import Verdict
+
+NOW_MS = 1_700_000_000_000
+DAY_MS = 86_400_000
+
+
+def audited(folder: Path, *verdicts: str, fleet: tuple[FleetFinding, ...] = ()) -> AuditResult:
+    plain = dict.fromkeys(FINDING_SCHEMA.names) | {"broker": 3, "log_dir": "/disks/1", "topic": "t", "evidence": "seen"}
+    rows = [
+        plain
+        | {
+            "verdict": verdict,
+            "name": f"t-{number}",
+            "partition": number,
+            "bytes": 2000,
+            "modified_ms": NOW_MS - 3 * DAY_MS,
+        }
+        for number, verdict in enumerate(verdicts)
+    ]
+    path = folder / "findings.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=FINDING_SCHEMA), path)
+    totals = {verdict: verdicts.count(verdict) for verdict in verdicts}
+    return AuditResult(
+        "embedded", NOW_MS, (), (), totals, {name: 2000 * number for name, number in totals.items()}, fleet, str(path)
+    )
+
+
+def shown(result: AuditResult, limit: int | None = None, terminal: bool = False, verdicts=URGENCY) -> list[str]:
+    out = io.BytesIO()
+    page = PlainPage(out)
+    page.is_terminal = terminal
+    show(result, page, verdicts, limit)
+    return out.getvalue().decode().splitlines()
+
+
+def test_totals_come_first_the_most_urgent_on_top(tmp_path: Path) -> None:
+    lines = shown(audited(tmp_path, "STRAY", "STALE_ID", "STRAY"))
+    assert [line.split() for line in lines[:3]] == [
+        ["VERDICT", "COUNT", "SIZE"],
+        ["STALE_ID", "1", "2.0", "kB"],
+        ["STRAY", "2", "4.0", "kB"],
+    ]
+
+
+def test_a_finding_is_told_with_its_place_size_age_and_evidence(tmp_path: Path) -> None:
+    line = shown(audited(tmp_path, "STALE_ID"))[-1]
+    assert line.split() == ["STALE_ID", "3", "/disks/1/t-0", "–", "–", "2.0", "kB", "3", "d", "seen"]
+
+
+def test_a_narrow_terminal_does_without_the_topic_ids(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    page = PlainPage(out)
+    page.is_wide = False
+    show(audited(tmp_path, "STALE_ID"), page, URGENCY, None)
+    line = out.getvalue().decode().splitlines()[-1]
+    assert line.split() == ["STALE_ID", "3", "/disks/1/t-0", "2.0", "kB", "3", "d", "seen"]
+
+
+def test_fleet_findings_stand_before_those_of_replicas(tmp_path: Path) -> None:
+    fleet = (
+        FleetFinding("ONLY_KNOWN_COPY", "c1", "t-0", "nowhere else"),
+        FleetFinding("OTHER_CLUSTER", "c2", "c2", "x"),
+    )
+    lines = shown(audited(tmp_path, "STRAY", fleet=fleet))
+    start = lines.index("Of the fleet as a whole")
+    assert lines[start + 2].split() == ["ONLY_KNOWN_COPY", "c1", "t-0", "nowhere", "else"]
+    assert start < lines.index("1 finding")
+
+
+def test_the_cluster_is_told_only_where_there_are_several(tmp_path: Path) -> None:
+    lines = shown(audited(tmp_path, fleet=(FleetFinding("ONLY_KNOWN_COPY", "c1", "t-0", "nowhere else"),)))
+    assert not any("c1" in line for line in lines)
+
+
+def test_a_limit_says_how_many_it_leaves_out(tmp_path: Path) -> None:
+    lines = shown(audited(tmp_path, *["STRAY"] * 5), limit=2)
+    assert "The most urgent of 5 findings" in lines
+    assert lines[-1].startswith("… and 3 findings more")
+    assert sum("/disks/1" in line for line in lines) == 2
+
+
+def test_a_terminal_has_a_limit_of_its_own_and_a_pipe_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_table, "SHOWN_ON_TERMINAL", 2)
+    result = audited(tmp_path, *["STRAY"] * 5)
+    assert sum("/disks/1" in line for line in shown(result, terminal=True)) == 2
+    assert sum("/disks/1" in line for line in shown(result)) == 5
+
+
+def test_a_limit_of_zero_leaves_the_totals(tmp_path: Path) -> None:
+    assert not any("/disks/1" in line for line in shown(audited(tmp_path, "STRAY"), limit=0))
+
+
+def test_an_audit_of_nothing_says_so(tmp_path: Path) -> None:
+    assert shown(audited(tmp_path)) == ["Nothing was found at all: no replica, and nothing else."]
+
+
+def test_the_next_steps_are_few_the_most_urgent_first_and_never_of_what_is_benign(tmp_path: Path) -> None:
+    result = audited(tmp_path, "STRAY", "STALE_ID", "IN_FLIGHT", "DAMAGED", "NO_ID", "MISSING", "LEFTOVER")
+    steps = next_steps(result, URGENCY)
+    assert [step.split(":")[0] for step in steps[:-1]] == ["DAMAGED", "STALE_ID", "NO_ID", "MISSING", "STRAY"]
+    assert steps[-1] == "--verdict and --report FOLDER say what is next for LEFTOVER"
+    assert "Next: logstore explain /disks/1/t-3" in steps[0]
+
+
+def test_the_steps_follow_the_verdicts_that_are_shown(tmp_path: Path) -> None:
+    result = audited(tmp_path, "STRAY", "STALE_ID")
+    assert [step.split(":")[0] for step in next_steps(result, [Verdict.STRAY])] == ["STRAY"]

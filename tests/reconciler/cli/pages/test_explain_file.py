@@ -1,0 +1,80 @@
+"""What is said of a plain file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layout import checkpoint
+from reconciler.cli.pages.explain_file import explain_file
+from reconciler.cli.pages.explanation import Explanation, home_of
+
+
+def explained(path: Path, content: bytes | None = None) -> Explanation:
+    if content is not None:
+        path.write_bytes(content)
+    return explain_file(str(path), home_of(str(path)))
+
+
+def facts(explanation: Explanation) -> dict[str, str]:
+    return dict(explanation.facts)
+
+
+@pytest.mark.parametrize("name", [*checkpoint.OFFSET_CHECKPOINTS])
+def test_an_offset_checkpoint_tells_how_many_entries_it_has(cluster, name: str) -> None:
+    explanation = explained(cluster.log_dir(1) / name, checkpoint.encode_offsets({("orders", 0): 5, ("orders", 1): 7}))
+    assert facts(explanation)["content"] == "2 entries"
+    assert "each" in explanation.what
+
+
+def test_an_empty_offset_checkpoint_is_normal_and_a_torn_one_is_not(cluster) -> None:
+    path = cluster.log_dir(1) / checkpoint.RECOVERY_POINT_CHECKPOINT
+    assert facts(explained(path, b""))["content"] == "empty, which is normal"
+    assert "what a broker does" in facts(explained(path, b"0\n2\norders 0 5\n"))["content"]
+    assert "a broker warns and ignores it" in facts(explained(path, b"0\n1\norders 0 x\n"))["content"]
+
+
+def test_the_identity_is_told_key_by_key_or_with_its_problem(cluster) -> None:
+    path = cluster.log_dir(1) / "meta.properties"
+    found = facts(explained(path))
+    assert (found["node.id"], found["cluster.id"], found["content"]) == ("1", "cluster-of-the-tests", "in order")
+    assert "version" in facts(explained(path, b"version=9\n"))["content"]
+
+
+def test_files_of_a_partition_dir_are_told_by_their_names(cluster) -> None:
+    folder = cluster.log_dir(1) / "orders-0"
+    assert explained(folder / "00000000000000000000.log").what == "a segment: records from offset 0 on"
+    assert facts(explained(folder / "partition.metadata"))["topic ID"] == "AAECAwQFBgcICQoLDA0ODw"
+    swap = explained(folder / "00000000000000000042.log.swap", b"")
+    assert swap.what == "a segment: records from offset 42 on; it is finished output of a compaction, and takes its " \
+        "place at the next start"  # fmt: skip
+    epochs = explained(folder / "leader-epoch-checkpoint", checkpoint.encode_leader_epochs([(3, 0), (5, 70)]))
+    assert facts(epochs)["content"] == "2 epochs, the last of epoch 5 from offset 70"
+
+
+def test_a_segment_whose_name_is_no_offset_stops_a_broker(cluster) -> None:
+    assert "no offset" in facts(explained(cluster.log_dir(1) / "orders-0" / "backup.log", b""))["stops a broker"]
+
+
+def test_the_lock_and_the_clean_stop_are_told(cluster) -> None:
+    assert facts(explained(cluster.log_dir(1) / ".lock", b""))["held by"] == "nobody who can be seen from here"
+    marker = cluster.log_dir(1) / ".kafka_cleanshutdown"
+    assert facts(explained(marker, b'{"version":0,"brokerEpoch":10}'))["broker epoch"] == "10"
+    assert facts(explained(marker, b""))["broker epoch"].startswith("none")
+
+
+def test_a_strangers_file_is_nothing_to_a_broker(cluster) -> None:
+    assert "no file of Kafka's" in explained(cluster.log_dir(1) / "notes.txt", b"hello").what
+
+
+def test_a_temporary_file_is_told_as_one(cluster) -> None:
+    assert "never read" in explained(cluster.log_dir(1) / "cleaner-offset-checkpoint.tmp", b"").what
+
+
+def test_a_link_is_not_followed(cluster) -> None:
+    (cluster.log_dir(1) / ".lock").symlink_to("/etc/hostname")
+    link = cluster.log_dir(1) / checkpoint.RECOVERY_POINT_CHECKPOINT
+    link.symlink_to("/etc/hostname")
+    found = facts(explained(link))
+    assert (found["is"], "not followed" in found["content"]) == ("a symbolic link", True)

@@ -1,0 +1,65 @@
+"""The tables of a desired state."""
+
+from __future__ import annotations
+
+from reconciler.desired.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredBuilder, MetadataIdentity
+
+IDENTITY = MetadataIdentity("kraft", "/metadata")
+
+
+def test_nothing_collected_gives_empty_tables_with_their_schemas() -> None:
+    state = DesiredBuilder().build(IDENTITY)
+    assert (state.replicas.schema, state.topics.schema, state.brokers.schema) == (
+        REPLICA_SCHEMA,
+        TOPIC_SCHEMA,
+        BROKER_SCHEMA,
+    )
+    assert state.replicas.num_rows == state.topics.num_rows == state.brokers.num_rows == 0
+
+
+def test_a_partition_gives_one_row_per_replica() -> None:
+    builder = DesiredBuilder()
+    builder.partition("t", "ID", 3, [5, 6], isr=[6], directories=["d5", None], leader=6, leader_epoch=9)
+    rows = builder.build(IDENTITY).replicas.to_pylist()
+    assert [(r["node_id"], r["directory_id"], r["leader"], r["in_sync"], r["isr_size"]) for r in rows] == [
+        (5, "d5", False, False, 1),
+        (6, None, True, True, 1),
+    ]
+    assert all((r["topic"], r["topic_id"], r["partition"], r["leader_epoch"]) == ("t", "ID", 3, 9) for r in rows)
+
+
+def test_a_replica_in_flight_outside_the_replicas_gets_a_row_of_its_own() -> None:
+    builder = DesiredBuilder()
+    builder.partition("t", None, 0, [1, 2], adding=[2, 3], removing=[4])
+    rows = builder.build(IDENTITY).replicas.to_pylist()
+    assert {r["node_id"]: (r["adding"], r["removing"]) for r in rows} == {
+        1: (False, False),
+        2: (True, False),
+        3: (True, False),
+        4: (False, True),
+    }
+
+
+def test_a_broker_listed_twice_gives_one_row() -> None:
+    builder = DesiredBuilder()
+    builder.partition("t", None, 0, [1, 1, 2])
+    assert builder.build(IDENTITY).replicas["node_id"].to_pylist() == [1, 2]
+
+
+def test_a_topic_without_partitions_is_known() -> None:
+    builder = DesiredBuilder()
+    builder.topic("empty", "ID")
+    builder.partition("full", None, 0, [1])
+    builder.partition("full", None, 1, [1])
+    assert builder.build(IDENTITY).topics.to_pylist() == [
+        {"topic": "empty", "topic_id": "ID", "partitions": 0},
+        {"topic": "full", "topic_id": None, "partitions": 2},
+    ]
+
+
+def test_a_broker_is_kept_with_its_log_dirs() -> None:
+    builder = DesiredBuilder()
+    builder.broker(7, 42, False, ["d1", "d2"])
+    assert builder.build(IDENTITY).brokers.to_pylist() == [
+        {"node_id": 7, "broker_epoch": 42, "fenced": False, "directory_ids": ["d1", "d2"]}
+    ]

@@ -1,0 +1,66 @@
+"""Which metadata speaks for which broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired.scope import Broker, Speaks, by_cluster, speaking
+from reconciler.errors import RefusedError
+
+
+def state(cluster: str | None, *topics: str, **identity: object) -> DesiredState:
+    builder = DesiredBuilder()
+    for topic in topics or ("t",):
+        builder.topic(topic, None)
+    return builder.build(MetadataIdentity("kraft", f"/metadata/{cluster}", cluster, **identity))  # type: ignore[arg-type]
+
+
+def test_a_state_speaks_for_the_cluster_it_names() -> None:
+    one = state("c1")
+    assert by_cluster([one], {"c1", "c2"}) == {"c1": one}
+
+
+def test_a_state_without_a_cluster_speaks_for_the_only_one() -> None:
+    one = state(None)
+    assert by_cluster([one], {"c1", ""}) == {"c1": one}
+
+
+def test_a_state_without_a_cluster_speaks_for_log_dirs_without_one() -> None:
+    one = state(None)
+    assert by_cluster([one], {""}) == {"": one}
+
+
+def test_a_state_without_a_cluster_is_refused_where_several_could_be_meant() -> None:
+    with pytest.raises(RefusedError, match="2 clusters"):
+        by_cluster([state(None)], {"c1", "c2"})
+
+
+def test_two_states_for_one_cluster_are_refused() -> None:
+    with pytest.raises(RefusedError, match="two metadata sources"):
+        by_cluster([state("c1"), state("c1")], {"c1"})
+
+
+def test_metadata_of_another_cluster_is_refused_with_both_ids() -> None:
+    with pytest.raises(RefusedError, match="cluster c9, the log dirs are of cluster c1"):
+        by_cluster([state("c9")], {"c1"})
+
+
+def test_a_full_state_speaks_completely_for_every_broker_of_its_cluster() -> None:
+    brokers = [Broker("c1", 2), Broker("c1", 1), Broker("c2", 1), Broker("c1", -1), Broker("", -1)]
+    assert speaking({"c1": state("c1")}, brokers) == [Speaks("c1", 1, True), Speaks("c1", 2, True)]
+
+
+def test_an_incremental_state_does_not_speak_completely() -> None:
+    incremental = state("c1", completeness=Completeness.INCREMENTAL)
+    assert speaking({"c1": incremental}, [Broker("c1", 1)]) == [Speaks("c1", 1, False)]
+
+
+def test_a_scope_leaves_the_other_brokers_unjudged() -> None:
+    scoped = state("c1", scope=frozenset({2}))
+    assert speaking({"c1": scoped}, [Broker("c1", 1), Broker("c1", 2)]) == [Speaks("c1", 2, True)]
+
+
+def test_a_state_that_knows_no_topic_speaks_for_nobody() -> None:
+    empty = DesiredBuilder().build(MetadataIdentity("zookeeper-snapshot", "/version-2", "c1"))
+    assert speaking({"c1": empty}, [Broker("c1", 1)]) == []

@@ -1,0 +1,146 @@
+"""Brokers on disk with everything that a plan has something to say about, and the metadata they are held against."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from layout import meta_properties, partition_metadata
+from layout.ids import DirectoryId, TopicId
+from layout.meta_properties import MetaProperties
+from logstore.clock import ManualClock
+from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+from logstore.scan.scan import scan_all
+from logstore.staging.staged import look_for_staged
+from logstore.staging.staging_root import Placement, choose_placement, staging_path
+from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.plan.apply import How, Outcome, apply
+from reconciler.plan.make_plan import Maker, make_plan
+from reconciler.plan.plan import Plan
+from reconciler.plan.plan_choice import Choice
+from reconciler.plan.plan_facts import Memory
+from reconciler.plan.plan_json import encode, parse
+from reconciler.plan.plan_view import Aside, PlanView
+from reconciler.plan.policy import Policy
+from reconciler.verdicts.compare import Judged
+
+ORDERS, OLD, CLICKS, GONE, UNUSED = (TopicId(bytes(range(start, start + 16))) for start in (0, 40, 80, 120, 160))
+CLUSTER = "c1"
+NOW_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+HOST = "a-host"
+
+
+class Broker:
+    """Two log dirs of broker 1; what the metadata wants of it is added with :meth:`wanted`."""
+
+    def __init__(self, folder: Path, scheme: str | None = None) -> None:
+        self.log_dirs = [folder / "d1", folder / "d2"]
+        self.directory_ids = [DirectoryId.from_halves(77, number) for number in (1, 2)]
+        self.clock = ManualClock(NOW_MS)
+        for path, directory_id in zip(self.log_dirs, self.directory_ids, strict=True):
+            identity = MetaProperties(1, CLUSTER, 1, directory_id, scheme)
+            if scheme is not None:
+                LogDir.format(str(path), identity).close()
+                continue
+            path.mkdir()
+            (path / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
+        self.builder = DesiredBuilder()
+
+    @property
+    def paths(self) -> list[str]:
+        return [str(path) for path in self.log_dirs]
+
+    def replica(self, name: str, topic_id: TopicId | None = ORDERS, *, disk: int = 0, size: int = 100) -> Path:
+        """A partition dir with one segment."""
+        path = self.log_dirs[disk] / name
+        path.mkdir(parents=True)
+        (path / "00000000000000000000.log").write_bytes(bytes(size))
+        if topic_id is not None:
+            (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(topic_id))
+        return path
+
+    def stray(self, name: str, topic_id: TopicId | None, *, disk: int = 0, size: int = 100) -> Path:
+        """A replica that a broker set aside."""
+        return self.replica(f"{name}.{uuid.uuid4().hex}-stray", topic_id, disk=disk, size=size)
+
+    def wanted(self, topic: str, topic_id: TopicId | None, *partitions: int, **more: Any) -> None:
+        """The metadata wants these partitions here, in sync on brokers 1 and 2."""
+        nodes = more.pop("nodes", (1, 2))
+        text = None if topic_id is None else str(topic_id)
+        for partition in partitions:
+            self.builder.partition(topic, text, partition, nodes, **{"isr": nodes, **more})
+
+    def in_order(self, number: int = 20) -> None:
+        """So many replicas that are wanted and there, spread over both disks."""
+        self.wanted("clicks", CLICKS, *range(number))
+        for partition in range(number):
+            self.replica(f"clicks-{partition}", CLICKS, disk=partition % 2)
+
+    def state(self, **identity: Any) -> DesiredState:
+        told = {"cluster_id": CLUSTER, "timestamp_ms": NOW_MS - HOUR_MS, "digest": "d" * 64, **identity}
+        return self.builder.build(MetadataIdentity("kraft", "/metadata", **told))
+
+    def view(self, *states: DesiredState, any_cluster: bool = False) -> PlanView:
+        """What is on the disks now, judged by these states, or by :meth:`state`."""
+        staging, recorded = {}, set()
+        for path in self.paths:
+            if (Path(path) / meta_properties.FILE_NAME).exists():
+                with ReadOnlyLogDir.open(path) as log_dir:
+                    staging[path] = staging_path(log_dir, choose_placement(log_dir))
+                    recorded |= {
+                        (path, staged.name)
+                        for staged in look_for_staged(log_dir)
+                        if staged.placement is Placement.IN_PLACE and staged.record is not None
+                    }
+        aside = Aside(staging, frozenset(recorded))
+        seen = list(scan_all(self.paths))
+        return PlanView.of(seen, aside, states or [self.state()], self.clock.now_ms(), any_cluster=any_cluster)
+
+    def plan(self, choice: Choice | None = None, *, memory: Memory | None = None, states: Any = ()) -> Plan:
+        """A plan, which its file gives back; without gates where nothing else is asked for."""
+        asked = choice or Choice(Policy.kip516())
+        made = make_plan(self.view(*states), asked, Maker(self.clock.now_ms(), HOST, "a user"), memory)
+        assert parse(encode(made)) == replace(made, left_alone=(), counts={})
+        return made
+
+    def apply(self, plan: Plan, **how: Any) -> Outcome:
+        return apply(plan, How(**{"host": HOST, "user": "a user", "clock": self.clock, **how}))
+
+    def verdicts(self) -> dict[str, str]:
+        """Verdict of everything but what is in order, by name."""
+        return {_name(each): each.verdict.value for each in self.view().judged if each.verdict != "OK"}
+
+
+def _name(judged: Judged) -> str:
+    row = judged.observed or judged.wanted or {}
+    return str(row["name"]) if judged.observed else f"{row['topic']}-{row['partition']}"
+
+
+def lines(plan: Plan) -> list[tuple[str, str]]:
+    """Kind and name of each action."""
+    return [(action.kind.value, action.name) for action in plan.actions]
+
+
+def statuses(outcome: Outcome) -> list[tuple[str, str]]:
+    """Name and status of each action."""
+    return [(each.action.name, each.status.value) for each in outcome.results]
+
+
+def without(plan: Plan, *numbers: int) -> bytes:
+    """The plan's file with the lines of some actions taken out, as an editor does it."""
+    text = encode(plan).decode().splitlines(keepends=True)
+    marked = [number for number, line in enumerate(text) if line.startswith('    {"kind"')]
+    gone = {marked[number] for number in numbers}
+    return "".join(line for number, line in enumerate(text) if number not in gone).encode()
+
+
+def edited(plan: Plan, **fields: Any) -> bytes:
+    """The plan's file with fields of its first action changed, as JSON."""
+    document = json.loads(encode(plan))
+    document["actions"][0].update(fields)
+    return json.dumps(document).encode()

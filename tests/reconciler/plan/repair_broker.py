@@ -1,0 +1,95 @@
+"""One broker with two log dirs on disk and the metadata it is held against, for the tests of repair plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from layout import meta_properties, partition_metadata
+from layout.ids import DirectoryId, TopicId
+from layout.meta_properties import MetaProperties
+from layout.ours.repair_plan import LeftAlone, RepairKind, RepairPlan, encode, parse
+from logstore.repair.repair_look import read_files
+from logstore.scan.scan import scan_all
+from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired.scope import by_cluster
+from reconciler.plan.propose_repair import Choice, propose
+from reconciler.plan.repair_view import RepairView
+
+ORDERS, OLD, OTHER = (TopicId(bytes(range(start, start + 16))) for start in (0, 100, 200))
+CLUSTER = "c1"
+NOW_MS = 1_700_000_000_000
+
+
+class Broker:
+    """Builds log dirs and metadata, and makes plans."""
+
+    def __init__(self, folder: Path, scheme: str | None = None) -> None:
+        self.log_dirs = [folder / "d1", folder / "d2"]
+        self.directory_ids = [DirectoryId.from_halves(77, number) for number in (1, 2)]
+        for path, directory_id in zip(self.log_dirs, self.directory_ids, strict=True):
+            path.mkdir()
+            identity = MetaProperties(1, CLUSTER, 1, directory_id, scheme)
+            (path / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
+        self.builder = DesiredBuilder()
+
+    def replica(
+        self, name: str, metadata: TopicId | bytes | None = ORDERS, *, disk: int = 0, epoch: int | None = None
+    ) -> Path:
+        """A partition dir, with its leader epoch."""
+        path = self.log_dirs[disk] / name
+        path.mkdir(parents=True)
+        (path / "00000000000000000000.log").write_bytes(bytes(10))
+        if metadata is not None:
+            data = partition_metadata.encode(metadata) if isinstance(metadata, TopicId) else metadata
+            (path / partition_metadata.FILE_NAME).write_bytes(data)
+        if epoch is not None:
+            (path / "leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 0\n")
+        return path
+
+    def file(self, name: str, text: str | bytes, *, disk: int = 0) -> Path:
+        """A plain file in the root of a log dir."""
+        path = self.log_dirs[disk] / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def wanted(
+        self,
+        topic: str,
+        *partitions: int,
+        topic_id: TopicId | None = ORDERS,
+        nodes: tuple[int, ...] = (1,),
+        **more: Any,
+    ) -> None:
+        """The metadata wants these partitions of a topic here."""
+        for partition in partitions:
+            text = None if topic_id is None else str(topic_id)
+            self.builder.partition(topic, text, partition, nodes, **more)
+
+    def state(self, **identity: Any) -> DesiredState:
+        return self.builder.build(MetadataIdentity("kraft", "/m", CLUSTER, **identity))
+
+    def view(self, states: Iterable[DesiredState], adopted: frozenset[str] = frozenset()) -> RepairView:
+        seen = list(scan_all(list(map(str, self.log_dirs)), sizes=False))
+        return RepairView.of(seen, by_cluster(list(states), {CLUSTER}), adopted)
+
+    def plan(self, *, metadata: bool = True, adopt: Iterable[str] = (), only: Iterable[RepairKind] = ()) -> RepairPlan:
+        """The plan, as it comes out of its file."""
+        choice = Choice(frozenset(only), frozenset(adopt))
+        states = [self.state()] if metadata else []
+        view = self.view(states, choice.adopted)
+        files = read_files(view.files_wanted(choice.adopted))
+        return parse(encode(propose(view, files, by_cluster(states, {CLUSTER}), NOW_MS, choice)))
+
+
+def done(plan: RepairPlan) -> list[tuple[str, str]]:
+    """Kind and path of each action."""
+    return [(each.kind.value, each.path) for each in plan.actions]
+
+
+def reason(plan: RepairPlan, path: str) -> str:
+    """Why something is left alone."""
+    (found,) = [each for each in plan.left_alone if each.path == path]
+    assert isinstance(found, LeftAlone)
+    return found.reason

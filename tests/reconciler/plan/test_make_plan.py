@@ -1,0 +1,221 @@
+"""What follows from which verdict, the gates from end to end, and picking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layout.ours.staged_record import FILE_NAME
+from reconciler.plan.make_plan import GatesShutError
+from reconciler.plan.plan_choice import Choice
+from reconciler.plan.plan_facts import Memory
+from reconciler.plan.policy import Gate, Policy
+from reconciler.verdicts.verdicts import Verdict
+from tests.reconciler.plan.plan_broker import CLICKS, GONE, NOW_MS, OLD, ORDERS, UNUSED, Broker, lines
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Broker:
+    return Broker(tmp_path)
+
+
+@pytest.fixture
+def messy(broker: Broker) -> Broker:
+    """Three kinds of unwanted replicas among twenty that are in order."""
+    broker.in_order()
+    broker.wanted("orders", ORDERS, 0)
+    broker.replica("orders-0", OLD)
+    broker.replica("clicks-77", CLICKS, disk=1)
+    broker.replica("gone-0", GONE, size=50_000)
+    return broker
+
+
+def test_whatever_nobody_wants_is_staged_and_the_rest_is_counted(messy: Broker) -> None:
+    plan = messy.plan(Choice())
+    assert lines(plan) == [("stage", "gone-0"), ("stage", "orders-0"), ("stage", "clicks-77")]
+    assert [action.verdict for action in plan.actions] == ["UNKNOWN_TOPIC", "STALE_ID", "NOT_ASSIGNED"]
+    assert [action.bytes for action in plan.actions] == [50_000 + 43, 100 + 43, 100 + 43]
+    files = [file for action in plan.actions for file in Path(action.log_dir, action.name).iterdir()]
+    assert plan.totals() == {"stage": {"actions": 3, "bytes": sum(512 * file.stat().st_blocks for file in files)}}
+
+
+def test_each_action_carries_its_evidence(messy: Broker) -> None:
+    plan = messy.plan(Choice(delay_ms=1000))
+    (action,) = [action for action in plan.actions if action.name == "orders-0"]
+    directory = messy.log_dirs[0] / "orders-0"
+    assert (action.log_dir, action.inode, action.bytes) == (str(messy.log_dirs[0]), directory.stat().st_ino, 143)
+    assert action.modified_ms == max(path.stat().st_mtime_ns for path in directory.iterdir()) // 1_000_000
+    assert (action.topic_id, action.wanted_topic_id) == (str(OLD), str(ORDERS))
+    assert str(OLD) in action.why and action.due_ms == NOW_MS + 1000
+    assert action.undo is not None and action.undo.startswith(f"logstore restore {messy.log_dirs[0]} --topic orders")
+    (source,) = plan.metadata
+    assert (source["location"], source["sha256"], source["topics"]) == ("/metadata", "d" * 64, "2")
+    assert {log_dir.staging for log_dir in plan.log_dirs} == {f"{path}.deleting" for path in messy.paths}
+
+
+def test_nothing_to_do_gives_a_plan_without_actions(broker: Broker) -> None:
+    broker.in_order(3)
+    assert broker.plan(Choice()).actions == ()
+
+
+# KIP516-11
+def test_a_replica_without_an_id_gets_the_one_under_which_it_is_wanted(broker: Broker) -> None:
+    broker.wanted("orders", ORDERS, 0)
+    broker.replica("orders-0", None)
+    (action,) = broker.plan().actions
+    assert (action.kind, action.topic_id, action.wanted_topic_id) == ("write_topic_id", None, str(ORDERS))
+
+
+def test_no_id_is_written_where_others_of_the_topic_hold_another(broker: Broker) -> None:
+    broker.wanted("orders", ORDERS, 0, 1)
+    broker.replica("orders-0", None)
+    broker.replica("orders-1", OLD)
+    plan = broker.plan()
+    assert lines(plan) == [("stage", "orders-1")]
+    (left,) = plan.left_alone
+    assert (left.name, str(OLD) in left.reason) == ("orders-0", True)
+
+
+def test_a_stray_that_is_wanted_comes_back(broker: Broker) -> None:
+    broker.wanted("orders", ORDERS, 0)
+    stray = broker.stray("orders-0", ORDERS)
+    assert lines(broker.plan()) == [("restore", stray.name)]
+
+
+def test_what_is_wanted_stays_aside_where_a_replica_is_live_or_two_could_come(broker: Broker) -> None:
+    broker.wanted("orders", ORDERS, 0, 1)
+    broker.replica("orders-0", ORDERS)
+    broker.stray("orders-0", ORDERS)
+    broker.stray("orders-1", ORDERS)
+    broker.stray("orders-1", ORDERS, disk=1)
+    plan = broker.plan()
+    assert plan.actions == ()
+    assert sorted(left.reason for left in plan.left_alone) == [
+        "2 replicas could come back: choose one with logstore restore",
+        "2 replicas could come back: choose one with logstore restore",
+        "the metadata wants it, and a replica of the partition is live",
+    ]
+
+
+def test_strays_get_a_due_time_only_when_asked_for_and_only_once(broker: Broker) -> None:
+    broker.in_order(2)
+    stray = broker.stray("gone-0", GONE)
+    plan = broker.plan()
+    assert (plan.actions, "--strays" in plan.left_alone[0].reason) == ((), True)
+    plan = broker.plan(Choice(Policy.kip516(), strays=True))
+    assert lines(plan) == [("stage_stray", stray.name)]
+    assert plan.actions[0].undo == f"rm {stray}/{FILE_NAME}"
+    broker.apply(plan)
+    assert broker.plan(Choice(Policy.kip516(), strays=True)).actions == ()
+
+
+def test_a_stray_of_which_nothing_says_that_it_is_unwanted_gets_none(broker: Broker) -> None:
+    broker.in_order(2)
+    broker.stray("gone-0", None)
+    plan = broker.plan(Choice(Policy.kip516(), strays=True))
+    assert (plan.actions, "nothing says surely" in plan.left_alone[0].reason) == ((), True)
+
+
+def test_missing_replicas_are_made_in_log_dirs_that_are_ours_alone(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "ours").mkdir()
+    real, ours = Broker(tmp_path / "real"), Broker(tmp_path / "ours", "flat")
+    for broker in (real, ours):
+        broker.wanted("orders", ORDERS, 0, 1, 2)
+        broker.replica("orders-0", OLD)
+        broker.replica("orders-1", ORDERS)
+    assert lines(real.plan()) == [("stage", "orders-0")]
+    assert sorted(lines(ours.plan())) == [("create", "orders-0"), ("create", "orders-2"), ("stage", "orders-0")]
+
+
+def test_a_replica_is_made_on_the_log_dir_to_which_the_metadata_assigns_it(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, "flat")
+    for partition in range(3):
+        broker.replica(f"clicks-{partition}", CLICKS, disk=1)
+    broker.wanted("clicks", CLICKS, 0, 1, 2)
+    broker.wanted("orders", ORDERS, 0, directories=(str(broker.directory_ids[1]), None))
+    (action,) = broker.plan().actions
+    assert (action.kind, action.log_dir) == ("create", broker.paths[1])
+
+
+def test_damage_and_duplicates_are_left_to_repair_which_is_named(broker: Broker) -> None:
+    broker.wanted("orders", ORDERS, 0, 1)
+    broker.replica("orders-0", ORDERS)
+    broker.replica("orders-0", ORDERS, disk=1)
+    (broker.replica("orders-1", None) / "partition.metadata").write_bytes(b"")
+    plan = broker.plan()
+    assert plan.actions == ()
+    assert {left.verdict for left in plan.left_alone} == {"DUPLICATE", "DAMAGED"}
+    assert all(left.next.startswith("logstore repair ") for left in plan.left_alone)
+
+
+def test_an_abandoned_future_replica_is_left_alone(broker: Broker) -> None:
+    broker.in_order(2)
+    broker.replica(f"clicks-9.{'0' * 32}-future", CLICKS)
+    plan = broker.plan()
+    assert (plan.actions, [left.verdict for left in plan.left_alone]) == ((), ["FUTURE_ABANDONED"])
+
+
+def test_topics_and_verdicts_can_be_picked(messy: Broker) -> None:
+    assert lines(messy.plan(Choice(topics=("click*", "gone")))) == [("stage", "gone-0"), ("stage", "clicks-77")]
+    assert lines(messy.plan(Choice(verdicts=frozenset({Verdict.STALE_ID})))) == [("stage", "orders-0")]
+
+
+def test_the_cheapest_set_is_enough_and_no_more(messy: Broker) -> None:
+    takes = {action.name: action.frees for action in messy.plan(Choice()).actions}
+    assert takes["clicks-77"] + takes["orders-0"] < takes["gone-0"]
+    assert lines(messy.plan(Choice(need=140))) == [("stage", "clicks-77")]
+    assert lines(messy.plan(Choice(need=takes["clicks-77"] + takes["orders-0"] + 1))) == [("stage", "gone-0")]
+    assert len(messy.plan(Choice(need=10**12)).actions) == 3
+
+
+def test_what_an_index_reserves_and_does_not_take_frees_nothing(broker: Broker) -> None:
+    broker.in_order()
+    broker.wanted("orders", ORDERS, 0)
+    with (broker.replica("orders-0", OLD) / "00000000000000000000.index").open("wb") as index:
+        index.truncate(10 << 20)
+    (action,) = broker.plan().actions
+    assert action.bytes == (10 << 20) + 143
+    assert action.frees < 1 << 20
+
+
+def test_the_cheapest_set_has_nothing_that_a_gate_would_stop(broker: Broker) -> None:
+    broker.in_order()
+    broker.replica("__offsets-0", GONE)
+    broker.replica("gone-0", UNUSED)
+    assert lines(broker.plan(Choice(need=1000))) == [("stage", "gone-0")]
+
+
+def test_all_gates_that_are_shut_are_told_at_once_with_their_overrides(broker: Broker) -> None:
+    broker.in_order(2)
+    broker.replica("__offsets-0", GONE)
+    broker.replica("gone-0", UNUSED)
+    with pytest.raises(GatesShutError) as caught:
+        broker.plan(Choice(Policy.cautious()), states=[broker.state(timestamp_ms=0)])
+    assert [refusal.gate for refusal in caught.value.refusals] == [Gate.AGE, Gate.SHARE, Gate.INTERNAL]
+    for override in ("--max-age", "--max-share", "--allow internal", "2 of 4 replicas", "50 %"):
+        assert override in str(caught.value)
+
+
+def test_a_replica_is_only_noted_until_enough_runs_have_seen_it(messy: Broker) -> None:
+    choice = Choice(sightings=2, topics=("orders",))
+    (noted,) = messy.plan(choice).actions
+    assert (noted.kind, noted.due_ms, noted.undo) == ("note_sighting", None, None)
+    seen = Memory(sightings={(noted.log_dir, noted.inode, noted.topic_id): 1})
+    assert lines(messy.plan(choice, memory=seen)) == [("stage", "orders-0")]
+    another = Memory(sightings={(noted.log_dir, 1, noted.topic_id): 1})
+    assert lines(messy.plan(choice, memory=another)) == [("note_sighting", "orders-0")]
+
+
+def test_the_same_disks_give_the_same_plan(messy: Broker) -> None:
+    assert messy.plan() == messy.plan()
+
+
+def test_a_log_dir_that_cannot_be_trusted_shuts_a_gate_and_gets_no_action(messy: Broker) -> None:
+    (messy.log_dirs[0] / "meta.properties").unlink()
+    with pytest.raises(GatesShutError, match="--allow absent"):
+        messy.plan(Choice())
+    plan = messy.plan(Choice(Policy(None, None, None, None, frozenset({Gate.ABSENT}))))
+    assert {action.log_dir for action in plan.actions} == {messy.paths[1]}
+    assert [log_dir.path for log_dir in plan.log_dirs] == [messy.paths[1]]

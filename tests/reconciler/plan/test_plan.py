@@ -1,0 +1,21 @@
+"""What a plan says of itself."""
+
+from __future__ import annotations
+
+from layout.topic import TopicPartition
+from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
+
+
+def action(kind: ActionKind, name: str, size: int | None) -> Action:
+    return Action(kind, "/d", name, "orders", 3, None, None, "STALE_ID", "why", bytes=size)
+
+
+def test_totals_are_given_by_kind_and_only_of_kinds_that_occur() -> None:
+    lines = (action(ActionKind.STAGE, "a", 5), action(ActionKind.CREATE, "b", None), action(ActionKind.STAGE, "c", 7))
+    plan = Plan(0, "h", "u", 0, {}, (), (), lines)
+    assert plan.totals() == {"stage": {"actions": 2, "bytes": 12}, "create": {"actions": 1, "bytes": 0}}
+
+
+def test_an_action_names_its_replica_and_a_log_dir_its_broker() -> None:
+    assert action(ActionKind.STAGE, "a", 1).replica == TopicPartition("orders", 3)
+    assert PlannedLogDir("/d", "c", 7, None, "/d.deleting").broker == ("c", 7)

@@ -1,0 +1,80 @@
+"""Each kind of line, looked at again in an open store."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
+from reconciler.plan.plan import Action
+from reconciler.plan.plan_choice import Choice
+from reconciler.plan.policy import Policy
+from reconciler.plan.recheck import Checked, Recheck
+from tests.reconciler.plan.plan_broker import GONE, OLD, ORDERS, UNUSED, Broker
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Broker:
+    made = Broker(tmp_path)
+    made.wanted("orders", ORDERS, 0, 1)
+    return made
+
+
+def only(broker: Broker) -> Action:
+    (action,) = broker.plan(Choice(Policy.kip516(), strays=True)).actions
+    return action
+
+
+def looked_at(broker: Broker, action: Action) -> Checked:
+    with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
+        return Recheck(store).look(action)
+
+
+def test_what_is_as_it_was_may_be_carried_out(broker: Broker) -> None:
+    broker.replica("gone-0", GONE)
+    assert looked_at(broker, only(broker)).status is None
+
+
+def test_a_replica_that_is_gone_is_skipped(broker: Broker) -> None:
+    replica = broker.replica("gone-0", GONE)
+    action = only(broker)
+    shutil.rmtree(replica)
+    checked = looked_at(broker, action)
+    assert (checked.status, "no such replica" in checked.detail) == ("skipped", True)
+
+
+def test_a_stray_that_came_back_is_recognised(broker: Broker) -> None:
+    stray = broker.stray("orders-0", ORDERS)
+    action = only(broker)
+    stray.rename(stray.parent / "orders-0")
+    checked = looked_at(broker, action)
+    assert (checked.status, checked.detail) == ("already", "live as orders-0")
+
+
+def test_a_stray_that_is_gone_or_holds_another_id_is_skipped(broker: Broker) -> None:
+    stray = broker.stray("orders-0", ORDERS)
+    action = only(broker)
+    (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {UNUSED}")
+    assert str(UNUSED) in looked_at(broker, action).detail
+    shutil.rmtree(stray)
+    assert looked_at(broker, action).status == "skipped"
+
+
+def test_an_id_that_was_written_meanwhile_is_recognised(broker: Broker) -> None:
+    replica = broker.replica("orders-0", None)
+    action = only(broker)
+    assert looked_at(broker, action).status is None
+    for topic_id, status in ((ORDERS, "already"), (OLD, "skipped")):
+        (replica / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+        assert looked_at(broker, action).status == status
+
+
+def test_a_due_time_that_was_given_before_is_recognised(broker: Broker) -> None:
+    broker.stray("gone-0", GONE)
+    plan = broker.plan(Choice(Policy.kip516(), strays=True))
+    assert looked_at(broker, plan.actions[0]).status is None
+    broker.apply(plan)
+    assert looked_at(broker, plan.actions[0]).status == "already"

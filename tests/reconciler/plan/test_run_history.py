@@ -1,0 +1,82 @@
+"""Journals of runs: written into log dirs, read back, and what a plan remembers of them."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from layout.ours import run_journal
+from layout.ours.run_journal import RunJournal
+from logstore.log_dir.log_dir import LogDir
+from reconciler.plan.run_history import MOST_READ, journal_paths, read_history, write_journal
+from tests.logstore.engine import NOW_MS, DiskThat
+from tests.reconciler.plan.plan_broker import CLUSTER, Broker
+
+SOURCE = {"cluster_id": CLUSTER, "topics": "10", "replicas": "30"}
+SEEN = {"kind": "stage", "inode": 7, "topic_id": "t", "status": "done"}
+JOURNAL = RunJournal("a" * 64, "h", "u", NOW_MS, NOW_MS + 5, (SOURCE,), (SEEN,))
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> str:
+    return Broker(tmp_path).paths[0]
+
+
+def put(log_dir: str, journal: RunJournal) -> None:
+    name = run_journal.file_name(journal.started_ms, journal.plan)
+    Path(log_dir, name).write_bytes(run_journal.encode(journal))
+
+
+def test_what_was_written_is_read(log_dir: str) -> None:
+    with LogDir.open(log_dir) as opened:
+        assert write_journal(opened, JOURNAL) is None
+    assert read_history([log_dir]).journals == [(log_dir, JOURNAL)]
+    assert [Path(path).exists() for path in journal_paths([log_dir], NOW_MS, JOURNAL.plan)] == [True]
+
+
+def test_a_journal_that_cannot_be_written_is_a_sentence(log_dir: str) -> None:
+    with LogDir.open(log_dir, disk=DiskThat(errno.ENOSPC, {"write"})) as opened:
+        problem = write_journal(opened, JOURNAL)
+    assert problem is not None and "No space left" in problem
+    assert read_history([log_dir]).journals == []
+
+
+def test_the_metadata_of_the_newest_run_is_remembered(log_dir: str) -> None:
+    put(log_dir, replace(JOURNAL, started_ms=2, metadata=({**SOURCE, "topics": "12"},)))
+    put(log_dir, replace(JOURNAL, started_ms=1))
+    assert read_history([log_dir]).memory().metadata == {CLUSTER: (12, 30)}
+
+
+def test_sightings_are_counted_by_plan_and_not_by_run(log_dir: str) -> None:
+    put(log_dir, JOURNAL)
+    put(log_dir, replace(JOURNAL, started_ms=NOW_MS + 1))
+    assert read_history([log_dir]).memory().sightings == {(log_dir, 7, "t"): 1}
+    put(log_dir, replace(JOURNAL, plan="b" * 64, lines=({**SEEN, "kind": "note_sighting"},)))
+    history = read_history([log_dir])
+    assert history.memory().sightings == {(log_dir, 7, "t"): 2}
+    assert history.noted("b" * 64) == {(log_dir, 7, "t")}
+    assert history.noted("a" * 64) == set()
+
+
+def test_a_restore_is_no_sighting(log_dir: str) -> None:
+    put(log_dir, replace(JOURNAL, lines=({**SEEN, "kind": "restore"},)))
+    assert read_history([log_dir]).memory().sightings == {}
+
+
+def test_a_damaged_journal_is_passed_over_and_told(log_dir: str) -> None:
+    put(log_dir, JOURNAL)
+    Path(log_dir, run_journal.file_name(1, "c" * 64)).write_bytes(b"{")
+    Path(log_dir, run_journal.file_name(2, "c" * 64)).mkdir()
+    history = read_history([log_dir, "/absent"])
+    assert (len(history.journals), len(history.unreadable)) == (1, 2)
+    assert all("is passed over" in sentence for sentence in history.unreadable)
+
+
+def test_no_more_than_the_newest_are_read(log_dir: str) -> None:
+    for number in range(MOST_READ + 5):
+        put(log_dir, replace(JOURNAL, started_ms=number))
+    journals = read_history([log_dir]).journals
+    assert (len(journals), journals[0][1].started_ms) == (MOST_READ, 5)

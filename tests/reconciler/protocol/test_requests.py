@@ -1,0 +1,79 @@
+"""Control requests as types (FACTS §5.2; KIP516-4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.protocol.requests import (
+    LeaderAndIsrRequest,
+    PartitionState,
+    RequestType,
+    StopPartition,
+    StopReplicaRequest,
+    StopTopic,
+    TopicState,
+)
+
+
+def partition(index: int, *replicas: int) -> PartitionState:
+    return PartitionState(index, 1, replicas[0] if replicas else -1, 0, replicas, 0, replicas)
+
+
+def request(*topics: TopicState) -> LeaderAndIsrRequest:
+    return LeaderAndIsrRequest(controller_id=1, controller_epoch=1, topics=topics)
+
+
+# KIP516-4
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (0, RequestType.UNSPECIFIED),
+        (1, RequestType.INCREMENTAL),
+        (2, RequestType.FULL),
+        (3, RequestType.UNSPECIFIED),
+        (-1, RequestType.UNSPECIFIED),
+        (127, RequestType.UNSPECIFIED),
+    ],
+)
+def test_a_type_that_is_not_known_reads_as_unspecified(number: int, kind: RequestType) -> None:
+    assert RequestType.of(number) is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("UNSPECIFIED", RequestType.UNSPECIFIED),
+        ("UNKNOWN", RequestType.UNSPECIFIED),
+        ("INCREMENTAL", RequestType.INCREMENTAL),
+        ("FULL", RequestType.FULL),
+        ("full", None),
+        ("", None),
+    ],
+)
+def test_a_type_has_the_names_that_shipped_and_those_of_the_proposal(name: str, kind: RequestType | None) -> None:
+    assert RequestType.named(name) is kind
+
+
+def test_a_request_says_nothing_of_its_type_broker_epoch_or_controller_unless_told() -> None:
+    plain = request()
+    assert (plain.type, plain.broker_epoch, plain.is_kraft_controller) == (RequestType.UNSPECIFIED, -1, False)
+
+
+def test_receivers_are_the_brokers_that_all_partitions_share() -> None:
+    shared = request(
+        TopicState("a", None, (partition(0, 1, 2, 3), partition(1, 2, 3))), TopicState("b", None, (partition(0, 3, 2),))
+    )
+    assert shared.receivers() == {2, 3}
+
+
+def test_a_request_without_partitions_or_a_shared_broker_has_no_receivers() -> None:
+    assert request().receivers() == frozenset()
+    assert request(TopicState("a", None, (partition(0, 1), partition(1, 2)))).receivers() == frozenset()
+    assert request(TopicState("a", None, (partition(0, 1), partition(1)))).receivers() == frozenset()
+
+
+# KIP516-7
+def test_a_stop_replica_request_deletes_nothing_and_names_no_epoch_unless_told() -> None:
+    plain = StopReplicaRequest(1, 1, (StopTopic("a", None, (StopPartition(0),)),))
+    assert (plain.broker_epoch, plain.is_kraft_controller) == (-1, False)
+    assert plain.topics[0].partitions[0] == StopPartition(0, leader_epoch=-1, delete=False)
