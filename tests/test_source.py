@@ -226,10 +226,7 @@ def test_every_module_with_logic_has_its_own_test_file(packages: list[Source]) -
         if source.path.name == "__init__.py" or not has_logic(source):
             continue
         places = [Path("tests", *parts[:cut], f"test_{'_'.join(parts[cut:])}.py") for cut in range(1, len(parts))]
-        if parts[:2] == ("reconciler", "simulator"):
-            own = ("simulation", *parts[2:])
-            places += [Path("tests", *own[:cut], f"test_{'_'.join(own[cut:])}.py") for cut in range(1, len(own))]
-        places += [Path("tests", "spark", f"test_{parts[-1]}.py")] * parts[-1].startswith("spark_")
+        places += [Path("tests", "spark", f"test_spark_{parts[-1]}.py")] * ("spark" in parts)
         if not any((ROOT / place).is_file() for place in places):
             missing.append(f"{source.path} has no {places[-1]}")
     none_of(missing)

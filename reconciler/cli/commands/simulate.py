@@ -21,8 +21,8 @@ from reconciler.errors import UsageError
 from reconciler.text.figures import count, quoted
 
 if TYPE_CHECKING:
-    from reconciler.simulator.scenario import Scenario
-    from reconciler.simulator.simulation import Outcome
+    from reconciler.simulator.runs.scenario import Scenario
+    from reconciler.simulator.runs.simulation import Outcome
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
@@ -71,7 +71,7 @@ def command(
     Exit code 0: every promise was kept. 1: one was broken; standard error has the seed, the number of steps and why.
     """
     from reconciler.simulator.kernel.fault_rates import FaultRates
-    from reconciler.simulator.simulation import play_scenario, settings_for, shortest, simulate
+    from reconciler.simulator.runs.simulation import play_scenario, settings_for, shortest, simulate
 
     check_output(Format(form), output, [])
     rates, asked = FaultRates.parse(faults), None if scenario is None else _scenario(scenario)
@@ -106,7 +106,7 @@ def _quiet(*names: str) -> Iterator[None]:
 def _scenario(given: str) -> Scenario:
     from logstore.errors import UnreadableFileError
     from logstore.fs.small_file import read_small_file
-    from reconciler.simulator.scenario import parse, shipped
+    from reconciler.simulator.runs.scenario import parse, shipped
 
     known = shipped()
     if given in known:
@@ -151,7 +151,7 @@ def _write(outcome: Outcome, form: Format, output: str | None) -> None:
 
 
 def _told(outcome: Outcome, keep: str | None) -> Exit:
-    from reconciler.simulator.simulation import METADATA
+    from reconciler.simulator.runs.simulation import METADATA
 
     faults = ", ".join(f"{kind} {number}" for kind, number in outcome.faults.items()) or "none"
     say(

@@ -36,7 +36,7 @@ from reconciler.simulator.admin.partition_count import PartitionCount, fewer_tol
 from reconciler.simulator.admin.replication import PreferredElections, check_reassigned, start_reassignment
 from reconciler.simulator.admin.subscriptions import matching
 from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
-from reconciler.simulator.ports import Timers
+from reconciler.simulator.kernel.ports import Timers
 from reconciler.simulator.zookeeper.kafka_nodes import decode_topic
 from reconciler.simulator.zookeeper.kafka_paths import topic_path
 from reconciler.simulator.zookeeper.tree import Session

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from layout.ids import TopicId
 from logstore.kafka_error import KafkaError
 from reconciler.errors import ReconcilerError
-from reconciler.simulator.messages import PartitionMetadata
+from reconciler.simulator.kernel.messages import PartitionMetadata
 
 ABSENT = -1
 """A number that is not given."""

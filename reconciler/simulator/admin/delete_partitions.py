@@ -18,7 +18,7 @@ from reconciler.simulator.controller.fewer_partitions import (
     PartitionsRequest,
     encode_request,
 )
-from reconciler.simulator.messages import PartitionMode
+from reconciler.simulator.kernel.messages import PartitionMode
 from reconciler.simulator.zookeeper.kafka_paths import delete_partitions_path
 from reconciler.simulator.zookeeper.tree import Create
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from logstore.kafka_error import KafkaError
 from reconciler.simulator.admin.commands import TopicDescription
 from reconciler.simulator.admin.configs import own_configs
-from reconciler.simulator.messages import DURING_DELETE, MetadataRequest, MetadataResponse, TopicMetadata
+from reconciler.simulator.kernel.messages import DURING_DELETE, MetadataRequest, MetadataResponse, TopicMetadata
 from reconciler.simulator.zookeeper.tree import Session
 
 Metadata = Callable[[MetadataRequest], MetadataResponse]

@@ -14,7 +14,7 @@ from logstore.kafka_error import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import find_topic
-from reconciler.simulator.ports import Timers
+from reconciler.simulator.kernel.ports import Timers
 from reconciler.simulator.zookeeper.kafka_nodes import (
     decode_partitions,
     decode_state,

@@ -27,7 +27,7 @@ from reconciler.simulator.controller.reassignment import Reassignments
 from reconciler.simulator.controller.replica_machine import ReplicaMachine
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.controller.topic_changes import TopicChanges
-from reconciler.simulator.messages import PartitionMode
+from reconciler.simulator.kernel.messages import PartitionMode
 
 
 class Active:

@@ -21,7 +21,7 @@ from reconciler.simulator.controller.channels import Channels
 from reconciler.simulator.controller.context import ControllerContext
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
 from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.messages import (
+from reconciler.simulator.kernel.messages import (
     DURING_DELETE,
     PartitionMetadata,
     Response,

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from reconciler.protocol.requests import ControlRequest
 from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.messages import Numbered, Response, UpdateMetadataRequest
-from reconciler.simulator.ports import Network, broker_endpoint
+from reconciler.simulator.kernel.messages import Numbered, Response, UpdateMetadataRequest
+from reconciler.simulator.kernel.ports import Network, broker_endpoint
 
 Told: TypeAlias = Callable[[Response], None]
 Later: TypeAlias = Callable[[int, str, Callable[[], None]], None]

@@ -22,8 +22,8 @@ from reconciler.simulator.controller.isr_changes import alter_isr
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.controller.shutdown import prepare_shutdown
 from reconciler.simulator.controller.watches import Watches
-from reconciler.simulator.messages import AlterIsrRequest, AlterIsrResponse
-from reconciler.simulator.ports import Answer, Journal, Network, Timers
+from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse
+from reconciler.simulator.kernel.ports import Answer, Journal, Network, Timers
 from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER
 from reconciler.simulator.zookeeper.tree import Session, SessionExpiredError, ZooKeeper
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from layout.topic import TopicPartition
-from reconciler.simulator.messages import PartitionMode
+from reconciler.simulator.kernel.messages import PartitionMode
 from reconciler.simulator.zookeeper.kafka_paths import DELETE_PARTITIONS, delete_partitions_path
 
 if TYPE_CHECKING:

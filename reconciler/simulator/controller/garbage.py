@@ -18,7 +18,7 @@ from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.partition_machine import PartitionMachine
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState, ReplicaStates
 from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.messages import TopicMetadata
+from reconciler.simulator.kernel.messages import TopicMetadata
 
 GONE = frozenset(
     {

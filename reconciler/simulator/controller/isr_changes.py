@@ -11,7 +11,7 @@ from logstore.kafka_error import KafkaError
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.replica_states import Replica
-from reconciler.simulator.messages import AlterIsrRequest, AlterIsrResponse
+from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse
 
 
 def alter_isr(core: Core, request: AlterIsrRequest) -> AlterIsrResponse:

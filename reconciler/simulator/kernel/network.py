@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from reconciler.simulator.kernel.events import Event
-from reconciler.simulator.messages import Numbered, Request, Response
-from reconciler.simulator.ports import Answered, Server
+from reconciler.simulator.kernel.messages import Numbered, Request, Response
+from reconciler.simulator.kernel.ports import Answered, Server
 
 if TYPE_CHECKING:
     from reconciler.simulator.kernel.world import World
@@ -43,7 +43,7 @@ class _Call:
 
 
 class SimulatedNetwork:
-    """A :class:`~reconciler.simulator.ports.Network`; an endpoint is the name of a machine."""
+    """A :class:`~reconciler.simulator.kernel.ports.Network`; an endpoint is the name of a machine."""
 
     def __init__(self, world: World) -> None:
         """Made by ``World``; nobody serves anything."""

@@ -173,7 +173,7 @@ class World:
 
 
 class MachineTimers:
-    """Time as one machine sees it, in the life it lives when it asks; a :class:`~reconciler.simulator.ports.Timers`."""
+    """Time as one machine sees it, in the life it lives when it asks: :class:`~reconciler.simulator.kernel.Timers`."""
 
     def __init__(self, world: World, machine: str) -> None:
         """Made by :meth:`World.timers`."""

@@ -17,14 +17,7 @@ from logstore.kafka_error import KafkaError
 from logstore.purge.purge_report import Purged
 from reconciler.broker import Broker
 from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
-from reconciler.simulator.machine.control import Control
-from reconciler.simulator.machine.fetching import Fetching
-from reconciler.simulator.machine.host import Host, short
-from reconciler.simulator.machine.hosted_replicas import Replicas
-from reconciler.simulator.machine.in_sync import InSync
-from reconciler.simulator.machine.metadata_cache import MetadataCache
-from reconciler.simulator.machine.serving import Serving
-from reconciler.simulator.messages import (
+from reconciler.simulator.kernel.messages import (
     AlterIsrRequest,
     EpochEndRequest,
     FetchRequest,
@@ -35,7 +28,14 @@ from reconciler.simulator.messages import (
     Request,
     UpdateMetadataRequest,
 )
-from reconciler.simulator.ports import Answer
+from reconciler.simulator.kernel.ports import Answer
+from reconciler.simulator.machine.control import Control
+from reconciler.simulator.machine.fetching import Fetching
+from reconciler.simulator.machine.host import Host, short
+from reconciler.simulator.machine.hosted_replicas import Replicas
+from reconciler.simulator.machine.in_sync import InSync
+from reconciler.simulator.machine.metadata_cache import MetadataCache
+from reconciler.simulator.machine.serving import Serving
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from reconciler.simulator.zookeeper.errors import NodeExistsError, SimulatedZooKeeperError
 from reconciler.simulator.zookeeper.tree import Session, ZooKeeper

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from layout.ids import TopicId
-from reconciler.simulator.messages import (
+from reconciler.simulator.kernel.messages import (
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
     Response,
     TopicMetadata,
 )
-from reconciler.simulator.ports import Network, Timers, broker_endpoint
+from reconciler.simulator.kernel.ports import Network, Timers, broker_endpoint
 
 _BACKOFF_MS = 500
 

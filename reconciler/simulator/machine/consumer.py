@@ -12,8 +12,7 @@ from typing import TypeAlias
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.simulator.machine.client_metadata import ClientMetadata
-from reconciler.simulator.messages import (
+from reconciler.simulator.kernel.messages import (
     CONSUMER,
     FetchRequest,
     FetchResponse,
@@ -25,7 +24,8 @@ from reconciler.simulator.messages import (
     Request,
     Response,
 )
-from reconciler.simulator.ports import Network, broker_endpoint
+from reconciler.simulator.kernel.ports import Network, broker_endpoint
+from reconciler.simulator.machine.client_metadata import ClientMetadata
 
 Believed: TypeAlias = tuple[TopicPartition, TopicId | None]
 """A partition, of the topic that had this ID when it was asked for."""

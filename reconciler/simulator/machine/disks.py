@@ -24,11 +24,11 @@ from contextlib import suppress
 from random import Random
 
 from layout import meta_properties
+from logstore.fs.crash_disk.copy import copy_volume, inodes_below
+from logstore.fs.crash_disk.crash_disk import CrashDisk
+from logstore.fs.crash_disk.volume import PLAIN, Volume
 from logstore.fs.directory import Directory
 from logstore.fs.durable import make_directory, remove_tree
-from reconciler.simulator.machine.crash_disk import CrashDisk
-from reconciler.simulator.machine.crash_disk_copy import copy_volume, inodes_below
-from reconciler.simulator.machine.crash_disk_volume import PLAIN, Volume
 
 LOG_DIR = "data"
 _OFFLINE, _ASIDE, _RUINS = ".offline", ".aside", ".ruins"

@@ -14,10 +14,7 @@ from typing import TypeAlias
 
 from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
-from reconciler.simulator.machine.epoch_starts import UNDEFINED
-from reconciler.simulator.machine.host import Host
-from reconciler.simulator.machine.partition import NOBODY, Partition
-from reconciler.simulator.messages import (
+from reconciler.simulator.kernel.messages import (
     EpochEndRequest,
     EpochEndResponse,
     FetchRequest,
@@ -25,7 +22,10 @@ from reconciler.simulator.messages import (
     Record,
     Response,
 )
-from reconciler.simulator.ports import broker_endpoint
+from reconciler.simulator.kernel.ports import broker_endpoint
+from reconciler.simulator.machine.epoch_starts import UNDEFINED
+from reconciler.simulator.machine.host import Host
+from reconciler.simulator.machine.partition import NOBODY, Partition
 
 _Told: TypeAlias = Callable[[Partition, Response], bool]
 """Takes an answer; whether the next request goes out at once."""

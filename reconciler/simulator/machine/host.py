@@ -11,9 +11,9 @@ from typing import Any
 
 from logstore.errors import LogStoreError
 from reconciler.errors import ReconcilerError
+from reconciler.simulator.kernel.messages import Request, Response
+from reconciler.simulator.kernel.ports import Journal, Network, Timer, Timers, broker_endpoint
 from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.messages import Request, Response
-from reconciler.simulator.ports import Journal, Network, Timer, Timers, broker_endpoint
 
 
 class Host:

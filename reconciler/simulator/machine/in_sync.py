@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logstore.kafka_error import KafkaError
+from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse, Response
+from reconciler.simulator.kernel.ports import broker_endpoint
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.partition import Partition
-from reconciler.simulator.messages import AlterIsrRequest, AlterIsrResponse, Response
-from reconciler.simulator.ports import broker_endpoint
 
 _FOR_GOOD = (
     KafkaError.UNKNOWN_TOPIC_OR_PARTITION,

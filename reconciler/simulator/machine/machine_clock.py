@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from reconciler.simulator.ports import Timers
+from reconciler.simulator.kernel.ports import Timers
 
 
 class MachineClock:

@@ -14,8 +14,8 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
 from reconciler.protocol.requests import PartitionState
+from reconciler.simulator.kernel.messages import Record
 from reconciler.simulator.machine.replica_log import ReplicaLog
-from reconciler.simulator.messages import Record
 
 NOBODY = -1
 """The leader of a partition that has none."""

@@ -13,15 +13,15 @@ from random import Random
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.kafka_error import KafkaError
-from reconciler.simulator.machine.client_metadata import ClientMetadata
-from reconciler.simulator.messages import (
+from reconciler.simulator.kernel.messages import (
     PartitionMetadata,
     PartitionMode,
     ProduceRequest,
     ProduceResponse,
     Response,
 )
-from reconciler.simulator.ports import Network, broker_endpoint
+from reconciler.simulator.kernel.ports import Network, broker_endpoint
+from reconciler.simulator.machine.client_metadata import ClientMetadata
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from logstore.fs.directory import Directory
 from logstore.fs.durable import Disk
 from logstore.log_dir.log_dir import LogDir
 from logstore.store.replica_index import Replica
+from reconciler.simulator.kernel.messages import Record
 from reconciler.simulator.machine.epoch_starts import EpochStarts
 from reconciler.simulator.machine.record_lines import decode, encode
-from reconciler.simulator.messages import Record
 
 SEGMENT = segment_file_name(0, FileKind.LOG)
 """The only segment of a replica here."""

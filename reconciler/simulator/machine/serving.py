@@ -15,10 +15,7 @@ from layout.topic import TopicPartition
 from logstore.errors import LogStoreError
 from logstore.kafka_error import KafkaError
 from reconciler.broker import Broker
-from reconciler.simulator.machine.host import Host
-from reconciler.simulator.machine.hosted_replicas import Replicas
-from reconciler.simulator.machine.partition import Partition
-from reconciler.simulator.messages import (
+from reconciler.simulator.kernel.messages import (
     CONSUMER,
     EpochEndRequest,
     EpochEndResponse,
@@ -29,7 +26,10 @@ from reconciler.simulator.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from reconciler.simulator.ports import Answer, Timer
+from reconciler.simulator.kernel.ports import Answer, Timer
+from reconciler.simulator.machine.host import Host
+from reconciler.simulator.machine.hosted_replicas import Replicas
+from reconciler.simulator.machine.partition import Partition
 
 
 @dataclass(slots=True)

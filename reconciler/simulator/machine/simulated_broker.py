@@ -19,6 +19,7 @@ from logstore.purge.purge_report import Purged
 from logstore.store.store import LogStore
 from reconciler.broker import Broker
 from reconciler.errors import ReconcilerError
+from reconciler.simulator.kernel.ports import Journal, Network, Timers, broker_endpoint
 from reconciler.simulator.machine.broker_life import Life, RunsController
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.host import Host
@@ -26,7 +27,6 @@ from reconciler.simulator.machine.hosted_replicas import Replicas
 from reconciler.simulator.machine.machine_clock import MachineClock
 from reconciler.simulator.machine.metadata_cache import MetadataCache
 from reconciler.simulator.machine.starting import open_store
-from reconciler.simulator.ports import Journal, Network, Timers, broker_endpoint
 from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from reconciler.simulator import rest
-from reconciler.simulator.promises import BrokenPromiseError
-from reconciler.simulator.scenario import shipped
+from reconciler.simulator.checks import rest
+from reconciler.simulator.checks.promises import BrokenPromiseError
+from reconciler.simulator.runs.scenario import shipped
 
 Run = Callable[..., Result]
 SMALL = ("--brokers", "3", "--steps", "60")
@@ -63,7 +63,7 @@ def test_a_broken_promise_gives_the_seed_and_the_shortest_beginning(run: Run, mo
         if any("creates " in line for line in lines):
             raise BrokenPromiseError("somebody created a topic")
 
-    monkeypatch.setattr("reconciler.simulator.simulation.check_rest", check)
+    monkeypatch.setattr("reconciler.simulator.runs.simulation.check_rest", check)
     assert rest.check_rest is not check
     result = run("simulate", "--seed", "4", "--brokers", "2", "--steps", "400", "--faults", "none", "--format", "json")
     assert result.exit_code == 1

@@ -23,7 +23,7 @@ from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 
 Run = Callable[..., Result]
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[4]
 OLD_ORDERS = TopicId(bytes(range(100, 116)))
 PATIENCE_S = 30.0
 FIELDS = [

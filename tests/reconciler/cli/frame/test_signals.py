@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.cli.frame import signals
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 SECONDS = 30
 
 pytestmark = pytest.mark.usefixtures("every_signal_heard")

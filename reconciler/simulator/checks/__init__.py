@@ -1,0 +1,1 @@
+"""What must hold of a simulated cluster: at every moment, at the end, and in the eyes of an audit."""

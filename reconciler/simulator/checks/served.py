@@ -1,0 +1,106 @@
+"""Every answer of a broker, held against the topic ID on the disk of the replica that it was given from (KIP516-8).
+
+This stands between a broker and its network, and so sees what is really answered, to clients and to followers. It does
+not ask the store's fence, which it is there to watch: it reads ``partition.metadata`` of the replica itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from layout import partition_metadata
+from layout.errors import DamagedFileError
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore.errors import UnreadableFileError
+from logstore.fs.small_file import read_small_file
+from logstore.kafka_error import KafkaError
+from reconciler.simulator.kernel.messages import (
+    EpochEndRequest,
+    EpochEndResponse,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+    Response,
+)
+from reconciler.simulator.kernel.ports import Answer, Answered, Network, Server
+
+if TYPE_CHECKING:
+    from reconciler.simulator.runs.member import Member
+
+_MOST_BYTES = 1 << 16
+_ASKS = (FetchRequest, ProduceRequest, ListOffsetsRequest, EpochEndRequest)
+_ANSWERS = (FetchResponse, ProduceResponse, ListOffsetsResponse, EpochEndResponse)
+
+
+class WatchedNetwork:
+    """A :class:`~reconciler.simulator.kernel.ports.Network` that tells of every answer that is given over it.
+
+    Attributes:
+        told: called with each request and its answer, as soon as that is on its way.
+    """
+
+    def __init__(self, network: Network) -> None:
+        """Pass everything on to this network."""
+        self._network = network
+        self.told: Callable[[Request, Response], None] = lambda request, response: None
+
+    def serve(self, endpoint: str, server: Server | None) -> None:
+        """As the network does."""
+        self._network.serve(endpoint, None if server is None else self._watched(server))
+
+    def call(self, sender: str, receiver: str, request: Request, answered: Answered) -> None:
+        """As the network does."""
+        self._network.call(sender, receiver, request, answered)
+
+    def _watched(self, server: Server) -> Server:
+        def serve(sender: str, request: Request, answer: Answer) -> None:
+            def told(response: Response) -> None:
+                answer(response)
+                self.told(request, response)
+
+            server(sender, request, told)
+
+        return serve
+
+
+def wrongly_served(member: Member, request: Request, response: Response) -> str | None:
+    """What is wrong with an answer; None: nothing.
+
+    An answer without an error, to a request with a topic ID, must come from a live replica that has this topic ID on
+    its disk, and every record in it must have been written under it.
+    """
+    if not isinstance(request, _ASKS) or not isinstance(response, _ANSWERS) or request.topic_id is None:
+        return None
+    if response.error is not KafkaError.NONE:
+        return None
+    what = f"{member.name} served a {type(request).__name__} for {request.partition} of topic ID {request.topic_id}"
+    if isinstance(response, FetchResponse):
+        for record in response.records:
+            if record.topic_id != request.topic_id:
+                return f"{what} with offset {record.offset}, written under {record.topic_id}: {record.value}"
+    entry = member.broker.store.entries().get((request.partition.topic, request.partition.partition))
+    if entry is None:
+        return f"{what}, and has no live replica of it"
+    disks = member.disks
+    number = disks.log_dirs.index(entry.log_dir)
+    if number in disks.offline or disks.is_empty(number):
+        return None  # it failed, or was replaced after that, and nobody has noticed yet
+    found = _topic_id(f"{entry.log_dir}/{entry.path}", request.partition)
+    return None if found == request.topic_id else f"{what}, and {entry.path} on its disk has {found or 'none'}"
+
+
+def _topic_id(path: str, partition: TopicPartition) -> TopicId | None:
+    try:
+        data = read_small_file(f"{path}/{partition_metadata.FILE_NAME}", _MOST_BYTES)
+        found = None if data is None else partition_metadata.parse(data)
+    except (UnreadableFileError, DamagedFileError):
+        return None
+    if found is None or partition_metadata.contradiction(found, partition.topic, partition.partition):
+        return None
+    return found.topic_id

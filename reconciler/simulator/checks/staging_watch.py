@@ -1,0 +1,198 @@
+"""What lies staged on the disks of a simulated cluster, looked at after every event: how it came there, how it goes.
+
+The names in the staging directories are listed anew each time, and the index of the store is held against them, so
+that neither the engine's reports nor its memory are taken on their word::
+
+    comes     not a wanted replica that is the only one in sync and holds what was acknowledged, be it for a moment
+              with a due time that is not before the delay of its topic
+    goes      purged, and due by the clock of its machine; or live again under its topic ID
+    is live   until it is staged: a replica is never just gone, nor another one in its place
+
+What a crash, or a disk that failed, takes back is judged when the broker is up again.
+Source: DESIGN §5; KIP516-5, KIP516-6, KIP516-7.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layout.directory_name import parse_staged
+from layout.ids import TopicId
+from layout.ours.staged_record import StagedRecord
+from layout.scheme import STAGING_DIR
+from layout.topic import TopicPartition
+from logstore.errors import LogStoreError
+from logstore.purge.purge_report import Purged
+from logstore.settings import DELETE_DELAY, STALE_DELAY
+from logstore.store.replica_index import Entry
+from logstore.store.store import LogStore
+from reconciler.simulator.checks.truth import Truth
+from reconciler.verdicts.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from reconciler.simulator.runs.member import Member
+
+_Identity = tuple[str, int | None]
+"""A topic ID as text, and a partition."""
+
+_ZERO = str(TopicId(bytes(16)))
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of one machine when it was looked at last.
+
+    Attributes:
+        store: of the broker's life then; None: it was down.
+        live: the store's index.
+        staged: serial of a disk → name → record, of what lies staged there.
+        names: serial of a disk → name → when it was seen first, by the machine's time; None: it came while the broker
+            was down or starting, so that nobody knows.
+        purged: what was reported as purged since.
+    """
+
+    store: LogStore | None = None
+    live: Mapping[tuple[str, int], Entry] = field(default_factory=dict)
+    staged: dict[int, dict[str, StagedRecord | None]] = field(default_factory=dict)
+    names: dict[int, dict[str, int | None]] = field(default_factory=dict)
+    purged: list[StagedRecord] = field(default_factory=list)
+
+
+class StagingWatch:
+    """Watches the disks of all machines."""
+
+    def __init__(self, truth: Truth, acknowledged: Callable[[TopicPartition], bool]) -> None:
+        """Begin; every machine is seen for the first time.
+
+        Args:
+            truth: what is wanted where.
+            acknowledged: whether a partition, under the topic ID that it has now, holds what was acknowledged.
+        """
+        self._truth, self._acknowledged = truth, acknowledged
+        self._seen: dict[int, _Seen] = {}
+
+    def purged(self, member: Member, purged: Purged, now_ms: int) -> Iterator[str]:
+        """Take note of a purge that a broker reports, at its machine's time; gives what is wrong with it."""
+        record = purged.record
+        if record is None:
+            return  # an empty directory: what lay in it was reported before, or was missed by the next look
+        self._seen.setdefault(member.node_id, _Seen()).purged.append(record)
+        if record.due_ms > now_ms:
+            yield f"{member.name} purged {purged.location} at {now_ms}, which was due at {record.due_ms}"
+
+    def look_inside(self, member: Member, now_ms: int) -> Iterator[str]:
+        """Look between two changes of a disk, within an event; gives what is wrong.
+
+        What is staged and brought back at once is seen here alone. The name has to do, for nothing else is safe to be
+        read in the middle of a change.
+        """
+        disks, seen = member.disks, self._seen.setdefault(member.node_id, _Seen())
+        for number in disks.online:
+            known = seen.names.setdefault(disks.serial(number), {})
+            names = _names(f"{disks.log_dirs[number]}/{STAGING_DIR}")
+            if names == known.keys():
+                continue
+            for name in sorted(known.keys() - names):
+                del known[name]
+            for name in sorted(names - known.keys()):
+                known[name] = None if seen.store is None else now_ms
+                yield from self._staged(member, name)
+
+    def look(self, member: Member, now_ms: int) -> Iterator[str]:
+        """Look at the disks of a machine after an event, at its time; gives what is wrong."""
+        seen = self._seen.setdefault(member.node_id, _Seen())
+        yield from self.look_inside(member, now_ms)
+        if not member.running:
+            seen.store, seen.live = None, {}
+            return
+        store, live = member.broker.store, member.broker.store.entries()
+        came, went = self._changes(member, seen)
+        same_life = store is seen.store
+        for record, since_ms in came:
+            yield from self._came(member, record, since_ms)
+        identities: set[_Identity] = {(entry.topic_id or _ZERO, key[1]) for key, entry in live.items()}
+        for name, record in went:
+            undone = (str(record.topic_id), record.partition) in identities
+            if record.due_ms > now_ms and not undone and record not in seen.purged:
+                yield f"{member.name} lost {name}, which is due at {record.due_ms}, and it is {now_ms}"
+        if same_life:
+            yield from _let_go(member, seen, live, identities)
+        seen.store, seen.live = store, live
+        seen.purged.clear()
+
+    def _changes(
+        self, member: Member, seen: _Seen
+    ) -> tuple[list[tuple[StagedRecord, int | None]], list[tuple[str, StagedRecord]]]:
+        """What was staged since the last look, and when; and what is staged no more; on the disks that work."""
+        came: list[tuple[StagedRecord, int | None]] = []
+        went: list[tuple[str, StagedRecord]] = []
+        disks = member.disks
+        records: dict[tuple[str, str], StagedRecord | None] | None = None
+        for number in disks.online:
+            log_dir, serial = disks.log_dirs[number], disks.serial(number)
+            known = seen.staged.setdefault(serial, {})
+            names = _names(f"{log_dir}/{STAGING_DIR}")
+            if names == known.keys() or log_dir in member.broker.store.offline:
+                continue
+            if records is None:
+                records = _records(member.broker.store)
+            for name in sorted(names - known.keys()):
+                if (log_dir, name) in records:  # else it is half gone, or half there
+                    known[name] = record = records[log_dir, name]
+                    came += [] if record is None else [(record, seen.names[serial].get(name))]
+            for name in sorted(known.keys() - names):
+                former = known.pop(name)
+                went += [] if former is None else [(f"{STAGING_DIR}/{name}", former)]
+        return came, went
+
+    def _came(self, member: Member, record: StagedRecord, since_ms: int | None) -> Iterator[str]:
+        partition = TopicPartition(record.topic, record.partition)
+        setting = STALE_DELAY if record.verdict in list(Verdict) else DELETE_DELAY
+        began_ms = record.staged_ms if since_ms is None else since_ms
+        soonest_ms = began_ms + member.broker.store.settings.of(record.topic, setting)
+        if record.due_ms < soonest_ms:
+            yield f"{member.name} staged {partition}, due at {record.due_ms}, {soonest_ms - record.due_ms} ms too early"
+
+    def _staged(self, member: Member, name: str) -> Iterator[str]:
+        """Whether a directory that was staged just now may be."""
+        staged = parse_staged(name)
+        for partition, replica in self._truth.on(member.node_id).items():
+            if (staged.topic_id, staged.partition) != (replica.topic_id, partition.partition):
+                continue
+            if replica.isr == (member.node_id,) and self._acknowledged(partition):
+                yield (
+                    f"{member.name} staged {partition}, the only replica in sync, which holds acknowledged records of "
+                    f"topic ID {replica.topic_id}"
+                )
+
+
+def _let_go(
+    member: Member, seen: _Seen, live: Mapping[tuple[str, int], Entry], identities: set[_Identity]
+) -> Iterator[str]:
+    """Replicas that were live, and are neither that nor staged nor purged."""
+    staged = [parse_staged(name) for names in seen.names.values() for name in names]
+    here = identities | {(str(each.topic_id), each.partition) for each in staged}
+    here |= {(str(record.topic_id), record.partition) for record in seen.purged}
+    for (topic, number), entry in seen.live.items():
+        now = live.get((topic, number))
+        got_its_id = now is not None and entry.topic_id is None and now[:2] == entry[:2]
+        if now != entry and not got_its_id and (entry.topic_id or _ZERO, number) not in here:
+            yield f"{member.name} let go of {topic}-{number} of topic ID {entry.topic_id}, and did not stage it"
+
+
+def _names(path: str) -> set[str]:
+    try:
+        return set(os.listdir(path))
+    except FileNotFoundError:
+        return set()
+
+
+def _records(store: LogStore) -> dict[tuple[str, str], StagedRecord | None]:
+    """Log dir and name → record, of all that is staged."""
+    try:
+        return {(each.log_dir, each.name): each.record for each in store.staged()}
+    except LogStoreError:
+        return {}  # a disk failed just now: what is on the others is looked at next time

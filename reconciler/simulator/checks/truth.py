@@ -1,0 +1,131 @@
+"""What a simulated cluster is meant to be, by its znodes alone: the yardstick for brokers, disks and audits.
+
+Written apart from the controller and from the sources of metadata, so that neither can be wrong together with it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from reconciler.simulator.controller.fewer_partitions import decode_request
+from reconciler.simulator.kernel.messages import PartitionMode
+from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper.tree import ZooKeeper
+
+
+class Wanted(NamedTuple):
+    """A replica that some broker is meant to have."""
+
+    topic_id: TopicId | None
+    node_id: int
+    leader: int
+    isr: tuple[int, ...]
+    moving: bool
+    """It is being added or removed."""
+
+
+class Truth:
+    """Reads the znodes anew each time that it is asked, unless nothing was written since.
+
+    Attributes:
+        left: partitions that were wanted under a topic ID, and then were not; should they be wanted again, as where a
+            topic first gets fewer partitions and then more, what was in them before may be gone (KIP694-4).
+    """
+
+    def __init__(self, zookeeper: ZooKeeper) -> None:
+        """Read this server."""
+        self._zookeeper, self._session = zookeeper, zookeeper.session("observer")
+        self._topics: dict[str, TopicId | None] = {}
+        self._wanted: dict[TopicPartition, tuple[Wanted, ...]] = {}
+        self._leaving: dict[TopicPartition, tuple[Wanted, ...]] = {}
+        self.left: set[tuple[TopicPartition, TopicId | None]] = set()
+        self._read_at = -1
+
+    def brokers(self) -> set[int]:
+        """The brokers that are registered."""
+        return set(kafka_nodes.read_brokers(self._session))
+
+    def topics(self) -> dict[str, TopicId | None]:
+        """Full name → topic ID, of every topic that there is and that is not on its way out."""
+        self._read()
+        return dict(self._topics)
+
+    def known(self) -> dict[str, TopicId | None]:
+        """The same with those on their way out, which metadata tells of until they are gone."""
+        return {topic: kafka_nodes.topic_id_of(node) for topic, node in kafka_nodes.read_topics(self._session).items()}
+
+    def leaving(self) -> list[str]:
+        """Topics that are marked for deletion, or are to have fewer partitions, by full name, sorted."""
+        fewer = self._session.children(kafka_paths.DELETE_PARTITIONS)
+        return sorted({*kafka_paths.topics_to_delete(self._session), *fewer})
+
+    def is_there(self, topic: str) -> bool:
+        """Whether the name is taken, be it by a topic on its way out."""
+        return self._session.find(kafka_paths.topic_path(topic)) is not None
+
+    def topic_id(self, topic: str) -> TopicId | None:
+        """The ID of a topic; None: there is no such topic, or it has none."""
+        self._read()
+        return self._topics.get(topic)
+
+    def wanted(self) -> dict[TopicPartition, tuple[Wanted, ...]]:
+        """Every partition with the replicas that it is meant to have."""
+        self._read()
+        return self._wanted
+
+    def on(self, node_id: int) -> dict[TopicPartition, Wanted]:
+        """What one broker is meant to have."""
+        return _on(self.wanted(), node_id)
+
+    def assigned(self, node_id: int) -> dict[TopicPartition, Wanted]:
+        """The same with what may go from now on, and what the znodes of topics still name.
+
+        That is what whoever reads the cluster's metadata has to go by (KIP694-3).
+        """
+        self._read()
+        return _on({**self._wanted, **self._leaving}, node_id)
+
+    def _read(self) -> None:
+        written = self._zookeeper.nodes.last_transaction
+        if written == self._read_at:
+            return
+        leaving = set(kafka_paths.topics_to_delete(self._session))
+        nodes = kafka_nodes.read_topics(self._session)
+        ids = {topic: kafka_nodes.topic_id_of(node) for topic, node in nodes.items()}
+        self._topics = {topic: topic_id for topic, topic_id in ids.items() if topic not in leaving}
+        before = {(partition, replicas[0].topic_id) for partition, replicas in self._wanted.items() if replicas}
+        self._wanted, self._leaving = {}, {}
+        for topic, node in nodes.items():
+            fewer = self._fewer(topic)
+            for number, brokers in sorted(node.partitions.items()):
+                may_go = topic in leaving or (fewer is not None and number >= fewer)
+                partition = TopicPartition(topic, number)
+                found = self._session.find(kafka_paths.state_path(partition))
+                state = None if found is None else kafka_nodes.decode_state(found.data)
+                moving = {*node.adding.get(number, ()), *node.removing.get(number, ())}
+                leader, isr = (-1, ()) if state is None else (state.leader, state.isr)
+                (self._leaving if may_go else self._wanted)[partition] = tuple(
+                    Wanted(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
+                )
+        self.left |= before - {(at, replicas[0].topic_id) for at, replicas in self._wanted.items() if replicas}
+        self._read_at = written
+
+    def _fewer(self, topic: str) -> int | None:
+        """How many partitions a topic is to be left with, when the others may go from now on (KIP694-3)."""
+        node = self._session.find(kafka_paths.delete_partitions_path(topic))
+        request = None if node is None else decode_request(node.data)
+        if request is None or request.mode is not PartitionMode.NONE:
+            return None
+        topic_id = self._topics.get(topic)
+        return request.total if request.topic_id in (None, None if topic_id is None else str(topic_id)) else None
+
+
+def _on(partitions: dict[TopicPartition, tuple[Wanted, ...]], node_id: int) -> dict[TopicPartition, Wanted]:
+    return {
+        partition: replica
+        for partition, replicas in partitions.items()
+        for replica in replicas
+        if replica.node_id == node_id
+    }

@@ -1,0 +1,274 @@
+"""A cluster in one process: what a test, or somebody who wants to see it, starts, breaks and looks at.
+
+::
+
+    with Cluster(seed=7) as cluster:
+        first = cluster.create_topic("orders", factor=3)
+        cluster.produce("orders", 5)
+        cluster.stop_broker(2)
+        cluster.delete_topic("orders")
+        second = cluster.create_topic("orders", assignment={0: [1, 2, 3]})
+        cluster.start_broker(2)
+        cluster.run(for_ms=10_000)
+        print([staged.location for staged in cluster.members[2].broker.store.staged()])
+
+Nothing happens but in :meth:`Cluster.run` and in what calls it; whatever waits says so, and how long at most.
+Source: KIP516-5, KIP516-6, KIP516-10, CREATE-4.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from layout.ids import TopicId
+from logstore.kafka_error import KafkaError
+from reconciler.errors import ReconcilerError, RefusedError
+from reconciler.simulator.admin.commands import ABSENT, CreateTopic, Outcome
+from reconciler.simulator.admin.describe import is_created
+from reconciler.simulator.checks.truth import Truth
+from reconciler.simulator.kernel.world import World
+from reconciler.simulator.machine.client_metadata import ClientMetadata
+from reconciler.simulator.machine.consumer import Consumer
+from reconciler.simulator.machine.producer import Producer
+from reconciler.simulator.runs.member import ClusterSettings, Member
+from reconciler.simulator.zookeeper import kafka_nodes
+from reconciler.simulator.zookeeper.kafka_paths import CLUSTER_ID, CONTROLLER, make_base
+from reconciler.simulator.zookeeper.tree import ZooKeeper
+
+PATIENCE_MS = 120_000
+"""Simulated time that is waited for what should happen, at most."""
+
+_IN_MEMORY = "/dev/shm"
+"""Where folders are made when none is given and there is such a place: a file system in memory."""
+
+
+class NotInTimeError(ReconcilerError):
+    """What was waited for did not happen; the message has the end of the history."""
+
+
+class Cluster:
+    """Brokers, a ZooKeeper, a producer and a consumer; everything from one seed.
+
+    Attributes:
+        world: time, network, faults and the history.
+        zookeeper: of the cluster.
+        members: the machines by node ID.
+        producer: writes records.
+        consumer: reads them.
+        truth: what the cluster is meant to be, by its znodes.
+        happened: called after every event that :meth:`run` or :meth:`run_until` lets happen.
+    """
+
+    def __init__(self, settings: ClusterSettings | None = None, *, seed: int = 0, folder: str | None = None) -> None:
+        """Make a cluster whose machines are off; use it as a context manager, or call :meth:`start` and :meth:`close`.
+
+        Args:
+            settings: None: three brokers with two log dirs each, and nothing goes wrong.
+            seed: gives the whole history.
+            folder: an empty one for the disks, which stay there; None: a temporary one.
+        """
+        self.settings = settings or ClusterSettings()
+        self._opened = ExitStack()
+        self.folder = folder if folder is not None else self._temporary()
+        self.world = World(seed, self.settings.rates, fault_interval_ms=self.settings.fault_interval_ms)
+        self.world.history.folder = self.folder
+        self.zookeeper = ZooKeeper(self.world.timers("zookeeper"))
+        self._session = self.zookeeper.session("observer")
+        make_base(self._session)
+        self._session.create(CLUSTER_ID, kafka_nodes.encode_cluster_id(self.settings.broker.cluster_id), parents=True)
+        self.truth = Truth(self.zookeeper)
+        self.happened: Callable[[], None] = lambda: None
+        admin_random = self.world.randomness("admin")
+        self.members = {
+            node_id: Member(
+                node_id,
+                os.path.join(self.folder, f"broker-{node_id}"),
+                world=self.world,
+                zookeeper=self.zookeeper,
+                settings=self.settings,
+                random=admin_random,
+            )
+            for node_id in range(1, self.settings.brokers + 1)
+        }
+        self.producer = Producer("client-1", self._metadata("client-1"), self.world.network, self.world.random)
+        self.consumer = Consumer("client-2", self._metadata("client-2"), self.world.network)
+
+    def start(self) -> None:
+        """Switch all machines on, and wait until there is a controller and every broker is registered."""
+        for member in self.members.values():
+            member.start()
+        brokers = set(self.members)
+        self.run_until(
+            "all brokers are registered", lambda: self.truth.brokers() == brokers and self.active is not None
+        )
+
+    @property
+    def active(self) -> Member | None:
+        """The machine with the active controller, by ``/controller``; None: there is none, or it does not know yet."""
+        node = self._session.find(CONTROLLER)
+        node_id = None if node is None else kafka_nodes.decode_controller(node.data)
+        member = None if node_id is None else self.members.get(node_id)
+        return member if member is not None and member.running and member.controller.active else None
+
+    def run(self, steps: int | None = None, *, for_ms: int | None = None) -> int:
+        """Let events happen: so many at most, or those of so much true time; gives how many."""
+        done, end_ms = 0, None if for_ms is None else self.world.now_ms + for_ms
+        while steps is None or done < steps:
+            if not self.world.run(1, for_ms=None if end_ms is None else end_ms - self.world.now_ms):
+                break
+            done += 1
+            self.happened()
+        return done
+
+    def run_until(self, what: str, is_so: Callable[[], bool], within_ms: int = PATIENCE_MS) -> None:
+        """Let events happen until something is so.
+
+        Raises:
+            NotInTimeError: it was not so within that time.
+        """
+        end_ms = self.world.now_ms + within_ms
+        while not is_so():
+            if self.world.now_ms >= end_ms or not self.world.step():
+                last = "\n".join(self.world.history.lines[-20:])
+                raise NotInTimeError(f"waited {within_ms} ms of simulated time, and not: {what}; at the end:\n{last}")
+            self.happened()
+
+    def create_topic(
+        self,
+        topic: str,
+        partitions: int = 1,
+        factor: int = 1,
+        *,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+    ) -> TopicId:
+        """Create a topic, and wait until all its partitions have leaders (CREATE-4).
+
+        Args:
+            topic: full name.
+            partitions: how many.
+            factor: replicas of each.
+            assignment: partition → brokers, instead of the two numbers.
+
+        Raises:
+            RefusedError: the controller refuses.
+            NotInTimeError: there is no controller, or a partition gets no leader.
+        """
+        wanted = CreateTopic(topic, partitions, factor)
+        if assignment is not None:
+            wanted, partitions = CreateTopic(topic, ABSENT, ABSENT, assignment), len(assignment)
+        self._ask(lambda member: member.admin.create_topics([wanted])[topic])
+
+        def is_there() -> bool:
+            found = [] if self.active is None else self.active.admin.describe_topics([topic])
+            return bool(found) and is_created(found[0], partitions)
+
+        self.run_until(f"{topic} has leaders", is_there)
+        made = self.truth.topic_id(topic)
+        assert made is not None, "a topic that was created has an ID"
+        return made
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic, and wait until its name is free; its data goes when its brokers get to it (KIP516-10).
+
+        Raises:
+            RefusedError: the controller refuses.
+            NotInTimeError: there is no controller.
+        """
+        self._ask(lambda member: member.admin.delete_topics([topic])[topic])
+        self.run_until(f"{topic} is gone", lambda: not self.truth.is_there(topic))
+
+    def produce(self, topic: str, count: int = 1) -> list[str]:
+        """Write records, one after the other, and wait until each is acknowledged; gives their values.
+
+        Raises:
+            NotInTimeError: one is not.
+        """
+        values = []
+        for _ in range(count):
+            before = len(self.producer.acknowledged)
+
+            def is_written(before: int = before) -> bool:
+                if len(self.producer.acknowledged) > before:
+                    return True
+                if "on its way" not in self.producer.unsure.values():
+                    self.producer.send(topic)
+                return False
+
+            self.run_until(f"{topic} takes a record", is_written)
+            values.append(self.producer.acknowledged[-1].value)
+        return values
+
+    def consume(self, topic: str, for_ms: int = 10_000) -> list[str]:
+        """Read a topic from its beginning for so much simulated time; gives the values that were seen until now."""
+        end_ms = self.world.now_ms + for_ms
+        while self.world.now_ms < end_ms:
+            self.consumer.poll([topic])
+            self.run(for_ms=500)
+        topic_id = self.truth.topic_id(topic)
+        return [
+            record.value
+            for (at, believed), records in self.consumer.seen.items()
+            if at.topic == topic and believed == topic_id
+            for record in records
+        ]
+
+    def start_broker(self, node_id: int) -> None:
+        """Switch a machine on, and wait until its broker is registered.
+
+        Raises:
+            NotInTimeError: it does not come up; the history says why.
+        """
+        member = self.members[node_id]
+        member.start()
+        # Its node may still be there from before a crash; its epoch it has only from its own registration.
+        self.run_until(
+            f"broker {node_id} is registered", lambda: member.running and member.broker.broker.broker_epoch >= 0
+        )
+
+    def stop_broker(self, node_id: int) -> None:
+        """Stop a broker in order."""
+        self.members[node_id].shut_down()
+
+    def crash_broker(self, node_id: int) -> None:
+        """Take a machine's power away; what was not synced may be lost."""
+        self.world.crash(self.members[node_id].name)
+
+    def close(self) -> None:
+        """Stop all brokers, give everything back, and remove the folder if it is a temporary one."""
+        for member in self.members.values():
+            if member.running:
+                member.shut_down()
+            member.disks.close()
+        self._opened.close()
+
+    def _ask(self, command: Callable[[Member], Outcome]) -> None:
+        """Give a command to whoever is the controller, as soon as somebody is."""
+        self.run_until("there is a controller", lambda: self.active is not None)
+        member = self.active
+        assert member is not None, "it was waited for"
+        outcome = command(member)
+        if outcome.error is not KafkaError.NONE:
+            raise RefusedError(f"the controller answers {outcome.error.name}: {outcome.message}")
+
+    def _metadata(self, endpoint: str) -> ClientMetadata:
+        timers = self.world.timers(endpoint)
+        return ClientMetadata(endpoint, sorted(self.members), self.world.network, timers)
+
+    def _temporary(self) -> str:
+        parent = _IN_MEMORY if os.path.isdir(_IN_MEMORY) and os.access(_IN_MEMORY, os.W_OK) else None
+        made = tempfile.TemporaryDirectory(prefix="logstore-simulated-", dir=parent, ignore_cleanup_errors=True)
+        return self._opened.enter_context(made)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,215 @@
+"""One machine of a simulated cluster: its disks, the broker on it, what may happen to it, and its administrator's door.
+
+It is what the kernel lets faults happen to. A machine that loses its power keeps its ZooKeeper session until that times
+out, as a real one does: until then ZooKeeper, and so the controller, believe that the broker is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import cast
+
+from logstore.purge.purge_report import Purged
+from reconciler.simulator.admin.admin import Admin
+from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
+from reconciler.simulator.checks.served import WatchedNetwork
+from reconciler.simulator.controller.controller import Controller
+from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings, fewer_partitions
+from reconciler.simulator.controller.settings import ControllerSettings
+from reconciler.simulator.kernel.fault_rates import FaultRates
+from reconciler.simulator.kernel.faults import Fault
+from reconciler.simulator.kernel.ports import Journal, Network, Timers, broker_endpoint
+from reconciler.simulator.kernel.world import World
+from reconciler.simulator.machine import disk_faults
+from reconciler.simulator.machine.broker_settings import BrokerSettings
+from reconciler.simulator.machine.disks import MachineDisks
+from reconciler.simulator.machine.simulated_broker import SimulatedBroker
+from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """What a cluster is made of.
+
+    Attributes:
+        brokers: how many, numbered from 1.
+        log_dirs: of each broker, each on a disk of its own.
+        rates: how often what goes wrong.
+        broker: what every broker is told.
+        controller: what every controller is told.
+        fewer_partitions: whether partitions may be deleted, and how often delays are looked at (KIP694-3).
+        fault_interval_ms: after how much true time it is drawn again what goes wrong with machines and disks.
+        session_ms: after how much true time ZooKeeper ends the session of a machine that it hears nothing of.
+    """
+
+    brokers: int = 3
+    log_dirs: int = 2
+    rates: FaultRates = field(default_factory=FaultRates.none)
+    broker: BrokerSettings = field(default_factory=BrokerSettings)
+    controller: ControllerSettings = field(default_factory=ControllerSettings)
+    fewer_partitions: FewerPartitionsSettings = field(default_factory=FewerPartitionsSettings)
+    fault_interval_ms: int = 1_000
+    session_ms: int = 6_000
+
+
+class Member:
+    """One machine with one broker; a :class:`~reconciler.simulator.kernel.faults.FaultTarget`.
+
+    Attributes:
+        node_id: the broker's number.
+        name: of the machine, which is its endpoint.
+        disks: of the machine.
+        network: as its broker sees it; tells of every answer.
+        broker: on it.
+        changing: called before every change of a disk.
+        purged: told of each directory that the broker deletes for ever.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        folder: str,
+        *,
+        world: World,
+        zookeeper: ZooKeeper,
+        settings: ClusterSettings,
+        random: Random,
+    ) -> None:
+        """Put together a machine that is off.
+
+        Args:
+            node_id: the broker's number.
+            folder: an empty one, for its disks.
+            world: time, network and faults.
+            zookeeper: of the cluster.
+            settings: of the cluster.
+            random: where topic IDs and assignments are drawn from.
+        """
+        self.node_id, self.name = node_id, broker_endpoint(node_id)
+        self._world, self._settings, self._random = world, settings, random
+        self.disks = MachineDisks(folder, settings.log_dirs, self._changes_a_disk)
+        self.disks.disk.names = world.randomness(f"names on {self.name}")
+        self.changing: Callable[[], None] = lambda: None
+        self.purged: Callable[[Purged], None] = lambda purged: None
+        self.network = WatchedNetwork(world.network)
+        self._admin: tuple[Controller, Admin] | None = None
+        self.broker = SimulatedBroker(
+            node_id,
+            self.disks,
+            zookeeper,
+            self.network,
+            world.timers(self.name),
+            world.history,
+            settings.broker,
+            self._make_controller,
+        )
+        self.broker.registered = self._follow_namespaces
+        self.broker.purged = self._was_purged
+        world.add_target(self)
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker is up."""
+        return self.broker.running
+
+    @property
+    def controller(self) -> Controller:
+        """The controller in the broker's process; there is none while it is down."""
+        return cast("Controller", self.broker.controller)
+
+    @property
+    def admin(self) -> Admin:
+        """The commands, as this broker answers them; a broker that is down answers none."""
+        controller = self.controller
+        if self._admin is None or self._admin[0] is not controller:
+            admin = Admin(
+                controller,
+                self._session,
+                self.broker.metadata.answer,
+                self._world.timers(self.name),
+                random=self._random,
+                fewer_partitions=self._settings.fewer_partitions,
+            )
+            self._admin = controller, admin
+            admin.start()
+        return self._admin[1]
+
+    def start(self) -> None:
+        """Switch it on; where the broker cannot start, the history says why."""
+        self._world.guarded(self.broker.start)
+
+    def shut_down(self) -> None:
+        """Stop the broker in order."""
+        self._world.guarded(self.broker.shut_down)
+
+    def crash(self) -> None:
+        """The machine lost its power; called by the kernel, which has dropped its timers and connections already."""
+        self.broker.crash()
+        self.disks.crash(self._random)
+        session = self.broker.session
+        if session is not None and not session.expired:
+            session.abandon()
+            self._world.add(self._settings.session_ms, "", f"the session of {self.name} is over", session.expire)
+
+    def faults(self) -> Mapping[str, Fault]:
+        """What else may happen to it now."""
+        if not self.running:
+            return {"restart": self._restart, **disk_faults.while_stopped(self.disks)}
+        session = self.broker.session
+        expires: dict[str, Fault] = {}
+        if session is not None and not session.expired:
+            expires["session"] = lambda _random: self._expire(session)
+        return {**expires, **disk_faults.while_running(self.disks)}
+
+    def _restart(self, _random: Random) -> str:
+        self.broker.start()
+        return "is switched on"
+
+    def _expire(self, session: Session) -> str:
+        session.expire()
+        return "its session expires"
+
+    def _follow_namespaces(self, session: Session) -> None:
+        """Make and remove the tiers of namespaces on the disks as ZooKeeper has them (KIP37-2)."""
+
+        def say(text: str) -> None:
+            self._world.history.say(self.name, text)
+
+        BrokerNamespaces(self.broker.store, session, say).start()
+
+    def _session(self) -> Session:
+        session = self.broker.session
+        assert session is not None, "a broker that is up has a session"
+        return session
+
+    def _make_controller(  # noqa: PLR0917
+        self,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        zookeeper: ZooKeeper,
+        network: Network,
+        timers: Timers,
+        journal: Journal,
+    ) -> Controller:
+        fewer = fewer_partitions(timers.now_ms, self._settings.fewer_partitions)
+        settings = replace(
+            self._settings.controller,
+            crash_before=self._power_goes,
+            extensions=(*self._settings.controller.extensions, fewer),
+        )
+        return Controller(node_id, broker_epoch, zookeeper, network, timers, journal, settings)
+
+    def _was_purged(self, purged: Purged) -> None:
+        self.purged(purged)
+
+    def _changes_a_disk(self) -> None:
+        """A power cut may come before each change of a disk."""
+        self.changing()
+        self._world.passes(self.name)
+
+    def _power_goes(self, step: str) -> bool:
+        """A power cut may come before each step of a controller that others can see."""
+        self._world.passes(self.name)
+        return self._settings.controller.crash_before(step)

@@ -1,0 +1,188 @@
+"""One history from one seed: a cluster, a workload, faults; every event looked at, and an end that is checked.
+
+A history that fails is played again with fewer steps, which is possible because a seed gives the same history each
+time: what is reported is the shortest beginning that still fails. Source: the simulator's own docstring.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from logstore.errors import LogStoreError
+from logstore.fs.directory import Directory
+from logstore.fs.durable import Disk, make_directory
+from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
+from reconciler.errors import ReconcilerError
+from reconciler.simulator.checks.expected import desired
+from reconciler.simulator.checks.promises import Promises
+from reconciler.simulator.checks.rest import check_audit, check_rest, come_to_rest, let_delays_pass
+from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
+from reconciler.simulator.kernel.fault_rates import FaultRates
+from reconciler.simulator.kernel.world import START_MS
+from reconciler.simulator.machine.broker_settings import BrokerSettings
+from reconciler.simulator.runs.cluster import Cluster
+from reconciler.simulator.runs.member import ClusterSettings
+from reconciler.simulator.runs.playing import play
+from reconciler.simulator.runs.scenario import Scenario
+from reconciler.simulator.runs.workload import Workload
+from reconciler.sources import parquet
+
+_FAULTS_MS = 300
+"""A history is short, so what goes wrong is drawn often."""
+
+CLUSTER_ID = "simulated-cluster-0001"
+
+METADATA = "metadata"
+"""The folder beside the brokers' that holds what the cluster wanted, where the disks are kept."""
+
+_DELAY_MS = 300_000
+"""How long what is stale is kept in a history: long for its faults, short for its end."""
+
+_AUDIT_STEPS = 50
+"""After so many steps again and again, the disks are audited as they are, in the middle of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a history.
+
+    Attributes:
+        seed: of it.
+        steps: events from the moment at which the cluster had formed; fewer than asked for when a promise was broken.
+        broken: why it failed; None: all promises were kept.
+        lines: the history.
+        digest: of the history and of the trace of its events: the same for the same seed.
+        faults: kind → how often it happened.
+        events: all of them, with those of the beginning and of the rest at the end.
+        simulated_ms: true time that went by.
+    """
+
+    seed: int
+    steps: int
+    broken: str | None
+    lines: tuple[str, ...]
+    digest: str
+    faults: Mapping[str, int] = field(default_factory=dict)
+    events: int = 0
+    simulated_ms: int = 0
+
+
+def settings_for(brokers: int = 5, rates: FaultRates | None = None, *, durable: bool = False) -> ClusterSettings:
+    """The cluster of a history.
+
+    Args:
+        brokers: how many.
+        rates: None: the default faults.
+        durable: every record is synced before it is acknowledged, and no disk is lost or mistaken for another.
+    """
+    rates = FaultRates.default() if rates is None else rates
+    if durable:
+        rates = replace(rates, disk_replaced=0.0)
+    return ClusterSettings(
+        brokers=brokers,
+        rates=rates,
+        fault_interval_ms=_FAULTS_MS,
+        broker=BrokerSettings(
+            delays=Settings({"": {STALE_DELAY: _DELAY_MS, DELETE_DELAY: 60_000}}),
+            flush_records=1 if durable else None,
+            cluster_id=CLUSTER_ID,
+        ),
+        fewer_partitions=FewerPartitionsSettings(enabled=True, interval_ms=2_000),
+    )
+
+
+def play_scenario(scenario: Scenario, seed: int = 0, *, folder: str | None = None) -> Outcome:
+    """Play a scenario, with no faults but its own.
+
+    Args:
+        scenario: what is done, and what must be so then.
+        seed: of the small things: latencies, topic IDs.
+        folder: where the disks stay, with the cluster's metadata; None: nowhere.
+    """
+    settings = replace(
+        ClusterSettings(scenario.brokers, scenario.log_dirs, broker=BrokerSettings(cluster_id=CLUSTER_ID)),
+        fewer_partitions=FewerPartitionsSettings(enabled=True, interval_ms=2_000),
+    )
+    cluster, broken = Cluster(settings, seed=seed, folder=folder), None
+    try:
+        play(scenario, cluster)
+    except (ReconcilerError, LogStoreError) as error:
+        broken = str(error)
+    finally:
+        _keep(cluster, folder)
+        cluster.close()
+    return _outcome(cluster, len(scenario.lines), broken)
+
+
+def simulate(seed: int, steps: int, settings: ClusterSettings | None = None, *, folder: str | None = None) -> Outcome:
+    """Play one history, bring it to rest, and check it.
+
+    Args:
+        seed: gives the whole history.
+        steps: events, from the moment at which the cluster has formed until everything is put right.
+        settings: None: five brokers and the default faults.
+        folder: where the disks stay; None: nowhere.
+    """
+    settings = settings or settings_for()
+    cluster = Cluster(settings, seed=seed, folder=folder)
+    done, broken = 0, None
+    try:
+        promises, workload = Promises(cluster), Workload(cluster)
+        cluster.start()
+        workload.begin()
+        while done < steps and cluster.world.step():
+            done += 1
+            promises.look()
+            if done % _AUDIT_STEPS == 0:
+                check_audit(cluster)
+        workload.end()
+        come_to_rest(cluster, promises)
+        check_rest(cluster, durable=settings.broker.flush_records == 1 and not settings.rates.disk_replaced)
+        let_delays_pass(cluster, promises)
+    except (ReconcilerError, LogStoreError) as error:
+        broken = str(error)
+    finally:
+        _keep(cluster, folder)
+        cluster.close()
+    return _outcome(cluster, done, broken)
+
+
+def _keep(cluster: Cluster, folder: str | None) -> None:
+    """Leave what the cluster wanted beside the disks, for an audit."""
+    if folder is not None:
+        with Directory.open(folder) as opened:
+            make_directory(Disk(), opened, METADATA).close()
+        parquet.save(desired(cluster.zookeeper), os.path.join(folder, METADATA))
+
+
+def _outcome(cluster: Cluster, done: int, broken: str | None) -> Outcome:
+    world = cluster.world
+    return Outcome(
+        world.seed,
+        done,
+        broken,
+        tuple(world.history.lines),
+        f"{world.history.digest} {world.history.trace_digest}",
+        dict(sorted(world.faults.counts.items())),
+        world.events,
+        world.now_ms - START_MS,
+    )
+
+
+def shortest(failed: Outcome, settings: ClusterSettings | None = None) -> Outcome:
+    """The shortest beginning of a history that fails, played to its end.
+
+    The number of steps is halved as long as it still fails; one step less than what is found keeps every promise. A
+    history that broke off in its middle may fail at rest after fewer steps, so it is halved as well.
+    """
+    least, most, best = 0, failed.steps, failed
+    while least < most:
+        middle = (least + most) // 2
+        tried = simulate(failed.seed, middle, settings)
+        if tried.broken is None:
+            least = middle + 1
+        else:
+            most, best = tried.steps, tried
+    return best

@@ -1,0 +1,129 @@
+"""What administrators and clients do in a history: drawn from the seed, a little every simulated second.
+
+Topics are few and their names come back, so that a name is often re-created while some broker does not look; that is
+what topic IDs are for. Commands go to whoever is the controller at that moment, and are lost when nobody is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from reconciler.simulator.admin.admin import Admin
+from reconciler.simulator.admin.commands import ABSENT, AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.admin.delete_partitions import DeletePartitions
+
+if TYPE_CHECKING:
+    from reconciler.simulator.runs.cluster import Cluster
+
+NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets")
+"""The topics of a history."""
+
+_MOST_PARTITIONS = 4
+_LONGEST_PAUSE_MS = 600
+
+
+class Workload:
+    """One thing after the other; what it is, and how long the pause after it, hang on the seed alone."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Do nothing until :meth:`begin`."""
+        self._cluster, self._random = cluster, cluster.world.randomness("workload")
+        self._goes_on = False
+        self._deeds: list[tuple[int, Callable[[Admin, Random], tuple[str, Outcome] | None]]] = [
+            (4, self._create),
+            (3, self._delete),
+            (2, self._grow),
+            (1, self._shrink),
+            (3, self._reassign),
+            (1, self._prefer),
+        ]
+
+    def begin(self) -> None:
+        """Do something now and then from here on, until :meth:`end`."""
+        self._goes_on = True
+        self._again()
+
+    def end(self) -> None:
+        """Do nothing any more."""
+        self._goes_on = False
+
+    def _again(self) -> None:
+        pause_ms = self._random.randint(1, _LONGEST_PAUSE_MS)
+        self._cluster.world.add(pause_ms, "", "workload", self._act)
+
+    def _act(self) -> None:
+        if not self._goes_on:
+            return
+        self._again()
+        chance = self._random.random()
+        if chance < 0.45:
+            for _ in range(self._random.randint(1, 4)):
+                self._cluster.producer.send(self._random.choice(NAMES))
+        elif chance < 0.65:
+            self._cluster.consumer.poll(NAMES)
+        elif chance < 0.70:
+            self._stop_or_start()
+        else:
+            self._command()
+
+    def _command(self) -> None:
+        weights, deeds = zip(*self._deeds, strict=True)
+        (deed,) = self._random.choices(deeds, weights)
+        active = self._cluster.active
+        said = None if active is None else deed(active.admin, self._random)
+        if said is not None:
+            text, outcome = said
+            became = "" if outcome.error is KafkaError.NONE else f": {outcome.error.name}"
+            self._cluster.world.history.say("admin", text + became)
+
+    def _stop_or_start(self) -> None:
+        member = self._random.choice(list(self._cluster.members.values()))
+        if not member.running:
+            member.start()
+        elif sum(each.running for each in self._cluster.members.values()) > 1:
+            member.shut_down()
+
+    def _create(self, admin: Admin, random: Random) -> tuple[str, Outcome]:
+        topic, most = random.choice(NAMES), len(self._cluster.members)
+        wanted = CreateTopic(topic, random.randint(1, _MOST_PARTITIONS), random.randint(1, min(3, most)))
+        text = f"creates {topic} with {wanted.partitions} partitions of {wanted.factor} replicas"
+        return text, admin.create_topics([wanted])[topic]
+
+    def _delete(self, admin: Admin, random: Random) -> tuple[str, Outcome]:
+        topic = random.choice(NAMES)
+        return f"deletes {topic}", admin.delete_topics([topic])[topic]
+
+    def _grow(self, admin: Admin, random: Random) -> tuple[str, Outcome]:
+        topic, partitions = random.choice(NAMES), random.randint(2, _MOST_PARTITIONS + 2)
+        outcome = admin.alter_topics([AlterTopic(topic, partitions, ABSENT)])[topic]
+        return f"grows {topic} to {partitions} partitions", outcome
+
+    def _shrink(self, admin: Admin, random: Random) -> tuple[str, Outcome]:
+        topic, total, delay_ms = random.choice(NAMES), random.randint(1, 2), random.choice((0, 5_000))
+        outcomes = admin.delete_partitions([DeletePartitions(topic, total)], delay_ms)
+        failed = [each.outcome for each in outcomes if each.outcome.error is not KafkaError.NONE]
+        return f"leaves {topic} with {total} partitions", failed[0] if failed else Outcome()
+
+    def _reassign(self, admin: Admin, random: Random) -> tuple[str, Outcome] | None:
+        partition = self._any_partition(random)
+        if partition is None:
+            return None
+        brokers = sorted(self._cluster.members)
+        replicas = tuple(random.sample(brokers, random.randint(1, min(3, len(brokers)))))
+        wanted = None if random.random() < 0.2 else replicas
+        outcome = admin.reassign([(partition, wanted)])[partition]
+        return f"reassigns {partition} to {wanted or 'what it was'}", outcome
+
+    def _prefer(self, admin: Admin, random: Random) -> tuple[str, Outcome] | None:
+        partition = self._any_partition(random)
+        if partition is None:
+            return None
+        return f"elects the preferred leader of {partition}", admin.elect_preferred([partition])[partition]
+
+    def _any_partition(self, random: Random) -> TopicPartition | None:
+        known = sorted(self._cluster.truth.wanted())
+        return random.choice(known) if known else None

@@ -1,0 +1,23 @@
+"""What the tests of the administrator's commands start from."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.simulator.admin.commands import Outcome
+from tests.reconciler.simulator.admin.admin_bench import AdminBench
+
+
+@pytest.fixture
+def bench() -> AdminBench:
+    """Three brokers without racks."""
+    return AdminBench()
+
+
+@pytest.fixture
+def apache(bench: AdminBench) -> AdminBench:
+    """The same with the namespace org:apache:kafka, and a controller that sweeps."""
+    assert bench.admin.create_namespace("org:apache:kafka") == Outcome()
+    bench.admin.start()
+    bench.timers.run()
+    return bench

@@ -1,0 +1,227 @@
+"""The commands on real brokers over real folders, with real controllers: asked for, carried out, seen by describe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from layout.scheme import Scheme
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from reconciler.simulator.admin.admin import Admin
+from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
+from reconciler.simulator.admin.commands import AlterTopic, CreateTopic, Outcome, TopicDescription
+from reconciler.simulator.admin.delete_partitions import DeletePartitions
+from reconciler.simulator.admin.describe import is_created, is_deleted, is_preferred, is_reassigned
+from reconciler.simulator.controller.controller import Controller
+from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings, fewer_partitions
+from reconciler.simulator.controller.settings import ControllerSettings
+from reconciler.simulator.kernel.messages import MetadataRequest, MetadataResponse, PartitionMode
+from reconciler.simulator.kernel.ports import broker_endpoint
+from reconciler.simulator.kernel.world import World
+from reconciler.simulator.machine.broker_settings import BrokerSettings
+from reconciler.simulator.machine.disks import MachineDisks
+from reconciler.simulator.machine.simulated_broker import SimulatedBroker
+from reconciler.simulator.zookeeper import kafka_paths
+from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+
+FEWER = FewerPartitionsSettings(enabled=True, interval_ms=1_000)
+LONG_ENOUGH_MS = 60_000
+
+
+class Machines:
+    """Three brokers that are up, each with a controller and the commands."""
+
+    def __init__(self, root: Path, scheme: Scheme) -> None:
+        self.world = World(5)
+        self.zookeeper = ZooKeeper(self.world.timers("zookeeper"))
+        self.brokers: dict[int, SimulatedBroker] = {}
+        self.admins: dict[int, Admin] = {}
+        self.root = root
+        for node_id in (1, 2, 3):
+            (root / f"machine-{node_id}").mkdir()
+            timers = self.world.timers(broker_endpoint(node_id))
+            broker = SimulatedBroker(
+                *(node_id, MachineDisks(str(root / f"machine-{node_id}"), 1), self.zookeeper, self.world.network),
+                *(timers, self.world.history, BrokerSettings(scheme=scheme), self.controller),
+            )
+            self.brokers[node_id] = broker
+            broker.start()
+            self.admins[node_id] = self.admin_of(broker, timers)
+            self.admins[node_id].start()
+            assert broker.session is not None
+            BrokerNamespaces(broker.store, broker.session, lambda text: None).start()
+        self.wait(lambda: bool(self.active))
+
+    def controller(self, node_id: int, broker_epoch: Callable[[], int], *ports: Any) -> Controller:
+        extension = fewer_partitions(ports[2].now_ms, FEWER)
+        return Controller(node_id, broker_epoch, *ports, ControllerSettings(extensions=(extension,)))
+
+    def admin_of(self, broker: SimulatedBroker, timers: Any) -> Admin:
+        def session() -> Session:
+            assert broker.session is not None
+            return broker.session
+
+        def metadata(request: MetadataRequest) -> MetadataResponse:
+            return broker.metadata.answer(request)
+
+        controller = broker.controller
+        assert isinstance(controller, Controller)
+        return Admin(controller, session, metadata, timers, random=Random(1), fewer_partitions=FEWER)
+
+    @property
+    def active(self) -> list[int]:
+        return [each for each, broker in self.brokers.items() if getattr(broker.controller, "active", False)]
+
+    @property
+    def admin(self) -> Admin:
+        (found,) = self.active
+        return self.admins[found]
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        """Let simulated time go by until something holds."""
+        for _ in range(LONG_ENOUGH_MS // 100):
+            if done():
+                return
+            self.world.run(for_ms=100)
+        raise AssertionError("this does not come about")
+
+    def everywhere(self, topic: str, holds: Callable[[TopicDescription], bool]) -> None:
+        """Wait until every broker describes a topic so."""
+        self.wait(lambda: all(holds(self.described(each, topic)) for each in self.admins))
+
+    def described(self, node_id: int, topic: str) -> TopicDescription:
+        (found,) = self.admins[node_id].describe_topics([topic])
+        return found
+
+    def on_disk(self, topic: str) -> set[tuple[int, int]]:
+        """Broker and partition of each live replica of a topic."""
+        return {
+            (node_id, replica.partition.partition)
+            for node_id, broker in self.brokers.items()
+            for replica in broker.store.replicas()
+            if replica.partition.topic == topic
+        }
+
+    def inodes(self, topic: str) -> dict[tuple[int, int], int]:
+        """The directory of each live replica, by which it is known again."""
+        return {
+            (node_id, replica.partition.partition): os.stat(os.path.join(replica.log_dir, replica.path)).st_ino
+            for node_id, broker in self.brokers.items()
+            for replica in broker.store.replicas()
+            if replica.partition.topic == topic
+        }
+
+    def staged(self, node_id: int) -> list[str]:
+        folder = self.root / f"machine-{node_id}" / "disk-1" / "data" / "deleting"
+        return sorted(os.listdir(folder)) if folder.is_dir() else []
+
+
+@pytest.fixture(params=[Scheme.BY_TOPIC_ID, Scheme.NAMESPACED])
+def machines(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Machines]:
+    found = Machines(tmp_path, request.param)
+    yield found
+    for broker in found.brokers.values():
+        broker.shut_down()
+
+
+def create(machines: Machines, topic: str, assignment: dict[int, list[int]]) -> None:
+    assert machines.admin.create_topics([CreateTopic(topic, assignment=assignment)]) == {topic: Outcome()}
+    machines.everywhere(topic, lambda found: is_created(found, len(assignment)))
+
+
+def test_a_topic_is_created_grows_and_is_deleted_as_every_broker_says(
+    machines: Machines,
+) -> None:  # KIP4-1, CREATE-4
+    create(machines, "orders", {0: [1, 2], 1: [2, 3]})
+    assert machines.on_disk("orders") == {(1, 0), (2, 0), (2, 1), (3, 1)}
+    assert machines.admin.alter_topics([AlterTopic("orders", 3)]) == {"orders": Outcome()}
+    machines.everywhere("orders", lambda found: is_created(found, 3))
+    assert {(1, 0), (2, 0), (2, 1), (3, 1)} < machines.on_disk("orders")
+    assert machines.admin.delete_topics(["orders"]) == {"orders": Outcome()}
+    machines.everywhere("orders", is_deleted)
+    machines.wait(lambda: not machines.on_disk("orders"))
+
+
+def test_a_topic_can_be_created_again_and_has_another_id(machines: Machines) -> None:  # KIP516-10
+    create(machines, "orders", {0: [1, 2]})
+    before = machines.described(1, "orders").topic_id
+    machines.admin.delete_topics(["orders"])
+    machines.everywhere("orders", is_deleted)
+    create(machines, "orders", {0: [2, 3]})
+    assert before is not None and machines.described(1, "orders").topic_id not in (None, before)
+
+
+def test_partitions_move_to_other_brokers_and_first_replicas_lead(machines: Machines) -> None:  # KIP4-1
+    create(machines, "orders", {0: [1, 2]})
+    partition = TopicPartition("orders", 0)
+    assert machines.admin.reassign([(partition, (3, 1))]) == {partition: Outcome()}
+    machines.everywhere("orders", lambda found: is_reassigned(found, {0: (3, 1)}))
+    machines.wait(lambda: machines.on_disk("orders") == {(1, 0), (3, 0)})
+    if not is_preferred(machines.described(1, "orders")):
+        assert machines.admin.elect_preferred([partition]) == {partition: Outcome()}
+    machines.everywhere("orders", is_preferred)
+
+
+def test_only_the_controllers_broker_carries_commands_out(machines: Machines) -> None:  # KIP4-1
+    other = next(each for each in machines.admins if each not in machines.active)
+    outcome = machines.admins[other].create_topics([CreateTopic("orders", 1, 1)])["orders"]
+    assert outcome.error is KafkaError.NOT_CONTROLLER
+
+
+def test_fewer_partitions_stage_the_data_of_those_that_go_and_of_no_other(machines: Machines) -> None:  # KIP694-4
+    create(machines, "orders", {0: [1, 2], 1: [2, 3], 2: [3, 1]})
+    topic_id = machines.described(1, "orders").topic_id
+    machines.admin.delete_partitions([DeletePartitions("orders", 1)])
+    machines.everywhere("orders", lambda found: is_created(found, 1))
+    machines.wait(lambda: machines.on_disk("orders") == {(1, 0), (2, 0)})
+    assert {each: machines.staged(each) for each in (1, 2, 3)} == {
+        1: [f"{topic_id}_2"],
+        2: [f"{topic_id}_1"],
+        3: [f"{topic_id}_1", f"{topic_id}_2"],
+    }
+    machines.wait(lambda: machines.zookeeper.nodes.children(kafka_paths.DELETE_PARTITIONS) == [])
+
+
+def test_partitions_that_will_go_are_read_only_until_then(machines: Machines) -> None:  # KIP694-1
+    create(machines, "orders", {0: [1, 2], 1: [2, 3]})
+    machines.admin.delete_partitions([DeletePartitions("orders", 1)], delay_ms=20_000)
+    machines.everywhere("orders", lambda found: found.partitions[-1].mode is PartitionMode.READ_ONLY)
+    assert machines.on_disk("orders") == {(1, 0), (2, 0), (2, 1), (3, 1)}
+    machines.everywhere("orders", lambda found: is_created(found, 1))
+    machines.wait(lambda: machines.on_disk("orders") == {(1, 0), (2, 0)})
+
+
+def test_a_namespace_holds_topics_and_goes_with_them(machines: Machines) -> None:  # KIP37-3
+    admin = machines.admin
+    assert admin.create_namespace("org:apache") == Outcome()
+    create(machines, "org:apache:orders", {0: [1, 2]})
+    create(machines, "orders", {0: [1, 2]})
+    assert machines.on_disk("org:apache:orders") == {(1, 0), (2, 0)}
+    assert admin.delete_namespace("org", recursive=True) == Outcome()
+    machines.everywhere("org:apache:orders", is_deleted)
+    machines.wait(lambda: admin.list_namespaces() == [])
+    machines.wait(lambda: not machines.on_disk("org:apache:orders"))
+    assert machines.on_disk("orders") == {(1, 0), (2, 0)}
+
+
+def test_a_topic_moves_to_another_namespace_with_its_data(machines: Machines) -> None:  # KIP37-3, KIP516-13
+    admin = machines.admin
+    admin.create_namespace("org:apache")
+    create(machines, "orders", {0: [1, 2], 1: [2, 3]})
+    topic_id, inodes = machines.described(1, "orders").topic_id, machines.inodes("orders")
+    assert admin.move_topic("orders", "org:apache") == Outcome()
+    machines.everywhere("org:apache:orders", lambda found: is_created(found, 2))
+    machines.everywhere("orders", is_deleted)
+    machines.wait(lambda: machines.on_disk("org:apache:orders") == {(1, 0), (2, 0), (2, 1), (3, 1)})
+    machines.world.run(for_ms=10_000)
+    assert machines.inodes("org:apache:orders") == inodes and machines.on_disk("orders") == set()
+    assert machines.described(3, "org:apache:orders").topic_id == topic_id
+    assert {each: machines.staged(each) for each in (1, 2, 3)} == {1: [], 2: [], 3: []}
+    found = machines.described(2, "org:apache:orders")
+    assert [sorted(each.isr) for each in found.partitions] == [[1, 2], [2, 3]]

@@ -1,0 +1,85 @@
+"""Configs are inherited: topic, its tiers, the cluster; the engine's own settings too."""
+
+from __future__ import annotations
+
+import pytest
+
+from logstore.kafka_error import KafkaError
+from logstore.settings import DELETE_DELAY, STALE_DELAY
+from reconciler.simulator.admin.commands import AlterTopic, CommandRefusedError, CreateTopic, Outcome
+from reconciler.simulator.admin.configs import check_configs, effective_configs, own_configs, store_settings
+from tests.reconciler.simulator.admin.admin_bench import AdminBench
+
+
+@pytest.fixture
+def apache(bench: AdminBench) -> AdminBench:
+    bench.admin.create_namespace("org:apache")
+    bench.admin.create_topics([CreateTopic("org:apache:orders", 1, 1), CreateTopic("orders", 1, 1)])
+    return bench
+
+
+def test_the_nearest_value_holds(apache: AdminBench) -> None:  # KIP37-5
+    admin = apache.admin
+    assert admin.alter_namespace_configs("", {"retention.ms": "1", "segment.ms": "1"}) == Outcome()
+    assert admin.alter_namespace_configs("org", {"retention.ms": "2", "retention.bytes": "2"}) == Outcome()
+    assert admin.alter_namespace_configs("org:apache", {"retention.ms": "3", "max.message.bytes": "3"}) == Outcome()
+    admin.alter_topics([AlterTopic("org:apache:orders", configs={"retention.ms": "4"})])
+    assert effective_configs(apache.session, "org:apache:orders") == {
+        "max.message.bytes": "3",
+        "retention.bytes": "2",
+        "retention.ms": "4",
+        "segment.ms": "1",
+    }
+    assert effective_configs(apache.session, "orders") == {"retention.ms": "1", "segment.ms": "1"}
+    assert own_configs(apache.session, "org:apache:orders") == {"retention.ms": "4"}
+
+
+def test_a_value_that_is_deleted_is_inherited_again(apache: AdminBench) -> None:  # KIP37-5
+    admin = apache.admin
+    admin.alter_namespace_configs("org", {"retention.ms": "2"})
+    admin.alter_namespace_configs("org:apache", {"retention.ms": "3"})
+    assert admin.alter_namespace_configs("org:apache", {}, ["retention.ms"]) == Outcome()
+    assert effective_configs(apache.session, "org:apache:orders") == {"retention.ms": "2"}
+
+
+def test_the_engines_own_settings_resolve_along_the_tiers(apache: AdminBench) -> None:  # KIP37-5, KIP516-6
+    apache.admin.alter_namespace_configs("org", {STALE_DELAY: "7d"})
+    apache.admin.alter_namespace_configs("", {DELETE_DELAY: "5s"})
+    settings = store_settings(apache.session)
+    assert settings.of("org:apache:orders", STALE_DELAY) == 7 * 86_400_000
+    assert settings.of("orders", STALE_DELAY) == 4 * 3_600_000
+    apache.admin.alter_topics([AlterTopic("org:apache:orders", configs={STALE_DELAY: "1000"})])
+    settings = store_settings(apache.session)
+    assert settings.of("org:apache:orders", STALE_DELAY) == 1000
+    assert settings.of("org:apache:orders", DELETE_DELAY) == settings.of("orders", DELETE_DELAY) == 5000
+
+
+def test_a_namespace_that_does_not_exist_has_no_configs(apache: AdminBench) -> None:
+    for name in ("net", "orders"):
+        assert apache.admin.alter_namespace_configs(name, {"retention.ms": "1"}).error == 17
+
+
+def test_every_reason_is_told_at_once() -> None:
+    with pytest.raises(
+        CommandRefusedError, match=r"'a' is not among them.*'b' is not among them.*retention.ms is"
+    ) as caught:
+        check_configs({"a": "1", "retention.ms": "x"}, ["b"])
+    assert caught.value.error is KafkaError.INVALID_CONFIG
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("cleanup.policy", "compact, delete", "shred"),
+        ("compression.type", "zstd", "zip"),
+        ("min.insync.replicas", "1", "0"),
+        ("retention.ms", "-1", "-2"),
+        ("segment.bytes", "14", "13"),
+        ("unclean.leader.election.enable", "true", "yes"),
+        (STALE_DELAY, "4h", "4 moons"),
+    ],
+)
+def test_values_have_their_bounds(name: str, good: str, bad: str) -> None:
+    check_configs({name: good})
+    with pytest.raises(CommandRefusedError, match=name):
+        check_configs({name: bad})

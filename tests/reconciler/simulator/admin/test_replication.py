@@ -1,0 +1,110 @@
+"""Reassigning partitions, and electing their first replicas."""
+
+from __future__ import annotations
+
+import pytest
+
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from reconciler.simulator.admin.commands import CreateTopic, Outcome
+from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from tests.reconciler.simulator.admin.admin_bench import AdminBench
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+@pytest.fixture
+def orders(bench: AdminBench) -> AdminBench:
+    bench.admin.create_topics([CreateTopic("orders", assignment={0: [1, 2], 1: [2, 0]})])
+    bench.lead(FIRST, 2, [1, 2])
+    bench.lead(SECOND, 2, [2, 0])
+    return bench
+
+
+def test_each_partition_of_a_batch_goes_to_the_controller(orders: AdminBench) -> None:  # KIP4-1
+    outcomes = orders.admin.reassign([(FIRST, (0, 1)), (SECOND, (1,))])
+    assert outcomes == {FIRST: Outcome(), SECOND: Outcome()}
+    assert orders.controller.reassigned == [{FIRST: (0, 1)}, {SECOND: (1,)}]
+
+
+@pytest.mark.parametrize(
+    ("partition", "replicas", "error"),
+    [
+        (TopicPartition("nothing", 0), (0,), 3),
+        (TopicPartition("orders", 9), (0,), 3),
+        (FIRST, (), 39),
+        (FIRST, (0, 0), 39),
+        (FIRST, (0, 7), 39),
+        (FIRST, None, 85),
+    ],
+)
+def test_each_row_of_the_error_table_for_reassignment(
+    orders: AdminBench, partition: TopicPartition, replicas: tuple[int, ...] | None, error: int
+) -> None:  # KIP4-2
+    assert orders.admin.reassign([(partition, replicas)])[partition].error == error
+    assert orders.controller.reassigned == []
+
+
+def test_a_partition_that_is_being_reassigned_is_not_begun_again_but_may_be_cancelled(
+    orders: AdminBench,
+) -> None:  # KIP4-2
+    data = kafka_nodes.encode_topic(None, {0: [1, 2, 0], 1: [2, 0]}, {0: [0]})
+    orders.session.set(kafka_paths.topic_path("orders"), data)
+    assert orders.admin.reassign([(FIRST, (0, 1))])[FIRST].error is KafkaError.REASSIGNMENT_IN_PROGRESS
+    assert orders.admin.reassign([(FIRST, None)])[FIRST] == Outcome()
+    assert orders.controller.reassigned == [{FIRST: None}]
+
+
+def test_a_partition_that_is_named_twice_is_refused(orders: AdminBench) -> None:  # KIP4-2
+    assert orders.admin.reassign([(FIRST, (0,)), (FIRST, (1,))])[FIRST].error is KafkaError.INVALID_REQUEST
+    assert orders.controller.reassigned == []
+
+
+def test_the_controllers_own_refusal_is_answered(orders: AdminBench) -> None:
+    orders.controller.refusal = KafkaError.NO_REASSIGNMENT_IN_PROGRESS
+    assert orders.admin.reassign([(FIRST, (0,))])[FIRST].error is KafkaError.NO_REASSIGNMENT_IN_PROGRESS
+
+
+def test_an_election_is_noted_at_once_and_carried_out_later(orders: AdminBench) -> None:  # KIP4-1
+    assert orders.admin.elect_preferred([FIRST]) == {FIRST: Outcome()}
+    assert orders.controller.elected == []
+    assert orders.session.find(kafka_paths.PREFERRED_ELECTION) is not None
+    orders.timers.run()
+    assert orders.controller.elected == [[FIRST]]
+    assert orders.session.find(kafka_paths.PREFERRED_ELECTION) is None
+
+
+def test_no_election_begins_while_another_runs(orders: AdminBench) -> None:  # KIP4-2
+    orders.admin.elect_preferred([FIRST])
+    outcome = orders.admin.elect_preferred([FIRST])[FIRST]
+    assert outcome.error is KafkaError.INVALID_REQUEST and "is running" in outcome.message
+    orders.timers.run()
+    assert orders.admin.elect_preferred([FIRST])[FIRST] == Outcome()
+
+
+def test_without_names_all_partitions_are_looked_at(orders: AdminBench) -> None:  # KIP4-1
+    outcomes = orders.admin.elect_preferred()
+    assert {each: outcome.error for each, outcome in outcomes.items()} == {
+        FIRST: KafkaError.NONE,
+        SECOND: KafkaError.ELECTION_NOT_NEEDED,
+    }
+    orders.timers.run()
+    assert orders.controller.elected == [[FIRST]]
+
+
+def test_a_first_replica_that_cannot_lead_is_told(orders: AdminBench) -> None:
+    orders.lead(FIRST, 2, [2])
+    assert orders.admin.elect_preferred([FIRST])[FIRST].error is KafkaError.PREFERRED_LEADER_NOT_AVAILABLE
+    orders.lead(FIRST, 2, [1, 2])
+    orders.others.delete(kafka_paths.broker_path(1))
+    assert orders.admin.elect_preferred([FIRST])[FIRST].error is KafkaError.PREFERRED_LEADER_NOT_AVAILABLE
+    unknown = TopicPartition("orders", 5)
+    assert orders.admin.elect_preferred([unknown])[unknown].error is KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_an_election_ends_with_the_controller_that_noted_it(orders: AdminBench) -> None:
+    orders.admin.elect_preferred([FIRST])
+    orders.session.expire()
+    orders.timers.run()
+    assert orders.controller.elected == []
+    assert orders.others.find(kafka_paths.PREFERRED_ELECTION) is None

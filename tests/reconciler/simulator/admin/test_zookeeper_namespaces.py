@@ -1,0 +1,94 @@
+"""Namespaces: created with all tiers, listed, used, and marked to be deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from logstore.kafka_error import KafkaError
+from reconciler.simulator.admin.commands import CommandRefusedError, CreateTopic, Outcome
+from reconciler.simulator.zookeeper import kafka_paths
+from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
+
+
+def test_all_tiers_are_created_at_once(apache: AdminBench) -> None:  # KIP37-3
+    assert apache.admin.list_namespaces() == ["org", "org:apache", "org:apache:kafka"]
+    transactions = {apache.session.get(f"/brokers/topics/{path}").czxid for path in ("org", "org/apache")}
+    assert len(transactions) == 1
+
+
+def test_those_below_a_namespace_are_listed(apache: AdminBench) -> None:  # KIP37-3
+    apache.admin.create_namespace("org:apache:spark")
+    apache.admin.create_namespace("organ")
+    assert apache.admin.list_namespaces("org:apache") == ["org:apache:kafka", "org:apache:spark"]
+    with pytest.raises(CommandRefusedError, match="no namespace 'net'"):
+        apache.admin.list_namespaces("net")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "error"),
+    [
+        ("org:apache", 36),
+        ("", 36),
+        ("a:b_c", 17),
+        ("a::b", 17),
+        ("deleting", 17),
+        ("a:partitions", 17),
+        ("no:x", 36),
+    ],
+)
+def test_a_namespace_that_cannot_be_created_is_refused(apache: AdminBench, namespace: str, error: int) -> None:
+    apache.admin.create_topics([CreateTopic("no", 1, 1)])
+    assert apache.admin.create_namespace(namespace).error == error
+
+
+def test_a_topic_lies_in_its_tiers_everywhere(apache: AdminBench) -> None:  # KIP37-4
+    outcome = apache.admin.create_topics([CreateTopic("org:apache:orders", 1, 1), CreateTopic("orders", 1, 1)])
+    assert set(outcome.values()) == {Outcome()}
+    apache.admin.delete_topics(["org:apache:orders"])
+    paths = apache.zookeeper.dump()
+    for root in ("/brokers/topics", "/config/topics", "/admin/delete_topics"):
+        assert f"{root}/org/apache/orders" in paths
+    assert kafka_paths.topics_to_delete(apache.session) == ["org:apache:orders"]
+    assert apache.admin.list_topics() == ["orders", "org:apache:orders"]
+
+
+@pytest.mark.parametrize("topic", ["net:orders", "org:net:orders", "orders:x"])
+def test_a_namespace_that_was_not_created_cannot_be_used(apache: AdminBench, topic: str) -> None:  # KIP37-3
+    apache.admin.create_topics([CreateTopic("orders", 1, 1)])
+    outcome = apache.admin.create_topics([CreateTopic(topic, 1, 1)])[topic]
+    assert outcome.error is KafkaError.INVALID_TOPIC_EXCEPTION and "no namespace" in outcome.message
+
+
+def test_a_namespace_cannot_be_taken_for_a_topic(apache: AdminBench) -> None:
+    assert apache.admin.create_topics([CreateTopic("org", 1, 1)])["org"].error is KafkaError.TOPIC_ALREADY_EXISTS
+    assert apache.admin.delete_topics(["org"])["org"].error is KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_deletion_is_refused_with_namespaces_below_unless_it_is_recursive(apache: AdminBench) -> None:  # KIP37-3
+    apache.admin.create_topics([CreateTopic("org:one", 1, 1), CreateTopic("org:apache:kafka:two", 1, 1)])
+    refused = apache.admin.delete_namespace("org")
+    assert refused.error is KafkaError.INVALID_TOPIC_EXCEPTION and "2 namespaces below it" in refused.message
+    assert kafka_paths.topics_to_delete(apache.session) == []
+    assert apache.admin.delete_namespace("org", recursive=True) == Outcome()
+    take_away(apache)
+    assert apache.admin.list_namespaces() == [] and apache.admin.list_topics() == []
+    assert apache.session.children(kafka_paths.CONFIGS) == []
+
+
+def test_nothing_is_created_in_a_namespace_that_goes(apache: AdminBench) -> None:
+    apache.admin.create_topics([CreateTopic("org:apache:kafka:orders", 1, 1)])
+    apache.admin.delete_namespace("org:apache:kafka")
+    outcome = apache.admin.create_topics([CreateTopic("org:apache:kafka:new", 1, 1)])["org:apache:kafka:new"]
+    assert outcome.error is KafkaError.INVALID_TOPIC_EXCEPTION and "being deleted" in outcome.message
+    assert apache.admin.create_namespace("org:apache:kafka:below").error is KafkaError.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("namespace", ["", "net"])
+def test_a_namespace_that_is_not_there_or_always_is_cannot_be_deleted(bench: AdminBench, namespace: str) -> None:
+    assert bench.admin.delete_namespace(namespace).error is KafkaError.INVALID_TOPIC_EXCEPTION
+
+
+def test_without_namespaces_everything_is_where_kafka_has_it(bench: AdminBench) -> None:  # KIP37-1
+    bench.admin.create_topics([CreateTopic("orders", 1, 1)])
+    assert bench.admin.list_namespaces() == []
+    assert {"/brokers/topics/orders", "/config/topics/orders"} <= set(bench.zookeeper.dump())

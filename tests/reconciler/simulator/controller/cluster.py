@@ -1,0 +1,303 @@
+"""A controller or several over a ZooKeeper in memory, with brokers that record what they are sent and answer as told.
+
+Time is cranked by hand: ``settle()`` lets everything happen that is due now, ``pass_time(ms)`` lets time go by. A
+message arrives at once; a broker that is down, or told to be silent, loses the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any, TypeVar
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.protocol.requests_check import reasons
+from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
+from reconciler.simulator.controller.active import Active
+from reconciler.simulator.controller.context import LeaderAndIsr
+from reconciler.simulator.controller.controller import Controller
+from reconciler.simulator.controller.extensions import Extension
+from reconciler.simulator.controller.settings import ControllerSettings
+from reconciler.simulator.kernel.messages import (
+    AlterIsrRequest,
+    AlterIsrResponse,
+    Numbered,
+    Request,
+    Response,
+    UpdateMetadataRequest,
+)
+from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+
+_R = TypeVar("_R", LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
+
+ID = TopicId(bytes([1] * 16))
+OTHER_ID = TopicId(bytes([2] * 16))
+
+
+def at(topic: str, partition: int = 0) -> TopicPartition:
+    return TopicPartition(topic, partition)
+
+
+class HandTimer:
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class HandTimers:
+    """Timers that fire when they are told to."""
+
+    def __init__(self) -> None:
+        self.now, self._count = 0, 0
+        self._queue: list[tuple[int, int, HandTimer, Callable[[], None]]] = []
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def after(self, delay_ms: int, label: str, act: Callable[[], None]) -> HandTimer:
+        timer = HandTimer()
+        self._count += 1
+        heappush(self._queue, (self.now + delay_ms, self._count, timer, act))
+        return timer
+
+    def pass_time(self, ms: int) -> None:
+        """Let everything happen that is due within so many ms."""
+        until = self.now + ms
+        for _ in range(100_000):
+            if not self._queue or self._queue[0][0] > until:
+                self.now = until
+                return
+            self.now, _, timer, act = heappop(self._queue)
+            if not timer.cancelled:
+                act()
+        raise AssertionError("this never comes to rest")
+
+
+@dataclass
+class FakeBroker:
+    """Records requests; answers each partition with NONE, or with the error that it was given for it."""
+
+    node_id: int
+    up: bool = True
+    silent: bool = False
+    received: list[Request] = field(default_factory=list)
+    leader_errors: dict[TopicPartition, int] = field(default_factory=dict)
+    stop_errors: dict[TopicPartition, int] = field(default_factory=dict)
+    top_level: int = KafkaError.NONE
+
+    def of(self, kind: type[_R]) -> list[_R]:
+        return [each for each in self.received if isinstance(each, kind)]
+
+    def take(self, kind: type[_R]) -> list[_R]:
+        """The requests of a kind since everything was last forgotten."""
+        found = self.of(kind)
+        self.received.clear()
+        return found
+
+    def answer(self, request: Request) -> Response:
+        self.received.append(request)
+        if isinstance(request, LeaderAndIsrRequest):
+            assert reasons(request) == []
+            return LeaderAndIsrResponse(
+                self.top_level,
+                tuple(
+                    TopicErrors(
+                        "" if each.topic_id else each.topic,
+                        each.topic_id,
+                        tuple(
+                            PartitionError(one.partition, self.leader_errors.get(at(each.topic, one.partition), 0))
+                            for one in each.partitions
+                        ),
+                    )
+                    for each in request.topics
+                ),
+            )
+        if isinstance(request, StopReplicaRequest):
+            assert reasons(request) == []
+            if self.top_level:
+                return StopReplicaResponse(self.top_level)
+            return StopReplicaResponse(
+                0,
+                tuple(
+                    TopicErrors(
+                        each.topic,
+                        each.topic_id,
+                        tuple(
+                            PartitionError(one.partition, self.stop_errors.get(at(each.topic, one.partition), 0))
+                            for one in each.partitions
+                        ),
+                    )
+                    for each in request.topics
+                ),
+            )
+        return KafkaError.NONE
+
+
+class Notes(Extension):
+    """Notes what it is told."""
+
+    def __init__(self, active: Active) -> None:
+        self.active = active
+        self.told: list[object] = []
+
+    def paths(self) -> list[str]:
+        return []
+
+    def loaded(self) -> None:
+        self.told.append("loaded")
+
+    def started(self) -> None:
+        self.told.append("started")
+
+    def changed(self, path: str) -> None:
+        self.told.append(path)
+
+    def deleted(self, partitions: Sequence[TopicPartition]) -> None:
+        self.told.append(tuple(partitions))
+
+
+class Cluster:
+    """Brokers 1, 2, ... each registered under a session of its own, and controllers in the processes of some."""
+
+    def __init__(self, brokers: int = 3, *, controllers: Sequence[int] = (1,), **settings: Any) -> None:
+        self.timers = HandTimers()
+        self.zookeeper = ZooKeeper(self.timers)
+        self.said: list[str] = []
+        self.settings = ControllerSettings(**settings)
+        self.brokers = {number: FakeBroker(number) for number in range(1, brokers + 1)}
+        self.sessions: dict[int, Session] = {}
+        self.admin = self.zookeeper.session("admin")
+        kafka_paths.make_base(self.admin)
+        self.controllers: dict[int, Controller] = {}
+        for number in self.brokers:
+            self.register(number)
+        for number in controllers:
+            self.start_controller(number)
+        self.settle()
+
+    # What the controller asks of the outside.
+
+    def say(self, who: str, text: str) -> None:
+        self.said.append(f"{who} {text}")
+
+    def serve(self, endpoint: str, server: object) -> None:
+        raise AssertionError("a controller listens nowhere: its broker does")
+
+    def call(self, sender: str, receiver: str, request: Request, answered: Callable[[Response | None], None]) -> None:
+        broker = self.brokers[int(receiver.removeprefix("broker-"))]
+        plain = request.request if isinstance(request, Numbered) else request
+
+        def arrive() -> None:
+            heard = broker.up and not broker.silent
+            answer = broker.answer(plain) if heard else None
+            self.timers.after(0, "answer", lambda: answered(answer))
+
+        self.timers.after(0, "message", arrive)
+
+    # What the outside does.
+
+    def register(self, number: int) -> int:
+        """Start a broker, or start it again; gives its epoch."""
+        self.brokers[number].up = True
+        self.sessions[number] = self.zookeeper.session(f"broker-{number}")
+        self.sessions[number].create(kafka_paths.broker_path(number), kafka_nodes.encode_broker(number), ephemeral=True)
+        return self.epoch_of(number)
+
+    def epoch_of(self, number: int) -> int:
+        found = self.admin.find(kafka_paths.broker_path(number))
+        return -1 if found is None else found.czxid
+
+    def start_controller(self, number: int, **settings: Any) -> Controller:
+        controller = Controller(
+            number,
+            lambda: self.epoch_of(number),
+            self.zookeeper,
+            self,
+            self.timers,
+            self,
+            ControllerSettings(**settings) if settings else self.settings,
+        )
+        self.controllers[number] = controller
+        controller.start(self.sessions[number])
+        return controller
+
+    def kill(self, number: int) -> None:
+        """A broker's machine stops, and ZooKeeper notices; a controller in its process goes too."""
+        self.brokers[number].up = False
+        if number in self.controllers:
+            self.controllers[number].stop()
+        self.sessions[number].expire()
+        self.settle()
+
+    def bounce(self, number: int) -> None:
+        """A broker is started again before the controller hears that it went."""
+        self.sessions[number].expire()
+        self.register(number)
+        self.settle()
+
+    def create_topic(
+        self, topic: str, assignment: Mapping[int, Sequence[int]], topic_id: TopicId | None = None
+    ) -> None:
+        data = kafka_nodes.encode_topic(topic_id, assignment)
+        self.admin.create(kafka_paths.topic_path(topic), data, parents=True)
+        self.settle()
+
+    def remove_node(self, path: str) -> None:
+        self.admin.delete(path, recursive=True)
+
+    def settle(self) -> None:
+        self.timers.pass_time(0)
+
+    def forget(self) -> None:
+        """Nobody has received anything."""
+        for broker in self.brokers.values():
+            broker.received.clear()
+
+    # What can be seen.
+
+    @property
+    def controller(self) -> Controller:
+        """The one that is active; there is one."""
+        (found,) = [each for each in self.controllers.values() if each.active]
+        return found
+
+    def topic(self, topic: str) -> Any:
+        return kafka_nodes.decode_topic(self.admin.get(kafka_paths.topic_path(topic)).data)
+
+    def exists(self, path: str) -> bool:
+        return self.admin.find(path) is not None
+
+    def state(self, partition: TopicPartition) -> LeaderAndIsr:
+        node = self.admin.get(kafka_paths.state_path(partition))
+        found = kafka_nodes.decode_state(node.data)
+        assert found is not None
+        return LeaderAndIsr(found.leader, found.leader_epoch, found.isr, node.version, found.controller_epoch)
+
+    def alter_isr(self, partition: TopicPartition, isr: Sequence[int], /, **changes: Any) -> AlterIsrResponse:
+        """The leader asks for another in-sync set, with everything else as it should be."""
+        state = self.state(partition)
+        values: dict[str, Any] = {
+            "broker_id": state.leader,
+            "broker_epoch": self.epoch_of(state.leader),
+            "partition": partition,
+            "topic_id": None,
+            "leader_epoch": state.leader_epoch,
+            "partition_epoch": state.partition_epoch,
+            "isr": tuple(isr),
+        }
+        answers: list[Any] = []
+        self.controller.handle(f"broker-{state.leader}", AlterIsrRequest(**(values | changes)), answers.append)
+        self.settle()
+        (answer,) = answers
+        assert isinstance(answer, AlterIsrResponse)
+        return answer
+
+    def said_about(self, text: str) -> list[str]:
+        return [each for each in self.said if text in each]

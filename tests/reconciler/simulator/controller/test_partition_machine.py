@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import pytest
+
+from reconciler.protocol.requests import LeaderAndIsrRequest
+from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
+from reconciler.simulator.controller.errors import ControllerMovedError, IllegalTransitionError
+from reconciler.simulator.controller.partition_machine import Election
+from reconciler.simulator.controller.partition_states import PartitionState
+from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
+
+
+def make(brokers: int = 3, **settings: object) -> Cluster:
+    cluster = Cluster(brokers, **settings)
+    cluster.create_topic("orders", {0: [1, 2, 3]}, ID)
+    cluster.forget()
+    return cluster
+
+
+# CREATE-4
+def test_a_new_partition_is_led_by_its_first_live_replica_and_all_live_ones_are_in_sync() -> None:
+    cluster = Cluster(3)
+    cluster.kill(2)
+    cluster.create_topic("orders", {0: [2, 3, 1]}, ID)
+    assert cluster.state(at("orders")) == LeaderAndIsr(3, 0, (3, 1), 0, 1)
+    assert cluster.controller.context.partition_states.of(at("orders")) is PartitionState.ONLINE
+
+
+# CREATE-4
+def test_a_leader_is_persisted_before_any_broker_is_told() -> None:
+    steps: list[str] = []
+
+    def note(step: str) -> bool:
+        steps.append(step)
+        return False
+
+    cluster = Cluster(2, crash_before=note)
+    steps.clear()
+    cluster.create_topic("orders", {0: [1, 2]}, ID)
+    assert steps[0] == "create state of orders-0"
+    assert steps[1:3] == ["send LeaderAndIsr to 1", "send LeaderAndIsr to 2"]
+
+
+def test_a_new_partition_without_a_live_replica_stays_new_until_one_comes() -> None:
+    cluster = Cluster(2)
+    cluster.kill(2)
+    cluster.create_topic("orders", {0: [2]}, ID)
+    assert cluster.controller.context.partition_states.of(at("orders")) is PartitionState.NEW
+    assert not cluster.exists(kafka_paths.state_path(at("orders")))
+    cluster.register(2)
+    cluster.settle()
+    assert cluster.controller.context.partition_states.of(at("orders")) is PartitionState.ONLINE
+    assert cluster.state(at("orders")).leader == 2
+
+
+def test_a_partition_whose_replicas_in_sync_are_away_has_no_leader() -> None:
+    cluster = make()
+    cluster.alter_isr(at("orders"), [1])
+    cluster.start_controller(2)
+    cluster.kill(1)
+    found = cluster.state(at("orders"))
+    assert (found.leader, found.isr) == (-1, (1,))
+    assert cluster.controller.context.partition_states.of(at("orders")) is PartitionState.OFFLINE
+
+
+def test_an_unclean_election_lets_a_replica_lead_that_is_not_in_sync() -> None:
+    cluster = make(unclean_elections=True)
+    cluster.start_controller(3)
+    cluster.kill(1)
+    cluster.register(1)
+    cluster.settle()
+    cluster.alter_isr(at("orders"), [2])
+    cluster.kill(2)
+    found = cluster.state(at("orders"))
+    assert (found.leader, found.isr) == (1, (1,))
+
+
+def test_an_illegal_move_is_refused_before_any_of_the_partitions_moves() -> None:
+    cluster = make()
+    cluster.create_topic("payments", {0: [1]})
+    machine, states = cluster.controller.work.partitions, cluster.controller.context.partition_states
+    with pytest.raises(IllegalTransitionError, match="OnlinePartition and cannot go to NewPartition"):
+        machine.to_new([at("unknown"), at("orders")])
+    assert states.of(at("unknown")) is PartitionState.NON_EXISTENT
+    with pytest.raises(IllegalTransitionError, match="NonExistentPartition and cannot go to OnlinePartition"):
+        machine.to_online([at("orders"), at("unknown")])
+    with pytest.raises(IllegalTransitionError, match="OnlinePartition and cannot go to NonExistentPartition"):
+        machine.to_non_existent([at("orders")])
+    with pytest.raises(IllegalTransitionError, match="NonExistentPartition and cannot go to OfflinePartition"):
+        machine.to_offline([at("unknown")])
+
+
+def test_each_election_gives_a_new_leader_epoch() -> None:
+    cluster = make()
+    machine, context = cluster.controller.work.partitions, cluster.controller.context
+    assert machine.to_online([at("orders")], Election.PREFERRED) == [at("orders")]
+    assert cluster.state(at("orders")) == LeaderAndIsr(1, 1, (1, 2, 3), 1, 1)
+    context.assignments[at("orders")] = ReplicaAssignment((1, 2, 3), removing=(1,))
+    machine.to_online([at("orders")], Election.REASSIGNMENT)
+    assert cluster.state(at("orders")) == LeaderAndIsr(2, 2, (1, 2, 3), 2, 1)
+    context.shutting_down.add(2)
+    machine.to_online([at("orders")], Election.SHUTDOWN)
+    assert cluster.state(at("orders")) == LeaderAndIsr(1, 3, (1, 3), 3, 1) == context.leadership[at("orders")]
+
+
+def test_a_state_that_another_wrote_in_this_epoch_is_read_again() -> None:
+    cluster = make()
+    path = kafka_paths.state_path(at("orders"))
+    cluster.admin.set(path, kafka_nodes.encode_state(1, 5, (1, 3), 1))
+    cluster.controller.work.partitions.to_online([at("orders")], Election.PREFERRED)
+    assert cluster.state(at("orders")) == LeaderAndIsr(1, 6, (1, 3), 2, 1)
+
+
+def test_a_state_of_a_newer_controller_ends_this_one() -> None:
+    cluster = make()
+    cluster.admin.set(kafka_paths.state_path(at("orders")), kafka_nodes.encode_state(2, 5, (2, 3), 9))
+    with pytest.raises(ControllerMovedError, match="newer controller"):
+        cluster.controller.work.partitions.to_online([at("orders")], Election.PREFERRED)
+
+
+def test_a_partition_whose_topic_was_deleted_gets_no_other_leader() -> None:
+    cluster = make()
+    cluster.remove_node(kafka_paths.topic_path("orders"))
+    assert cluster.controller.work.partitions.to_online([at("orders")], Election.PREFERRED) == []
+    assert cluster.said_about("its topic was deleted")
+
+
+def test_a_state_that_is_there_before_the_partition_is_new_is_taken_over() -> None:
+    cluster = Cluster(3)
+    cluster.admin.create(kafka_paths.topic_path("orders"), kafka_nodes.encode_topic(ID, {0: (1, 2, 3)}), parents=True)
+    state = kafka_nodes.encode_state(2, 7, (2, 3), 1)
+    cluster.admin.create(kafka_paths.state_path(at("orders")), state, parents=True)
+    cluster.settle()
+    assert cluster.state(at("orders")) == LeaderAndIsr(2, 7, (2, 3), 0, 1)
+    (request,) = [each for each in cluster.brokers[3].of(LeaderAndIsrRequest) if each.topics]
+    assert request.topics[0].partitions[0].leader_epoch == 7
+
+
+def put_before(cluster: Cluster, state: bytes) -> None:
+    """A topic with a state that nobody expects there."""
+    cluster.admin.create(kafka_paths.topic_path("orders"), kafka_nodes.encode_topic(ID, {0: (1, 2, 3)}), parents=True)
+    cluster.admin.create(kafka_paths.state_path(at("orders")), state, parents=True)
+    cluster.settle()
+
+
+def test_a_state_that_is_there_before_and_whose_leader_is_away_gets_another() -> None:
+    cluster = Cluster(3)
+    cluster.kill(2)
+    put_before(cluster, kafka_nodes.encode_state(2, 7, (2, 3), 1))
+    assert cluster.state(at("orders")) == LeaderAndIsr(3, 8, (3,), 1, 1)
+
+
+def test_a_state_that_is_there_before_and_cannot_be_read_is_left_alone() -> None:
+    cluster = Cluster(3)
+    put_before(cluster, b"{torn")
+    assert cluster.controller.context.partition_states.of(at("orders")) is PartitionState.NEW
+    assert cluster.said_about("its state node cannot be read")
+    assert cluster.admin.get(kafka_paths.state_path(at("orders"))).data == b"{torn"
+
+
+def test_a_new_partition_whose_topic_was_deleted_meanwhile_gets_no_leader() -> None:
+    cluster = Cluster(2)
+    cluster.kill(2)
+    cluster.create_topic("orders", {0: [2]}, ID)
+    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.controller.context.brokers[2] = 99
+    assert cluster.controller.work.partitions.to_online([at("orders")]) == []
+    assert not cluster.exists(kafka_paths.topic_path("orders"))

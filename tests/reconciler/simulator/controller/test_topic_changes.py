@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+from logstore.kafka_error import KafkaError
+from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
+from reconciler.simulator.controller.partition_states import PartitionState, PartitionStates
+from reconciler.simulator.controller.replica_states import ReplicaState, ReplicaStates
+from reconciler.simulator.kernel.messages import DURING_DELETE, UpdateMetadataRequest
+from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
+
+
+# CREATE-3
+def test_a_topic_is_created_in_four_steps(monkeypatch) -> None:
+    cluster, moves = Cluster(2), []
+    for states in (PartitionStates, ReplicaStates):
+        move = states.move
+
+        def noted(self, which, state, move=move) -> None:
+            moves.append(state)
+            move(self, which, state)
+
+        monkeypatch.setattr(states, "move", noted)
+    cluster.create_topic("orders", {0: [1, 2]}, ID)
+    assert moves == [
+        PartitionState.NEW,
+        *[ReplicaState.NEW] * 2,
+        PartitionState.ONLINE,
+        *[ReplicaState.ONLINE] * 2,
+    ]
+
+
+# CREATE-4
+def test_a_topic_that_was_created_is_persisted_and_told_to_its_brokers_alone() -> None:
+    cluster = Cluster(3)
+    cluster.forget()
+    cluster.create_topic("orders", {0: [2, 1]}, ID)
+    assert cluster.state(at("orders")) == LeaderAndIsr(2, 0, (2, 1), 0, 1)
+    for number in (1, 2):
+        (request,) = cluster.brokers[number].of(LeaderAndIsrRequest)
+        assert (request.type, request.topics[0].topic_id) == (RequestType.INCREMENTAL, ID)
+        assert request.topics[0].partitions[0].is_new
+    assert cluster.brokers[3].of(LeaderAndIsrRequest) == []
+    (metadata,) = cluster.brokers[3].of(UpdateMetadataRequest)
+    assert metadata.topics[0].partitions[0].leader == 2
+
+
+# KIP516-11
+def test_a_topic_without_an_id_gets_one_and_its_node_is_written_as_version_3() -> None:
+    cluster = Cluster(2)
+    path = kafka_paths.topic_path("orders")
+    cluster.admin.create(path, b'{"version":1,"partitions":{"0":[1,2]}}')
+    cluster.settle()
+    topic_id = cluster.controller.context.topic_ids["orders"]
+    assert topic_id is not None and str(topic_id) == cluster.topic("orders").topic_id
+    assert b'"version":3' in cluster.admin.get(path).data
+    assert cluster.brokers[1].of(LeaderAndIsrRequest)[-1].topics[0].topic_id == topic_id
+
+
+# KIP516-11
+def test_the_same_seed_gives_the_same_ids_and_a_topic_created_again_gets_another() -> None:
+    def drawn(seed: int) -> list[str]:
+        cluster, found = Cluster(1, id_seed=seed), []
+        for _ in range(2):
+            cluster.create_topic("orders", {0: [1]})
+            found.append(cluster.topic("orders").topic_id)
+            cluster.controller.delete_topics(["orders"])
+            cluster.settle()
+        return found
+
+    assert drawn(7) == drawn(7)
+    assert len({*drawn(7), *drawn(8)}) == 4
+
+
+def test_without_topic_ids_a_topic_gets_none() -> None:
+    cluster = Cluster(1, topic_ids=False)
+    cluster.create_topic("orders", {0: [1]})
+    assert cluster.topic("orders").topic_id is None
+
+
+def test_partitions_that_are_added_are_created_and_the_others_stay() -> None:
+    cluster = Cluster(3)
+    cluster.create_topic("orders", {0: [1, 2]}, ID)
+    before = cluster.state(at("orders"))
+    cluster.forget()
+    cluster.admin.set(kafka_paths.topic_path("orders"), kafka_nodes.encode_topic(ID, {0: [1, 2], 1: [3, 1]}))
+    cluster.settle()
+    assert cluster.state(at("orders")) == before
+    assert cluster.state(at("orders", 1)) == LeaderAndIsr(3, 0, (3, 1), 0, 1)
+    (request,) = cluster.brokers[1].of(LeaderAndIsrRequest)
+    assert [each.partition for each in request.topics[0].partitions] == [1]
+
+
+# KIP516-10
+def test_a_topic_with_an_id_is_deleted_at_once_and_its_replicas_are_told_with_the_id() -> None:
+    cluster = Cluster(3)
+    cluster.create_topic("orders", {0: [1, 2]}, ID)
+    cluster.admin.create(kafka_paths.config_path("orders"), b"{}")
+    cluster.forget()
+    assert cluster.controller.delete_topics(["orders", "payments"]) == {
+        "orders": KafkaError.NONE,
+        "payments": KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert not [path for path in cluster.zookeeper.dump() if "orders" in path]
+    cluster.settle()
+    for number in (1, 2):
+        (stop,) = cluster.brokers[number].of(StopReplicaRequest)
+        (topic,) = stop.topics
+        assert (topic.topic_id, [each.delete for each in topic.partitions]) == (ID, [True])
+    (metadata,) = cluster.brokers[3].of(UpdateMetadataRequest)
+    assert [each.leader for each in metadata.topics[0].partitions] == [DURING_DELETE]
+    assert cluster.controller.work.garbage.topics() == []
+
+
+# KIP516-10
+def test_a_mark_on_a_topic_with_an_id_deletes_it_at_once_too() -> None:
+    cluster = Cluster(2)
+    cluster.create_topic("orders", {0: [1, 2]}, ID)
+    cluster.brokers[2].silent = True
+    cluster.admin.create(kafka_paths.delete_path("orders"))
+    cluster.settle()
+    assert not cluster.exists(kafka_paths.topic_path("orders"))
+    assert not cluster.exists(kafka_paths.delete_path("orders"))
+
+
+# KIP516-10
+def test_a_topic_is_created_again_while_a_broker_of_the_old_one_is_down() -> None:
+    cluster = Cluster(3)
+    cluster.create_topic("orders", {0: [1, 2]}, ID)
+    cluster.kill(2)
+    cluster.controller.delete_topics(["orders"])
+    cluster.create_topic("orders", {0: [3, 1]}, OTHER_ID)
+    assert cluster.state(at("orders")) == LeaderAndIsr(3, 0, (3, 1), 0, 1)
+    assert cluster.controller.work.garbage.topics() == [("orders", ID)]
+    cluster.forget()
+    cluster.register(2)
+    cluster.settle()
+    (request,) = cluster.brokers[2].of(LeaderAndIsrRequest)
+    assert (request.type, request.topics) == (RequestType.FULL, ())
+
+
+# KIP516-10
+def test_a_topic_that_went_and_came_again_before_the_controller_looked_is_another_one() -> None:
+    cluster = Cluster(3)
+    cluster.create_topic("orders", {0: [1, 2], 1: [2, 1]}, ID)
+    cluster.forget()
+    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.create_topic("orders", {0: [2, 3]}, OTHER_ID)
+    context = cluster.controller.context
+    assert context.topic_ids["orders"] == OTHER_ID
+    assert context.assignments == {at("orders"): ReplicaAssignment((2, 3))}
+    stops = [topic for each in cluster.brokers[2].of(StopReplicaRequest) for topic in each.topics]
+    assert [(each.topic_id, len(each.partitions)) for each in stops] == [(ID, 2)]
+    (told,) = cluster.brokers[2].of(LeaderAndIsrRequest)
+    assert told.topics[0].topic_id == OTHER_ID
+    metadata = [topic for each in cluster.brokers[1].of(UpdateMetadataRequest) for topic in each.topics]
+    assert [(each.topic_id, each.partitions[0].leader) for each in metadata] == [(ID, DURING_DELETE), (OTHER_ID, 2)]
+
+
+def test_a_topic_without_an_id_that_vanishes_is_forgotten_and_nobody_is_told_to_delete_it() -> None:
+    cluster = Cluster(2, topic_ids=False)
+    cluster.create_topic("orders", {0: [1, 2]})
+    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.settle()
+    assert cluster.controller.context.assignments == {}
+    assert cluster.brokers[1].of(StopReplicaRequest) == []
+
+
+def test_a_mark_of_a_topic_that_is_not_there_is_taken_away() -> None:
+    cluster = Cluster(1)
+    cluster.admin.create(kafka_paths.delete_path("orders"))
+    cluster.settle()
+    assert not cluster.exists(kafka_paths.delete_path("orders"))
+
+
+def test_a_topic_whose_node_becomes_unreadable_keeps_what_is_known_of_it() -> None:
+    cluster = Cluster(2)
+    cluster.create_topic("orders", {0: [1, 2]}, ID)
+    cluster.admin.set(kafka_paths.topic_path("orders"), b"{")
+    cluster.settle()
+    context = cluster.controller.context
+    assert (context.unreadable, list(context.assignments)) == ({"orders"}, [at("orders")])
+    cluster.admin.set(kafka_paths.topic_path("orders"), kafka_nodes.encode_topic(ID, {0: [1, 2]}))
+    cluster.settle()
+    assert context.unreadable == set()
+
+
+# KIP516-13
+def test_a_topic_under_another_name_keeps_its_replicas_its_leader_and_its_epochs() -> None:
+    cluster = Cluster(2)
+    cluster.create_topic("orders", {0: [1, 2]}, ID)
+    cluster.forget()
+    state = cluster.admin.get(kafka_paths.state_path(at("orders"))).data
+    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.admin.create(kafka_paths.topic_path("sales"), kafka_nodes.encode_topic(ID, {0: [1, 2]}))
+    cluster.admin.create(kafka_paths.state_path(at("sales")), state, parents=True)
+    cluster.settle()
+    assert cluster.brokers[2].of(StopReplicaRequest) == []
+    assert cluster.state(at("sales")) == LeaderAndIsr(1, 0, (1, 2), 0, 1)
+    (request,) = cluster.brokers[2].of(LeaderAndIsrRequest)
+    assert (request.topics[0].topic, request.topics[0].topic_id) == ("sales", ID)
+    assert list(cluster.controller.context.births) == ["sales"]
+
+
+# KIP37-4
+def test_a_topic_of_a_namespace_is_created_and_deleted_like_any_other() -> None:
+    cluster = Cluster(2)
+    cluster.create_topic("org:apache:orders", {0: [1, 2]}, ID)
+    assert cluster.state(at("org:apache:orders")).leader == 1
+    assert cluster.brokers[2].of(LeaderAndIsrRequest)[-1].topics[0].topic == "org:apache:orders"
+    cluster.controller.delete_topics(["org:apache:orders"])
+    cluster.settle()
+    assert cluster.brokers[2].of(StopReplicaRequest)[-1].topics[0].topic == "org:apache:orders"

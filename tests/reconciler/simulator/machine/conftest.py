@@ -1,0 +1,30 @@
+"""Brokers for the tests of ``simulated_broker`` and its parts; they are closed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reconciler.simulator.machine.brokers import Brokers
+
+
+@pytest.fixture
+def make_brokers(tmp_path: Path) -> Iterator[Callable[..., Brokers]]:
+    made: list[Brokers] = []
+
+    def make(**options: Any) -> Brokers:
+        made.append(Brokers(tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def brokers(make_brokers: Callable[..., Brokers]) -> Brokers:
+    """Three of them, with one disk each."""
+    return make_brokers()

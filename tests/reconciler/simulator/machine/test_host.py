@@ -1,0 +1,55 @@
+"""What belongs to a life ends with it, and what goes wrong in it is said."""
+
+from __future__ import annotations
+
+from logstore.errors import OfflineLogDirError
+from reconciler.simulator.kernel.messages import MetadataRequest, MetadataResponse
+from reconciler.simulator.kernel.world import World
+from reconciler.simulator.machine.broker_settings import BrokerSettings
+from reconciler.simulator.machine.host import Host
+
+
+def host_in(world: World) -> Host:
+    return Host(1, world.network, world.timers("broker-1"), world.history, BrokerSettings())
+
+
+def test_timers_and_answers_come_while_it_lives() -> None:
+    world, happened = World(1), list[object]()
+    host = host_in(world)
+    world.network.serve("broker-2", lambda sender, request, answer: answer(MetadataResponse((), (), 1)))
+    host.after(10, "soon", lambda: happened.append("timer"))
+    host.call("broker-2", MetadataRequest(), happened.append)
+    world.run(for_ms=100)
+    assert happened == [MetadataResponse((), (), 1), "timer"] or happened == ["timer", MetadataResponse((), (), 1)]
+
+
+def test_nothing_that_was_begun_goes_on_after_its_end() -> None:
+    world, happened = World(1), list[object]()
+    host = host_in(world)
+    world.network.serve("broker-2", lambda sender, request, answer: answer(MetadataResponse((), (), 1)))
+    host.after(10, "soon", lambda: happened.append("timer"))
+    host.call("broker-2", MetadataRequest(), happened.append)
+    host.alive = False
+    world.run(for_ms=100)
+    assert happened == []
+
+
+def test_an_error_of_a_disk_is_said_and_the_disks_are_looked_at() -> None:
+    world, looked = World(1), list[bool]()
+    host = host_in(world)
+    host.noticed = lambda: looked.append(True)
+
+    def fails() -> None:
+        raise OfflineLogDirError("the disk is gone")
+
+    host.guarded("flush", fails)
+    assert looked == [True]
+    assert world.history.lines[-1].endswith("broker-1  flush: the disk is gone")
+
+
+def test_the_history_knows_nothing_of_the_folder_of_a_run() -> None:
+    world = World(1)
+    host = host_in(world)
+    host.log_dirs = ["/run/17/machine-1/disk-1/data", "/run/17/machine-1/disk-2/data"]
+    host.say("/run/17/machine-1/disk-2/data: orders-0 cannot be staged")
+    assert world.history.lines[-1].endswith("broker-1  disk-2/data: orders-0 cannot be staged")

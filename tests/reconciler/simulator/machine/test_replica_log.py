@@ -1,0 +1,191 @@
+"""The records of one replica over a disk that forgets what was not synced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from logstore.errors import ChangeFailedError, OfflineLogDirError
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
+from reconciler.simulator.kernel.messages import Record
+from reconciler.simulator.kernel.world import World
+from reconciler.simulator.machine.broker_settings import BrokerSettings
+from reconciler.simulator.machine.disks import MachineDisks
+from reconciler.simulator.machine.machine_clock import MachineClock
+from reconciler.simulator.machine.replica_log import SEGMENT, ReplicaLog
+from reconciler.simulator.machine.starting import open_store
+from tests.reconciler.simulator.machine.brokers import ORDERS, A
+
+RECORDS = [Record(offset, offset // 2, A, f"v{offset}") for offset in range(6)]
+
+
+class Machine:
+    """One disk with one replica."""
+
+    def __init__(self, root: Path) -> None:
+        self.disks = MachineDisks(str(root), 1)
+        self.clock = MachineClock(World(1).timers("m"))
+        self.store = self._open()
+        self.store.create(ORDERS, A)
+        self.log = self.open_log()
+
+    def _open(self) -> LogStore:
+        return open_store(
+            self.disks.log_dirs,
+            1,
+            disk=self.disks.disk,
+            clock=self.clock,
+            settings=BrokerSettings(),
+            say=lambda text: None,
+        )
+
+    def open_log(self) -> ReplicaLog:
+        return ReplicaLog(self.store.log_dirs[0], self.store.get(ORDERS))
+
+    def crash(self, seed: int) -> ReplicaLog:
+        """Cut the power, start again, and open the log."""
+        self.store.abandon()
+        self.disks.crash(Random(seed))
+        self.store = self._open()
+        self.log = self.open_log()
+        return self.log
+
+    @property
+    def bytes(self) -> bytes:
+        return Path(self.disks.log_dirs[0], "orders-0", SEGMENT).read_bytes()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    found = Machine(tmp_path)
+    yield found
+    found.store.abandon()
+    found.disks.close()
+
+
+def test_a_new_replica_has_no_records_and_no_segment(machine: Machine) -> None:
+    assert (machine.log.end, machine.log.read(0, 10), machine.log.recovery_point) == (0, (), 0)
+    assert not machine.log.flush()
+    assert not Path(machine.disks.log_dirs[0], "orders-0", SEGMENT).exists()
+
+
+def test_records_are_read_as_they_were_appended_also_after_a_restart(machine: Machine) -> None:
+    machine.log.append(RECORDS[:2])
+    machine.log.append(RECORDS[2:])
+    assert machine.log.read(1, 3) == tuple(RECORDS[1:3])
+    machine.store.close()
+    machine.store = LogStore.open(machine.disks.log_dirs, StoreOptions(disk=machine.disks.disk, jobs=0))
+    again = machine.open_log()
+    assert again.read(0, 10) == tuple(RECORDS)
+    assert again.epochs.end_of(1, again.end) == (1, 4)
+
+
+@pytest.mark.parametrize("wrong", [[RECORDS[1]], [RECORDS[0], RECORDS[2]]])
+def test_records_that_do_not_go_on_where_the_log_ends_are_refused(machine: Machine, wrong: list[Record]) -> None:
+    with pytest.raises(ValueError, match="ends at 0"):
+        machine.log.append(wrong)
+    assert machine.log.end == 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_crash_leaves_what_was_flushed_and_some_of_the_rest(machine: Machine, seed: int) -> None:
+    machine.log.append(RECORDS[:3])
+    assert machine.log.flush()
+    machine.log.append(RECORDS[3:4])
+    machine.log.append(RECORDS[4:])
+    log = machine.crash(seed)
+    assert 3 <= log.end <= 6
+    assert log.read(0, 10) == tuple(RECORDS[: log.end])
+    assert len(machine.bytes) == sum(len(line) + 1 for line in machine.bytes.splitlines())
+
+
+def test_some_crash_loses_and_some_keeps_and_some_tears_what_was_not_flushed(tmp_path: Path) -> None:
+    ends, torn = set(), set()
+    for seed in range(40):
+        (tmp_path / str(seed)).mkdir()
+        machine = Machine(tmp_path / str(seed))
+        machine.log.append(RECORDS[:1])
+        machine.log.flush()
+        machine.log.append(RECORDS[1:3])
+        log = machine.crash(seed)
+        ends.add(log.end)
+        torn.add(log.torn > 0)
+        machine.store.abandon()
+        machine.disks.close()
+    assert {1, 3} <= ends
+    assert torn == {True, False}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_after_a_cut_and_new_records_a_crash_never_mixes_the_two(machine: Machine, seed: int) -> None:
+    machine.log.append(RECORDS)
+    machine.log.flush()
+    assert machine.log.truncate(2)
+    new = [Record(2, 9, A, "new"), Record(3, 9, A, "newer")]
+    machine.log.append(new)
+    found = machine.crash(seed).read(0, 10)
+    was, would_be = tuple(RECORDS), (*RECORDS[:2], *new)
+    assert found in [was[:end] for end in range(2, 7)] + [would_be[:end] for end in range(2, 5)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_cut_that_was_flushed_stays(machine: Machine, seed: int) -> None:
+    machine.log.append(RECORDS)
+    machine.log.flush()
+    assert machine.log.truncate(2)
+    assert machine.log.recovery_point == 2
+    assert machine.log.epochs.last == 0
+    assert machine.log.flush()
+    assert machine.crash(seed).read(0, 10) == tuple(RECORDS[:2])
+
+
+def test_a_cut_behind_the_end_does_nothing(machine: Machine) -> None:
+    machine.log.append(RECORDS)
+    assert not machine.log.truncate(6)
+    assert machine.log.truncate(0)
+    assert (machine.log.end, machine.bytes) == (0, b"")
+
+
+def test_checkpoints_say_where_to_begin_but_never_behind_the_end(machine: Machine) -> None:
+    machine.log.append(RECORDS[:2])
+    machine.log.flush()
+    machine.store.write_offsets(RECOVERY_POINT_CHECKPOINT, {ORDERS: 5})
+    machine.store.write_offsets(HIGH_WATERMARK_CHECKPOINT, {ORDERS: 1})
+    log = machine.crash(1)
+    assert (log.recovery_point, log.checkpointed) == (2, 1)
+
+
+def test_on_a_full_disk_a_record_is_there_or_not_but_never_half(machine: Machine) -> None:
+    machine.log.append(RECORDS[:2])
+    before = machine.bytes
+    machine.disks.fill(0)
+    with pytest.raises(ChangeFailedError):
+        machine.log.append(RECORDS[2:])
+    assert (machine.bytes, machine.log.end) == (before, 2)
+    machine.disks.make_room(0)
+    machine.log.append(RECORDS[2:])
+    assert machine.open_log().read(0, 10) == tuple(RECORDS)
+
+
+def test_a_disk_that_fails_takes_its_log_dir_offline(machine: Machine) -> None:
+    machine.log.append(RECORDS[:2])
+    machine.disks.fail(0, Random(1))
+    with pytest.raises(OfflineLogDirError):
+        machine.log.append(RECORDS[2:])
+    assert machine.store.offline
+    assert machine.log.end == 2
+
+
+def test_what_was_staged_is_never_written_to(machine: Machine) -> None:
+    machine.log.append(RECORDS[:2])
+    machine.store.stage([ORDERS], "STALE_ID", "a test")
+    with pytest.raises(ChangeFailedError):
+        machine.log.append(RECORDS[2:])
+    staged = machine.store.staged()[0]
+    back = machine.store.restore(staged)
+    assert ReplicaLog(machine.store.log_dirs[0], back).read(0, 10) == tuple(RECORDS[:2])

@@ -1,0 +1,191 @@
+"""What a leader answers, and for what it lets a request wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore.kafka_error import KafkaError
+from reconciler.simulator.kernel.messages import (
+    EpochEndRequest,
+    EpochEndResponse,
+    FetchRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    Request,
+)
+from tests.reconciler.simulator.machine.brokers import NOTHING, ORDERS, A, B, Brokers, values
+
+NEVER = TopicPartition("never", 0)
+
+
+@pytest.fixture
+def leader(make_brokers: Callable[..., Brokers]) -> Brokers:
+    """Broker 1 leads, alone in sync; it holds a and b."""
+    brokers = make_brokers(count=1)
+    brokers.lead(1, 3, to=(1,), isr=(1,))
+    assert brokers.produce(1, "a", "b") == [0, 1]
+    return brokers
+
+
+def four(at: TopicPartition, topic_id: TopicId | None, epoch: int = -1) -> list[Request]:
+    """A request of each kind that is fenced by topic ID."""
+    return [
+        FetchRequest(-1, at, topic_id, epoch, 0),
+        ListOffsetsRequest(at, topic_id),
+        EpochEndRequest(at, topic_id, epoch, 0),
+        ProduceRequest(at, topic_id, "c"),
+    ]
+
+
+# KIP516-8
+@pytest.mark.parametrize("kind", range(4))
+@pytest.mark.parametrize(
+    ("at", "topic_id", "error"),
+    [
+        (ORDERS, A, KafkaError.NONE),
+        (ORDERS, None, KafkaError.NONE),
+        (ORDERS, TopicId.ZERO, KafkaError.NONE),
+        (ORDERS, B, KafkaError.INCONSISTENT_TOPIC_ID),
+        (NEVER, B, KafkaError.UNKNOWN_TOPIC_ID),
+        (NEVER, None, KafkaError.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_requests_are_fenced_by_topic_id_and_work_by_name_alone(
+    leader: Brokers, kind: int, at: TopicPartition, topic_id: TopicId | None, error: KafkaError
+) -> None:
+    assert leader.ask(1, four(at, topic_id)[kind]).error is error
+
+
+@pytest.mark.parametrize("kind", [0, 2])
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(2, KafkaError.FENCED_LEADER_EPOCH), (4, KafkaError.UNKNOWN_LEADER_EPOCH)]
+)
+def test_requests_are_fenced_by_leader_epoch(leader: Brokers, kind: int, epoch: int, error: KafkaError) -> None:
+    assert leader.ask(1, four(ORDERS, A, epoch)[kind]).error is error
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_a_broker_that_does_not_lead_says_so(brokers: Brokers, kind: int) -> None:
+    brokers.lead(1)
+    assert brokers.ask(2, four(ORDERS, A)[kind]).error is KafkaError.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_restarted_broker_leads_nothing_before_it_is_told(leader: Brokers) -> None:
+    leader.of[1].shut_down()
+    leader.of[1].start()
+    assert leader.fetch(1).error is KafkaError.NOT_LEADER_OR_FOLLOWER
+
+
+def test_offsets_and_epochs_are_told(leader: Brokers) -> None:
+    assert leader.ask(1, ListOffsetsRequest(ORDERS, A)) == ListOffsetsResponse(KafkaError.NONE, 0, 2)
+    assert leader.ask(1, EpochEndRequest(ORDERS, A, 3, 3)) == EpochEndResponse(KafkaError.NONE, 3, 2)
+    assert leader.ask(1, EpochEndRequest(ORDERS, A, 3, 1)) == EpochEndResponse(KafkaError.NONE, 1, 0)
+
+
+def test_a_consumer_sees_what_is_committed_and_waits_for_more(brokers: Brokers) -> None:
+    brokers.lead(1, to=(1,), isr=(1, 2))
+    assert brokers.produce(1, "a", wait_ms=100) == [NOTHING]
+    waiting: list[object] = []
+    brokers.world.network.call("client-1", "broker-1", FetchRequest(-1, ORDERS, A, -1, 0), waiting.append)
+    brokers.run(500)
+    assert waiting == []
+    brokers.lead(1, to=(2,), isr=(1, 2))
+    brokers.run(500)
+    assert [values(answer.records) for answer in waiting] == [["a"]]  # type: ignore[attr-defined]
+
+
+def test_a_fetch_that_finds_nothing_is_answered_after_a_while_with_nothing(leader: Brokers) -> None:
+    begun = leader.world.now_ms
+    answer = leader.ask(1, FetchRequest(-1, ORDERS, A, -1, 2), 5_000)
+    assert (answer.error, answer.records, answer.high_watermark) == (KafkaError.NONE, (), 2)
+    assert leader.world.now_ms - begun >= leader.settings.fetch_wait_ms
+
+
+@pytest.mark.parametrize("offset", [-1, 3])
+def test_an_offset_that_is_not_there_is_out_of_range(leader: Brokers, offset: int) -> None:
+    answer = leader.fetch(1, offset=offset)
+    assert (answer.error, answer.log_end) == (KafkaError.OFFSET_OUT_OF_RANGE, 2)
+
+
+def test_only_so_many_records_come_at_once(make_brokers: Callable[..., Brokers]) -> None:
+    brokers = make_brokers(count=1, fetch_records=2)
+    brokers.lead(1, to=(1,), isr=(1,))
+    brokers.produce(1, "a", "b", "c")
+    assert values(brokers.fetch(1).records) == ["a", "b"]
+    assert values(brokers.fetch(1, offset=2).records) == ["c"]
+
+
+def test_who_is_no_replica_cannot_fetch_as_one(leader: Brokers) -> None:
+    answer = leader.ask(1, FetchRequest(7, ORDERS, A, 3, 0))
+    assert answer.error is KafkaError.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_fetch_that_a_follower_sent_before_its_restart_is_refused(leader: Brokers) -> None:
+    leader.ask(1, FetchRequest(2, ORDERS, A, 3, 0, broker_epoch=9))
+    assert leader.ask(1, FetchRequest(2, ORDERS, A, 3, 2, broker_epoch=8)).error is KafkaError.STALE_BROKER_EPOCH
+
+
+def test_a_record_is_acknowledged_only_when_all_in_sync_have_it(brokers: Brokers) -> None:
+    brokers.lead(1, to=(1,), isr=(1, 2))
+    assert brokers.produce(1, "a", wait_ms=1_000) == [NOTHING]
+    assert brokers.values(1) == ["a"]
+    brokers.lead(1, to=(2,), isr=(1, 2))
+    brokers.run(1_000)
+    assert brokers.partition(1).high_watermark == 1
+
+
+def test_a_producer_is_told_when_nobody_knows(make_brokers: Callable[..., Brokers]) -> None:
+    brokers = make_brokers(count=1, request_timeout_ms=1_000, replica_lag_ms=60_000)
+    brokers.lead(1, to=(1,), isr=(1, 2))
+    assert brokers.produce(1, "a") == [KafkaError.REQUEST_TIMED_OUT]
+
+
+def test_too_few_in_sync_take_no_record(make_brokers: Callable[..., Brokers]) -> None:
+    brokers = make_brokers(count=1, min_insync_replicas=2)
+    brokers.lead(1, to=(1,), isr=(1,))
+    assert brokers.produce(1, "a") == [KafkaError.NOT_ENOUGH_REPLICAS]
+    assert brokers.values(1) == []
+
+
+def test_a_record_that_was_taken_is_not_acknowledged_when_too_few_are_left(
+    make_brokers: Callable[..., Brokers],
+) -> None:
+    brokers = make_brokers(count=1, min_insync_replicas=2, replica_lag_ms=1_000, tick_ms=1_000)
+    brokers.lead(1, to=(1,), isr=(1, 2))
+    assert brokers.produce(1, "a", wait_ms=10_000) == [KafkaError.NOT_ENOUGH_REPLICAS]
+    assert brokers.partition(1).isr == (1,)
+
+
+def test_who_waits_is_told_when_the_role_ends(brokers: Brokers) -> None:
+    brokers.lead(1, to=(1,), isr=(1, 2))
+    waiting: list[object] = []
+    brokers.world.network.call("client-1", "broker-1", ProduceRequest(ORDERS, A, "a"), waiting.append)
+    brokers.world.network.call("client-2", "broker-1", FetchRequest(-1, ORDERS, A, -1, 0), waiting.append)
+    brokers.run(100)
+    assert waiting == []
+    brokers.lead(2, 1, to=(1,))
+    brokers.run(100)
+    assert [answer.error for answer in waiting] == [KafkaError.NOT_LEADER_OR_FOLLOWER] * 2  # type: ignore[attr-defined]
+
+
+def test_a_full_disk_refuses_a_record_and_serves_what_it_has(leader: Brokers) -> None:
+    leader.disks[1].fill(0)
+    assert leader.produce(1, "c") == [KafkaError.KAFKA_STORAGE_ERROR]
+    assert values(leader.fetch(1).records) == ["a", "b"]
+    leader.disks[1].make_room(0)
+    assert leader.produce(1, "d") == [2]
+
+
+def test_records_are_flushed_before_they_are_acknowledged_where_that_is_asked_for(
+    make_brokers: Callable[..., Brokers],
+) -> None:
+    brokers = make_brokers(flush_records=1)
+    brokers.lead(1)
+    brokers.produce(1, "a", "b")
+    brokers.run()
+    assert [brokers.partition(node_id).log.recovery_point for node_id in (1, 2, 3)] == [2, 2, 2]

@@ -1,0 +1,163 @@
+"""A cluster as somebody uses it who wants to see one: topics, records, brokers that stop, crash and start."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from layout.topic import TopicPartition
+from reconciler.errors import RefusedError
+from reconciler.simulator.controller.partition_states import PartitionState
+from reconciler.simulator.controller.replica_states import Replica, ReplicaState
+from reconciler.simulator.kernel.messages import MetadataRequest, MetadataResponse
+from reconciler.simulator.runs.cluster import Cluster, NotInTimeError
+from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from tests.reconciler.simulator.conftest import NewCluster
+
+ORDERS = TopicPartition("orders", 0)
+
+
+# CREATE-4
+def test_a_topic_that_is_created_has_leaders_znodes_and_replicas_under_its_id(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    topic_id = cluster.create_topic("orders", 2, 3)
+    cluster.run(for_ms=1_000)
+    session = cluster.zookeeper.session("test")
+    for number in (0, 1):
+        partition = TopicPartition("orders", number)
+        state = kafka_nodes.decode_state(session.get(kafka_paths.state_path(partition)).data)
+        assert state is not None
+        assert sorted(state.isr) == [1, 2, 3]
+        for member in cluster.members.values():
+            assert member.broker.store.get(partition).topic_id == topic_id
+            hosted = member.broker.replicas.get(partition)
+            assert hosted is not None
+            assert hosted.leads == (member.node_id == state.leader)
+
+
+# CREATE-3
+def test_partitions_go_through_the_states_of_the_controller_and_end_online(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    cluster.create_topic("orders", 1, 2)
+    active = cluster.active
+    assert active is not None
+    context = active.controller.context
+    assert context.partition_states.of(ORDERS) is PartitionState.ONLINE
+    replicas = [each.node_id for each in cluster.truth.wanted()[ORDERS]]
+    assert {context.replica_states.of(Replica(ORDERS, each)) for each in replicas} == {ReplicaState.ONLINE}
+
+
+def test_records_are_read_as_they_were_written_under_the_topic_id_that_counts_now(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    cluster.create_topic("orders", 1, 2)
+    first = cluster.produce("orders", 3)
+    assert cluster.consume("orders") == first
+    cluster.delete_topic("orders")
+    assert not cluster.truth.is_there("orders")
+    cluster.create_topic("orders", 1, 2)
+    second = cluster.produce("orders", 2)
+    assert cluster.consume("orders") == second
+
+
+# KIP516-9
+def test_every_broker_tells_clients_of_topics_with_their_ids(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    topic_id = cluster.create_topic("orders", 1, 3)
+    cluster.run(for_ms=1_000)
+    for member in cluster.members.values():
+        answer = member.broker.metadata.answer(MetadataRequest())
+        assert isinstance(answer, MetadataResponse)
+        assert [(each.topic, each.topic_id) for each in answer.topics] == [("orders", topic_id)]
+
+
+# KIP516-5, KIP516-6, KIP516-10
+def test_stale_state_of_a_topic_that_was_created_again_is_staged_and_purged_after_its_delay(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster()
+    first = cluster.create_topic("orders", 1, 3)
+    cluster.produce("orders", 2)
+    cluster.stop_broker(2)
+    cluster.delete_topic("orders")
+    second = cluster.create_topic("orders", assignment={0: [1, 2, 3]})
+    cluster.start_broker(2)
+    cluster.run(for_ms=5_000)
+    store = cluster.members[2].broker.store
+    (staged,) = store.staged()
+    assert (staged.topic_id, staged.partition) == (first, ORDERS)
+    assert staged.record is not None
+    assert staged.record.due_ms == staged.record.staged_ms + 300_000
+    assert store.get(ORDERS).topic_id == second
+    cluster.run(for_ms=240_000)
+    assert store.staged() == [staged]
+    cluster.run(for_ms=130_000)
+    assert store.staged() == []
+
+
+def test_a_broker_that_crashed_is_registered_when_its_start_is_over_though_its_old_session_lived_on(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster()
+    before = cluster.members[2].broker.broker.broker_epoch
+    cluster.crash_broker(2)
+    assert not cluster.members[2].running
+    assert 2 in cluster.truth.brokers()
+    cluster.start_broker(2)
+    assert cluster.members[2].broker.broker.broker_epoch > before
+
+
+def test_what_does_not_happen_in_time_is_an_error_with_the_end_of_the_history(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    with pytest.raises(NotInTimeError, match=r"(?s)waited 500 ms of simulated time, and not: pigs fly; .*registered"):
+        cluster.run_until("pigs fly", lambda: False, 500)
+    assert cluster.world.now_ms >= 500
+
+
+def test_what_the_controller_refuses_is_an_error_with_its_words(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    with pytest.raises(RefusedError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        cluster.delete_topic("orders")
+    with pytest.raises(RefusedError, match="INVALID_REPLICATION_FACTOR"):
+        cluster.create_topic("orders", 1, 9)
+    with pytest.raises(NotInTimeError, match="nothing takes a record"):
+        cluster.produce("nothing")
+
+
+def test_without_a_controller_a_command_waits_for_one_in_vain(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(1)
+    cluster.stop_broker(1)
+    assert cluster.active is None
+    with pytest.raises(NotInTimeError, match="there is a controller"):
+        cluster.delete_topic("orders")
+
+
+def test_every_event_is_told_of_by_whichever_way_it_happened(new_cluster: NewCluster) -> None:
+    cluster, told = new_cluster(), list[int]()
+    cluster.happened = lambda: told.append(cluster.world.events)
+    before = cluster.world.events
+    done = cluster.run(for_ms=20_000)
+    assert done > 0
+    assert cluster.run(3) == 3
+    cluster.run_until("so much time went by", lambda: cluster.world.now_ms > 1_700_000_050_000)
+    assert told == list(range(before + 1, cluster.world.events + 1))
+
+
+def test_time_goes_by_where_nothing_happens(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(1)
+    cluster.stop_broker(1)
+    cluster.run()
+    now_ms = cluster.world.now_ms
+    assert cluster.run(for_ms=5_000) == 0
+    assert cluster.world.now_ms == now_ms + 5_000
+
+
+def test_a_temporary_folder_goes_with_its_cluster_and_a_given_one_stays(tmp_path: Path) -> None:
+    with Cluster() as cluster:
+        folder = cluster.folder
+        assert sorted(os.listdir(folder)) == ["broker-1", "broker-2", "broker-3"]
+    assert not os.path.exists(folder)
+    with Cluster(folder=str(tmp_path / "kept")):
+        pass
+    assert (tmp_path / "kept" / "broker-1" / "disk-1" / "data" / "meta.properties").is_file()

@@ -1,0 +1,136 @@
+"""Scenarios as text: what can be read is read, and what cannot is told with its line, all at once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layout.topic import TopicPartition
+from reconciler.errors import UsageError
+from reconciler.simulator.runs.scenario import _VERBS, Scenario, parse, shipped
+
+GOOD = """
+# A comment, and a blank line.
+
+brokers 4
+log-dirs 1
+create orders 2 3            two partitions
+create clicks 0:1,2 1:3,4
+produce orders 5
+reassign clicks-0 3,4
+partitions orders 1 20s
+disk-fails 2 0
+wait 5m
+expect staged 2 orders-1 1
+expect nothing-staged 4
+rest
+"""
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(UsageError) as refused:
+        parse(text, "mine")
+    return str(refused.value)
+
+
+def test_every_line_that_can_be_read_is_there_with_its_number_and_values() -> None:
+    scenario = parse(GOOD.replace("two partitions", "# two partitions"), "good")
+    assert (scenario.name, scenario.brokers, scenario.log_dirs) == ("good", 4, 1)
+    found = [(line.number, line.verb, line.values) for line in scenario.lines]
+    assert found == [
+        (6, "create", ("orders", 2, 3, None)),
+        (7, "create", ("clicks", 0, 0, {0: (1, 2), 1: (3, 4)})),
+        (8, "produce", ("orders", 5)),
+        (9, "reassign", (TopicPartition("clicks", 0), (3, 4))),
+        (10, "partitions", ("orders", 1, 20_000)),
+        (11, "disk-fails", (2, 0)),
+        (12, "wait", (300_000,)),
+        (13, "expect staged", (2, TopicPartition("orders", 1), 1)),
+        (14, "expect nothing-staged", (4,)),
+        (15, "rest", ()),
+    ]
+    assert scenario.lines[0].text == "create orders 2 3"
+
+
+def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
+    assert parse("", "empty") == Scenario("empty", 3, 2, ())
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("dance", "there is no 'dance'; there are create, delete,"),
+        ("expect", "there is no 'expect'"),
+        ("expect rain", "there is no 'expect rain'"),
+        ("create orders", "create wants a topic, and partitions and replicas, or an assignment"),
+        ("create orders 1", "create wants a topic, partitions, and replicas of each"),
+        ("create orders 1 3 two", "create wants a topic, partitions, and replicas of each"),
+        ("create orders 0 1", "'0' is no number from 1"),
+        ("create orders 0:1 2", "'2' is no assignment such as 0:1,2,3"),
+        ("create orders 0:1 0:2", "partition 0 is assigned twice"),
+        ("create orders 0:", "'' is no number"),
+        ("create orders 0:4", "there is no broker 4; there are 3, from 1"),
+        ("reassign orders-0 1,9", "there is no broker 9"),
+        ("reassign orders 1", "'orders' is no partition such as orders-0"),
+        ("produce orders", "produce wants 2 words after it, and has 1"),
+        ("produce orders -1", "'-1' is no number from 0 to 1000000"),
+        ("produce orders 1000001", "is no number from 0 to 1000000"),
+        ("produce orders 0000000009999999", "is no number from 0 to 1000000"),
+        ("produce orders ٣", "is no number"),
+        ("produce orders " + "9" * 5_000, "is no number"),
+        ("stop 0", "there is no broker 0"),
+        ("stop 4", "there is no broker 4"),
+        ("disk-fails 1 2", "there is no log dir 2; each broker has 2, from 0"),
+        ("disk-back 1 2", "there is no log dir 2"),
+        ("disk-replaced 1 2", "there is no log dir 2"),
+        ("wait long", "'long' is no duration"),
+        ("partitions orders 1 -5s", "is no duration"),
+        ("expect live 1 orders-0", "expect live wants 3 words after it, and has 2"),
+        ("expect leader orders-0 7", "there is no broker 7"),
+        ("rest now", "rest wants 0 words after it, and has 1"),
+        ("brokers", "brokers wants one number"),
+        ("brokers 51", "'51' is no number from 1 to 50"),
+        ("log-dirs 0", "'0' is no number from 1"),
+        ("rest\nbrokers 3", "brokers comes before everything else"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_told_with_its_number_and_why(line: str, why: str) -> None:
+    number = 1 + line.count("\n")
+    text = refusal(line)
+    assert text.startswith(f"mine is no scenario: line {number}, {line.splitlines()[-1]!r:.60}: ")
+    assert why in text
+
+
+def test_all_wrong_lines_are_told_at_once_in_their_order() -> None:
+    text = refusal("\n".join(["stop 9", "rest", "dance", *["wait long"] * 30, "disk-fails 1 8"]))
+    told = [part.partition(",")[0] for part in text.removeprefix("mine is no scenario: ").split("; line ")]
+    assert told == ["line 1", *map(str, (3, *range(4, 34), 34))]
+
+
+NUMBERS = ("1", "0", "99", "0:1,2", "1,2", "5s", "9" * 20, "0" * 12 + "7")
+ODD = ("#", ":", ",", "-", "é", "\ud800", "\0", "orders", "orders-0", "create", "brokers", "log-dirs")
+words = st.sampled_from([*(word for verb in _VERBS for word in verb.split()), *NUMBERS, *ODD])
+lines = st.one_of(st.lists(words, max_size=6).map(" ".join), st.text(max_size=40))
+
+
+@given(st.lists(lines, max_size=12).map("\n".join))
+def test_whatever_the_text_is_it_is_read_or_every_wrong_line_is_told(text: str) -> None:
+    numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1)]
+    try:
+        found = parse(text, "fuzz")
+    except UsageError as refused:
+        wrong = [number for number, _ in numbered if f"line {number}, " in str(refused)]
+        assert wrong
+        kept = "\n".join("" if number in wrong else line for number, line in numbered)
+        if not any(line.split()[:1] in (["brokers"], ["log-dirs"]) for _, line in numbered):
+            parse(kept, "fuzz")
+    else:
+        assert 1 <= found.brokers <= 50 and 1 <= found.log_dirs <= 50
+        assert [line.number for line in found.lines] == sorted({line.number for line in found.lines})
+
+
+def test_every_scenario_that_is_shipped_can_be_read_and_ends_at_rest() -> None:
+    assert list(shipped()) == sorted(shipped()) and len(shipped()) >= 5
+    for name, text in shipped().items():
+        assert parse(text, name).lines[-1].verb == "rest"
