@@ -14,9 +14,9 @@ import pytest
 from tools.machine import ROOT
 from tools.real_broker.client import until
 from tools.real_broker.cluster import Cluster
-from tools.real_broker.fixtures import OPTIONS, write
-from tools.real_broker.fixtures_archive import unpack
-from tools.real_broker.fixtures_story import Story
+from tools.real_broker.fixtures.archive import unpack
+from tools.real_broker.fixtures.command import OPTIONS, write
+from tools.real_broker.fixtures.story import Story
 
 pytestmark = pytest.mark.broker
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.real_broker.fixtures_archive import LEAST_HOLE, MODIFIED, pack, unpack
+from tools.real_broker.fixtures.archive import LEAST_HOLE, MODIFIED, pack, unpack
 
 MEGABYTE = 1 << 20
 

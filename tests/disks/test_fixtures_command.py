@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.real_broker import fixtures
 from tools.real_broker.errors import FetchError
+from tools.real_broker.fixtures import command as fixtures
 
 
 def test_a_way_that_there_is_not_is_refused_with_those_there_are(

@@ -18,8 +18,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from reconciler.cli import logstore
-from tools.real_broker.fixtures import WAYS
-from tools.real_broker.fixtures_archive import unpack
+from tools.real_broker.fixtures.archive import unpack
+from tools.real_broker.fixtures.command import WAYS
 
 HERE = Path(__file__).parent
 MOST_BYTES = 400_000

@@ -22,7 +22,7 @@ from reconciler.sources.kraft.records import RecordDecoder, read_control_type, r
 from reconciler.sources.kraft.replay import read_snapshot
 from reconciler.sources.kraft.tables import CONTROL_RECORDS, METADATA_RECORDS, Array, Field, FieldType, Struct, Type
 from reconciler.sources.kraft.wire import WireError, unsigned_varint, varint
-from tools import kraft_encoding, kraft_writer
+from tools.writers import kraft_encoding, kraft_writer
 
 pytestmark = pytest.mark.shared
 

@@ -25,9 +25,9 @@ from reconciler.sources.kraft.records import RecordDecoder, read_control_type, r
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
 from reconciler.sources.kraft.tables import METADATA_RECORDS
 from reconciler.sources.kraft.wire import WireError
-from tools import kraft_writer
-from tools.kraft_encoding import control_record
-from tools.kraft_writer import control_batch, feature_level, log_batch, no_op, snapshot_bytes, topic
+from tools.writers import kraft_writer
+from tools.writers.kraft_encoding import control_record
+from tools.writers.kraft_writer import control_batch, feature_level, log_batch, no_op, snapshot_bytes, topic
 
 _NAMES = "names of files: layout.segment_name"
 _QUORUM = "quorum-state: layout.quorum_state"

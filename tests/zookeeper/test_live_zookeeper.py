@@ -15,7 +15,7 @@ from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
 from reconciler.sources.zookeeper import zookeeper_live, zookeeper_snapshot
 from reconciler.watch.watched_metadata import LIVE_S, WatchedMetadata
-from tools.zookeeper_writer import topic_nodes
+from tools.writers.zookeeper_writer import topic_nodes
 
 pytestmark = pytest.mark.zookeeper
 

@@ -1,7 +1,7 @@
 """The layouts of KRaft's records, as tables: which fields, in which version, under which tag, with which default.
 
-Owns the facts; ``records`` reads bytes by them and ``tools/kraft_writer.py`` writes bytes by them. Field names are
-Kafka's own. All messages here are flexible from version 0, so a list of tagged fields ends every struct. Source:
+Owns the facts; ``records`` reads bytes by them and ``tools/writers/kraft_writer.py`` writes bytes by them. Field names
+are Kafka's own. All messages here are flexible from version 0, so a list of tagged fields ends every struct. Source:
 FACTS §7.4 (control records), §7.5 (metadata records).
 """
 

@@ -21,8 +21,8 @@ from logstore.rows.inventory import Form
 from logstore.scan.scan import scan
 from reconciler.cli.frame.exits import Exit
 from reconciler.sources import load
-from tools import kraft_writer
-from tools.zookeeper_writer import snapshot_bytes
+from tools.writers import kraft_writer
+from tools.writers.zookeeper_writer import snapshot_bytes
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 LONG = 2 << 30

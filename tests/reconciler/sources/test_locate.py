@@ -17,8 +17,8 @@ from reconciler.errors import MetadataError, UsageError
 from reconciler.protocol.header import encode_request
 from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.sources import find, load, locate, parquet
-from tools import kraft_writer
-from tools.zookeeper_writer import snapshot_bytes, topic_nodes
+from tools.writers import kraft_writer
+from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
 A, B = "XB4QhweWTe-kZwMNW25y1A", "dx1v_xD5Q2qM8wRMAnoAaQ"
 

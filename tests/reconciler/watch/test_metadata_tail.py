@@ -9,7 +9,7 @@ import pytest
 
 from layout.ids import TopicId
 from reconciler.watch.metadata_tail import quiet_until
-from tools import kraft_writer as kraft
+from tools.writers import kraft_writer as kraft
 
 A = TopicId(bytes(range(16)))
 FIRST = kraft.log_batch([kraft.topic("a", A)], 0)

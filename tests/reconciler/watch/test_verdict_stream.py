@@ -16,7 +16,7 @@ from reconciler.sources import load
 from reconciler.watch.verdict_stream import verdict_changes
 from reconciler.watch.watch_verdicts import VerdictChange
 from reconciler.watch.watched_metadata import WatchedMetadata
-from tools import kraft_writer as kraft
+from tools.writers import kraft_writer as kraft
 
 A, B = (TopicId(bytes([number] * 16)) for number in (1, 2))
 QUICK = WatchTimes(gather=0.02, check=0.05)

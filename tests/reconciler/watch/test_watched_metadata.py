@@ -14,7 +14,7 @@ from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIde
 from reconciler.errors import MetadataError, RefusedError
 from reconciler.sources import load, parquet
 from reconciler.watch.watched_metadata import LIVE_S, RETRY_S, SHARE, WatchedMetadata
-from tools import kraft_writer as kraft
+from tools.writers import kraft_writer as kraft
 
 A, B = (TopicId(bytes([number] * 16)) for number in (1, 2))
 

@@ -17,7 +17,7 @@ from layout.ids import TopicId
 from reconciler.audit.report_json import SCHEMA_VERSION
 from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
-from tools import kraft_writer
+from tools.writers import kraft_writer
 
 Run = Callable[..., Result]
 ORDERS, NEWER_ORDERS = TopicId(bytes(range(16))), TopicId(bytes(range(50, 66)))

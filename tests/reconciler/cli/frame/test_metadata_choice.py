@@ -10,7 +10,7 @@ from layout.ids import TopicId
 from reconciler.cli.frame.inputs import sort_out
 from reconciler.cli.frame.metadata_choice import NONE, choose
 from reconciler.errors import MetadataError, UsageError
-from tools import kraft_writer
+from tools.writers import kraft_writer
 
 NOW_MS = 1_000_000
 TOPIC = TopicId(bytes(range(16)))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reconciler.sources.kraft import batches
 from reconciler.sources.kraft.batches import Batch, BrokenBatchError, find_batch, read_batches
 from reconciler.sources.kraft.wire import WireError
-from tools import kraft_encoding, kraft_writer
+from tools.writers import kraft_encoding, kraft_writer
 
 ONE = kraft_writer.log_batch([b"first", b"second"], 40, epoch=3, timestamp_ms=1_700_000_000_000)
 NEXT = kraft_writer.log_batch([b"third"], 42, epoch=4, timestamp_ms=1_700_000_000_001)

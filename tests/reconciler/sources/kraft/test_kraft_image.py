@@ -10,8 +10,8 @@ from layout.ids import DirectoryId, TopicId
 from reconciler.errors import MetadataError
 from reconciler.sources.kraft.image import Broker, Image, Partition, ReplayError
 from reconciler.sources.kraft.wire import WireError
-from tools.kraft_encoding import record
-from tools.kraft_writer import (
+from tools.writers.kraft_encoding import record
+from tools.writers.kraft_writer import (
     abort_transaction,
     begin_transaction,
     end_transaction,

@@ -15,7 +15,7 @@ from layout.ids import DirectoryId, TopicId
 from reconciler.desired.desired import DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import kraft
-from tools.kraft_writer import (
+from tools.writers.kraft_writer import (
     begin_transaction,
     end_transaction,
     feature_level,

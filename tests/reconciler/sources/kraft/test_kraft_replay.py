@@ -12,8 +12,8 @@ from layout.segment_name import metadata_snapshot_name
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kraft.replay import Replay, read
-from tools.kraft_encoding import batch, control_record
-from tools.kraft_writer import (
+from tools.writers.kraft_encoding import batch, control_record
+from tools.writers.kraft_writer import (
     abort_transaction,
     begin_transaction,
     control_batch,

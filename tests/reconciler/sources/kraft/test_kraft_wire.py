@@ -15,7 +15,7 @@ from reconciler.sources.kraft.wire import (
     varint,
     varlong,
 )
-from tools import kraft_encoding
+from tools.writers import kraft_encoding
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import MetadataError
 from reconciler.sources.zookeeper import jute
-from tools.zookeeper_writer import seal, snapshot_bytes
+from tools.writers.zookeeper_writer import seal, snapshot_bytes
 
 NODES = {"/brokers/topics/orders": b'{"version":1,"partitions":{"0":[1]}}', "/cluster/id": b'{"id":"x"}'}
 SOUND = snapshot_bytes(NODES)

@@ -18,7 +18,7 @@ from reconciler.sources.zookeeper import jute, znodes, zookeeper_snapshot
 from reconciler.sources.zookeeper.zookeeper_reading import ATTEMPTS, Reading, read
 from reconciler.sources.zookeeper.zookeeper_state import assemble
 from tests.reconciler.sources.zookeeper.zookeeper_tree import Tree
-from tools.zookeeper_writer import snapshot_bytes, topic_nodes
+from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
 pytest.importorskip("kazoo", reason="kazoo is not installed")
 

@@ -15,7 +15,7 @@ from layout.ids import TopicId
 from reconciler.desired.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.zookeeper import zookeeper_snapshot
-from tools.zookeeper_writer import snapshot_bytes, topic_nodes
+from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
 ORDERS = TopicId.from_halves(7, 9)
 CLUSTER = {"/cluster/id": b'{"version":"1","id":"XB4QhweWTe-kZwMNW25y1A"}', "/controller_epoch": b"12"}

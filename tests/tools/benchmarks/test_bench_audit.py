@@ -1,0 +1,68 @@
+"""The audit benchmark's own arithmetic: options, medians, and when a target or an answer counts as missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tools.benchmarks import audit as bench_audit
+from tools.benchmarks.audit import Result
+from tools.benchmarks.peers import Answer
+
+
+def result(job: float, peak: int = 100, answer: Answer | None = None) -> Result:
+    return Result(wall=job, job=job, session=0.0, peak=peak, answer=answer)
+
+
+@pytest.mark.parametrize(("text", "rows"), [("1M", 1_000_000), ("30m", 30_000_000), ("5K", 5000), ("150", 150)])
+def test_a_number_of_replicas_may_have_a_unit(text: str, rows: int) -> None:
+    assert bench_audit.rows_of(text) == rows
+
+
+@pytest.mark.parametrize("text", ["M", "1G", "", "0", "-1M", "1.5M"])
+def test_anything_else_is_no_number_of_replicas(text: str) -> None:
+    with pytest.raises(ValueError):
+        bench_audit.rows_of(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--rows", "many"], "--rows"),
+        (["--peers", "duckdb,excel"], "there is no 'excel'"),
+        (["--runs", "0"], "--runs"),
+        (["--folder", "/no/such/folder"], "is no directory"),
+    ],
+)
+def test_options_that_make_no_sense_are_usage_errors(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        bench_audit.main(arguments)
+    assert error.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_a_difference_between_answers_is_a_miss_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    same, other = Answer({"OK": (2, 20)}, 0, job=1.0), Answer({"OK": (1, 20)}, 0)
+    assert bench_audit._report("t", {"duckdb": result(1, answer=same), "polars": result(1, answer=same)})
+    assert not bench_audit._report("t", {"duckdb": result(1, answer=same), "polars": result(1, answer=other)})
+    assert "polars differ from duckdb" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("job", "peak", "met"), [(1.3, 130, True), (1.31, 100, False), (1.0, 131, False)])
+def test_time_and_memory_both_have_to_stay_near_the_hand_written_query(job: float, peak: int, met: bool) -> None:
+    assert bench_audit._targets({"embedded": result(job, peak), "duckdb": result(1.0, 100)}) is met
+
+
+def test_a_target_without_its_contenders_is_not_judged() -> None:
+    for judge in (bench_audit._targets, bench_audit._tree_targets):
+        judged: Callable[[dict[str, Result]], bool] = judge
+        assert judged({"polars": result(1.0)})
+
+
+@pytest.mark.parametrize(("slower", "met"), [(12.5, True), (12.6, False)])
+def test_growth_may_exceed_the_fleets_own_by_a_quarter(slower: float, met: bool) -> None:
+    sizes = {1000: {"embedded": result(1.0)}, 10_000: {"embedded": result(slower)}}
+    assert bench_audit._growth(sizes) is met

@@ -1,0 +1,82 @@
+"""The contenders of the audit benchmark: they are comparable only when they give the same answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.audit.findings import FINDING_SCHEMA
+from reconciler.verdicts.verdicts import Verdict
+from tools.benchmarks import data as bench_data
+from tools.benchmarks import peers as bench_peers
+from tools.benchmarks.peers import Answer
+from tools.machine import ROOT
+
+COMPARED = [name for name in FINDING_SCHEMA.names if name != "evidence"]
+"""The words of the evidence are each contender's own."""
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = str(tmp_path_factory.mktemp("fleet"))
+    bench_data.generate(folder, 15_000, 10)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ours(fleet: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, Counter[str]]:
+    out = tmp_path_factory.mktemp("ours")
+    return bench_peers.embedded(fleet, str(out)), findings(out)
+
+
+def findings(out: Path) -> Counter[str]:
+    table = pq.read_table(out / bench_peers.FINDINGS_FILE)
+    assert table.schema.names == FINDING_SCHEMA.names
+    return Counter(map(str, table.select(COMPARED).to_pylist()))
+
+
+def test_every_verdict_that_complete_metadata_allows_is_in_the_fleet(ours: tuple[Answer, Counter[str]]) -> None:
+    assert set(ours[0].totals) == {verdict.value for verdict in Verdict} - {"NOT_COMPARED"}
+    assert ours[0].several_ids > 0
+
+
+@pytest.mark.parametrize("peer", ["duckdb", "polars"])
+def test_a_contender_finds_what_ours_finds(
+    peer: str, fleet: str, ours: tuple[Answer, Counter[str]], tmp_path: Path
+) -> None:
+    answer = bench_peers.CONTENDERS[peer](fleet, str(tmp_path))
+    assert answer.said == ours[0].said
+    assert findings(tmp_path) == ours[1]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("peer", ["spark", "spark-by-hand"])
+def test_a_contender_on_spark_finds_what_ours_finds(
+    peer: str, fleet: str, ours: tuple[Answer, Counter[str]], tmp_path: Path
+) -> None:
+    # A process of its own, as in the benchmark: its session would get in the way of the other tests' session.
+    subprocess.run([sys.executable, "-m", "tools.benchmarks.peers", peer, fleet, str(tmp_path)], check=True, cwd=ROOT)
+    answer = bench_peers.load(str(tmp_path))
+    assert answer.said == ours[0].said
+    assert answer.job > 0 and answer.session > 0 and answer.jvm_peak > 0
+    assert findings(tmp_path) == ours[1]
+
+
+def test_an_answer_survives_being_saved(tmp_path: Path) -> None:
+    answer = Answer({"OK": (3, 300), "STALE_ID": (1, 0)}, 2, session=1.5, job=2.5, jvm_peak=7)
+    bench_peers.save(answer, str(tmp_path))
+    assert bench_peers.load(str(tmp_path)) == answer
+
+
+def test_what_was_observed_and_not_found_is_ok() -> None:
+    found = [("MISSING", 5, None, 0), ("STALE_ID", 2, 20, 2)]
+    assert bench_peers.answer(found, (10, 100), 1).totals == {"MISSING": (5, 0), "STALE_ID": (2, 20), "OK": (8, 80)}
+
+
+def test_figures_of_a_run_are_not_part_of_what_was_said() -> None:
+    assert Answer({}, 0, session=1.0).said == Answer({}, 0, job=9.0).said

@@ -1,0 +1,81 @@
+"""The demo: both engines find what was planted, and it says so; when they do not, it says that."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.fleet import demo_fleet
+from tools.fleet.sample_fleet import TRUTH_FILE, load_truth
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no java"))
+
+
+@pytest.mark.usefixtures("no_java")
+def test_without_java_the_embedded_engine_finds_what_was_planted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "de mo"
+    assert demo_fleet.main([str(folder)]) == 0
+    told = capfd.readouterr().out
+    truth = load_truth(str(folder / "fleet"))
+    assert f"embedded: {len(truth.findings)} findings and {len(truth.fleet)} fleet findings, as planted" in told
+    assert "spark: left out, because no Java was found" in told
+    assert "lost+found" in told
+    assert told.count("  " + demo_fleet.LOGSTORE) == 3
+    for name in (demo_fleet.FINDINGS, demo_fleet.SUMMARY, demo_fleet.REPORT):
+        assert (folder / "embedded" / name).exists()
+
+
+@pytest.mark.usefixtures("no_java")
+def test_a_finding_that_was_not_planted_fails_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    real_build = demo_fleet.build
+
+    def build_and_spoil(folder: str, *, now_ms: int) -> object:
+        truth = real_build(folder, now_ms=now_ms)
+        (Path(folder) / "broker-03/disk-1/foreign").mkdir()
+        return truth
+
+    monkeypatch.setattr(demo_fleet, "build", build_and_spoil)
+    assert demo_fleet.main([str(tmp_path / "demo")]) == 1
+    told = capfd.readouterr().out
+    assert "NOT as planted: 1 differences" in told
+    assert "found and not planted: FOREIGN broker-03/disk-1 foreign" in told
+
+
+@pytest.mark.usefixtures("no_java")
+def test_an_audit_that_fails_fails_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "logstore"
+    broken.write_text("#!/bin/sh\nexit 4\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(demo_fleet, "LOGSTORE", str(broken))
+    assert demo_fleet.main([str(tmp_path / "demo")]) == 1
+    assert "embedded: the audit ended with exit code 4" in capfd.readouterr().out
+
+
+def test_a_folder_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet" / TRUTH_FILE).write_text(json.dumps({}))
+    assert demo_fleet.main([str(tmp_path)]) == 2
+    assert "not empty" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+def test_both_engines_find_what_was_planted(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tools.fleet.demo_fleet", str(tmp_path / "demo")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines() if "as planted" in line] == ["embedded", "spark"]

@@ -1,0 +1,144 @@
+"""The audit of ``by_hand`` in Polars, lazily, on its streaming engine. Owns that contender alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from tools.benchmarks import data as bench_data
+from tools.benchmarks.data import CLUSTER, NOW_MS
+from tools.benchmarks.peers import Answer, answer
+
+_KEY = ["node_id", "topic", "partition"]
+_SEEN = [
+    "host", "node_id", "directory_id", "log_dir", "name", "kind", "namespace", "topic", "partition", "topic_id",
+    "metadata_state", "problem", "bytes", "disk_bytes", "files", "modified_ms", "due_ms", "end_offset", "leader_epoch",
+]  # fmt: skip
+_BESIDE = {"leftover": "LEFTOVER", "checkpoint_entry": "CHECKPOINT_ENTRY", "foreign": "FOREIGN"}
+_SENTENCES = {
+    "STALE_ID": ("the disk holds topic ID {}; it was re-created as {}", ["topic_id", "name_id"]),
+    "RENAMED": ("topic ID {} belongs to topic {}", ["topic_id", "id_topic"]),
+    "NO_ID": ("no topic ID on the disk; wanted here under {}", ["wanted_id"]),
+    "MISSING": ("wanted here under topic ID {}, and no log dir has it", ["wanted_id"]),
+    "NOT_ASSIGNED": ("topic {} exists, but this broker has no replica of it", ["topic"]),
+    "UNKNOWN_TOPIC": ("neither topic {} nor topic ID {} is known", ["topic", "topic_id"]),
+    "STRAY": ("a broker moved it aside; topic ID {} is not known", ["topic_id"]),
+    "DUPLICATE": ("live in {} directories of this broker; wanted {}", ["copies", "wanted_id"]),
+}
+
+
+def audit(fleet: str, found: str) -> Answer:
+    """Audit a fleet, and leave the findings in the file ``found``."""
+    seen = pl.scan_parquet(bench_data.inventories(fleet)).select(_SEEN)
+    desired = bench_data.desired(fleet)
+    joined = _joined(seen, pl.scan_parquet(f"{desired}/replicas.parquet"), pl.scan_parquet(f"{desired}/topics.parquet"))
+    findings = joined.with_columns(verdict=_verdict()).filter(pl.col("verdict") != "OK")
+    _told(findings).sink_parquet(found)
+    listed = (
+        pl.scan_parquet(found)
+        .group_by("verdict")
+        .agg(pl.len(), pl.col("bytes").sum(), entries=(pl.col("kind") != "log_dir").sum())
+    )
+    observed = seen.filter(pl.col("kind") != "log_dir").select(pl.len(), pl.col("bytes").sum())
+    known = seen.filter(pl.col("kind").is_in(["live", "future"]), pl.col("topic_id").is_not_null())
+    ids = known.group_by("topic", "topic_id").agg(
+        pl.len(), pl.col("node_id").min().alias("first"), pl.col("node_id").max().alias("last")
+    )
+    several = ids.filter(pl.len().over("topic") > 1)
+    totals, on_disk, names = pl.collect_all([listed, observed, several], engine="streaming")
+    rows, size = on_disk.row(0)
+    return answer(totals.iter_rows(), (rows, size), names["topic"].n_unique())
+
+
+def _joined(seen: pl.LazyFrame, replicas: pl.LazyFrame, topics: pl.LazyFrame) -> pl.LazyFrame:
+    col = pl.col
+    wanted = replicas.select(
+        *_KEY,
+        wanted_id="topic_id",
+        wanted_directory="directory_id",
+        moving=col("adding") | col("removing"),
+        only_in_sync=col("in_sync") & (col("isr_size") == 1),
+        wanted=pl.lit(True),
+    )
+    copies = (
+        seen.filter(col("kind").is_in(["live", "future"]))
+        .group_by(_KEY)
+        .agg(entries=pl.len(), copies=(col("kind") == "live").sum())
+        .filter(col("entries") > 1)
+        .drop("entries")
+    )
+    homes = seen.filter(col("kind") == "log_dir", col("metadata_state") == "ok").select(
+        wanted_directory="directory_id", home_seen=pl.lit(True)
+    )
+    live = seen.filter(col("kind") == "live").join(wanted, on=_KEY, how="full", coalesce=True)
+    by_id = wanted.rename({"wanted_id": "topic_id"}).with_columns(wanted_id="topic_id").drop("topic")
+    rest = seen.filter(col("kind") != "live").join(by_id, on=["node_id", "topic_id", "partition"], how="left")
+    names = topics.select("topic", name_id="topic_id", name_known=pl.lit(True))
+    owners = topics.select("topic_id", id_topic="topic")
+    return (
+        pl.concat([live, rest.select(live.collect_schema().names())])
+        .join(copies, on=_KEY, how="left")
+        .join(names, on="topic", how="left")
+        .join(owners, on="topic_id", how="left")
+        .join(homes, on="wanted_directory", how="left")
+    )
+
+
+def _verdict() -> pl.Expr:
+    col, kind = pl.col, pl.col("kind")
+    live, wanted, copies = kind == "live", col("wanted").is_not_null(), col("copies").fill_null(0)
+    no_id, same = col("topic_id").is_null(), col("topic_id") == col("wanted_id")
+    damaged = col("metadata_state").is_in(["empty", "malformed", "zero_id", "contradicts", "unreadable"])
+    choices: list[tuple[pl.Expr, str]] = [
+        ((kind == "log_dir") & (col("metadata_state") != "ok"), "ABSENT"),
+        (kind.is_in(["log_dir", "internal"]), "OK"),
+        (damaged, "DAMAGED"),
+        *((kind == name, verdict) for name, verdict in _BESIDE.items()),
+        ((kind == "staged") & (col("due_ms") <= NOW_MS), "STAGED_DUE"),
+        (kind == "staged", "STAGED"),
+        (kind == "delete", "MARKED_DELETE"),
+        (kind == "stray", "STRAY"),
+        ((kind == "future") & (copies > 0) & wanted, "FUTURE"),
+        (kind == "future", "FUTURE_ABANDONED"),
+        (live & (copies > 1), "DUPLICATE"),
+        (live & (col("id_topic") != col("topic")), "RENAMED"),
+        (col("moving") & (kind.is_null() | no_id | same), "IN_FLIGHT"),
+        (live & wanted & no_id, "NO_ID"),
+        (live & same, "OK"),
+        (live & (col("topic_id") != col("name_id")), "STALE_ID"),
+        (live & col("name_known").is_not_null(), "NOT_ASSIGNED"),
+        (live, "UNKNOWN_TOPIC"),
+        (col("home_seen").is_null(), "ABSENT"),
+    ]
+    return _choose(choices, pl.lit("MISSING"))
+
+
+def _choose(choices: list[tuple[pl.Expr, Any]], otherwise: pl.Expr) -> pl.Expr:
+    (condition, value), *rest = choices
+    chain: Any = pl.when(condition).then(pl.lit(value) if isinstance(value, str) else value)
+    for condition, value in rest:
+        chain = chain.when(condition).then(pl.lit(value) if isinstance(value, str) else value)
+    expression: pl.Expr = chain.otherwise(otherwise)
+    return expression
+
+
+def _told(findings: pl.LazyFrame) -> pl.LazyFrame:
+    """The columns of a finding."""
+    col = pl.col
+    better = [
+        col("topic_id") != col("wanted_id"), -col("leader_epoch").fill_null(-1), -col("end_offset").fill_null(-1),
+        col("directory_id") != col("wanted_directory"), col("log_dir"),
+    ]  # fmt: skip
+    rank = pl.int_range(1, pl.len() + 1).over("node_id", "topic", "partition", "verdict", order_by=pl.struct(*better))
+    sentences: list[tuple[pl.Expr, Any]] = [
+        (col("verdict") == verdict, pl.format(text, *columns)) for verdict, (text, columns) in _SENTENCES.items()
+    ]
+    return findings.select(
+        "verdict", pl.lit(CLUSTER).alias("cluster_id"), col("node_id").alias("broker"), "host", "log_dir",
+        "directory_id", "name", "kind", "namespace", "topic", "partition", col("topic_id").alias("disk_topic_id"),
+        pl.coalesce("wanted_id", "name_id").alias("metadata_topic_id"), "bytes", "disk_bytes", "files", "modified_ms",
+        "due_ms", pl.when(col("verdict") == "DUPLICATE").then(rank).alias("copy_rank"),
+        col("only_in_sync").fill_null(value=False),
+        _choose(sentences, col("problem").fill_null("see the verdict")).alias("evidence"),
+    )  # fmt: skip

@@ -1,0 +1,127 @@
+"""Measures ``logstore purge`` against ``rm -rf`` of the same staged directories: whole processes, in turn, on a disk.
+
+Before each run the same tree is built anew and staged through the engine, so each staged directory has its five files
+and its record, and the disk is synced, so that nobody pays for what was written before. The purge checks every record,
+weighs every file, syncs, and reports; ``rm`` does none of that. Both are whole processes, start included. A second
+means nothing on another machine, so the targets are ratios; two ``rm`` at once, each over its share, tell what a second
+worker can win on this disk at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from layout.ids import TopicId
+from layout.scheme import sibling_staging_root
+from layout.topic import TopicPartition
+from logstore.log_dir.log_dir import LogDir
+from logstore.staging.candidate import Candidate
+from logstore.staging.staging import stage
+from tools.benchmarks import tree as bench_tree
+from tools.benchmarks.process import Run, say
+from tools.benchmarks.process import run as run_process
+
+LOGSTORE = str(Path(sys.executable).with_name("logstore"))
+RM, TWO_RM, ONE, TWO = "rm -rf", "rm -rf, 2 at once", "logstore purge, 1 worker", "logstore purge, 2 workers"
+_SHARED_OUT = 'cd "$1" && ls -U | xargs -P 2 -n 1000 rm -rf --'
+TARGETS = ((ONE, 1.08), (TWO, 0.65))
+LONG_AGO_MS = 1_700_000_000_000
+
+_LOT = 1000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Build, purge, print, again and again. Exit code 1 when a target is missed."""
+    options = _options(argv)
+    logging.disable(logging.WARNING)  # staging warns of each replica
+    results: dict[str, list[Run]] = {RM: [], TWO_RM: [], ONE: [], TWO: []}
+    with tempfile.TemporaryDirectory(prefix="logstore-bench-", dir=options.folder) as folder:
+        log_dir = os.path.join(folder, "log-dir")
+        commands = {
+            RM: ["rm", "-rf", sibling_staging_root(log_dir)],
+            TWO_RM: ["sh", "-c", _SHARED_OUT, "sh", sibling_staging_root(log_dir)],
+            ONE: [LOGSTORE, "purge", log_dir, "--quiet", "--workers", "1"],
+            TWO: [LOGSTORE, "purge", log_dir, "--quiet", "--workers", "2"],
+        }
+        print(f"{options.runs} runs of {options.dirs:,} staged directories of {bench_tree.FILES} files in {folder}")
+        for _ in range(options.runs):
+            for name, command in commands.items():
+                build(log_dir, options.dirs)
+                subprocess.run(["sync", "--file-system", folder], check=True)
+                results[name].append(run_process(name, command))
+                _check_gone(log_dir)
+                shutil.rmtree(log_dir)
+    return 0 if _report(results, options.dirs) else 1
+
+
+def build(path: str, directories: int) -> None:
+    """Make a real broker's log dir, and stage every replica of it beside it, due long ago."""
+    bench_tree.build(Path(path), directories)
+    with LogDir.open(path) as log_dir:
+        for start in range(0, directories, _LOT):
+            numbers = range(start, min(start + _LOT, directories))
+            outcome = stage(log_dir, [_candidate(number) for number in numbers], LONG_AGO_MS)
+            assert not outcome.refused, outcome.refused[0].reason
+
+
+def _candidate(number: int) -> Candidate:
+    topic, partition = divmod(number, bench_tree.PARTITIONS)
+    name, topic_id = f"topic-{topic:05}", TopicId((topic + 1).to_bytes(16, "big"))
+    return Candidate(f"{name}-{partition}", TopicPartition(name, partition), topic_id, "STALE_ID", "a benchmark", 0)
+
+
+def _check_gone(log_dir: str) -> None:
+    root = sibling_staging_root(log_dir)
+    if os.path.isdir(root) and os.listdir(root):
+        raise SystemExit(f"{len(os.listdir(root))} directories were left in {root}, so nothing was measured")
+
+
+def _report(results: dict[str, list[Run]], directories: int) -> bool:
+    """Print the figures and the targets; True when all are met."""
+    print(f"\n{'':28}{'wall s':>8}{'cpu s':>8}{'µs/dir':>8}{'peak MB':>9}   median of {len(results[RM])}")
+    for name, runs in results.items():
+        wall, processor = (statistics.median(getattr(run, what) for run in runs) for what in ("wall", "processor"))
+        peak = max(run.peak for run in runs) / (1 << 20)
+        print(f"{name:28}{wall:8.2f}{processor:8.2f}{1e6 * wall / directories:8.1f}{peak:9.0f}")
+    met = True
+    for name, most in TARGETS:
+        ratio, told = _against_rm(results, name)
+        met &= say(ratio <= most, f"{told}, target {most}")
+    print(f"          {_against_rm(results, TWO_RM)[1]}")
+    return met
+
+
+def _against_rm(results: dict[str, list[Run]], name: str) -> tuple[float, str]:
+    """The median ratio of a contender and ``rm``, and the same with its spread, told.
+
+    Each run is held against the one beside it: what else the disk had to do changes from one minute to the next.
+    """
+    ratios = [ours.wall / theirs.wall for ours, theirs in zip(results[name], results[RM], strict=True)]
+    ratio = statistics.median(ratios)
+    return ratio, f"{name} / {RM}: {ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("tools/bench purge", description="Measures logstore purge against rm -rf.")
+    parser.add_argument("--dirs", type=int, default=100_000, metavar="N", help="staged directories [100000]")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each [3]")
+    parser.add_argument("--folder", metavar="DIR", help="where to build, on the disk to measure [a temporary folder]")
+    options = parser.parse_args(argv)
+    if options.folder and not os.path.isdir(options.folder):
+        parser.error(f"--folder: {options.folder} is no directory")
+    if min(options.runs, options.dirs) < 1:
+        parser.error("--dirs and --runs want numbers from 1 on")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

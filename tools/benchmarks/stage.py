@@ -1,0 +1,199 @@
+"""Measures staging against the bare renames of a C program, and the opening of a store against the scan it rests on.
+
+Staging is timed inside the process, from the first look at a replica to the last sync, by lots of a thousand as the
+store does it; the C program times its renames alone, and a loop in Python the same calls as the store's, but for the
+syncs, with nothing round them. The same tree serves all, is put back in between, and the disk is synced then, so that
+nobody's barriers pay for what was written before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from layout.ours import staged_record
+from tools.benchmarks import tree as bench_tree
+from tools.benchmarks.process import compiled, run, say
+
+YARDSTICK = Path(__file__).with_name("stage.c")
+LOGSTORE = str(Path(sys.executable).with_name("logstore"))
+MOST_RENAMES, MOST_CALLS, MOST_OPENING = 4.0, 4.0, 1.3
+
+_STAGE = """
+import sys, time
+from logstore.durable import Disk
+from logstore.open_store import StoreOptions
+from logstore.store import LogStore
+
+class Counting(Disk):
+    calls = 0
+    def __getattribute__(self, name):
+        if name in ("create", "write", "truncate", "mkdir", "rename", "link", "unlink", "rmdir"):
+            type(self).calls += 1
+        return super().__getattribute__(name)
+
+class NoSync(Disk):
+    def sync(self, descriptor): pass
+    def sync_file_system(self, descriptor): return True
+
+disk = {"durable": Disk, "no-sync": NoSync, "counting": Counting}[sys.argv[2]]()
+with LogStore.open([sys.argv[1]], StoreOptions(disk=disk)) as store:
+    partitions = [replica.partition for replica in store.replicas()]
+    Counting.calls = 0
+    started = time.perf_counter()
+    outcome = store.stage(partitions, "UNKNOWN_TOPIC", "the metadata knows neither the topic nor its topic ID")
+    seconds = time.perf_counter() - started
+assert not outcome.refused
+print(Counting.calls / len(partitions) if sys.argv[2] == "counting" else seconds)
+"""
+_BARE = """
+import os, sys, time
+directory, plain = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, os.O_RDONLY | os.O_NOFOLLOW
+log_dir = os.open(sys.argv[1], directory)
+staging = os.open("deleting", directory, dir_fd=log_dir)
+names = [name for name in os.listdir(log_dir) if "-" in name]
+for name in names:  # as the opening of a store does before
+    os.close(os.open(name + "/partition.metadata", plain, dir_fd=log_dir))
+
+started = time.perf_counter()
+for first in range(0, len(names), 128):
+    lot = names[first : first + 128]
+    file = os.open("records", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=staging)
+    os.write(file, bytes(300 * len(lot)))
+    os.close(file)
+    for name in lot:
+        opened = os.open(name, directory | os.O_PATH, dir_fd=log_dir)
+        os.fstat(opened)
+        file = os.open("partition.metadata", plain, dir_fd=opened)
+        os.read(file, 256)
+        os.close(file)
+        os.link("records", "staged.json", src_dir_fd=staging, dst_dir_fd=opened)
+        os.close(opened)
+        os.rename(name, name, src_dir_fd=log_dir, dst_dir_fd=staging)
+        os.stat(name, dir_fd=staging, follow_symlinks=False)
+    os.unlink("records", dir_fd=staging)
+print(time.perf_counter() - started)
+for name in names:
+    os.unlink(name + "/staged.json", dir_fd=staging)
+"""
+_OPEN = """
+from logstore.no_pandas import do_without_pandas
+do_without_pandas()
+import sys
+from logstore.store import LogStore
+with LogStore.open(sys.argv[1:]) as store:
+    assert len(store)
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Build the trees, measure, print. Exit code 1 when a target is missed."""
+    options = _options(argv)
+    with tempfile.TemporaryDirectory(prefix="logstore-bench-", dir=options.folder) as folder:
+        met = _staging(folder, options.replicas, options.runs)
+        return 0 if _opening(folder, options.dirs, options.runs) and met else 1
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("tools/bench stage", description=__doc__)
+    parser.add_argument("--replicas", type=int, default=10_000, metavar="N", help="replicas to stage [10000]")
+    parser.add_argument("--dirs", type=int, default=100_000, metavar="N", help="replicas of the store to open [100000]")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each [3]")
+    parser.add_argument("--folder", metavar="DIR", help="where to build the trees [a temporary folder]")
+    options = parser.parse_args(argv)
+    if options.folder and not os.path.isdir(options.folder):
+        parser.error(f"--folder: {options.folder} is no directory")
+    if min(options.runs, options.replicas, options.dirs) < 1:
+        parser.error("--replicas, --dirs and --runs want numbers from 1 on")
+    return options
+
+
+def _staging(folder: str, replicas: int, runs: int) -> bool:
+    log_dir = Path(folder, "log-dir")
+    print(f"building {replicas:,} replicas of {bench_tree.FILES} files in {log_dir}", flush=True)
+    bench_tree.build(log_dir, replicas, ours=True)
+    subprocess.run(["sync", "--file-system", log_dir], check=True)
+    yardstick = compiled(YARDSTICK, folder)
+    contenders: dict[str, Callable[[], float]] = {
+        "durable": lambda: _python(_STAGE, str(log_dir), "durable"),
+        "without syncs": lambda: _python(_STAGE, str(log_dir), "no-sync"),
+        "Python, bare calls": lambda: _python(_BARE, str(log_dir)),
+    }
+    if yardstick:
+        contenders["C, bare renames"] = lambda: _printed([yardstick, str(log_dir), str(log_dir / "deleting")])
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(runs + 1):
+        for name, measure in contenders.items():
+            taken = measure()
+            _put_back(log_dir)
+            if number:
+                seconds[name].append(taken)
+    calls = _python(_STAGE, str(log_dir), "counting")
+    shutil.rmtree(log_dir)
+    median = {name: statistics.median(values) for name, values in seconds.items()}
+    print(f"\nstaging {replicas:,} replicas by lots of 1,000, median of {runs}")
+    for name, taken in median.items():
+        print(f"{name:24}{taken:8.3f} s{1e6 * taken / replicas:8.1f} µs each")
+    met = say(calls <= MOST_CALLS, f"calls that change the disk, per replica: {calls:.2f}, target {MOST_CALLS:.0f}")
+    if yardstick:
+        ratio, floor = (median[name] / median["C, bare renames"] for name in ("durable", "Python, bare calls"))
+        text = f"durable / C: {ratio:.2f}, target {MOST_RENAMES:.0f} (the same calls bare, without syncs: {floor:.2f})"
+        met &= say(ratio <= MOST_RENAMES, text)
+    return met
+
+
+def _opening(folder: str, directories: int, runs: int) -> bool:
+    log_dir = Path(folder, "store")
+    print(f"\nbuilding {directories:,} replicas of {bench_tree.FILES} files in {log_dir}", flush=True)
+    bench_tree.build(log_dir, directories, ours=True)
+    peers = {
+        "open a store": [sys.executable, "-c", _OPEN, str(log_dir)],
+        "scan --no-sizes": [LOGSTORE, "scan", str(log_dir), "--no-sizes", "--format", "arrow", "-o", f"{folder}/out"],
+    }
+    wall: dict[str, list[float]] = {name: [] for name in peers}
+    for number in range(runs + 1):
+        for name, command in peers.items():
+            taken = run(name, command).wall
+            if number:
+                wall[name].append(taken)
+    shutil.rmtree(log_dir)
+    median = {name: statistics.median(values) for name, values in wall.items()}
+    print(f"\nopening {directories:,} replicas, whole processes, median of {runs}")
+    for name, taken in median.items():
+        print(f"{name:24}{taken:8.3f} s")
+    ratio = median["open a store"] / median["scan --no-sizes"]
+    return say(ratio <= MOST_OPENING, f"open / scan: {ratio:.2f}, target {MOST_OPENING}")
+
+
+def _python(script: str, *arguments: str) -> float:
+    return _printed([sys.executable, "-c", script, *arguments])
+
+
+def _printed(command: Sequence[str]) -> float:
+    """Run a contender that prints its own figure."""
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def _put_back(log_dir: Path) -> None:
+    """Rename what was staged back to where it was, without any ceremony, and sync that."""
+    staging = log_dir / "deleting"
+    for directory in list(staging.iterdir()):
+        record = directory / staged_record.FILE_NAME
+        name = directory.name
+        if record.exists():
+            name = staged_record.parse(record.read_bytes(), name).path
+            record.unlink()
+        directory.rename(log_dir / name)
+    subprocess.run(["sync", "--file-system", log_dir], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

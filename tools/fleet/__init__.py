@@ -1,0 +1,1 @@
+"""A sample fleet of brokers with damaged disks, and the demo that audits it."""

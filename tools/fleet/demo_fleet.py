@@ -1,0 +1,126 @@
+"""The demo: builds the sample fleet, audits it with both engines, and holds their findings against what was planted.
+
+``tools/demo [FOLDER]`` starts it. It runs the command line as a user would, in its own processes, and judges the files
+that the command line leaves behind. Where there is no Java it says so and leaves Spark out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow.dataset as ds
+
+from reconciler.verdicts.verdicts import Verdict
+from tools.fleet.sample_check import differences
+from tools.fleet.sample_fleet import Truth, build
+from tools.machine import why_no_java
+
+LOGSTORE = os.path.join(os.path.dirname(sys.executable), "logstore")
+LOG_DIRS = "broker-*/disk-?"
+"""As a shell would find them: all the log dirs, the unmounted one too, and none of the staging directories."""
+
+FINDINGS, SUMMARY, REPORT = "findings.parquet", "summary.json", "report.html"
+FINDINGS_EXIT = 1
+"""Exit code of an audit that found something (DESIGN §9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One run of ``logstore audit``: where the fleet is, where the outputs go, and what else was asked for."""
+
+    fleet: str
+    metadata: str
+    out: str
+    options: tuple[str, ...] = ()
+
+    def arguments(self) -> list[str]:
+        """The command line, with the log dirs in full."""
+        return [LOGSTORE, "audit", *sorted(glob.glob(f"{glob.escape(self.fleet)}/{LOG_DIRS}")), *self._rest()]
+
+    def shown(self) -> str:
+        """The same as a person would type it."""
+        return " ".join(("logstore audit", f"{shlex.quote(self.fleet)}/{LOG_DIRS}", *map(shlex.quote, self._rest())))
+
+    def _rest(self) -> tuple[str, ...]:
+        return ("--metadata", self.metadata, "--report", self.out, *self.options)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the demo; 0 when every engine that ran found exactly what was planted, 2 for a folder that cannot be used."""
+    parser = argparse.ArgumentParser(prog="tools/demo", description="Builds a fleet with damaged disks and audits it.")
+    parser.add_argument("folder", nargs="?", help="where to build it: empty or not there yet; default: a temporary one")
+    given = parser.parse_args(arguments).folder
+    folder = os.path.abspath(given) if given else tempfile.mkdtemp(prefix="logstore-demo-")
+    fleet = os.path.join(folder, "fleet")
+    try:
+        truth = build(fleet, now_ms=time.time_ns() // 1_000_000)
+    except OSError as error:
+        print(f"tools/demo: {error}\nGive a folder that is empty or not there yet: tools/demo FOLDER", file=sys.stderr)
+        return 2
+    print(
+        f"Built 12 brokers with {len(truth.log_dirs)} log dirs in {fleet}: {truth.ok} replicas are as they should be, "
+        f"{len(truth.findings)} findings are planted.\n"
+    )
+    metadata = os.path.join(fleet, truth.metadata)
+    embedded = Audit(fleet, metadata, os.path.join(folder, "embedded"))
+    right = _run(embedded, truth, "embedded", show=True)
+    if reason := why_no_java():
+        print(f"spark: left out, because {reason}; the embedded engine gives the same findings")
+    else:
+        spark = Audit(fleet, metadata, os.path.join(folder, "spark"), ("--spark",))
+        right = _run(spark, truth, "spark", show=False) and right
+    if right:
+        _say_what_next(embedded, truth)
+    return 0 if right else 1
+
+
+def _run(audit: Audit, truth: Truth, engine: str, *, show: bool) -> bool:
+    """Run one audit, and say in one line whether it found what was planted. ``show`` lets its table through."""
+    print(f"$ {audit.shown()}", flush=True)
+    started = time.monotonic()
+    done = subprocess.run(
+        audit.arguments(),
+        stdin=subprocess.DEVNULL,
+        stdout=None if show else subprocess.DEVNULL,
+        stderr=None if show else subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    seconds = time.monotonic() - started
+    if done.returncode != FINDINGS_EXIT:
+        print(done.stderr or "", file=sys.stderr)
+        print(f"{engine}: the audit ended with exit code {done.returncode}, and {FINDINGS_EXIT} was expected")
+        return False
+    findings = ds.dataset(os.path.join(audit.out, FINDINGS), format="parquet").to_table().to_pylist()
+    with open(os.path.join(audit.out, SUMMARY), encoding="utf-8") as file:
+        fleet = [(entry["kind"], entry["subject"]) for entry in json.load(file)["fleet"]]
+    wrong = differences(truth, audit.fleet, findings, fleet)
+    counts = f"{len(findings)} findings and {len(fleet)} fleet findings"
+    verdict = "as planted" if not wrong else f"NOT as planted: {len(wrong)} differences"
+    print("\n".join([f"{engine}: {counts}, {verdict} ({seconds:.1f} s)", *(f"  {line}" for line in wrong), ""]))
+    return not wrong
+
+
+def _say_what_next(audit: Audit, truth: Truth) -> None:
+    """Name the outputs, and commands to try on the fleet."""
+    print(f"Findings are in {audit.out}/{FINDINGS}, the summary in {SUMMARY} and a page in {REPORT} beside it.\n")
+    logstore, fleet, metadata = (shlex.quote(text) for text in (LOGSTORE, audit.fleet, audit.metadata))
+    stale = next(planted for planted in truth.findings if planted.verdict == Verdict.STALE_ID)
+    print("Try next:")
+    print(f"  {logstore} explain {fleet}/{stale.log_dir}/{stale.name} --metadata {metadata}")
+    print(f"  {logstore} scan {fleet}/{stale.log_dir}")
+    print(f"  {logstore} audit {fleet}/{LOG_DIRS} --metadata {metadata} --verdict STRAY --format json")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

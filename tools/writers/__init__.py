@@ -1,0 +1,1 @@
+"""KRaft metadata and ZooKeeper snapshots as files, as Kafka and ZooKeeper write them."""
