@@ -37,10 +37,10 @@ from layout.scheme import MARKER_FILE
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
 from logstore.fs.durable import TEMPORARY, barrier, move, remove_file, write_new_file
-from logstore.fs.open_directories import OpenDirectories
 from logstore.fs.small_file import read_small_file
 from logstore.log_dir.identity import META_PROPERTIES_LIMIT, read_identity
 from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir.open_directories import OpenDirectories
 from logstore.staging.candidate import Candidate
 from logstore.staging.restore import restore
 from logstore.staging.spare_records import SpareRecords

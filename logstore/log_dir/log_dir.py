@@ -20,10 +20,12 @@ from typing import Self
 
 from layout import meta_properties
 from layout.meta_properties import MetaProperties
-from layout.scheme import STAGING_DIR, UNCLEAN_FILE, Scheme
+from layout.scheme import MARKER_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme, namespace_path
+from layout.topic import Namespace, TopicPartition
 from logstore.errors import (
     ChangeFailedError,
     ChangeRefusedError,
+    InvalidNamespaceError,
     LogStoreError,
     NotALogDirError,
     OfflineLogDirError,
@@ -335,3 +337,28 @@ def _made_with_parents(path: str, disk: Disk) -> Directory:
         with found:
             found = make_directory(disk, found, name)
     return found
+
+
+def open_home(log_dir: LogDir, folder: str, partition: TopicPartition) -> Directory:
+    """Open the directory that holds a replica: the log dir, the last tier of its namespace, or the prefix of its ID.
+
+    The prefix directory of the by-topic-id scheme is made at need; tiers are made by creating a namespace.
+
+    Raises:
+        InvalidNamespaceError: the namespace was not created.
+        OSError: the system refuses.
+    """
+    if log_dir.scheme is Scheme.BY_TOPIC_ID:
+        with log_dir.root.below("") as root:
+            return root.child(folder) if root.holds(folder) else make_directory(log_dir.disk, root, folder)
+    try:
+        home = log_dir.root.below(folder)
+        if not folder or home.holds(MARKER_FILE):
+            return home
+        home.close()  # a partition dir whose name reads like a tier's
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    raise InvalidNamespaceError(
+        f"namespace {partition.namespace} was not created in {log_dir.path} "
+        f"({namespace_path(Namespace.parse(partition.namespace))} is no tier there): create it first"
+    )

@@ -49,10 +49,11 @@ def list_namespaces(store: OpenStore, below: str = "") -> list[str]:
         OfflineLogDirError: a disk fails.
     """
     Namespace.parse(below)
-    found = {name_of(path) for log_dir in _online(store) for path in tiers_of(log_dir)}
-    if any(log_dir.scheme is Scheme.BY_TOPIC_ID for log_dir in _online(store)):
-        topics = {replica.partition.topic for replica in store.replicas()}
-        found |= {name_of(path) for path in with_parents(path_of(namespace_of(topic)) for topic in topics) if path}
+    with store.changing:
+        found = {name_of(path) for log_dir in _online(store) for path in tiers_of(log_dir)}
+        if any(log_dir.scheme is Scheme.BY_TOPIC_ID for log_dir in _online(store)):
+            topics = {replica.partition.topic for replica in store.replicas()}
+            found |= {name_of(path) for path in with_parents(path_of(namespace_of(topic)) for topic in topics) if path}
     if below and below not in found:
         raise InvalidNamespaceError(f"there is no namespace {below}: {_those(sorted(found))}")
     prefix = f"{below}{NAMESPACE_SEPARATOR}" if below else ""

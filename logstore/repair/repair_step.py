@@ -22,10 +22,10 @@ from layout.scheme import Scheme
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
 from logstore.fs.durable import TEMPORARY
-from logstore.fs.replace_files import NewBytes
 from logstore.fs.small_file import read_small_file
 from logstore.log_dir.log_dir import LogDir
 from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
+from logstore.log_dir.replace_files import NewBytes
 from logstore.store.creation import metadata_bytes
 
 

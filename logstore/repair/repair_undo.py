@@ -17,10 +17,10 @@ from layout.ours.repair_backup import KeptFile, is_file_name
 from layout.ours.repair_paths import sum_of
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
 from logstore.fs.durable import Disk, remove_file
-from logstore.fs.replace_files import NewBytes, put_all
 from logstore.fs.small_file import read_small_file
 from logstore.log_dir.log_dir import LogDir
 from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
+from logstore.log_dir.replace_files import NewBytes, put_all
 from logstore.repair.repair_backups import read_backup
 from logstore.repair.repair_step import Status
 

@@ -17,12 +17,12 @@ from layout.errors import DamagedFileError
 from logstore.errors import UnreadableFileError
 from logstore.fs.small_file import read_small_file
 from logstore.rows.rows import Kind
+from logstore.scan.census import Census
+from logstore.scan.observation import Observation
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logstore.scan.census import Census
-    from logstore.scan.scan import Observation
 
 LEADER_EPOCH_LIMIT = 1 << 22
 """Bytes: a line per election."""

@@ -16,14 +16,12 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from layout import clean_shutdown
 from layout.meta_properties import MetaProperties
 from logstore.fs.small_file import kind_of_file, refusal
 from logstore.log_dir.identity import ExpectedIdentity, IdentityFound, read_identity
-from logstore.log_dir.lock_holder import LockHolder, find_lock_holder
+from logstore.log_dir.lock_holder import find_lock_holder
 from logstore.log_dir.offset_checkpoints import OffsetCheckpoints, read_offset_checkpoints
 from logstore.parallel.workers import processors, spread
 from logstore.rows.columns import LogDirFacts, plain_row
@@ -31,31 +29,11 @@ from logstore.rows.rows import Kind, MetadataState
 from logstore.scan.census import Census
 from logstore.scan.directories import PAYS_TO_FORK, Seen, look_everywhere
 from logstore.scan.duplicates import with_leader_epochs
+from logstore.scan.observation import Observation
 from logstore.scan.replica_dir import Glance
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _LOT = 64
 """Small log dirs whose rows are in memory together, unless one broker has more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What one pass saw of one log dir."""
-
-    log_dir: str
-    """Its absolute path."""
-    identity: MetaProperties | None
-    """None: there is no ``meta.properties`` that can be read."""
-    state: MetadataState
-    """``ok``; anything else means that what the rows lack must not be taken for gone."""
-    problem: str | None
-    """Why the state is not ``ok``, or what is odd all the same, one sentence; None where all is well."""
-    rows: pa.Table
-    """By :data:`logstore.rows.row_schema.ROW_SCHEMA`; the log dir itself is the first."""
-    lock: LockHolder | None
-    """Who holds ``.lock``; None: nobody, as far as this system can tell."""
 
 
 def scan(

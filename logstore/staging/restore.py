@@ -20,13 +20,12 @@ from logstore.errors import ChangeRefusedError, DamagedRecordError, InvalidNames
 from logstore.fs.directory import Directory
 from logstore.fs.durable import move, remove_file, sync_all
 from logstore.log_dir.checkpoint_files import Offsets
-from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
+from logstore.log_dir.log_dir import DISK_FAILURES, LogDir, open_home
 from logstore.log_dir.log_dir_view import LogDirView
 from logstore.staging import purge_note
 from logstore.staging.spare_records import SpareRecords
 from logstore.staging.staged import Staged, home_of
 from logstore.staging.staging_root import Placement, open_staging_root
-from logstore.store.creation import open_home
 
 logger = logging.getLogger(__name__)
 

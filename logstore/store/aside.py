@@ -65,7 +65,7 @@ class Aside(OpenStore):
             settled: told lot by lot what is staged for good, whatever is raised later.
         """
         outcome = StagingOutcome()
-        with self._changing, paused_gc():
+        with self.changing, paused_gc():
             self._stage(self._by_log_dir(reasons, setting, outcome), outcome, settled)
         return outcome
 
@@ -75,7 +75,7 @@ class Aside(OpenStore):
         A copy that is left of a partition is its live replica from then on.
         """
         outcome, found = StagingOutcome(), dict[str, list[Candidate]]()
-        with self._changing:
+        with self.changing:
             for copy, reason in copies.items():
                 delay = self.settings.of(copy.partition.topic, setting)
                 candidate = Candidate(copy.path, copy.partition, copy.topic_id, *reason, delay, copy.inode or None)
@@ -119,7 +119,7 @@ class Aside(OpenStore):
 
     def staged(self) -> list[Staged]:
         """Everything that waits for its purge, and every stray, over all log dirs that are online."""
-        with self._changing:
+        with self.changing:
             return [found for log_dir in self._online() for found in list_staged(log_dir, self.spare)]
 
     def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
@@ -134,7 +134,7 @@ class Aside(OpenStore):
             DamagedRecordError, ChangeRefusedError: it cannot be told what it was, or it is not what it was.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
-        with self._changing:
+        with self.changing:
             known = partition or staged.partition
             taken = None if known is None else self.find(known)
             if taken is not None:

@@ -27,8 +27,8 @@ from layout.topic import Namespace, TopicPartition, named
 from logstore.errors import LogStoreError, NameTakenError, OfflineLogDirError
 from logstore.fs.directory import Directory
 from logstore.fs.durable import barrier, move, remove_tree, sync_all, write_new_file
-from logstore.log_dir.log_dir import LogDir
-from logstore.store.creation import metadata_bytes, open_home
+from logstore.log_dir.log_dir import LogDir, open_home
+from logstore.store.creation import metadata_bytes
 
 _FEW = 4
 """Replicas up to which each is synced by itself: a barrier waits for all that others wrote to the disk."""

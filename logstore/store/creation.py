@@ -11,11 +11,8 @@ from contextlib import ExitStack, suppress
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from layout.scheme import MARKER_FILE, Scheme, namespace_path
-from layout.topic import Namespace, TopicPartition, named
-from logstore.errors import InvalidNamespaceError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import TEMPORARY, barrier, make_directory, remove_file, replace_file, write_new_file
+from layout.topic import TopicPartition, named
+from logstore.fs.durable import TEMPORARY, barrier, remove_file, replace_file, write_new_file
 from logstore.log_dir.log_dir import LogDir
 
 
@@ -63,28 +60,3 @@ def metadata_bytes(log_dir: LogDir, partition: TopicPartition, topic_id: TopicId
     if not log_dir.is_ours:
         return partition_metadata.encode(topic_id)
     return partition_metadata.encode_json(topic_id, partition.topic, partition.partition)
-
-
-def open_home(log_dir: LogDir, folder: str, partition: TopicPartition) -> Directory:
-    """Open the directory that holds a replica: the log dir, the last tier of its namespace, or the prefix of its ID.
-
-    The prefix directory of the by-topic-id scheme is made at need; tiers are made by creating a namespace.
-
-    Raises:
-        InvalidNamespaceError: the namespace was not created.
-        OSError: the system refuses.
-    """
-    if log_dir.scheme is Scheme.BY_TOPIC_ID:
-        with log_dir.root.below("") as root:
-            return root.child(folder) if root.holds(folder) else make_directory(log_dir.disk, root, folder)
-    try:
-        home = log_dir.root.below(folder)
-        if not folder or home.holds(MARKER_FILE):
-            return home
-        home.close()  # a partition dir whose name reads like a tier's
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    raise InvalidNamespaceError(
-        f"namespace {partition.namespace} was not created in {log_dir.path} "
-        f"({namespace_path(Namespace.parse(partition.namespace))} is no tier there): create it first"
-    )

@@ -32,13 +32,12 @@ from logstore.fs.directory import Directory
 from logstore.fs.durable import move, remove_file, remove_tree, sync_all, write_new_file
 from logstore.fs.small_file import read_small_file
 from logstore.journal.journal import key_of
-from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
+from logstore.log_dir.log_dir import DISK_FAILURES, LogDir, open_home
 from logstore.staging.candidate import Candidate
 from logstore.staging.restore import restore
 from logstore.staging.spare_records import SpareRecords
 from logstore.staging.staged import Staged
 from logstore.staging.staging import stage
-from logstore.store.creation import open_home
 from logstore.store.replica_index import Replica
 
 logger = logging.getLogger(__name__)

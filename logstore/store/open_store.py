@@ -8,7 +8,7 @@ whose disk fails goes offline and its replicas answer with KAFKA_STORAGE_ERROR; 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -17,9 +17,8 @@ from typing import Self
 from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
 from logstore.clock import Clock, SystemClock
-from logstore.errors import OfflineLogDirError, UnknownReplicaError
+from logstore.errors import KafkaError, OfflineLogDirError, UnknownReplicaError
 from logstore.fs.durable import Disk
-from logstore.kafka_error import KafkaError
 from logstore.log_dir.log_dir import LogDir
 from logstore.parallel.paused_gc import paused_gc
 from logstore.rows.rows import MetadataState
@@ -55,7 +54,14 @@ class StoreOptions:
 
 
 class OpenStore:
-    """One broker's log dirs, open; look-ups never wait for a disk, and may come from any thread."""
+    """One broker's log dirs, open; look-ups never wait for a disk, and may come from any thread.
+
+    Attributes:
+        clock: what time it is.
+        settings: delays, by topic and namespace.
+        spare: the folder for records that find no room.
+        changing: held by every change, so that changes happen one after the other; a thread may take it twice.
+    """
 
     def __init__(self, log_dirs: Sequence[LogDir], offline: Mapping[str, str], options: StoreOptions) -> None:
         """Put together by :meth:`open`."""
@@ -66,7 +72,7 @@ class OpenStore:
         self._failed_to_open = dict(offline)
         self._index = ReplicaIndex()
         self._looking = threading.Lock()
-        self._changing = threading.RLock()
+        self.changing = threading.RLock()
 
     @classmethod
     def open(cls, log_dirs: Sequence[str], options: StoreOptions | None = None) -> Self:
@@ -114,7 +120,7 @@ class OpenStore:
 
     def reload(self) -> None:
         """Read all the log dirs that are online again; one that cannot be read goes offline, with its replicas."""
-        with self._changing:
+        with self.changing:
             online = [path for path, log_dir in self._log_dirs.items() if log_dir.offline is None]
             observations = list(scan_all(online, sizes=False, jobs=self._jobs))
             for observation in observations:
@@ -133,6 +139,20 @@ class OpenStore:
                     if self._log_dirs[replica.log_dir].offline is not None and fresh.get(replica.partition) is None:
                         fresh.put(replica)
                 self._index = fresh
+
+    def take_over(self, changed: Iterable[tuple[Replica, Replica | None]]) -> None:
+        """Take replicas as a change of many steps left them; what lies in an offline log dir stays as it was known.
+
+        Args:
+            changed: each replica before, and after; None: it is live no more.
+        """
+        with self._looking:
+            online = [pair for pair in changed if self._log_dirs[pair[0].log_dir].offline is None]
+            for before, _ in online:
+                self._index.drop(before.partition)
+            for _, after in online:
+                if after is not None:
+                    self._index.put(after)
 
     def find(self, partition: TopicPartition) -> Replica | None:
         """The live replica of a partition; None: there is none.
@@ -209,13 +229,13 @@ class OpenStore:
 
     def close(self) -> None:
         """Give all locks back; what was done is on disk already. A second time does nothing."""
-        with self._changing:
+        with self.changing:
             for log_dir in self._log_dirs.values():
                 log_dir.close()
 
     def abandon(self) -> None:
         """Give all locks back without a word to the disks, as a crash would; for tests and simulators."""
-        with self._changing:
+        with self.changing:
             for log_dir in self._log_dirs.values():
                 log_dir.abandon()
 

@@ -20,7 +20,6 @@ from layout.topic import TopicPartition
 from logstore.errors import InconsistentTopicIdError, LogStoreError, NameTakenError, OfflineLogDirError
 from logstore.fs.copy_replica import Progress
 from logstore.log_dir.log_dir import LogDir
-from logstore.namespaces.layout_changes import LayoutChanges
 from logstore.purge.judge_staged import Rules
 from logstore.purge.purge import purge, purge_steps
 from logstore.purge.purge_report import Purged, PurgeReport
@@ -40,7 +39,7 @@ OPEN_AT_ONCE = 250
 """Partition dirs that are open at the same time while their topic IDs are written."""
 
 
-class LogStore(Aside, LayoutChanges):
+class LogStore(Aside):
     """One broker's log dirs, open to be changed; :meth:`open` makes one."""
 
     def create(
@@ -60,7 +59,7 @@ class LogStore(Aside, LayoutChanges):
             UnknownReplicaError: no log dir has that directory ID.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
-        with self._changing:
+        with self.changing:
             taken = self.find(partition)
             if taken is not None:
                 raise NameTakenError(f"{partition} is live already in {taken.log_dir}")
@@ -86,7 +85,7 @@ class LogStore(Aside, LayoutChanges):
             For each: the replica, or why it was not made, as :meth:`create` would have raised it.
         """
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
-        with self._changing:
+        with self.changing:
             left = dict(wanted)
             for partition in wanted:
                 try:
@@ -131,7 +130,7 @@ class LogStore(Aside, LayoutChanges):
         """
         found: dict[TopicPartition, Replica | LogStoreError] = {}
         by_log_dir: dict[str, list[Replica]] = {}
-        with self._changing:
+        with self.changing:
             for partition, topic_id in wanted.items():
                 try:
                     found[partition] = replica = self._without_id(partition, topic_id)
@@ -185,7 +184,7 @@ class LogStore(Aside, LayoutChanges):
             ChangeRefusedError, NameTakenError: it does not fit there, or something stands in its way.
             OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
         """
-        with self._changing:
+        with self.changing:
             replica, target = self.get(partition), self.log_dir_of(directory_id)
             if replica.log_dir == target.path:
                 return replica
@@ -211,7 +210,7 @@ class LogStore(Aside, LayoutChanges):
             cancel: set to stop it in order; the next purge goes on.
             progress: told how many directories and bytes went since the last call, from several threads.
         """
-        with self._changing:
+        with self.changing:
             rules = Rules(self.clock.now_ms(), throttle, cancel or threading.Event(), progress=progress)
             return purge(self._online(), rules, spare=self.spare)
 
@@ -221,7 +220,7 @@ class LogStore(Aside, LayoutChanges):
         Raises:
             OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
         """
-        with self._changing:
+        with self.changing:
             for log_dir in self._online():
                 for gone in purge_steps(log_dir, Rules(self.clock.now_ms()), spare=self.spare):
                     return gone
@@ -259,7 +258,7 @@ class LogStore(Aside, LayoutChanges):
             ChangeRefusedError: the file is none of them or is damaged, or cannot hold one of the entries.
             OfflineLogDirError, ChangeFailedError: as elsewhere.
         """
-        with self._changing:
+        with self.changing:
             of_log_dir: dict[str, dict[TopicPartition, int]] = {}
             for partition, offset in offsets.items():
                 of_log_dir.setdefault(self.get(partition).log_dir, {})[partition] = offset

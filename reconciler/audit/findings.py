@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from reconciler.verdicts.verdicts import Verdict
-
 FINDING_SCHEMA = pa.schema(
     [
         pa.field("verdict", pa.string()),
@@ -35,36 +33,6 @@ FINDING_SCHEMA = pa.schema(
         pa.field("evidence", pa.string()),
     ]
 )
-
-BENIGN: frozenset[Verdict] = frozenset(
-    {Verdict.OK, Verdict.STAGED, Verdict.FUTURE, Verdict.IN_FLIGHT, Verdict.NOT_COMPARED}
-)
-"""Verdicts that ask nobody to act: an audit that finds only these is clean."""
-
-URGENCY: tuple[Verdict, ...] = (
-    Verdict.ABSENT,
-    Verdict.DAMAGED,
-    Verdict.DUPLICATE,
-    Verdict.FOREIGN,
-    Verdict.STALE_ID,
-    Verdict.NO_ID,
-    Verdict.MISSING,
-    Verdict.RENAMED,
-    Verdict.NOT_ASSIGNED,
-    Verdict.UNKNOWN_TOPIC,
-    Verdict.STRAY,
-    Verdict.FUTURE_ABANDONED,
-    Verdict.MARKED_DELETE,
-    Verdict.STAGED_DUE,
-    Verdict.CHECKPOINT_ENTRY,
-    Verdict.LEFTOVER,
-    Verdict.IN_FLIGHT,
-    Verdict.STAGED,
-    Verdict.FUTURE,
-    Verdict.NOT_COMPARED,
-    Verdict.OK,
-)
-"""Every verdict once, what stops a broker first: the order of tables and reports."""
 
 # The better copy by DESIGN §3: the wanted topic ID, then the later leader epoch, then the higher end offset, then the
 # log dir that the metadata assigns. The path comes last, only so that the same input gives the same order.

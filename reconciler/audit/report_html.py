@@ -14,12 +14,13 @@ import jinja2
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from reconciler.audit.findings import BENIGN, FINDING_SCHEMA, URGENCY
+from reconciler.audit.findings import FINDING_SCHEMA
+from reconciler.audit.next_steps import steps
 from reconciler.audit.result import AuditResult, BrokerSummary
 from reconciler.text.figures import age, count, moment, size, visible
 from reconciler.text.row_text import objects
-from reconciler.verdicts.advice import FLEET_ADVICE, Severity, evidence, severity, steps, where
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts.advice import FLEET_ADVICE, Severity, evidence, severity, where
+from reconciler.verdicts.verdicts import BENIGN, URGENCY, Verdict
 
 FINDINGS_SHOWN = 500
 FLEET_SHOWN = 200

@@ -19,11 +19,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.audit.findings import URGENCY
 from reconciler.audit.result import AuditResult
 from reconciler.desired.desired import MetadataIdentity
 from reconciler.text.row_text import write_array
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts.verdicts import URGENCY, Verdict
 
 SCHEMA_VERSION = 1
 """Of the document and of the findings' columns; raised whenever a field changes its meaning or goes."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from reconciler.audit.findings import BENIGN, FINDING_SCHEMA, URGENCY
+from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.desired.desired import MetadataIdentity
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts.verdicts import BENIGN, URGENCY, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import overload
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.parallel.paused_gc import paused_gc
 from logstore.store.store import LogStore
 from reconciler.broker.leading import lead

@@ -13,8 +13,7 @@ from layout.directory_name import parse, parse_staged
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
-from logstore.kafka_error import KafkaError
+from logstore.errors import ChangeFailedError, KafkaError, LogStoreError, OfflineLogDirError
 from logstore.staging.staged import Staged
 from logstore.staging.staging_root import Placement
 from logstore.store.replica_index import Entry, Replica

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.settings import STALE_DELAY
 from logstore.staging.staged import Staged
 from logstore.store.replica_index import Replica, replica_of

@@ -19,13 +19,13 @@ from logstore.errors import (
     ChangeRefusedError,
     InconsistentTopicIdError,
     InvalidNamespaceError,
+    KafkaError,
     LogStoreError,
     NameTakenError,
     OfflineLogDirError,
     UnknownReplicaError,
 )
 from logstore.journal.tiers import is_tier
-from logstore.kafka_error import KafkaError
 from logstore.log_dir.log_dir import LogDir
 from logstore.rows.rows import MetadataState
 from logstore.settings import STALE_DELAY

@@ -12,8 +12,7 @@ from typing import Protocol
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError, LogStoreError
 from logstore.settings import STALE_DELAY
 from logstore.staging.candidate import StagingOutcome
 from logstore.staging.staged import Staged

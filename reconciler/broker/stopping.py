@@ -7,7 +7,7 @@ only KIP-516's form of the request carries, must be the replica's own.
 from __future__ import annotations
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.settings import DELETE_DELAY
 from reconciler.broker import changing
 from reconciler.broker.judging import Key

@@ -20,7 +20,7 @@ from reconciler.text.row_text import objects
 from reconciler.verdicts.compare import Judged, Row, broker_of, compare
 
 if TYPE_CHECKING:
-    from logstore.scan.scan import Observation
+    from logstore.scan.observation import Observation
 
 _COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),

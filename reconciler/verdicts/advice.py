@@ -7,17 +7,13 @@ and the reports show these words; which verdict holds is decided in ``verdicts``
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from reconciler.audit.findings import BENIGN
 from reconciler.text.figures import quoted
-from reconciler.verdicts.verdicts import Verdict
-
-if TYPE_CHECKING:
-    from reconciler.audit.result import AuditResult
+from reconciler.verdicts.verdicts import BENIGN, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,25 +288,3 @@ def next_command(
         broker="BROKER" if broker is None else broker,
         metadata="SOURCE" if metadata is None else quoted(metadata),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What is advised for all findings of one verdict, with a command for the first of them."""
-
-    verdict: Verdict
-    advice: Advice
-    command: str
-
-
-def steps(result: AuditResult, verdicts: Iterable[Verdict]) -> list[Step]:
-    """A step for each of the verdicts that an audit gave and that asks somebody to act, in the order given."""
-    sources = {source.cluster_id: source.location for source in result.metadata}
-    found = []
-    for verdict in verdicts:
-        if verdict in BENIGN:
-            continue
-        for finding in result.most_urgent(1, (verdict,)).to_pylist():
-            source = sources.get(finding["cluster_id"], sources.get(None))
-            found.append(Step(verdict, ADVICE[verdict], next_command(verdict, finding, source)))
-    return found

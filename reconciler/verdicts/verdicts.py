@@ -75,6 +75,37 @@ class Verdict(StrEnum):
     CHECKPOINT_ENTRY = "CHECKPOINT_ENTRY"
 
 
+BENIGN: frozenset[Verdict] = frozenset(
+    {Verdict.OK, Verdict.STAGED, Verdict.FUTURE, Verdict.IN_FLIGHT, Verdict.NOT_COMPARED}
+)
+"""Verdicts that ask nobody to act: an audit that finds only these is clean."""
+
+URGENCY: tuple[Verdict, ...] = (
+    Verdict.ABSENT,
+    Verdict.DAMAGED,
+    Verdict.DUPLICATE,
+    Verdict.FOREIGN,
+    Verdict.STALE_ID,
+    Verdict.NO_ID,
+    Verdict.MISSING,
+    Verdict.RENAMED,
+    Verdict.NOT_ASSIGNED,
+    Verdict.UNKNOWN_TOPIC,
+    Verdict.STRAY,
+    Verdict.FUTURE_ABANDONED,
+    Verdict.MARKED_DELETE,
+    Verdict.STAGED_DUE,
+    Verdict.CHECKPOINT_ENTRY,
+    Verdict.LEFTOVER,
+    Verdict.IN_FLIGHT,
+    Verdict.STAGED,
+    Verdict.FUTURE,
+    Verdict.NOT_COMPARED,
+    Verdict.OK,
+)
+"""Every verdict once, what stops a broker first: the order of tables and reports."""
+
+
 @dataclass(frozen=True, slots=True)
 class JoinedRow:
     """One (broker, topic, partition), disk and metadata side by side. Text is "" where there is none."""

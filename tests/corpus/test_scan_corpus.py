@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from logstore.log_dir.discover import discover
-from logstore.scan.scan import Observation, scan
+from logstore.scan.observation import Observation
+from logstore.scan.scan import scan
 
 pytestmark = pytest.mark.corpus
 

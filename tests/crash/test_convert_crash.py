@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layout.scheme import Scheme
+from logstore.namespaces.layout_changes import convert
 from logstore.store.store import LogStore
 from tests.crash.engine_histories import (
     BY_ID,
@@ -25,11 +26,11 @@ BOUND = 24
 """On combinations at one moment: these histories are the longest, and each step in them is idempotent."""
 
 
-def convert(kind: Kind, scheme: Scheme) -> History:
+def convert_history(kind: Kind, scheme: Scheme) -> History:
     """One replica on each disk and one that is staged, which must come back under the new scheme too."""
 
     def act(store: LogStore, done: Done) -> None:
-        store.convert(scheme)
+        convert(store, scheme)
         done("converted")
 
     broker = Broker(kind).live(orders(0)).live(orders(1), log_dir=TWO).staged(orders(2), NOW_MS + HOUR_MS)
@@ -39,10 +40,10 @@ def convert(kind: Kind, scheme: Scheme) -> History:
 HISTORIES = [
     wholly_or_not_at_all(told)
     for told in (
-        convert(OURS, Scheme.NAMESPACED),
-        convert(OURS, Scheme.BY_TOPIC_ID),
-        convert(BY_ID, Scheme.FLAT),
-        convert(NAMESPACED, Scheme.BY_TOPIC_ID),
+        convert_history(OURS, Scheme.NAMESPACED),
+        convert_history(OURS, Scheme.BY_TOPIC_ID),
+        convert_history(BY_ID, Scheme.FLAT),
+        convert_history(NAMESPACED, Scheme.BY_TOPIC_ID),
     )
 ]
 EACH = pytest.mark.parametrize("told", HISTORIES, ids=lambda told: told.name)

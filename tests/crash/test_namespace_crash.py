@@ -6,6 +6,8 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore.errors import InvalidNamespaceError
+from logstore.namespaces.layout_changes import create_namespace, delete_namespace, move_topic, rename_topic
+from logstore.namespaces.namespaces import list_namespaces
 from logstore.store.store import LogStore
 from tests.crash.engine_histories import (
     BY_ID,
@@ -42,7 +44,7 @@ def both(kind: Kind) -> Broker:
 
 def create() -> History:
     def act(store: LogStore, done: Done) -> None:
-        store.create_namespace("com:example:shop")
+        create_namespace(store, "com:example:shop")
         done("created")
 
     return history("create namespace", both(NAMESPACED), act)
@@ -50,7 +52,7 @@ def create() -> History:
 
 def move() -> History:
     def act(store: LogStore, done: Done) -> None:
-        store.move_topic("orders", "org:apache")
+        move_topic(store, "orders", "org:apache")
         done("moved")
 
     return history("move topic", both(NAMESPACED), act)
@@ -58,7 +60,7 @@ def move() -> History:
 
 def rename(kind: Kind) -> History:
     def act(store: LogStore, done: Done) -> None:
-        store.rename_topic("orders", "purchases")
+        rename_topic(store, "orders", "purchases")
         done("renamed")
 
     return history("rename topic", both(kind), act)
@@ -68,14 +70,14 @@ def delete() -> History:
     """With all that is in it: two replicas on two disks, and tiers without any."""
 
     def act(store: LogStore, done: Done) -> None:
-        store.delete_namespace("org", recursive=True)
+        delete_namespace(store, "org", recursive=True)
         done("deleted")
 
     def again(store: LogStore) -> None:
         try:
-            store.create_namespace("org:apache")
+            create_namespace(store, "org:apache")
         except InvalidNamespaceError:
-            assert "org:apache" in store.list_namespaces()
+            assert "org:apache" in list_namespaces(store)
 
     broker = both(NAMESPACED).live(clicks(1), CLICKS_ID, TWO).staged(clicks(2), NOW_MS + HOUR_MS, CLICKS_ID)
     return history("delete namespace", broker, act, prepare=again)

@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.store.store import LogStore
 
 README = Path(__file__).resolve().parents[2] / "README.md"

@@ -17,7 +17,7 @@ from layout import partition_metadata
 from layout.checkpoint import LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.broker import Broker
 from reconciler.protocol.messages import decode_leader_and_isr, decode_stop_replica, encode, tree
 from reconciler.protocol.requests import (

@@ -17,10 +17,9 @@ from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
-from logstore.errors import InconsistentTopicIdError, LogDirInUseError, NotALogDirError
+from logstore.errors import InconsistentTopicIdError, KafkaError, LogDirInUseError, NotALogDirError
 from logstore.fs.directory import Directory
 from logstore.fs.durable import Disk
-from logstore.kafka_error import KafkaError
 from logstore.log_dir.lock import Lock
 from logstore.log_dir.log_dir import LogDir
 from logstore.purge.judge_staged import Rules

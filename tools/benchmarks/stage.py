@@ -28,9 +28,9 @@ MOST_RENAMES, MOST_CALLS, MOST_OPENING = 4.0, 4.0, 1.3
 
 _STAGE = """
 import sys, time
-from logstore.durable import Disk
-from logstore.open_store import StoreOptions
-from logstore.store import LogStore
+from logstore.fs.durable import Disk
+from logstore.store.open_store import StoreOptions
+from logstore.store.store import LogStore
 
 class Counting(Disk):
     calls = 0
@@ -84,10 +84,10 @@ for name in names:
     os.unlink(name + "/staged.json", dir_fd=staging)
 """
 _OPEN = """
-from logstore.no_pandas import do_without_pandas
+from logstore.parallel.no_pandas import do_without_pandas
 do_without_pandas()
 import sys
-from logstore.store import LogStore
+from logstore.store.store import LogStore
 with LogStore.open(sys.argv[1:]) as store:
     assert len(store)
 """

@@ -182,7 +182,7 @@ def _write_report(result: AuditResult, folder: str) -> None:
 
 def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequence[Verdict]:
     """The verdicts whose findings are shown: the named ones, else all; a table leaves out what asks nobody to act."""
-    from reconciler.audit.findings import BENIGN, URGENCY
+    from reconciler.verdicts.verdicts import BENIGN, URGENCY
 
     if chosen:
         return [verdict for verdict in URGENCY if verdict in chosen]

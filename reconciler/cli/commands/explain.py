@@ -78,7 +78,7 @@ def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
 
 
 def _asks_to_act(explained: Explanation) -> bool:
-    from reconciler.audit.findings import BENIGN
+    from reconciler.verdicts.verdicts import BENIGN
 
     return any(each.verdict not in {verdict.value for verdict in BENIGN} for each in explained.verdicts)
 

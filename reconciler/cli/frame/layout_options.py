@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from logstore.namespaces.layout_changes import carry_out
 from reconciler.cli.frame.exits import Exit, say
 from reconciler.cli.frame.options import output_options
 from reconciler.cli.frame.output import Format, check_output, destination
@@ -74,7 +75,7 @@ def change(
     with opened(log_dirs, spare_records, dry_run=dry_run) as store:
         planned = plan(store)
         if not dry_run:
-            store.carry_out(planned)
+            carry_out(store, planned)
         code = Exit.PARTLY_FAILED if store.offline else Exit.CLEAN
     _write(planned, Format(form), output, dry_run=dry_run)
     for note in planned.notes:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.audit.findings import URGENCY
+from reconciler.audit.next_steps import steps
 from reconciler.audit.report_json import in_order
 from reconciler.audit.result import AuditResult
 from reconciler.cli.frame.tables import Column, Page
 from reconciler.text.figures import NOTHING, age, count, size
 from reconciler.text.row_text import objects
-from reconciler.verdicts.advice import Severity, evidence, severity, steps, where
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts.advice import Severity, evidence, severity, where
+from reconciler.verdicts.verdicts import URGENCY, Verdict
 
 SHOWN_ON_TERMINAL = 50
 """Findings that are shown on a terminal unless more are asked for."""

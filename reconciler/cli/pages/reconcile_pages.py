@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from layout.ids import TopicId
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.broker.effects import Effect, EffectKind
 from reconciler.broker.judging import Key
 from reconciler.cli.frame.output import Format, destination

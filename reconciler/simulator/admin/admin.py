@@ -12,7 +12,7 @@ from random import Random
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin import describe, zookeeper_namespaces
 from reconciler.simulator.admin.acls import AclOperation, Authorizer
 from reconciler.simulator.admin.alter_topics import alter_topic

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import AlterTopic, CommandRefusedError
 from reconciler.simulator.admin.configs import changed_configs
 from reconciler.simulator.admin.controller_node import ControllerNode

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from layout.errors import LayoutError
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError, Outcome
 from reconciler.simulator.controller.assignment import AssignmentError
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from layout.scheme import Scheme
 from logstore.errors import LogStoreError
 from logstore.journal.tiers import name_of, tiers_of
+from logstore.namespaces.layout_changes import create_namespace, delete_namespace
 from logstore.store.store import LogStore
 from reconciler.simulator.zookeeper.kafka_nodes import read_namespaces
 from reconciler.simulator.zookeeper.kafka_paths import PARTITIONS, TOPICS
@@ -47,7 +48,7 @@ class BrokerNamespaces:
             here = self._by_log_dir()
             for name in wanted:
                 if any(name not in names for names in here):
-                    self._store.create_namespace(name)
+                    create_namespace(self._store, name)
                     self._say(f"has namespace {name} now")
         except LogStoreError as error:
             self._say(f"cannot have all namespaces: {error}")
@@ -63,7 +64,7 @@ class BrokerNamespaces:
     def _remove(self, name: str) -> None:
         """Remove a tier; the store refuses where anything is in it."""
         try:
-            self._store.delete_namespace(name)
+            delete_namespace(self._store, name)
             self._say(f"has namespace {name} no more")
         except LogStoreError as error:
             self._say(f"keeps namespace {name} for now: {error}")

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from layout.topic import NAMESPACE_SEPARATOR, namespace_of
-from logstore.errors import ChangeRefusedError
-from logstore.kafka_error import KafkaError
+from logstore.errors import ChangeRefusedError, KafkaError
 from logstore.settings import DEFAULTS, Settings, parse_duration
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER_EPOCH
 from reconciler.simulator.zookeeper.tree import (

@@ -10,7 +10,7 @@ from random import Random
 
 from layout.ids import TopicId
 from layout.topic import METADATA_TOPIC, has_collision, has_collision_chars, namespace_of
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import ABSENT, CommandRefusedError, CreateTopic
 from reconciler.simulator.admin.configs import check_configs, first_configs
 from reconciler.simulator.admin.controller_node import ControllerNode

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError, Outcome
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import find_steady

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layout.ids import TopicId
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import find_topic

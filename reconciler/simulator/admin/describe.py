@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import TopicDescription
 from reconciler.simulator.admin.configs import own_configs
 from reconciler.simulator.kernel.messages import DURING_DELETE, MetadataRequest, MetadataResponse, TopicMetadata

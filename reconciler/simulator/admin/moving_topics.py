@@ -7,7 +7,7 @@ its ACLs. The states' versions begin anew. To the controller it is a known topic
 from __future__ import annotations
 
 from layout.topic import NAMESPACE_SEPARATOR, Namespace
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import find_steady

@@ -6,7 +6,7 @@ when it starts, at the latest when it is asked for a namespace.
 
 from __future__ import annotations
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.zookeeper_namespaces import namespace_mark

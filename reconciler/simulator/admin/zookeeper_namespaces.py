@@ -8,7 +8,7 @@ deletion only where other namespaces lie below, and so does this.
 from __future__ import annotations
 
 from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.delete_topics import deletion_marks

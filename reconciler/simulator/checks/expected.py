@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from layout.topic import TopicPartition
 from logstore.scan.scan import scan_all
 from reconciler.desired.desired import DesiredState, MetadataIdentity
-from reconciler.simulator.checks.truth import Truth, Wanted
+from reconciler.simulator.cluster.truth import Truth, Wanted
 from reconciler.simulator.zookeeper.tree import ZooKeeper
 from reconciler.sources.zookeeper.jute import Znode
 from reconciler.sources.zookeeper.zookeeper_state import assemble
@@ -21,7 +21,7 @@ from reconciler.verdicts.compare import compare
 from reconciler.verdicts.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from reconciler.simulator.runs.cluster import Cluster
+    from reconciler.simulator.cluster.cluster import Cluster
 
 Row = Mapping[str, Any]
 

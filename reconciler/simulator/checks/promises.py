@@ -26,8 +26,8 @@ from reconciler.simulator.machine.consumer import Believed
 from reconciler.simulator.machine.producer import Acknowledged
 
 if TYPE_CHECKING:
-    from reconciler.simulator.runs.cluster import Cluster
-    from reconciler.simulator.runs.member import Member
+    from reconciler.simulator.cluster.cluster import Cluster
+    from reconciler.simulator.cluster.member import Member
 
 
 class BrokenPromiseError(ReconcilerError):

@@ -28,8 +28,8 @@ from reconciler.simulator.machine.record_lines import decode
 from reconciler.simulator.machine.replica_log import SEGMENT
 
 if TYPE_CHECKING:
-    from reconciler.simulator.runs.cluster import Cluster
-    from reconciler.simulator.runs.member import Member
+    from reconciler.simulator.cluster.cluster import Cluster
+    from reconciler.simulator.cluster.member import Member
 
 WITHIN_MS = 900_000
 """Simulated time in which a cluster must come to rest once nothing goes wrong any more."""

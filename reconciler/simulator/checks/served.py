@@ -1,21 +1,18 @@
 """Every answer of a broker, held against the topic ID on the disk of the replica that it was given from (KIP516-8).
 
-This stands between a broker and its network, and so sees what is really answered, to clients and to followers. It does
-not ask the store's fence, which it is there to watch: it reads ``partition.metadata`` of the replica itself.
+What a broker really answers, to clients and to followers, is seen by its ``WatchedNetwork``. This does not ask the
+store's fence, which it is there to watch: it reads ``partition.metadata`` of the replica itself.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from layout import partition_metadata
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import UnreadableFileError
+from logstore.errors import KafkaError, UnreadableFileError
 from logstore.fs.small_file import read_small_file
-from logstore.kafka_error import KafkaError
+from reconciler.simulator.cluster.member import Member
 from reconciler.simulator.kernel.messages import (
     EpochEndRequest,
     EpochEndResponse,
@@ -28,45 +25,10 @@ from reconciler.simulator.kernel.messages import (
     Request,
     Response,
 )
-from reconciler.simulator.kernel.ports import Answer, Answered, Network, Server
-
-if TYPE_CHECKING:
-    from reconciler.simulator.runs.member import Member
 
 _MOST_BYTES = 1 << 16
 _ASKS = (FetchRequest, ProduceRequest, ListOffsetsRequest, EpochEndRequest)
 _ANSWERS = (FetchResponse, ProduceResponse, ListOffsetsResponse, EpochEndResponse)
-
-
-class WatchedNetwork:
-    """A :class:`~reconciler.simulator.kernel.ports.Network` that tells of every answer that is given over it.
-
-    Attributes:
-        told: called with each request and its answer, as soon as that is on its way.
-    """
-
-    def __init__(self, network: Network) -> None:
-        """Pass everything on to this network."""
-        self._network = network
-        self.told: Callable[[Request, Response], None] = lambda request, response: None
-
-    def serve(self, endpoint: str, server: Server | None) -> None:
-        """As the network does."""
-        self._network.serve(endpoint, None if server is None else self._watched(server))
-
-    def call(self, sender: str, receiver: str, request: Request, answered: Answered) -> None:
-        """As the network does."""
-        self._network.call(sender, receiver, request, answered)
-
-    def _watched(self, server: Server) -> Server:
-        def serve(sender: str, request: Request, answer: Answer) -> None:
-            def told(response: Response) -> None:
-                answer(response)
-                self.told(request, response)
-
-            server(sender, request, told)
-
-        return serve
 
 
 def wrongly_served(member: Member, request: Request, response: Response) -> str | None:

@@ -29,11 +29,11 @@ from logstore.purge.purge_report import Purged
 from logstore.settings import DELETE_DELAY, STALE_DELAY
 from logstore.store.replica_index import Entry
 from logstore.store.store import LogStore
-from reconciler.simulator.checks.truth import Truth
+from reconciler.simulator.cluster.truth import Truth
 from reconciler.verdicts.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from reconciler.simulator.runs.member import Member
+    from reconciler.simulator.cluster.member import Member
 
 _Identity = tuple[str, int | None]
 """A topic ID as text, and a partition."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import StopReplicaRequest
 from reconciler.protocol.responses import StopReplicaResponse
 from reconciler.simulator.controller.batch import RequestBatch

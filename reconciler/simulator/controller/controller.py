@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.controller.active import Active
 from reconciler.simulator.controller.channels import Channels
 from reconciler.simulator.controller.cluster_nodes import ClusterNodes, elect, elected

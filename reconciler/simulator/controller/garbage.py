@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from layout.ids import TopicId
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.controller.batch import partition_metadata
 from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.partition_machine import PartitionMachine

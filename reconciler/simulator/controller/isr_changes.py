@@ -7,7 +7,7 @@ newest, a broker that does not lead, a set that has what it must not have. Sourc
 from __future__ import annotations
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.replica_states import Replica

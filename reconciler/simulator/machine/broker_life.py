@@ -12,8 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from logstore.errors import LogStoreError
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError, LogStoreError
 from logstore.purge.purge_report import Purged
 from reconciler.broker import Broker
 from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest

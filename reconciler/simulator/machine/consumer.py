@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.kernel.messages import (
     CONSUMER,
     FetchRequest,

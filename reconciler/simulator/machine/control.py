@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError, LogStoreError
 from reconciler.broker import Broker
 from reconciler.protocol.messages import decode_leader_and_isr, decode_response, decode_stop_replica, encode
 from reconciler.protocol.requests import (

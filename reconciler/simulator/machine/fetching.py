@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from logstore.errors import LogStoreError
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError, LogStoreError
 from reconciler.simulator.kernel.messages import (
     EpochEndRequest,
     EpochEndResponse,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse, Response
 from reconciler.simulator.kernel.ports import broker_endpoint
 from reconciler.simulator.machine.host import Host

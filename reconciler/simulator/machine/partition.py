@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import PartitionState
 from reconciler.simulator.kernel.messages import Record
 from reconciler.simulator.machine.replica_log import ReplicaLog

@@ -12,7 +12,7 @@ from random import Random
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.kernel.messages import (
     PartitionMetadata,
     PartitionMode,

@@ -12,8 +12,9 @@ from dataclasses import replace
 from layout.errors import LayoutError
 from layout.scheme import Scheme
 from layout.topic import namespace_of
-from logstore.errors import LogStoreError
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError, LogStoreError
+from logstore.namespaces.layout_changes import create_namespace, rename_topic
+from logstore.namespaces.namespaces import list_namespaces
 from logstore.store.store import LogStore
 from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
 from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError
@@ -60,9 +61,9 @@ class Renaming:
 
     def _make_namespace(self, namespace: str) -> bool:
         needed = any(log_dir.scheme is Scheme.NAMESPACED for log_dir in self._store.log_dirs)
-        if not namespace or not needed or namespace in self._store.list_namespaces():
+        if not namespace or not needed or namespace in list_namespaces(self._store):
             return False
-        self._store.create_namespace(namespace)
+        create_namespace(self._store, namespace)
         self._host.say(f"namespace {namespace} is made")
         return True
 
@@ -74,7 +75,7 @@ class Renaming:
         self._replicas.flush(old)
         for each in old:
             self._replicas.drop(each.at)
-        self._store.rename_topic(former, topic.topic)
+        rename_topic(self._store, former, topic.topic)
         self._host.say(f"topic {former} is called {topic.topic} from now on")
         return True
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError, LogStoreError
 from reconciler.broker import Broker
 from reconciler.simulator.kernel.messages import (
     CONSUMER,

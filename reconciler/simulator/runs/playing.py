@@ -8,14 +8,13 @@ from typing import Any
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError, LogStoreError
 from logstore.store.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
 from reconciler.simulator.checks.rest import check_rest, come_to_rest, let_delays_pass
+from reconciler.simulator.cluster.cluster import Cluster
 from reconciler.simulator.machine.disks import MachineDisks
-from reconciler.simulator.runs.cluster import Cluster
 from reconciler.simulator.runs.scenario import Line, Scenario
 
 

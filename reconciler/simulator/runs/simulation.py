@@ -18,12 +18,12 @@ from reconciler.errors import ReconcilerError
 from reconciler.simulator.checks.expected import desired
 from reconciler.simulator.checks.promises import Promises
 from reconciler.simulator.checks.rest import check_audit, check_rest, come_to_rest, let_delays_pass
+from reconciler.simulator.cluster.cluster import Cluster
+from reconciler.simulator.cluster.member import ClusterSettings
 from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
 from reconciler.simulator.kernel.fault_rates import FaultRates
 from reconciler.simulator.kernel.world import START_MS
 from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.runs.cluster import Cluster
-from reconciler.simulator.runs.member import ClusterSettings
 from reconciler.simulator.runs.playing import play
 from reconciler.simulator.runs.scenario import Scenario
 from reconciler.simulator.runs.workload import Workload

@@ -14,7 +14,9 @@ from layout.ours import intent as intent_file
 from layout.scheme import INTENT_FILE
 from layout.topic import TopicPartition
 from logstore.errors import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
-from logstore.journal.journal import carry_out, finish_intents
+from logstore.journal import journal
+from logstore.journal.journal import finish_intents
+from logstore.namespaces.layout_changes import carry_out, create_namespace, move_topic
 from logstore.namespaces.rename_topic import plan_rename
 from tests.logstore.changes import (
     DyingDisk,
@@ -37,7 +39,7 @@ def paths(tmp_path: Path) -> list[Path]:
     """A broker with a topic, and a namespace to move it to."""
     paths = two_disks(tmp_path)
     with opened(*paths) as store:
-        store.create_namespace("org")
+        create_namespace(store, "org")
         fill_store(store, "orders")
     return paths
 
@@ -52,7 +54,7 @@ def cut_in_the_middle(paths: list[Path]) -> None:
     store = opened(*paths, disk=disk)
     disk.at = ("rename", "orders-1")
     with pytest.raises(PowerCutError):
-        store.move_topic("orders", "org")
+        move_topic(store, "orders", "org")
     abandon(store)
     assert lies(paths) == [AFTER[0], BEFORE[1]]
     assert holders(paths) == [True, True]
@@ -68,7 +70,7 @@ def test_what_the_system_refuses_is_undone_in_every_log_dir(
     with opened(*paths, disk=refusing) as store:
         refusing.fails, refusing.after = {failing}, after
         try:
-            store.move_topic("orders", "org")
+            move_topic(store, "orders", "org")
             assert not store.offline, "it was done, or says so"
         except ChangeFailedError as error:
             assert "cannot rename topic orders to org:orders" in str(error)
@@ -87,11 +89,11 @@ def test_a_full_disk_in_the_middle_leaves_nothing_changed(paths: list[Path]) -> 
     with opened(*paths, disk=full) as store:
         full.fails, full.after = {"write"}, 1
         with pytest.raises(ChangeFailedError, match=r"No space left on device.*nothing was changed"):
-            store.move_topic("orders", "org")
+            move_topic(store, "orders", "org")
         assert store.get(TopicPartition("orders", 1)).path == "orders-1"
         assert (look(paths), store.offline, holders(paths)) == (before, {}, [False, False])
         full.fails = set()
-        store.move_topic("orders", "org")
+        move_topic(store, "orders", "org")
     assert lies(paths) == AFTER
     assert offsets(paths) == {"org:orders-0": 40, "org:orders-1": 41}
 
@@ -101,12 +103,12 @@ def test_where_a_disk_fails_the_others_come_to_the_end_and_the_rest_waits(paths:
     with opened(*paths, disk=broken) as store:
         broken.fails, broken.after = {"rename"}, 1
         with pytest.raises(OfflineLogDirError, match="the rest is done when this one is opened again"):
-            store.move_topic("orders", "org")
+            move_topic(store, "orders", "org")
         assert lies(paths) == [AFTER[0], BEFORE[1]]
         assert store.get(TopicPartition("org:orders", 0)).path == "org/orders-0"
         assert store.find(TopicPartition("orders", 0)) is None
         with pytest.raises(ChangeRefusedError, match="an earlier change is not finished"):
-            store.create_namespace("net")
+            create_namespace(store, "net")
         store.create(TopicPartition("orders", 7), None)
     opened(*paths).close()
     assert lies(paths) == AFTER
@@ -120,7 +122,7 @@ def test_where_the_first_disk_fails_the_second_one_comes_to_the_end(paths: list[
     with opened(*paths, disk=broken) as store:
         broken.fails, broken.after = {"rename"}, 1
         with pytest.raises(OfflineLogDirError):
-            store.move_topic("orders", "org")
+            move_topic(store, "orders", "org")
     assert lies(paths) == [BEFORE[0], AFTER[1]]
     opened(*paths).close()
     assert (lies(paths), holders(paths)) == (AFTER, [False, False])
@@ -134,7 +136,7 @@ def test_log_dirs_that_come_back_one_by_one_each_do_their_part(paths: list[Path]
     assert holders(paths)[0], "the first one's file says what is left"
     opened(paths[there]).close()
     with opened(paths[there]) as store, pytest.raises(ChangeRefusedError, match="not finished"):
-        store.create_namespace("net")
+        create_namespace(store, "net")
     opened(*paths).close()
     assert (lies(paths), holders(paths)) == (AFTER, [False, False])
 
@@ -202,7 +204,7 @@ def test_a_change_that_does_not_fit_the_store_any_more_is_undone(paths: list[Pat
         before = look(paths)
         (paths[1] / "orders-1").rename(paths[1] / "orders-5")
         with pytest.raises(ChangeFailedError, match="No such file"):
-            store.carry_out(planned)
+            carry_out(store, planned)
         (paths[1] / "orders-5").rename(paths[1] / "orders-1")
         assert (look(paths), holders(paths)) == (before, [False, False])
 
@@ -212,7 +214,7 @@ def test_whatever_interrupts_a_change_takes_its_log_dirs_offline(paths: list[Pat
     store = opened(*paths, disk=disk)
     disk.arm(20)
     with pytest.raises(PowerCutError):
-        store.move_topic("orders", "org")
+        move_topic(store, "orders", "org")
     assert sorted(store.offline) == sorted(map(str, paths))
     disk.left = None
     store.close()
@@ -223,5 +225,5 @@ def test_whatever_interrupts_a_change_takes_its_log_dirs_offline(paths: list[Pat
 def test_a_plan_without_steps_does_nothing_and_without_files_there_is_nothing_to_finish(paths: list[Path]) -> None:
     with opened(*paths) as store:
         nothing = intent_file.Intent("0" * 32, "x", "do nothing", ("a",), ())
-        assert carry_out(store.log_dirs, nothing, store.spare) == []
+        assert journal.carry_out(store.log_dirs, nothing, store.spare) == []
         assert finish_intents(store.log_dirs, store.spare) == []

@@ -11,6 +11,7 @@ from layout.topic import TopicPartition
 from logstore.errors import OfflineLogDirError
 from logstore.journal.tiers import name_of, path_of, tiers_of, with_parents
 from logstore.log_dir.log_dir import LogDir
+from logstore.namespaces.layout_changes import create_namespace
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import DiskThat, opened
 
@@ -56,7 +57,7 @@ def test_names_and_paths_are_two_spellings_of_one_thing() -> None:
 def test_a_disk_that_was_offline_gets_the_tiers_that_it_lacks(tmp_path: Path) -> None:
     one, other = two_disks(tmp_path)
     with opened(one) as store:
-        store.create_namespace("org:apache")
+        create_namespace(store, "org:apache")
     with opened(one, other) as store:
         assert (other / "org" / "apache" / ".logstore_tier").is_file()
         fill_store(store, "org:apache:orders")
@@ -68,7 +69,7 @@ def test_what_is_in_the_way_of_a_tier_is_left_and_said(tmp_path: Path, caplog: p
     one, other = two_disks(tmp_path)
     (other / "a-1").mkdir()
     with opened(one) as store:
-        store.create_namespace("a-1:b")
+        create_namespace(store, "a-1:b")
     opened(one, other).close()
     assert list((other / "a-1").iterdir()) == []
     assert "a-1 is in the way of namespace a-1" in caplog.text
@@ -79,7 +80,7 @@ def test_a_disk_that_takes_no_directory_more_is_opened_all_the_same(
 ) -> None:
     one, other = two_disks(tmp_path)
     with opened(one) as store:
-        store.create_namespace("org")
+        create_namespace(store, "org")
     with opened(one, other, disk=DiskThat(errno.ENOSPC, {"mkdir"}, below=other)) as store:
         assert store.offline == {}
     assert "No space left" in caplog.text

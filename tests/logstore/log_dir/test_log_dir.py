@@ -14,6 +14,7 @@ from layout.scheme import STAGING_DIR, UNCLEAN_FILE, Scheme
 from logstore.errors import (
     ChangeFailedError,
     ChangeRefusedError,
+    KafkaError,
     LogDirInUseError,
     LogStoreError,
     NotALogDirError,
@@ -21,7 +22,6 @@ from logstore.errors import (
 )
 from logstore.fs.directory import Directory
 from logstore.fs.durable import Disk
-from logstore.kafka_error import KafkaError
 from logstore.log_dir import log_dir as log_dir_module
 from logstore.log_dir.identity import ExpectedIdentity
 from logstore.log_dir.log_dir import DISK_FAILURES, LogDir

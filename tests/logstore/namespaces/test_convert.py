@@ -14,6 +14,7 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError, OfflineLogDirError
 from logstore.namespaces.convert import plan_convert
+from logstore.namespaces.layout_changes import carry_out, convert, create_namespace
 from logstore.scan.scan import scan
 from logstore.store.store import LogStore
 from tests.logstore.changes import ORDERS, fill_store, lies, look, offsets, two_disks
@@ -28,7 +29,7 @@ def with_topics(folder: Path, scheme: str, *topics: str) -> list[Path]:
     with opened(*paths) as store:
         for namespace in sorted({topic.rpartition(":")[0] for topic in topics} - {""}):
             if scheme == "namespaced":
-                store.create_namespace(namespace)
+                create_namespace(store, namespace)
         fill_store(store, *topics)
     return paths
 
@@ -36,7 +37,7 @@ def with_topics(folder: Path, scheme: str, *topics: str) -> list[Path]:
 def converted(paths: list[Path], *schemes: str) -> None:
     with opened(*paths) as store:
         for scheme in schemes:
-            store.convert(Scheme(scheme))
+            convert(store, Scheme(scheme))
 
 
 @pytest.mark.parametrize("there", ["by-topic-id", "namespaced"])
@@ -64,12 +65,12 @@ def test_namespaces_survive_the_scheme_that_has_no_directories_for_them(tmp_path
 def test_the_open_store_finds_everything_at_its_new_place_and_goes_on(tmp_path: Path) -> None:
     paths = with_topics(tmp_path, "flat", "orders")
     with opened(*paths) as store:
-        planned = store.convert(Scheme.BY_TOPIC_ID)
+        planned = convert(store, Scheme.BY_TOPIC_ID)
         assert (str(paths[0]), f"rename orders-0 to {ORDERS_PATH}") in list(planned.lines())
         assert store.get(TopicPartition("orders", 0)).path == ORDERS_PATH
         assert store.stage([TopicPartition("orders", 0)], "STALE_ID", "").refused == []
         (staged,) = store.staged()
-        store.convert(Scheme.FLAT)
+        convert(store, Scheme.FLAT)
         assert store.get(TopicPartition("orders", 1)).path == "orders-1"
         assert store.restore(staged).path == "orders-0"
     assert lies(paths) == ["orders-0 in orders-0", "orders-1 in orders-1"]
@@ -107,7 +108,7 @@ def test_a_staged_replica_gets_the_name_that_its_path_will_not_hold(tmp_path: Pa
     (paths[0] / "orders-0" / "partition.metadata").write_bytes(SHIPPED)
     with opened(*paths) as store:
         store.stage([TopicPartition("orders", 0)], "STALE_ID", "")
-        store.convert(Scheme.BY_TOPIC_ID)
+        convert(store, Scheme.BY_TOPIC_ID)
         assert store.restore(store.staged()[0]).path == ORDERS_PATH
     with opened(*paths) as store:
         assert store.get(TopicPartition("orders", 0)).path == ORDERS_PATH
@@ -157,7 +158,7 @@ def test_what_the_scheme_cannot_hold_or_is_in_the_way_is_refused(
         obstacle(store, paths)
         before = look(paths)
         with pytest.raises(error, match=text):
-            store.convert(Scheme.BY_TOPIC_ID)
+            convert(store, Scheme.BY_TOPIC_ID)
         assert look(paths) == before
 
 
@@ -165,26 +166,26 @@ def test_flat_has_no_place_for_topics_in_namespaces(tmp_path: Path) -> None:
     for scheme in ("namespaced", "by-topic-id"):
         paths = with_topics(tmp_path / scheme, scheme, "orders", "org:clicks")
         with opened(*paths) as store, pytest.raises(ChangeRefusedError, match=r"1 of 2 replicas.*org:clicks-0"):
-            store.convert(Scheme.FLAT)
+            convert(store, Scheme.FLAT)
 
 
 def test_a_tier_that_would_be_taken_for_a_prefix_is_refused(tmp_path: Path) -> None:
     paths = with_topics(tmp_path, "namespaced", "51:orders")
     with opened(*paths) as store, pytest.raises(NameTakenError, match="taken: 51"):
-        store.convert(Scheme.BY_TOPIC_ID)
+        convert(store, Scheme.BY_TOPIC_ID)
 
 
 def test_a_tier_and_a_partition_of_one_name_are_refused(tmp_path: Path) -> None:
     paths = with_topics(tmp_path, "by-topic-id", "a", "a-0:b")
     with opened(*paths) as store, pytest.raises(NameTakenError, match="taken: a-0"):
-        store.convert(Scheme.NAMESPACED)
+        convert(store, Scheme.NAMESPACED)
 
 
 def test_replicas_of_which_nothing_says_the_topic_are_refused(tmp_path: Path) -> None:
     paths = with_topics(tmp_path, "by-topic-id", "orders")
     (paths[0] / ORDERS_PATH / "partition.metadata").write_bytes(SHIPPED)
     with opened(*paths) as store, pytest.raises(ChangeRefusedError, match=f"of which topic these are: {ORDERS_PATH}"):
-        store.convert(Scheme.FLAT)
+        convert(store, Scheme.FLAT)
 
 
 @pytest.mark.parametrize("stranger", ["51/stranger", "stranger"])
@@ -194,21 +195,21 @@ def test_strangers_are_left_alone_or_refused_where_their_directory_would_go(tmp_
     with opened(*paths) as store:
         if "/" in stranger:
             with pytest.raises(ChangeRefusedError, match="51/stranger"):
-                store.convert(Scheme.FLAT)
+                convert(store, Scheme.FLAT)
         else:
-            store.convert(Scheme.FLAT)
+            convert(store, Scheme.FLAT)
     assert (paths[0] / stranger).is_dir()
 
 
 def test_namespaces_without_topics_are_forgotten_and_the_plan_says_so(tmp_path: Path) -> None:
     paths = with_topics(tmp_path, "namespaced", "orders")
     with opened(*paths) as store:
-        store.create_namespace("org:apache")
+        create_namespace(store, "org:apache")
         before = look(paths)
         planned = plan_convert(store, Scheme.FLAT)
         assert "no topic is in org, org:apache" in planned.notes[0]
         assert look(paths) == before, "planning changes nothing"
-        store.carry_out(planned)
+        carry_out(store, planned)
     assert not (paths[0] / "org").exists()
 
 
@@ -224,5 +225,5 @@ def test_a_real_brokers_log_dir_is_never_converted(new_log_dir, tmp_path: Path) 
     real.replica("orders-0")
     before = look([real.path])
     with opened(real.path) as store, pytest.raises(LogStoreError, match="a real broker's log dir"):
-        store.convert(Scheme.BY_TOPIC_ID)
+        convert(store, Scheme.BY_TOPIC_ID)
     assert look([real.path]) == before

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from layout.scheme import Scheme
+from logstore.namespaces.layout_changes import convert, create_namespace, delete_namespace, move_topic, rename_topic
 from logstore.store.store import LogStore
 from tests.logstore.changes import cut_everywhere, fill_store, two_disks
 from tests.logstore.engine import opened
@@ -32,14 +33,14 @@ def a_topic(paths: list[Path]) -> None:
 
 def topics_in_namespaces(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        store.create_namespace("org:apache")
+        create_namespace(store, "org:apache")
         fill_store(store, "orders", "org:clicks", "org:apache:views")
 
 
 def a_target(paths: list[Path]) -> None:
     a_topic(paths)
     with opened(*paths) as store:
-        store.create_namespace("org:apache")
+        create_namespace(store, "org:apache")
 
 
 @pytest.fixture
@@ -53,15 +54,15 @@ def memory() -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("scheme", "build", "act"),
     [
-        ("namespaced", nothing, lambda store: store.create_namespace("org:apache")),
-        ("namespaced", a_target, lambda store: store.move_topic("orders", "org:apache")),
-        ("flat", a_topic, lambda store: store.rename_topic("orders", "purchases")),
-        ("by-topic-id", a_topic, lambda store: store.rename_topic("orders", "org:purchases")),
-        ("namespaced", topics_in_namespaces, lambda store: store.delete_namespace("org", recursive=True)),
-        ("by-topic-id", a_topic, lambda store: store.convert(Scheme.FLAT)),
-        ("flat", a_topic, lambda store: store.convert(Scheme.BY_TOPIC_ID)),
-        ("flat", a_topic, lambda store: store.convert(Scheme.NAMESPACED)),
-        ("namespaced", topics_in_namespaces, lambda store: store.convert(Scheme.BY_TOPIC_ID)),
+        ("namespaced", nothing, lambda store: create_namespace(store, "org:apache")),
+        ("namespaced", a_target, lambda store: move_topic(store, "orders", "org:apache")),
+        ("flat", a_topic, lambda store: rename_topic(store, "orders", "purchases")),
+        ("by-topic-id", a_topic, lambda store: rename_topic(store, "orders", "org:purchases")),
+        ("namespaced", topics_in_namespaces, lambda store: delete_namespace(store, "org", recursive=True)),
+        ("by-topic-id", a_topic, lambda store: convert(store, Scheme.FLAT)),
+        ("flat", a_topic, lambda store: convert(store, Scheme.BY_TOPIC_ID)),
+        ("flat", a_topic, lambda store: convert(store, Scheme.NAMESPACED)),
+        ("namespaced", topics_in_namespaces, lambda store: convert(store, Scheme.BY_TOPIC_ID)),
     ],
     ids=["create", "move", "rename", "rename by ID", "delete", "to flat", "to IDs", "to namespaced", "from tiers"],
 )
@@ -75,12 +76,12 @@ def test_each_change_gives_the_plan_that_it_carried_out(memory: Path) -> None:
     paths = two_disks(memory)
     with opened(*paths) as store:
         done = [
-            store.create_namespace("org"),
+            create_namespace(store, "org"),
             fill_store(store, "orders"),
-            store.move_topic("orders", "org"),
-            store.rename_topic("org:orders", "org:purchases"),
-            store.convert(Scheme.BY_TOPIC_ID),
-            store.delete_namespace("org", recursive=True),
+            move_topic(store, "orders", "org"),
+            rename_topic(store, "org:orders", "org:purchases"),
+            convert(store, Scheme.BY_TOPIC_ID),
+            delete_namespace(store, "org", recursive=True),
         ]
         assert [planned.intent.operation for planned in done if planned is not None] == [
             *("create-namespace", "rename-topic", "rename-topic", "convert", "delete-namespace")
@@ -92,8 +93,8 @@ def test_the_index_is_right_without_looking_at_the_disks_again(memory: Path) -> 
     paths = two_disks(memory, "flat")
     with opened(*paths) as store:
         fill_store(store, "orders", "clicks")
-        store.rename_topic("orders", "purchases")
-        store.convert(Scheme.BY_TOPIC_ID)
+        rename_topic(store, "orders", "purchases")
+        convert(store, Scheme.BY_TOPIC_ID)
         kept = sorted(map(repr, store.replicas()))
         store.reload()
         assert [re.sub("inode=[0-9]+", "", each) for each in sorted(map(repr, store.replicas()))] == [

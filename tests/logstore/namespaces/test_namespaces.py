@@ -18,6 +18,8 @@ from logstore.errors import (
     NameTakenError,
     OfflineLogDirError,
 )
+from logstore.namespaces.layout_changes import create_namespace, delete_namespace, move_topic, rename_topic
+from logstore.namespaces.namespaces import list_namespaces
 from logstore.settings import STALE_DELAY, Settings
 from tests.logstore.changes import fill_store, lies, look, two_disks
 from tests.logstore.engine import HOUR_MS, NOW_MS, ORDERS_ID, formatted, opened
@@ -30,40 +32,40 @@ def paths(tmp_path: Path) -> list[Path]:
 
 def test_all_tiers_are_created_at_once_in_every_log_dir(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        store.create_namespace("org:apache:kafka")
-        assert store.list_namespaces() == ["org", "org:apache", "org:apache:kafka"]
-        store.create_namespace("org:acme")
-        assert store.list_namespaces("org") == ["org:acme", "org:apache", "org:apache:kafka"]
-        assert store.list_namespaces("org:apache") == ["org:apache:kafka"]
+        create_namespace(store, "org:apache:kafka")
+        assert list_namespaces(store) == ["org", "org:apache", "org:apache:kafka"]
+        create_namespace(store, "org:acme")
+        assert list_namespaces(store, "org") == ["org:acme", "org:apache", "org:apache:kafka"]
+        assert list_namespaces(store, "org:apache") == ["org:apache:kafka"]
     for path in paths:
         assert (path / "org" / "apache" / "kafka" / ".logstore_tier").is_file()
 
 
 def test_one_that_exists_is_refused_and_one_that_is_not_complete_is_completed(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        store.create_namespace("org:apache")
+        create_namespace(store, "org:apache")
         for name in ("org", "org:apache"):
             with pytest.raises(InvalidNamespaceError, match="exists already"):
-                store.create_namespace(name)
+                create_namespace(store, name)
         (paths[1] / "org" / "apache" / ".logstore_tier").unlink()
         (paths[1] / "org" / "apache").rmdir()
-        assert store.create_namespace("org:apache").log_dirs == (str(paths[1]),)
+        assert create_namespace(store, "org:apache").log_dirs == (str(paths[1]),)
 
 
 @pytest.mark.parametrize("name", ["", "a_b", "a:", ":a", "a::b", "..", "__a", "deleting", "a/b", "x" * 250])
 def test_a_name_that_breaks_the_rules_is_refused(paths: list[Path], name: str) -> None:
     before = look(paths)
     with opened(*paths) as store:
-        for change in (store.create_namespace, store.delete_namespace):
+        for change in (create_namespace, delete_namespace):
             with pytest.raises((InvalidNameError, InvalidNamespaceError)):
-                change(name)
+                change(store, name)
     assert look(paths) == before
 
 
 def test_a_namespace_whose_path_would_be_too_long_is_refused(paths: list[Path]) -> None:
     before = look(paths)
     with opened(*paths) as store, pytest.raises(InvalidNameError, match="the most"):
-        store.create_namespace(":".join(["x" * 249] * 16))
+        create_namespace(store, ":".join(["x" * 249] * 16))
     assert look(paths) == before
 
 
@@ -73,24 +75,24 @@ def test_a_topic_in_a_namespace_that_was_not_created_is_refused(paths: list[Path
         with pytest.raises(InvalidNamespaceError, match="create it first"):
             store.create(TopicPartition("org:orders", 0), ORDERS_ID)
         with pytest.raises(InvalidNamespaceError, match="create it first"):
-            store.move_topic("orders", "org")
+            move_topic(store, "orders", "org")
         with pytest.raises(InvalidNamespaceError, match="there is no namespace org"):
-            store.delete_namespace("org")
+            delete_namespace(store, "org")
         with pytest.raises(InvalidNamespaceError, match="there is no namespace org"):
-            store.list_namespaces("org")
+            list_namespaces(store, "org")
 
 
 def test_a_tier_and_a_partition_of_one_name_exclude_each_other(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        store.create_namespace("a-1")
+        create_namespace(store, "a-1")
         with pytest.raises(NameTakenError):
             store.create(TopicPartition("a", 1), ORDERS_ID)
         store.create(TopicPartition("b", 1), ORDERS_ID)
         with pytest.raises(NameTakenError, match="a replica's directory"):
-            store.create_namespace("b-1")
+            create_namespace(store, "b-1")
         with pytest.raises(NameTakenError, match="a replica's directory"):
-            store.create_namespace("b-1:c")
-        assert store.list_namespaces() == ["a-1"]
+            create_namespace(store, "b-1:c")
+        assert list_namespaces(store) == ["a-1"]
 
 
 def test_a_partition_dir_whose_name_reads_like_a_tier_is_no_namespace(paths: list[Path]) -> None:
@@ -102,35 +104,35 @@ def test_a_partition_dir_whose_name_reads_like_a_tier_is_no_namespace(paths: lis
                 TopicPartition("b-1:orders", 3), ORDERS_ID, directory_id=store.log_dirs[1].identity.directory_id
             )
         with pytest.raises(InvalidNamespaceError, match="create it first"):
-            store.move_topic("orders", "b-1")
+            move_topic(store, "orders", "b-1")
     assert look(paths) == before
 
 
 def test_an_empty_namespace_is_deleted_and_one_with_something_in_it_is_not(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        store.create_namespace("org:apache")
-        store.create_namespace("net")
+        create_namespace(store, "org:apache")
+        create_namespace(store, "net")
         fill_store(store, "net:orders")
         before = look(paths)
         with pytest.raises(InvalidNamespaceError, match="below it: org:apache; topics in it: none"):
-            store.delete_namespace("org")
+            delete_namespace(store, "org")
         with pytest.raises(InvalidNamespaceError, match="below it: none; topics in it: net:orders"):
-            store.delete_namespace("net")
+            delete_namespace(store, "net")
         assert look(paths) == before
-        store.delete_namespace("org:apache")
-        store.delete_namespace("org")
-        assert store.list_namespaces() == ["net"]
+        delete_namespace(store, "org:apache")
+        delete_namespace(store, "org")
+        assert list_namespaces(store) == ["net"]
     assert not (paths[1] / "org").exists()
 
 
 def test_a_recursive_delete_stages_every_topic_with_the_delay_of_its_own_tiers(paths: list[Path]) -> None:
     settings = Settings({"org:": {STALE_DELAY: HOUR_MS}, "org:apache:": {STALE_DELAY: 2 * HOUR_MS}})
     with opened(*paths, settings=settings) as store:
-        store.create_namespace("org:apache:kafka")
+        create_namespace(store, "org:apache:kafka")
         fill_store(store, "orders", "org:clicks", "org:apache:kafka:views")
-        planned = store.delete_namespace("org", recursive=True)
+        planned = delete_namespace(store, "org", recursive=True)
         assert "stage org/clicks-0, which is org:clicks-0" in [step for _, step in planned.lines()]
-        assert store.list_namespaces() == []
+        assert list_namespaces(store) == []
         assert {replica.partition.topic for replica in store.replicas()} == {"orders"}
         due = {staged.record.topic: staged.record.due_ms - NOW_MS for staged in store.staged() if staged.record}
         assert due == {"org:clicks": HOUR_MS, "org:apache:kafka:views": 2 * HOUR_MS}
@@ -138,31 +140,31 @@ def test_a_recursive_delete_stages_every_topic_with_the_delay_of_its_own_tiers(p
         one = next(each for each in store.staged() if each.partition == TopicPartition("org:clicks", 1))
         with pytest.raises(InvalidNamespaceError, match="create it first"):
             store.restore(one)
-        store.create_namespace("org")
+        create_namespace(store, "org")
         assert store.restore(one).path == "org/clicks-1"
     assert "org:clicks-1 in org/clicks-1" in lies(paths)
 
 
 def test_what_nobody_knows_in_a_tier_keeps_it_from_being_deleted(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        store.create_namespace("org")
+        create_namespace(store, "org")
         (paths[1] / "org" / "stranger").mkdir()
         (paths[1] / "org" / "file").write_text("x")
         before = look(paths)
         with pytest.raises(ChangeRefusedError, match=r"no replica.*org/file, org/stranger"):
-            store.delete_namespace("org", recursive=True)
+            delete_namespace(store, "org", recursive=True)
     assert look(paths) == before
 
 
 def test_deleting_needs_every_log_dir_and_creating_does_not(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        store.create_namespace("org")
+        create_namespace(store, "org")
         store.log_dirs[1].go_offline("its disk is broken")
         with pytest.raises(OfflineLogDirError, match="needs every log dir"):
-            store.delete_namespace("org")
-        store.create_namespace("net")
+            delete_namespace(store, "org")
+        create_namespace(store, "net")
     with opened(*paths) as store:
-        assert store.list_namespaces() == ["net", "org"]
+        assert list_namespaces(store) == ["net", "org"]
     assert (paths[1] / "net" / ".logstore_tier").is_file()
 
 
@@ -170,31 +172,31 @@ def test_by_topic_id_a_namespace_is_there_as_long_as_a_topic_is_in_it(tmp_path: 
     paths = two_disks(tmp_path, "by-topic-id")
     with opened(*paths) as store:
         fill_store(store, "orders", "org:apache:clicks")
-        assert store.list_namespaces() == ["org", "org:apache"]
+        assert list_namespaces(store) == ["org", "org:apache"]
         with pytest.raises(ChangeRefusedError, match="needs no creating"):
-            store.create_namespace("net")
+            create_namespace(store, "net")
         with pytest.raises(InvalidNamespaceError, match="is not empty"):
-            store.delete_namespace("org")
-        store.move_topic("orders", "net")
-        assert store.list_namespaces() == ["net", "org", "org:apache"]
-        store.delete_namespace("org", recursive=True)
-        assert store.list_namespaces() == ["net"]
+            delete_namespace(store, "org")
+        move_topic(store, "orders", "net")
+        assert list_namespaces(store) == ["net", "org", "org:apache"]
+        delete_namespace(store, "org", recursive=True)
+        assert list_namespaces(store) == ["net"]
         assert len(store.staged()) == 2
 
 
 def test_a_flat_log_dir_and_a_real_brokers_have_no_namespaces(tmp_path: Path, new_log_dir) -> None:
     flat = formatted(tmp_path / "flat")
     with opened(flat) as store, pytest.raises(ChangeRefusedError, match="convert it to namespaced"):
-        store.create_namespace("org")
+        create_namespace(store, "org")
     real = new_log_dir(tmp_path / "real").identity()
     real.replica("orders-0")
     before = look([real.path])
     with opened(real.path) as store:
         for change in (
-            lambda: store.create_namespace("org"),
-            lambda: store.delete_namespace("org"),
-            lambda: store.move_topic("orders", "org"),
-            lambda: store.rename_topic("orders", "purchases"),
+            lambda: create_namespace(store, "org"),
+            lambda: delete_namespace(store, "org"),
+            lambda: move_topic(store, "orders", "org"),
+            lambda: rename_topic(store, "orders", "purchases"),
         ):
             with pytest.raises(LogStoreError, match="a real broker's log dir, which would not start after this"):
                 change()

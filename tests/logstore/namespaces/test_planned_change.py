@@ -9,6 +9,7 @@ import pytest
 from layout.ours.intent import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Unstage
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
+from logstore.namespaces.layout_changes import convert, rename_topic
 from logstore.namespaces.planned_change import SHOWN, ChangePlanner, check_not_doubled, describe, listed
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import fill, opened
@@ -68,8 +69,8 @@ def test_replicas_that_are_live_twice_are_refused(tmp_path: Path) -> None:
     with opened(*paths) as store:
         check_not_doubled(store, ["clicks"])
         for change in (
-            lambda: store.rename_topic("orders", "purchases"),
-            lambda: store.convert(store.log_dirs[0].scheme.__class__("by-topic-id")),
+            lambda: rename_topic(store, "orders", "purchases"),
+            lambda: convert(store, store.log_dirs[0].scheme.__class__("by-topic-id")),
         ):
             with pytest.raises(ChangeRefusedError, match=r"orders-0.*live in another log dir too"):
                 change()

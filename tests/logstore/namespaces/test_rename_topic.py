@@ -19,6 +19,7 @@ from logstore.errors import (
     OfflineLogDirError,
     UnknownReplicaError,
 )
+from logstore.namespaces.layout_changes import create_namespace, move_topic, rename_topic
 from logstore.rows.rows import MetadataState
 from logstore.scan.scan import scan
 from logstore.store.store import LogStore
@@ -43,7 +44,7 @@ def test_in_flat_each_replica_is_renamed_and_its_files_say_the_new_name(tmp_path
     paths = two_disks(tmp_path, "flat")
     with opened(*paths) as store:
         fill_store(store, "orders", "clicks")
-        store.rename_topic("orders", "purchases")
+        rename_topic(store, "orders", "purchases")
         assert store.find(TopicPartition("orders", 0)) is None
         assert store.get(TopicPartition("purchases", 1)).path == "purchases-1"
         assert store.topic_of(ORDERS) == "purchases"
@@ -56,14 +57,14 @@ def test_in_flat_each_replica_is_renamed_and_its_files_say_the_new_name(tmp_path
 def test_a_move_to_a_namespace_and_back_leaves_every_byte_as_it_was(tmp_path: Path) -> None:
     paths = two_disks(tmp_path)
     with opened(*paths) as store:
-        store.create_namespace("org:apache")
+        create_namespace(store, "org:apache")
         fill_store(store, "orders", "clicks")
         before = look(paths)
-        store.move_topic("orders", "org:apache")
+        move_topic(store, "orders", "org:apache")
         assert store.get(TopicPartition("org:apache:orders", 0)).path == "org/apache/orders-0"
         assert names_in(paths[0] / "org" / "apache" / "orders-0") == ("org:apache:orders", 0)
         check_rows(paths)
-        store.move_topic("org:apache:orders", "")
+        move_topic(store, "org:apache:orders", "")
         assert store.get(TopicPartition("orders", 0)).path == "orders-0"
         assert look(paths) == before
 
@@ -75,7 +76,7 @@ def test_by_topic_id_a_rename_moves_no_directory(tmp_path: Path) -> None:
         replica = store.get(TopicPartition("orders", 1))
         directory = Path(replica.log_dir, replica.path)
         inode = directory.stat().st_ino
-        planned = store.rename_topic("orders", "org:purchases")
+        planned = rename_topic(store, "orders", "org:purchases")
         assert {step.split()[0] for _, step in planned.lines()} == {"rewrite", "rename"}
         assert not [step for _, step in planned.lines() if step.startswith("rename 51")]
         assert directory.stat().st_ino == inode
@@ -92,14 +93,14 @@ def test_by_topic_id_a_rename_moves_no_directory(tmp_path: Path) -> None:
 def test_a_file_that_holds_no_name_is_left_as_it_is(tmp_path: Path, metadata: bytes | None) -> None:
     paths = two_disks(tmp_path)
     with opened(*paths) as store:
-        store.create_namespace("org")
+        create_namespace(store, "org")
         fill_store(store, "orders")
     file = paths[0] / "orders-0" / "partition.metadata"
     file.unlink()
     if metadata is not None:
         file.write_bytes(metadata)
     with opened(*paths) as store:
-        store.move_topic("orders", "org")
+        move_topic(store, "orders", "org")
         assert store.get(TopicPartition("org:orders", 0))
     moved = paths[0] / "org" / "orders-0" / "partition.metadata"
     assert (moved.read_bytes() if moved.exists() else None) == metadata
@@ -112,7 +113,7 @@ def test_a_file_that_names_another_topic_goes_on_saying_so(tmp_path: Path) -> No
     wrong = partition_metadata.encode_json(ORDERS, "clicks", 0)
     (paths[0] / "orders-0" / "partition.metadata").write_bytes(wrong)
     with opened(*paths) as store:
-        store.rename_topic("orders", "purchases")
+        rename_topic(store, "orders", "purchases")
         assert store.get(TopicPartition("purchases", 0)).metadata_state == MetadataState.CONTRADICTS
     assert (paths[0] / "purchases-0" / "partition.metadata").read_bytes() == wrong
 
@@ -123,7 +124,7 @@ def test_old_offsets_of_the_new_name_are_not_taken_for_its_own(tmp_path: Path) -
         fill_store(store, "orders")
     write_offsets(paths[0], {**read_offsets(paths[0]), ("purchases", 0): 999, ("purchases", 5): 1})
     with opened(*paths) as store:
-        store.rename_topic("orders", "purchases")
+        rename_topic(store, "orders", "purchases")
     assert read_offsets(paths[0], CHECKPOINT) == {("purchases", 0): 40}
 
 
@@ -151,9 +152,9 @@ def test_what_cannot_be_is_refused_before_anything_happens(
         fill_store(store, "orders", "clicks")
         before = look(paths)
         with pytest.raises(error):
-            store.rename_topic("orders", new_topic)
+            rename_topic(store, "orders", new_topic)
         with pytest.raises(UnknownReplicaError):
-            store.rename_topic("nothing", "something")
+            rename_topic(store, "nothing", "something")
         assert look(paths) == before
 
 
@@ -180,5 +181,5 @@ def test_what_stands_in_the_way_on_one_disk_keeps_all_as_it_is(tmp_path: Path, o
         obstacle(store, paths)
         before = look(paths)
         with pytest.raises(error):
-            store.rename_topic("orders", "purchases")
+            rename_topic(store, "orders", "purchases")
         assert look(paths) == before

@@ -29,6 +29,7 @@ from layout.topic import TopicPartition
 from logstore.errors import LogStoreError
 from logstore.fs.durable import Disk
 from logstore.log_dir.log_dir import LogDir
+from logstore.namespaces.layout_changes import create_namespace, delete_namespace, move_topic
 from logstore.purge.judge_staged import Rules
 from logstore.purge.purge import purge
 from logstore.staging.staged import list_staged
@@ -202,7 +203,7 @@ def test_a_tier_or_prefix_that_is_a_link_is_never_used(tmp_path: Path, sentinel:
 def test_a_tier_that_became_a_link_since_the_scan_is_never_used(tmp_path: Path, sentinel: Path) -> None:
     path = formatted(tmp_path / "x", scheme="namespaced")
     with opened(path) as store:
-        store.create_namespace("org")
+        create_namespace(store, "org")
         at = TopicPartition("org:orders", 0)
         store.create(at, ORDERS_ID)
         (path / "org").rename(tmp_path / "aside")
@@ -211,8 +212,8 @@ def test_a_tier_that_became_a_link_since_the_scan_is_never_used(tmp_path: Path, 
         for attempt in (
             lambda: store.create(TopicPartition("org:payments", 0), ORDERS_ID),
             lambda: store.assign_topic_id(at, OTHER_ID),
-            lambda: store.delete_namespace("org", recursive=True),
-            lambda: store.move_topic("org:orders", ""),
+            lambda: delete_namespace(store, "org", recursive=True),
+            lambda: move_topic(store, "org:orders", ""),
         ):
             with pytest.raises((LogStoreError, LayoutError)):
                 attempt()

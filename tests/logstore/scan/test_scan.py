@@ -17,7 +17,8 @@ from logstore.rows.row_schema import ROW_SCHEMA
 from logstore.rows.rows import MetadataState
 from logstore.scan import directories
 from logstore.scan import scan as scan_module
-from logstore.scan.scan import Observation, scan, scan_all
+from logstore.scan.observation import Observation
+from logstore.scan.scan import scan, scan_all
 
 
 def _rows(seen: Observation) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import ChangeFailedError, InvalidNamespaceError, NameTakenError, OfflineLogDirError
 from logstore.log_dir.log_dir import LogDir
+from logstore.namespaces.layout_changes import create_namespace
 from logstore.store.aside import BATCH
 from logstore.store.create_many import create_replicas, spread
 from logstore.store.replica_index import Replica
@@ -111,7 +112,7 @@ def test_those_that_cannot_be_made_are_told_and_the_others_are_made(paths: list[
 def test_a_namespace_that_was_not_created_is_refused_for_itself(tmp_path: Path) -> None:
     path = formatted(tmp_path / "tiers", scheme="namespaced")
     with opened(path) as store:
-        store.create_namespace("org")
+        create_namespace(store, "org")
         made = store.create_many({TopicPartition("org:a", 0): ORDERS_ID, TopicPartition("net:b", 0): OTHER_ID})
         assert isinstance(made[TopicPartition("org:a", 0)], Replica)
         assert isinstance(made[TopicPartition("net:b", 0)], InvalidNamespaceError)

@@ -12,11 +12,11 @@ from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore.errors import (
     ChangeRefusedError,
+    KafkaError,
     LogDirInUseError,
     OfflineLogDirError,
     UnknownReplicaError,
 )
-from logstore.kafka_error import KafkaError
 from logstore.log_dir.log_dir import LogDir
 from logstore.store import open_store
 from logstore.store.store import LogStore
@@ -196,7 +196,7 @@ def test_a_store_that_cannot_be_read_gives_its_locks_back_and_leaves_the_marks(
 def test_looking_never_waits_for_a_change(paths: list[Path]) -> None:
     with opened(*paths) as store:
         seen: list[object] = []
-        with store._changing:
+        with store.changing:
 
             def look() -> None:
                 seen.extend([store.find(ORDERS), store.fence(ORDERS), store.topic_of(ORDERS_ID), len(store)])

@@ -22,13 +22,13 @@ from logstore.errors import (
     ChangeFailedError,
     ChangeRefusedError,
     InconsistentTopicIdError,
+    KafkaError,
     LogStoreError,
     NameTakenError,
     OfflineLogDirError,
     UnknownReplicaError,
     UnsafePathError,
 )
-from logstore.kafka_error import KafkaError
 from logstore.purge.judge_staged import Rules
 from logstore.purge.purge import purge
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings

@@ -24,11 +24,13 @@ from logstore.clock import ManualClock
 from logstore.errors import (
     InconsistentTopicIdError,
     InvalidNamespaceError,
+    KafkaError,
     LogStoreError,
     NameTakenError,
     UnknownReplicaError,
 )
-from logstore.kafka_error import KafkaError
+from logstore.namespaces.layout_changes import create_namespace, delete_namespace, rename_topic
+from logstore.namespaces.namespaces import list_namespaces
 from logstore.purge.judge_staged import Rules
 from logstore.purge.purge import purge
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
@@ -255,9 +257,9 @@ class StoreMachine(RuleBasedStateMachine):
     def create_namespace(self, namespace: str) -> None:
         """With all its tiers."""
         if namespace in self.model.namespaces:
-            self._refused(InvalidNamespaceError, lambda: self.store.create_namespace(namespace))
+            self._refused(InvalidNamespaceError, lambda: create_namespace(self.store, namespace))
         else:
-            self.store.create_namespace(namespace)
+            create_namespace(self.store, namespace)
             self.model.namespaces |= {namespace, *([namespace_of(namespace)] if namespace_of(namespace) else [])}
 
     @rule(namespace=st.sampled_from(NAMESPACES[1:]), recursive=st.booleans())
@@ -266,9 +268,9 @@ class StoreMachine(RuleBasedStateMachine):
         inside = [at for at in self.model.live if f"{at.namespace}:".startswith(f"{namespace}:")]
         below = [each for each in self.model.namespaces if each.startswith(f"{namespace}:")]
         if namespace not in self.model.namespaces or (not recursive and (inside or below)):
-            self._refused(InvalidNamespaceError, lambda: self.store.delete_namespace(namespace, recursive=recursive))
+            self._refused(InvalidNamespaceError, lambda: delete_namespace(self.store, namespace, recursive=recursive))
             return
-        self.store.delete_namespace(namespace, recursive=recursive)
+        delete_namespace(self.store, namespace, recursive=recursive)
         for at in inside:
             self._goes(at, self.clock.now_ms() + DELAYS.of(at.topic, STALE_DELAY))
         self.model.namespaces -= {namespace, *below}
@@ -280,13 +282,13 @@ class StoreMachine(RuleBasedStateMachine):
         own = [at for at in self.model.live if at.topic == topic]
         namespace = namespace_of(new_topic)
         if not own:
-            self._refused(UnknownReplicaError, lambda: self.store.rename_topic(topic, new_topic))
+            self._refused(UnknownReplicaError, lambda: rename_topic(self.store, topic, new_topic))
         elif new_topic in self.model.topics():
-            self._refused(NameTakenError, lambda: self.store.rename_topic(topic, new_topic))
+            self._refused(NameTakenError, lambda: rename_topic(self.store, topic, new_topic))
         elif namespace and namespace not in self.model.namespaces:
-            self._refused(InvalidNamespaceError, lambda: self.store.rename_topic(topic, new_topic))
+            self._refused(InvalidNamespaceError, lambda: rename_topic(self.store, topic, new_topic))
         else:
-            self.store.rename_topic(topic, new_topic)
+            rename_topic(self.store, topic, new_topic)
             for at in own:
                 self.model.live[TopicPartition(new_topic, at.partition)] = self.model.live.pop(at)
 
@@ -332,7 +334,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert {replica.partition for replica in self.store.replicas()} == set(self.model.live)
         assert self.store.doubled == []
         assert self.store.offline == {}
-        assert self.store.list_namespaces() == sorted(self.model.namespaces)
+        assert list_namespaces(self.store) == sorted(self.model.namespaces)
         for at, held in self.model.live.items():
             replica = self.store.get(at)
             assert (replica.topic_id, replica.log_dir) == (held.topic_id, str(self.paths[held.log_dir]))

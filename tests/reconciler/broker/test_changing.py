@@ -10,7 +10,7 @@ import pytest
 
 from layout import partition_metadata
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.settings import STALE_DELAY
 from logstore.store.store import LogStore
 from reconciler.broker import changing

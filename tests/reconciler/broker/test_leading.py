@@ -13,7 +13,8 @@ import pytest
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
+from logstore.namespaces.layout_changes import create_namespace, rename_topic
 from logstore.purge.judge_staged import Rules
 from logstore.purge.purge import purge
 from reconciler.broker import Broker
@@ -364,7 +365,7 @@ def test_data_that_has_another_name_here_is_not_called_stale_and_no_empty_replic
     broker = sim.start()
     assert answer(broker, leader_and_isr(kind, topic("sales", A, 0, 1))) == {"sales-0": 103, "sales-1": 0}
     assert sim.live() == {"orders-0": A, "sales-1": A} and sim.staged() == {}
-    broker.store.rename_topic("orders", "deals")
+    rename_topic(broker.store, "orders", "deals")
     assert answer(broker, leader_and_isr(kind, topic("deals", A, 0))) == {"deals-0": 0}
 
 
@@ -520,7 +521,7 @@ def test_a_topic_in_a_namespace_that_was_not_created_is_refused(sim: Sim, tmp_pa
     broker = sim.start()
     request = leader_and_isr(INCREMENTAL, topic("org:orders", A, 0))
     assert answer(broker, request) == {"org:orders-0": KafkaError.INVALID_TOPIC_EXCEPTION}
-    broker.store.create_namespace("org")
+    create_namespace(broker.store, "org")
     assert answer(broker, request) == {"org:orders-0": 0}
     assert broker.store.find(TopicPartition("org:orders", 0)) is not None
 
@@ -568,7 +569,7 @@ def test_every_scheme_is_handled_alike(tmp_path: Path, scheme: str) -> None:
         broker = sim.start()
         name = "orders" if scheme == "flat" else "org:apache:orders"
         if scheme == "namespaced":
-            broker.store.create_namespace("org:apache")
+            create_namespace(broker.store, "org:apache")
         for topic_id, others in ((A, 3), (B, 2), (A, 1)):
             told = answer(broker, leader_and_isr(FULL, topic(name, topic_id, *range(others)), topic("z", C, 0)))
             assert set(told.values()) <= {0, 11}

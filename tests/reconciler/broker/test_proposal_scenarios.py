@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.broker import Broker
 from reconciler.cli import logstore
 from reconciler.protocol.header import decode_request, decode_response_header, encode_request, encode_response

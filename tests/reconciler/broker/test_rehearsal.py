@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore.namespaces.layout_changes import carry_out
 from logstore.namespaces.namespaces import plan_create
 from reconciler.broker import Broker
 from reconciler.broker.effects import Effect, EffectKind, Picture, effects
@@ -117,7 +118,7 @@ def test_a_namespace_that_was_never_created_is_foreseen(tmp_path: Path) -> None:
     answered, foretold = rehearse(broker.store, request, 1)
     assert ([error.error for each in answered.topics for error in each.partitions], foretold) == ([17], [])
     assert broker.handle(request) == answered
-    broker.store.carry_out(plan_create(broker.store, "org"))
+    carry_out(broker.store, plan_create(broker.store, "org"))
     answered, foretold = rehearse(broker.store, request, 1)
     assert [(each.kind, each.location) for each in foretold] == [(EffectKind.CREATED, "org/orders-0")]
     sim.stop()

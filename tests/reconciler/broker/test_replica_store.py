@@ -9,8 +9,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import InconsistentTopicIdError, NameTakenError, UnknownReplicaError
-from logstore.kafka_error import KafkaError
+from logstore.errors import InconsistentTopicIdError, KafkaError, NameTakenError, UnknownReplicaError
 from logstore.store.replica_index import Replica
 from logstore.store.store import LogStore
 from reconciler.broker.rehearsal import Rehearsal

@@ -10,7 +10,7 @@ import pytest
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.purge.judge_staged import Rules
 from logstore.purge.purge import purge
 from logstore.staging.staged import list_staged

@@ -20,6 +20,7 @@ from layout import checkpoint, meta_properties, partition_metadata
 from layout.ids import TopicId
 from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
+from logstore.namespaces.layout_changes import carry_out
 from logstore.namespaces.namespaces import plan_create
 from logstore.repair.repair_step import Status
 from logstore.store.open_store import StoreOptions
@@ -132,7 +133,7 @@ def made(world: World) -> Iterator[Broker]:
         if world.scheme == "namespaced":
             with LogStore.open(broker.paths, options) as store:
                 for namespace in ("org", "org:apache"):
-                    store.carry_out(plan_create(store, namespace))
+                    carry_out(store, plan_create(store, namespace))
         for at, which in world.staged.items():
             put(broker, at, which, 0)
         with LogStore.open(broker.paths, options) as store:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.responses import LeaderAndIsrResponse, StopReplicaResponse, error_response
 from tests.reconciler.protocol.control_requests import FULL, A, B, errors, leader_and_isr, stop_replica, topic
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
+from reconciler.simulator.cluster.cluster import Cluster
+from reconciler.simulator.cluster.member import ClusterSettings
 from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
 from reconciler.simulator.kernel.fault_rates import FaultRates
 from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.runs.cluster import Cluster
-from reconciler.simulator.runs.member import ClusterSettings
 
 NewCluster = Callable[..., Cluster]
 

@@ -8,10 +8,9 @@ from string import Formatter
 import pytest
 
 from reconciler.audit import fleet
-from reconciler.audit.findings import BENIGN
 from reconciler.cli import logstore
 from reconciler.verdicts.advice import ADVICE, FLEET_ADVICE, Severity, evidence, next_command, severity, where
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts.verdicts import BENIGN, Verdict
 
 PLACEHOLDERS = {"path", "log_dir", "topic", "broker", "metadata"}
 READING_TOOLS = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.acls import Authorizer
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.kernel.messages import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata

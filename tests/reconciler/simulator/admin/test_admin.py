@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import AlterTopic, CreateTopic, Outcome
 from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER_EPOCH
 from tests.reconciler.simulator.admin.admin_bench import AdminBench

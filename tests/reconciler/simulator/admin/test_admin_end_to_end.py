@@ -12,7 +12,7 @@ import pytest
 
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
 from reconciler.simulator.admin.commands import AlterTopic, CreateTopic, Outcome, TopicDescription

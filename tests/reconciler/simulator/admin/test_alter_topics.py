@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import AlterTopic, CreateTopic, Outcome
 from reconciler.simulator.admin.configs import own_configs
 from reconciler.simulator.controller.assignment import assign

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layout.errors import InvalidNameError
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.batches import carry_out, outcome_of
 from reconciler.simulator.admin.commands import CommandRefusedError, Outcome
 from reconciler.simulator.controller.assignment import AssignmentError

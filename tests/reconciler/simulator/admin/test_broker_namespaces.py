@@ -9,6 +9,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore.namespaces.layout_changes import create_namespace, delete_namespace
 from logstore.namespaces.namespaces import list_namespaces
 from logstore.store.store import LogStore
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
@@ -69,7 +70,7 @@ def test_a_tier_that_still_holds_a_replica_stays_until_it_is_empty(broker: OnBro
 
 
 def test_a_disk_that_has_none_gets_them_at_the_next_change(broker: OnBroker) -> None:
-    broker.store.delete_namespace("org", recursive=True)
+    delete_namespace(broker.store, "org", recursive=True)
     broker.bench.admin.create_namespace("net")
     broker.bench.timers.run()
     assert broker.tiers() == ["net", "org", "org:apache", "org:apache:kafka"]
@@ -97,7 +98,7 @@ def test_topics_and_their_states_are_no_reason_to_look(broker: OnBroker, monkeyp
 
 def test_tiers_that_zookeeper_has_not_go_at_the_start_the_inner_ones_first(apache: AdminBench, tmp_path: Path) -> None:
     broker = OnBroker(apache, tmp_path, "namespaced")
-    broker.store.create_namespace("net:old:older")
+    create_namespace(broker.store, "net:old:older")
     broker.namespaces.start()
     assert broker.tiers() == ["org", "org:apache", "org:apache:kafka"]
     broker.store.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.settings import DELETE_DELAY, STALE_DELAY
 from reconciler.simulator.admin.commands import AlterTopic, CommandRefusedError, CreateTopic, Outcome
 from reconciler.simulator.admin.configs import check_configs, effective_configs, own_configs, store_settings

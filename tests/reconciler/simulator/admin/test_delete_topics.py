@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layout.ids import TopicId
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CreateTopic, Outcome
 from reconciler.simulator.zookeeper.kafka_paths import topics_to_delete
 from tests.reconciler.simulator.admin.admin_bench import AdminBench

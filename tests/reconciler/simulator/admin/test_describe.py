@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CreateTopic, TopicDescription
 from reconciler.simulator.admin.describe import describe, is_created, is_deleted, is_preferred, is_reassigned
 from reconciler.simulator.kernel.messages import (

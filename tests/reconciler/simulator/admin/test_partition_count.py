@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.commands import CreateTopic, Outcome
 from reconciler.simulator.admin.partition_count import GROWING, SWITCHED_OFF, UNDER_CHANGE, PartitionCount

@@ -18,7 +18,7 @@ from logstore.scan.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.simulator.checks import expected
 from reconciler.simulator.checks.expected import audit, desired, differences
-from reconciler.simulator.runs.cluster import Cluster
+from reconciler.simulator.cluster.cluster import Cluster
 from reconciler.simulator.runs.simulation import settings_for
 from reconciler.simulator.runs.workload import Workload
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths

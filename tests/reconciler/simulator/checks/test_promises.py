@@ -10,7 +10,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.purge.judge_staged import Rules
 from logstore.store.store import LogStore
 from reconciler.broker import leading

@@ -9,9 +9,10 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.store.store import LogStore
 from reconciler.simulator.checks.served import wrongly_served
+from reconciler.simulator.cluster.cluster import Cluster
 from reconciler.simulator.kernel.messages import (
     CONSUMER,
     EpochEndRequest,
@@ -25,7 +26,6 @@ from reconciler.simulator.kernel.messages import (
     Request,
     Response,
 )
-from reconciler.simulator.runs.cluster import Cluster
 from tests.reconciler.simulator.conftest import NewCluster
 
 ORDERS = TopicPartition("orders", 0)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
 from reconciler.protocol.requests_check import reasons
 from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import StopReplicaRequest
 from reconciler.protocol.responses import StopReplicaResponse
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState

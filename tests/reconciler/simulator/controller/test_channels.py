@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.controller.channels import Channels
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.kernel.messages import Numbered, Request, Response, UpdateMetadataRequest

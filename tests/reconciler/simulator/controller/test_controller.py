@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import LeaderAndIsrRequest
 from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths

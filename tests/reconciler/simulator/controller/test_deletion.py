@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import StopReplicaRequest
 from reconciler.simulator.controller.partition_states import PartitionState
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.partition_states import PartitionState

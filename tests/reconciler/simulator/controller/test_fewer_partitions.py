@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import StopReplicaRequest
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.commands import AlterTopic

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 

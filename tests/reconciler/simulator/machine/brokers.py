@@ -8,7 +8,7 @@ from typing import Any
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import (
     LeaderAndIsrRequest,
     PartitionState,

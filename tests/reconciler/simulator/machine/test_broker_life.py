@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.settings import Settings
 from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, TopicState
 from reconciler.simulator.kernel.messages import (

@@ -9,7 +9,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.protocol.requests import (
     LeaderAndIsrRequest,
     PartitionState,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.kernel.messages import (
     EpochEndRequest,
     EpochEndResponse,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.kernel.messages import AlterIsrRequest
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.machine.brokers import NOTHING, ORDERS, A, Brokers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from logstore.store.store import LogStore
 from reconciler.protocol.requests import PartitionState
 from reconciler.simulator.kernel.messages import Record

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
+from logstore.namespaces.namespaces import list_namespaces
 from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
 from reconciler.simulator.kernel.messages import FetchRequest
 from reconciler.simulator.machine.renaming import merged
@@ -22,7 +23,7 @@ PURCHASES = TopicPartition("purchases", 0)
 def test_a_topic_in_a_namespace_is_made_together_with_its_tiers(make_brokers: Callable[..., Brokers]) -> None:
     brokers = make_brokers(count=1, scheme="namespaced")
     assert brokers.lead(1, at=MOVED, to=(1,), isr=(1,)) == {1: 0}
-    assert brokers.of[1].store.list_namespaces() == ["org", "org:apache"]
+    assert list_namespaces(brokers.of[1].store) == ["org", "org:apache"]
     assert Path(brokers.disks[1].log_dirs[0], "org", "apache", "orders-0").is_dir()
     assert brokers.lead(1, at=TopicPartition("org:apache:more", 0), topic_id=B, to=(1,), isr=(1,)) == {1: 0}
 

@@ -8,7 +8,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.kernel.messages import (
     EpochEndRequest,
     EpochEndResponse,

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from layout.scheme import UNCLEAN_FILE
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.kernel.messages import MetadataRequest
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.machine.brokers import ALL, FULL, ORDERS, A, Brokers, HandController, values

@@ -12,9 +12,9 @@ import pytest
 from logstore.errors import ChangeFailedError
 from logstore.settings import DELETE_DELAY, STALE_DELAY
 from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
+from reconciler.simulator.cluster.cluster import Cluster
 from reconciler.simulator.kernel.fault_rates import FaultRates
 from reconciler.simulator.runs import simulation
-from reconciler.simulator.runs.cluster import Cluster
 from reconciler.simulator.runs.scenario import parse
 from reconciler.simulator.runs.simulation import play_scenario, settings_for, shortest, simulate
 
@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[4]
 
 TOLD = """
 import sys
-from reconciler.simulator.simulation import simulate
+from reconciler.simulator.runs.simulation import simulate
 for seed in map(int, sys.argv[1:]):
     outcome = simulate(seed, 600)
     print(seed, outcome.broken, outcome.steps, outcome.events, outcome.simulated_ms, outcome.digest, outcome.faults)

@@ -26,16 +26,16 @@ from types import TracebackType
 from typing import Self
 
 from layout.ids import TopicId
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.admin.commands import ABSENT, CreateTopic, Outcome
 from reconciler.simulator.admin.describe import is_created
-from reconciler.simulator.checks.truth import Truth
+from reconciler.simulator.cluster.member import ClusterSettings, Member
+from reconciler.simulator.cluster.truth import Truth
 from reconciler.simulator.kernel.world import World
 from reconciler.simulator.machine.client_metadata import ClientMetadata
 from reconciler.simulator.machine.consumer import Consumer
 from reconciler.simulator.machine.producer import Producer
-from reconciler.simulator.runs.member import ClusterSettings, Member
 from reconciler.simulator.zookeeper import kafka_nodes
 from reconciler.simulator.zookeeper.kafka_paths import CLUSTER_ID, CONTROLLER, make_base
 from reconciler.simulator.zookeeper.tree import ZooKeeper

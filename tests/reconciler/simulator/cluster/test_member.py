@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.commands import CreateTopic
+from reconciler.simulator.cluster.cluster import Cluster
+from reconciler.simulator.cluster.member import ClusterSettings
 from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
 from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.runs.cluster import Cluster
-from reconciler.simulator.runs.member import ClusterSettings
 from tests.reconciler.simulator.conftest import NewCluster
 
 

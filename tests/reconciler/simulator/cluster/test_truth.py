@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layout.topic import TopicPartition
-from logstore.kafka_error import KafkaError
+from logstore.errors import KafkaError
 from reconciler.simulator.admin.delete_partitions import DeletePartitions
 from reconciler.simulator.controller.fewer_partitions import PartitionsRequest, encode_request
 from reconciler.simulator.kernel.messages import PartitionMode

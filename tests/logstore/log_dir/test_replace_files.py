@@ -10,8 +10,8 @@ import pytest
 
 from logstore.errors import ChangeFailedError, OfflineLogDirError
 from logstore.fs.durable import Disk
-from logstore.fs.replace_files import LOT, NewBytes, put_all
 from logstore.log_dir.log_dir import LogDir as OpenLogDir
+from logstore.log_dir.replace_files import LOT, NewBytes, put_all
 from tests.crash.failing_disk import FailingDisk
 
 FILE = "partition.metadata"

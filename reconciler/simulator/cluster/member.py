@@ -14,7 +14,6 @@ from typing import cast
 from logstore.purge.purge_report import Purged
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
-from reconciler.simulator.checks.served import WatchedNetwork
 from reconciler.simulator.controller.controller import Controller
 from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings, fewer_partitions
 from reconciler.simulator.controller.settings import ControllerSettings
@@ -26,6 +25,7 @@ from reconciler.simulator.machine import disk_faults
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.machine.simulated_broker import SimulatedBroker
+from reconciler.simulator.machine.watched_network import WatchedNetwork
 from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
 
 

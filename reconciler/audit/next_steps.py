@@ -1,0 +1,32 @@
+"""What is advised after an audit: one step for each verdict that asks somebody to act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.audit.result import AuditResult
+from reconciler.verdicts.advice import ADVICE, Advice, next_command
+from reconciler.verdicts.verdicts import BENIGN, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is advised for all findings of one verdict, with a command for the first of them."""
+
+    verdict: Verdict
+    advice: Advice
+    command: str
+
+
+def steps(result: AuditResult, verdicts: Iterable[Verdict]) -> list[Step]:
+    """A step for each of the verdicts that an audit gave and that asks somebody to act, in the order given."""
+    sources = {source.cluster_id: source.location for source in result.metadata}
+    found = []
+    for verdict in verdicts:
+        if verdict in BENIGN:
+            continue
+        for finding in result.most_urgent(1, (verdict,)).to_pylist():
+            source = sources.get(finding["cluster_id"], sources.get(None))
+            found.append(Step(verdict, ADVICE[verdict], next_command(verdict, finding, source)))
+    return found

@@ -1,0 +1,39 @@
+"""Stands between a broker and its network, and so sees what is really answered, to clients and to followers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reconciler.simulator.kernel.messages import Request, Response
+from reconciler.simulator.kernel.ports import Answer, Answered, Network, Server
+
+
+class WatchedNetwork:
+    """A :class:`~reconciler.simulator.kernel.ports.Network` that tells of every answer that is given over it.
+
+    Attributes:
+        told: called with each request and its answer, as soon as that is on its way.
+    """
+
+    def __init__(self, network: Network) -> None:
+        """Pass everything on to this network."""
+        self._network = network
+        self.told: Callable[[Request, Response], None] = lambda request, response: None
+
+    def serve(self, endpoint: str, server: Server | None) -> None:
+        """As the network does."""
+        self._network.serve(endpoint, None if server is None else self._watched(server))
+
+    def call(self, sender: str, receiver: str, request: Request, answered: Answered) -> None:
+        """As the network does."""
+        self._network.call(sender, receiver, request, answered)
+
+    def _watched(self, server: Server) -> Server:
+        def serve(sender: str, request: Request, answer: Answer) -> None:
+            def told(response: Response) -> None:
+                answer(response)
+                self.told(request, response)
+
+            server(sender, request, told)
+
+        return serve
