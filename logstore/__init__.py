@@ -1,32 +1,114 @@
-"""The engine: reads log dirs, and is the only code that changes them.
+"""The engine: reads log dirs, and is the only code that changes them; ``LogStore`` is what a program embeds.
 
-Looking, which takes no lock and changes nothing::
+Looking takes no lock and changes nothing: :func:`scan` gives what lies in a log dir as rows, :class:`Watch` what
+changed since the last look. Changing goes through :class:`LogDir`, one disk under its own lock, and :class:`LogStore`,
+a broker's log dirs as one; only ``logstore.fs`` touches a disk. Each folder says in its own first line what it is for,
+and imports only from those on its right::
 
-    scan                  one pass over a log dir: an Observation; `rows` says what its rows stand for
-      directories entries replica_dir usual_replicas replica_id identity offset_checkpoints census duplicates
-      pace workers unit_queue      how many look at a time, and who does what
-      columns row_batches row_schema no_pandas      what was seen, before it is Arrow and after
-    watch                 what changed since the last look: watch_events, watched_log_dir, known_rows
-    discover inventory    log dirs below a folder; rows that another machine wrote (checksum)
-    lock_holder open_files small_file log_dir_view      who holds what; reading without being caught
+    namespaces, repair, watch → store → purge, journal → staging → scan → log_dir → rows → fs → parallel
 
-Changing, always under the log dir's own lock::
-
-    durable               the primitive changes, each with its order explained; nothing else touches a disk
-      directory             where each of them starts: an open directory, so that no link leads elsewhere
-      open_directories replace_files
-    log_dir               one disk: lock, identity, offline after an I/O error; checkpoint_files, lock
-    store                 a broker's log dirs as one: create, find, fence, stage, restore, move, purge
-      open_store opening replica_index creation settings clock layout_changes aside paused_gc
-    staging restore       aside and back: candidate, staging_lot, staging_place, staging_root, staged, shared_records,
-                          spare_records, stray_record
-    purge                 for ever: purge_lots, judge_staged, remove_staged, purge_note, purge_report, purger, throttle
-      purge_workers purge_wire shared_cancel ahead seen_ahead      who removes, and who looks meanwhile
-    moving                between disks: copy_replica
-    namespaces convert rename_topic      changes of many steps: planned_change, journal, steps, tiers
-    repair                from a reviewed plan: repair_look, repair_step, repair_backups, repair_duplicates, repair_undo
-    recovery              what a crash left
-
-``LogStore`` is what a program embeds. ``errors`` has one root, and the Kafka error that each stands for
-(``kafka_error``).
+``errors`` (one root, and the Kafka error that each stands for), ``clock`` and ``settings`` stand below them all.
 """
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from logstore.clock import Clock, SystemClock
+    from logstore.errors import (
+        ChangeFailedError,
+        ChangeRefusedError,
+        DamagedRecordError,
+        InconsistentTopicIdError,
+        InvalidNamespaceError,
+        InventoryError,
+        KafkaError,
+        LogDirInUseError,
+        LogStoreError,
+        NameTakenError,
+        NotALogDirError,
+        OfflineLogDirError,
+        UnknownReplicaError,
+        UnreadableFileError,
+        UnsafePathError,
+    )
+    from logstore.log_dir import LogDir
+    from logstore.scan import Observation, scan, scan_all
+    from logstore.settings import DEFAULTS, DELETE_DELAY, STALE_DELAY, InvalidSettingError, Settings, parse_duration
+    from logstore.store import LogStore, Replica, StoreOptions
+    from logstore.watch import Watch
+else:
+    # The package scan is bound before the function of that name, which is what a user asks for.
+    from logstore import scan
+
+    del scan
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "clock": ("Clock", "SystemClock"),
+            "errors": (
+                "ChangeFailedError",
+                "ChangeRefusedError",
+                "DamagedRecordError",
+                "InconsistentTopicIdError",
+                "InvalidNamespaceError",
+                "InventoryError",
+                "KafkaError",
+                "LogDirInUseError",
+                "LogStoreError",
+                "NameTakenError",
+                "NotALogDirError",
+                "OfflineLogDirError",
+                "UnknownReplicaError",
+                "UnreadableFileError",
+                "UnsafePathError",
+            ),
+            "log_dir": ("LogDir",),
+            "scan": ("Observation", "scan", "scan_all"),
+            "settings": (
+                "DEFAULTS",
+                "DELETE_DELAY",
+                "InvalidSettingError",
+                "STALE_DELAY",
+                "Settings",
+                "parse_duration",
+            ),
+            "store": ("LogStore", "Replica", "StoreOptions"),
+            "watch": ("Watch",),
+        },
+    )
+
+__all__ = [
+    "DEFAULTS",
+    "DELETE_DELAY",
+    "STALE_DELAY",
+    "ChangeFailedError",
+    "ChangeRefusedError",
+    "Clock",
+    "DamagedRecordError",
+    "InconsistentTopicIdError",
+    "InvalidNamespaceError",
+    "InvalidSettingError",
+    "InventoryError",
+    "KafkaError",
+    "LogDir",
+    "LogDirInUseError",
+    "LogStore",
+    "LogStoreError",
+    "NameTakenError",
+    "NotALogDirError",
+    "Observation",
+    "OfflineLogDirError",
+    "Replica",
+    "Settings",
+    "StoreOptions",
+    "SystemClock",
+    "UnknownReplicaError",
+    "UnreadableFileError",
+    "UnsafePathError",
+    "Watch",
+    "parse_duration",
+    "scan",
+    "scan_all",
+]

@@ -1,15 +1,55 @@
 """Desired against observed: what a cluster wants on its brokers' disks, held against what lies there.
 
-A metadata source (``sources``) gives a :class:`~reconciler.desired.desired.DesiredState`; a scan
-(:mod:`logstore.scan.scan`) gives rows. ``scope`` says which metadata may judge which broker, ``verdicts`` holds the
-case table, the only place that decides, and ``compare`` walks it in Python. ``audit`` does the same comparison over
-whole fleets, in DuckDB on one machine or in Spark on many, ``advice`` says what each verdict means for the one who has
-to act, and ``cli`` is the command ``logstore``.
+A metadata source (``sources``) gives a :class:`DesiredState`, a scan by ``logstore`` gives rows, and the case table
+(``verdicts``), the only place that decides, gives each replica its verdict: :func:`compare` walks it in Python,
+:func:`audit` over whole fleets in DuckDB or Spark. What follows is done by request (:class:`Broker`) or by a reviewed
+:class:`Plan`; ``preflight`` says what a real broker would do at its next start, and ``watch`` which verdicts change.
+Each folder says in its own first line what it is for, and imports only from those on its right::
 
-What changes a disk does it through ``logstore``: ``broker`` handles LeaderAndIsr and StopReplica requests for a
-simulator that embeds it (``requests``, ``responses``, ``wire``); ``make_plan`` and ``apply`` are for an operator who
-reviews first (``policy`` holds the gates); ``propose_repair`` plans what ``logstore.repair.repair`` carries out. An
-operator sends one request by hand through ``request_file`` and ``request_gates``, and ``znode_migration`` and
-``znode_writing`` give topics in ZooKeeper the IDs that they lack. ``preflight`` says what a real broker would do at its
-next start, and ``verdict_stream`` tells each verdict that changes. ``simulator`` has a whole cluster in one process.
+    cli → simulator, topic_ids → broker, watch → audit, preflight, plan → sources → protocol, verdicts → desired → text
+
+``errors`` stands below them all.
 """
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.audit import AuditResult, audit
+    from reconciler.broker import Broker
+    from reconciler.desired import DesiredState
+    from reconciler.errors import ReconcilerError
+    from reconciler.plan import Plan
+    from reconciler.sources import load
+    from reconciler.verdicts import Judged, Verdict, compare
+else:
+    # The package audit is bound before the function of that name, which is what a user asks for.
+    from reconciler import audit
+
+    del audit
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "audit": ("AuditResult", "audit"),
+            "broker": ("Broker",),
+            "desired": ("DesiredState",),
+            "errors": ("ReconcilerError",),
+            "plan": ("Plan",),
+            "sources": ("load",),
+            "verdicts": ("Judged", "Verdict", "compare"),
+        },
+    )
+
+__all__ = [
+    "AuditResult",
+    "Broker",
+    "DesiredState",
+    "Judged",
+    "Plan",
+    "ReconcilerError",
+    "Verdict",
+    "audit",
+    "compare",
+    "load",
+]

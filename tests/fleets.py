@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from logstore.rows.row_schema import ROW_SCHEMA
-from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from logstore.rows import ROW_SCHEMA
+from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 
 NOW_MS = 1_700_000_000_000
 IDS = [f"{letter * 21}A" for letter in "bcdefg"]

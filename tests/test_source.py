@@ -258,7 +258,7 @@ def test_the_top_level_is_closed() -> None:
 @pytest.mark.parametrize(
     ("rule", "path", "text"),
     [
-        (against_the_arrow, "layout/a.py", "import logstore.scan.scan"),
+        (against_the_arrow, "layout/a.py", "import logstore.scan.scanner"),
         (against_the_arrow, "logstore/a.py", "def f():\n    from reconciler import desired"),
         (against_the_arrow, "reconciler/a.py", "from tools import machine"),
         (impure, "layout/a.py", "import os"),

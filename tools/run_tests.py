@@ -15,8 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from tools.machine import ROOT, shared_folder, why_no_java
-from tools.real_broker.fetch import why_not
-from tools.real_broker.releases import RELEASES
+from tools.real_broker import RELEASES, why_not
 
 NO_SKIPS = "LOGSTORE_NO_SKIPS"
 NEEDS_JVM = ("spark", "zookeeper", "broker", "java")

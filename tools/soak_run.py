@@ -66,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def play(work: tuple[int, int, int]) -> Played:
     """Play one seed: its number, how many steps, how many brokers."""
-    from reconciler.simulator.kernel.fault_rates import FaultRates
-    from reconciler.simulator.runs.simulation import settings_for, simulate
+    from reconciler.simulator.kernel import FaultRates
+    from reconciler.simulator.runs import settings_for, simulate
 
     logging.disable(logging.CRITICAL)  # the history tells what the engine's own log would
     seed, steps, brokers = work

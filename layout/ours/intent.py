@@ -188,7 +188,7 @@ def to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def encode(intent: Intent) -> bytes:
+def encode_intent(intent: Intent) -> bytes:
     """Write the file: one line of ASCII."""
     fields = {
         "schema_version": SCHEMA_VERSION,
@@ -201,7 +201,7 @@ def encode(intent: Intent) -> bytes:
     return (json.dumps(fields, separators=(",", ":")) + "\n").encode("ascii")
 
 
-def parse(data: bytes) -> Intent:
+def parse_intent(data: bytes) -> Intent:
     """Read the file, and hold every step to its form.
 
     Raises:

@@ -15,7 +15,7 @@ from layout import json_text
 from layout.ids import TopicId
 from layout.ours.staged_record import checkpoint_offsets, stays_below
 
-FILE_NAME: Final = "moving.json"
+MOVE_RECORD: Final = "moving.json"
 SCHEMA_VERSION: Final = 1
 """Raised whenever a field changes its meaning or goes."""
 
@@ -44,7 +44,7 @@ class MoveRecord:
     checkpoints: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
-def encode(record: MoveRecord) -> bytes:
+def encode_move_record(record: MoveRecord) -> bytes:
     """Write the record: indented JSON in ASCII, one final line end."""
     fields = {
         "schema_version": SCHEMA_VERSION,
@@ -59,15 +59,15 @@ def encode(record: MoveRecord) -> bytes:
     return (json.dumps(fields, indent=2) + "\n").encode("ascii")
 
 
-def parse(data: bytes) -> MoveRecord:
+def parse_move_record(data: bytes) -> MoveRecord:
     """Read the record; unknown fields are ignored.
 
     Raises:
         DamagedFileError: no JSON object, a schema version that is not known, or any field that breaks a rule; all
             reasons at once.
     """
-    fields = json_text.parse_object(data, FILE_NAME)
-    reader = json_text.FieldReader(fields, FILE_NAME)
+    fields = json_text.parse_object(data, MOVE_RECORD)
+    reader = json_text.FieldReader(fields, MOVE_RECORD)
     if reader.integer("schema_version", 32) != SCHEMA_VERSION:
         reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
     record = MoveRecord(

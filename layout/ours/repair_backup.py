@@ -66,17 +66,17 @@ class RepairBackup:
     files: tuple[KeptFile, ...]
 
 
-def file_name(fingerprint: str) -> str:
+def backup_file_name(fingerprint: str) -> str:
     """The name of the backup of a plan."""
     return f"{REPAIR_BACKUP_PREFIX}{fingerprint[:_DIGITS]}{REPAIR_BACKUP_SUFFIX}"
 
 
-def is_file_name(name: str) -> bool:
+def is_backup_name(name: str) -> bool:
     """Whether a plain file in the root of a log dir is the backup of a repair."""
     return name.startswith(REPAIR_BACKUP_PREFIX) and name.endswith(REPAIR_BACKUP_SUFFIX)
 
 
-def encode(backup: RepairBackup) -> bytes:
+def encode_backup(backup: RepairBackup) -> bytes:
     """Write it: indented JSON in ASCII, the old bytes as base64.
 
     Raises:
@@ -102,11 +102,11 @@ def encode(backup: RepairBackup) -> bytes:
     }
     fields["check_sum"] = _check_sum(fields)
     written = (json.dumps(fields, indent=2) + "\n").encode("ascii")
-    parse(written)
+    parse_backup(written)
     return written
 
 
-def parse(data: bytes) -> RepairBackup:
+def parse_backup(data: bytes) -> RepairBackup:
     """Read it and hold it to every rule.
 
     Raises:
@@ -139,7 +139,7 @@ def parse(data: bytes) -> RepairBackup:
     return backup
 
 
-def merged(old: RepairBackup, new: Sequence[KeptFile]) -> RepairBackup:
+def merged_backups(old: RepairBackup, new: Sequence[KeptFile]) -> RepairBackup:
     """A backup with what a second run of the same plan adds; what it holds already is the older truth, and stays."""
     known = {each.path for each in old.files}
     added = tuple(each for each in new if each.path not in known)

@@ -153,12 +153,12 @@ class RepairPlan:
     fingerprint: str = ""
 
 
-def sealed(plan: RepairPlan) -> RepairPlan:
+def sealed_repair_plan(plan: RepairPlan) -> RepairPlan:
     """The plan with its fingerprint."""
     return replace(plan, fingerprint=_fingerprint(_fields(plan)))
 
 
-def encode(plan: RepairPlan) -> bytes:
+def encode_repair_plan(plan: RepairPlan) -> bytes:
     """Write a sealed plan: indented JSON in ASCII, one final line end.
 
     Raises:
@@ -166,11 +166,11 @@ def encode(plan: RepairPlan) -> bytes:
     """
     fields = {**_fields(plan), "fingerprint": plan.fingerprint}
     written = (json.dumps(fields, indent=2) + "\n").encode("ascii")
-    parse(written)
+    parse_repair_plan(written)
     return written
 
 
-def parse(data: bytes) -> RepairPlan:
+def parse_repair_plan(data: bytes) -> RepairPlan:
     """Read a plan and hold it to every rule; unknown fields count in the fingerprint, and mean nothing.
 
     Raises:

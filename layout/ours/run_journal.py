@@ -45,17 +45,17 @@ class RunJournal:
     lines: tuple[Mapping[str, Any], ...] = field(hash=False)
 
 
-def file_name(started_ms: int, plan: str) -> str:
+def run_journal_name(started_ms: int, plan: str) -> str:
     """The name of a run's journal; names sort by time."""
     return f"{RUN_JOURNAL_PREFIX}{started_ms:013d}.{plan[:_DIGITS]}{RUN_JOURNAL_SUFFIX}"
 
 
-def is_journal(name: str) -> bool:
+def is_run_journal(name: str) -> bool:
     """Whether a name is that of a journal that was written to its end."""
     return name.startswith(RUN_JOURNAL_PREFIX) and name.endswith(RUN_JOURNAL_SUFFIX)
 
 
-def encode(journal: RunJournal) -> bytes:
+def encode_run_journal(journal: RunJournal) -> bytes:
     """Write a journal, one JSON object to a line, in ASCII."""
     head = {
         "schema_version": SCHEMA_VERSION,
@@ -69,7 +69,7 @@ def encode(journal: RunJournal) -> bytes:
     return "".join(f"{json.dumps(each)}\n" for each in (head, *journal.lines)).encode("ascii")
 
 
-def parse(data: bytes) -> RunJournal:
+def parse_run_journal(data: bytes) -> RunJournal:
     """Read a journal.
 
     Raises:

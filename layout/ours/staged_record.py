@@ -24,14 +24,14 @@ from layout.errors import DamagedFileError, LayoutError
 from layout.ids import TopicId
 from layout.topic import namespace_of
 
-FILE_NAME: Final = "staged.json"
+STAGED_RECORD: Final = "staged.json"
 SCHEMA_VERSION: Final = 1
 """Raised whenever a field changes its meaning or goes."""
 
-MOST_BYTES: Final = 1 << 20
+STAGED_RECORD_LIMIT: Final = 1 << 20
 """Of a file of records that are read: topic and evidence are short, and 128 replicas may share one file."""
 
-_SHARED = re.compile(re.escape(FILE_NAME) + r"\.[0-9]+\.tmp")
+_SHARED = re.compile(re.escape(STAGED_RECORD) + r"\.[0-9]+\.tmp")
 
 _quoted = json.encoder.encode_basestring_ascii
 """A text as JSON in ASCII, with its quotes."""
@@ -88,17 +88,17 @@ class StagedRecord:
         return self.due_ms <= now_ms
 
 
-def shared_file(number: int) -> str:
+def shared_records_name(number: int) -> str:
     """The name that a file of several records has in the staging root, until each replica has its link to it."""
-    return f"{FILE_NAME}.{number}.tmp"
+    return f"{STAGED_RECORD}.{number}.tmp"
 
 
-def is_shared_file(name: str) -> bool:
+def is_shared_records(name: str) -> bool:
     """Whether a name in a staging root is one of those."""
     return _SHARED.fullmatch(name) is not None
 
 
-def check(record: StagedRecord) -> None:
+def check_record(record: StagedRecord) -> None:
     """Hold a record to the rules that its reader will hold it to.
 
     Raises:
@@ -106,7 +106,7 @@ def check(record: StagedRecord) -> None:
     """
     if not _plainly_right(record):
         fields = _fields(record)
-        _record(fields, json_text.FieldReader(fields, FILE_NAME))
+        _record(fields, json_text.FieldReader(fields, STAGED_RECORD))
 
 
 def _plainly_right(record: StagedRecord) -> bool:
@@ -128,17 +128,17 @@ def _are_offsets(checkpoints: Mapping[str, int]) -> bool:
     )
 
 
-def encode(record: StagedRecord) -> bytes:
+def encode_record(record: StagedRecord) -> bytes:
     """Write the record of one replica: indented JSON in ASCII, so that names that are not UTF-8 survive as escapes.
 
     Raises:
         DamagedFileError: the record breaks a rule, so that :func:`parse` would refuse what was written.
     """
-    check(record)
+    check_record(record)
     return _written({"schema_version": SCHEMA_VERSION, **_fields(record)})
 
 
-def encode_many(records: Mapping[str, StagedRecord]) -> bytes:
+def encode_records(records: Mapping[str, StagedRecord]) -> bytes:
     """Write the records of replicas that are staged together, by the name that each directory gets.
 
     Each of them must have passed :func:`check`, which is not done again here.
@@ -159,7 +159,7 @@ def _line_of(record: StagedRecord) -> str:
     )
 
 
-def parse(data: bytes, name: str = "") -> StagedRecord:
+def parse_record(data: bytes, name: str = "") -> StagedRecord:
     """Read the record of one replica from the bytes of its file; see :meth:`RecordFile.record_of`."""
     return RecordFile(data).record_of(name)
 
@@ -188,12 +188,12 @@ class RecordFile:
         """
         line = self._lines.get(_quoted(name).encode("ascii"))
         if line is None:
-            return choose(parse_all(self._data), name)
+            return choose(parse_records(self._data), name)
         record = _as_written(line)
         if record is not None:
             return record
-        fields = json_text.parse_object(line, FILE_NAME)
-        return _record(fields, json_text.FieldReader(fields, FILE_NAME))
+        fields = json_text.parse_object(line, STAGED_RECORD)
+        return _record(fields, json_text.FieldReader(fields, STAGED_RECORD))
 
 
 def _as_written(line: bytes) -> StagedRecord | None:
@@ -234,11 +234,11 @@ def choose(records: Mapping[str, StagedRecord], name: str) -> StagedRecord:
     """
     record = records.get("") or records.get(name)
     if record is None:
-        raise DamagedFileError(FILE_NAME, f"it holds {len(records)} records, and none of {name!r:.80}")
+        raise DamagedFileError(STAGED_RECORD, f"it holds {len(records)} records, and none of {name!r:.80}")
     return record
 
 
-def parse_all(data: bytes) -> dict[str, StagedRecord]:
+def parse_records(data: bytes) -> dict[str, StagedRecord]:
     """Read all the records of a file, and hold each to every rule of :class:`StagedRecord`; unknown fields are ignored.
 
     Returns:
@@ -248,8 +248,8 @@ def parse_all(data: bytes) -> dict[str, StagedRecord]:
         DamagedFileError: no JSON object, a schema version that is not known, or any field that breaks a rule; all
             reasons at once.
     """
-    fields = json_text.parse_object(data, FILE_NAME)
-    reader = json_text.FieldReader(fields, FILE_NAME)
+    fields = json_text.parse_object(data, STAGED_RECORD)
+    reader = json_text.FieldReader(fields, STAGED_RECORD)
     if reader.integer("schema_version", 32) != SCHEMA_VERSION:
         reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
     if "records" not in fields:
@@ -257,8 +257,8 @@ def parse_all(data: bytes) -> dict[str, StagedRecord]:
     reader.check()
     shared = fields["records"]
     if not isinstance(shared, dict) or not all(isinstance(each, dict) for each in shared.values()):
-        raise DamagedFileError(FILE_NAME, "records: expected an object with an object of fields for each directory")
-    return {name: _record(each, json_text.FieldReader(each, FILE_NAME)) for name, each in shared.items()}
+        raise DamagedFileError(STAGED_RECORD, "records: expected an object with an object of fields for each directory")
+    return {name: _record(each, json_text.FieldReader(each, STAGED_RECORD)) for name, each in shared.items()}
 
 
 def _fields(record: StagedRecord) -> dict[str, object]:

@@ -23,8 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from layout.errors import DamagedFileError
-from layout.ours import intent as intent_file
-from layout.ours.intent import Intent, Step, inverses
+from layout.ours import Intent, Step, encode_intent, inverses, parse_intent
 from layout.scheme import INTENT_FILE
 from logstore.errors import (
     ChangeRefusedError,
@@ -32,11 +31,10 @@ from logstore.errors import (
     OfflineLogDirError,
     UnreadableFileError,
 )
-from logstore.fs.durable import TEMPORARY, remove_file, replace_file
-from logstore.fs.small_file import read_small_file
+from logstore.fs import TEMPORARY, read_small_file, remove_file, replace_file
 from logstore.journal.steps import do_steps
-from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
-from logstore.staging.spare_records import SpareRecords
+from logstore.log_dir import DISK_FAILURES, LogDir
+from logstore.staging import SpareRecords
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +61,7 @@ def check_nothing_pending(log_dirs: Iterable[LogDir]) -> None:
             )
 
 
-def carry_out(log_dirs: Sequence[LogDir], intent: Intent, spare: SpareRecords) -> list[LogDir]:
+def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: SpareRecords) -> list[LogDir]:
     """Do all the steps of a change, or none; gives the log dirs whose disk failed on the way.
 
     The others have done their part by then, and the rest is done when those are opened again.
@@ -159,7 +157,7 @@ def _read(log_dir: LogDir) -> Intent | None:
         data = read_small_file(INTENT_FILE, INTENT_LIMIT, log_dir.root.descriptor)
         if data is None:
             return None
-        found = intent_file.parse(data)
+        found = parse_intent(data)
         problem = "" if key_of(log_dir) in found.log_dirs else "it is about other log dirs"
     except (UnreadableFileError, DamagedFileError) as error:
         problem = str(error)
@@ -263,7 +261,7 @@ class _Change:
 
 
 def _write(log_dir: LogDir, intent: Intent) -> None:
-    replace_file(log_dir.disk, log_dir.root, INTENT_FILE, intent_file.encode(intent))
+    replace_file(log_dir.disk, log_dir.root, INTENT_FILE, encode_intent(intent))
 
 
 def _remove(log_dir: LogDir) -> None:

@@ -22,30 +22,13 @@ from typing import Any
 
 from layout import meta_properties
 from layout.ids import TopicId
-from layout.ours.intent import (
-    MakeDirectory,
-    RemoveDirectory,
-    Rename,
-    RenameEntries,
-    Rewrite,
-    Stage,
-    Step,
-    Unstage,
-    to_bytes,
-)
+from layout.ours import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Step, Unstage, to_bytes
 from layout.scheme import MARKER_FILE
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
-from logstore.fs.durable import TEMPORARY, barrier, move, remove_file, write_new_file
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.identity import META_PROPERTIES_LIMIT, read_identity
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.open_directories import OpenDirectories
-from logstore.staging.candidate import Candidate
-from logstore.staging.restore import restore
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import list_staged
-from logstore.staging.staging import stage
+from logstore.fs import TEMPORARY, barrier, move, read_small_file, remove_file, write_new_file
+from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir, OpenDirectories, read_identity
+from logstore.staging import Candidate, SpareRecords, list_staged, restore, stage
 
 logger = logging.getLogger(__name__)
 

@@ -12,15 +12,14 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from layout.ours.intent import MakeDirectory
+from layout.ours import MakeDirectory
 from layout.scheme import MARKER_FILE, Scheme
 from layout.topic import NAMESPACE_SEPARATOR
 from logstore.errors import ChangeFailedError, OfflineLogDirError
-from logstore.fs.directory import Directory
+from logstore.fs import Directory
 from logstore.journal.steps import do_steps
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.log_dir_view import LogDirView
-from logstore.staging.spare_records import SpareRecords
+from logstore.log_dir import LogDir, LogDirView
+from logstore.staging import SpareRecords
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,7 @@ from typing import TypeAlias
 from layout import checkpoint
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk, replace_file
+from logstore.fs import Directory, Disk, replace_file
 from logstore.log_dir.offset_checkpoints import read_offset_checkpoints
 
 Offsets: TypeAlias = Mapping[str, int]

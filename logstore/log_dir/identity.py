@@ -13,8 +13,8 @@ from layout.errors import DamagedFileError
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import read_small_file
-from logstore.rows.rows import MetadataState
+from logstore.fs import read_small_file
+from logstore.rows import MetadataState
 
 META_PROPERTIES_LIMIT = 1 << 16
 """Bytes. Kafka's own file has about 120."""

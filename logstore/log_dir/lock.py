@@ -15,8 +15,7 @@ import struct
 from contextlib import suppress
 
 from logstore.errors import LogDirInUseError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
+from logstore.fs import Directory, Disk
 from logstore.log_dir.lock_holder import LOCK_FILE, find_lock_holder
 
 _FLOCK = struct.Struct("hhqqi4x")

@@ -14,7 +14,7 @@ import os
 import struct
 from dataclasses import dataclass
 
-from logstore.fs.small_file import READ_FLAGS
+from logstore.fs import READ_FLAGS
 
 LOCK_FILE = ".lock"
 

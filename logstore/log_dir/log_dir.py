@@ -30,13 +30,11 @@ from logstore.errors import (
     NotALogDirError,
     OfflineLogDirError,
 )
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk, make_directory, remove_file, replace_file, write_new_file
-from logstore.fs.small_file import refusal
+from logstore.fs import Directory, Disk, make_directory, refusal, remove_file, replace_file, write_new_file
 from logstore.log_dir.checkpoint_files import CheckpointFiles
 from logstore.log_dir.identity import ExpectedIdentity, read_identity
 from logstore.log_dir.lock import Lock
-from logstore.rows.rows import MetadataState
+from logstore.rows import MetadataState
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """A log dir to look at: what reading needs to know of one, and a way to have that without its lock.
 
 A running broker holds the lock of its log dirs, and what lies staged there must be listed all the same; so the code
-that only reads takes a :class:`LogDirView`, which an open :class:`logstore.log_dir.log_dir.LogDir` is as well.
+that only reads takes a :class:`LogDirView`, which an open :class:`logstore.log_dir.LogDir` is as well.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Protocol, Self
 
 from layout.scheme import Scheme
 from logstore.errors import NotALogDirError
-from logstore.fs.directory import Directory
-from logstore.fs.small_file import refusal
+from logstore.fs import Directory, refusal
 from logstore.log_dir.identity import read_identity
-from logstore.rows.rows import MetadataState
+from logstore.rows import MetadataState
 
 
 class LogDirView(Protocol):

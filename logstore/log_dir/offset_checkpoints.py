@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from layout import checkpoint
 from layout.errors import BrokerEffect, DamagedFileError
 from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import read_small_file
+from logstore.fs import read_small_file
 from logstore.log_dir.lock_holder import find_lock_holder
-from logstore.rows.columns import Row, plain_row
-from logstore.rows.rows import Kind, MetadataState
+from logstore.rows import Kind, MetadataState, Row, plain_row
 
 CHECKPOINT_LIMIT = 1 << 27
 """Bytes: 300,000 entries with topics of the longest name take 80 MB."""

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from logstore.fs.directory import Directory
-from logstore.fs.durable import sync_all
+from logstore.fs import Directory, sync_all
 from logstore.log_dir.log_dir import LogDir
 
 MOST_OPEN = 64
@@ -32,7 +31,7 @@ class OpenDirectories:
         """Open a directory, or give the one that is open; it stays open until :data:`MOST_OPEN` others were asked for.
 
         Raises:
-            UnsafePathError, OSError: as :meth:`logstore.fs.directory.Directory.below`.
+            UnsafePathError, OSError: as :meth:`logstore.fs.Directory.below`.
         """
         found = self._opened.pop(path, None) or self._log_dir.root.below(path)
         self._opened[path] = found

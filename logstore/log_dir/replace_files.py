@@ -20,9 +20,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from logstore.errors import LogStoreError, UnreadableFileError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import TEMPORARY, barrier, remove_file, replace_file, write_new_file
-from logstore.fs.small_file import read_small_file
+from logstore.fs import TEMPORARY, Directory, barrier, read_small_file, remove_file, replace_file, write_new_file
 from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
 from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 import logging
 
 from layout import checkpoint
-from layout.ours.intent import RenameEntries
+from layout.ours import RenameEntries
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore.errors import OfflineLogDirError
-from logstore.journal import journal
-from logstore.namespaces.convert import plan_convert
+from logstore.journal import carry_out_intent
 from logstore.namespaces.namespaces import plan_create, plan_delete
 from logstore.namespaces.planned_change import PlannedChange
-from logstore.namespaces.rename_topic import plan_move, plan_rename
+from logstore.namespaces.rename import plan_move, plan_rename
+from logstore.namespaces.schemes import plan_convert
 from logstore.settings import STALE_DELAY
-from logstore.store.open_store import OpenStore
+from logstore.store import OpenStore
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def carry_out(store: OpenStore, planned: PlannedChange) -> PlannedChange:
     """
     with store.changing:
         _forget_old_entries(store, planned)
-        failed = journal.carry_out(store.log_dirs, planned.intent, store.spare)
+        failed = carry_out_intent(store.log_dirs, planned.intent, store.spare)
         store.take_over(planned.replicas)
     if failed:
         raise OfflineLogDirError(

@@ -13,12 +13,12 @@ namespaces lie below it; here both need ``recursive``.
 from __future__ import annotations
 
 from layout.directory_name import DirectoryKind, parse
-from layout.ours.intent import MakeDirectory, RemoveDirectory, Stage
+from layout.ours import MakeDirectory, RemoveDirectory, Stage
 from layout.scheme import MARKER_FILE, Scheme, check_namespace_fits
 from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
 from logstore.errors import ChangeRefusedError, InvalidNamespaceError, NameTakenError
-from logstore.journal.tiers import is_tier, name_of, path_of, tiers_of, with_parents
-from logstore.log_dir.log_dir import LogDir
+from logstore.journal import is_tier, name_of, path_of, tiers_of, with_parents
+from logstore.log_dir import LogDir
 from logstore.namespaces.planned_change import (
     ChangePlanner,
     PlannedChange,
@@ -29,8 +29,7 @@ from logstore.namespaces.planned_change import (
     looking,
 )
 from logstore.settings import STALE_DELAY
-from logstore.store.open_store import OpenStore
-from logstore.store.replica_index import Replica
+from logstore.store import OpenStore, Replica
 
 VERDICT = "NAMESPACE_DELETED"
 """What the record of a replica says that was staged because its namespace was deleted."""

@@ -10,24 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from layout.ours.intent import (
-    Intent,
-    MakeDirectory,
-    RemoveDirectory,
-    Rename,
-    RenameEntries,
-    Rewrite,
-    Stage,
-    Step,
-    Unstage,
-)
+from layout.ours import Intent, MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Step, Unstage
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, OfflineLogDirError
-from logstore.fs.durable import Disk
-from logstore.journal.journal import key_of
-from logstore.log_dir.log_dir import LogDir
-from logstore.store.open_store import OpenStore
-from logstore.store.replica_index import Replica
+from logstore.fs import Disk
+from logstore.journal import key_of
+from logstore.log_dir import LogDir
+from logstore.store import OpenStore, Replica
 
 SHOWN = 5
 """Of many things that are in the way, how many a message names."""

@@ -1,1 +1,33 @@
 """Processes and threads, and when they pay."""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel.startup import lazy_exports
+
+if TYPE_CHECKING:
+    from logstore.parallel.pace import Pace, by_pieces
+    from logstore.parallel.startup import do_without_pandas, paused_gc
+    from logstore.parallel.workers import PIPE_BYTES, can_fork, end_child, fork_with_pipe, processors, spread
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "pace": ("Pace", "by_pieces"),
+            "startup": ("do_without_pandas", "paused_gc"),
+            "workers": ("PIPE_BYTES", "can_fork", "end_child", "fork_with_pipe", "processors", "spread"),
+        },
+    )
+
+__all__ = [
+    "PIPE_BYTES",
+    "Pace",
+    "by_pieces",
+    "can_fork",
+    "do_without_pandas",
+    "end_child",
+    "fork_with_pipe",
+    "lazy_exports",
+    "paused_gc",
+    "processors",
+    "spread",
+]

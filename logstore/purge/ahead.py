@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
-from logstore.parallel.workers import PIPE_BYTES, can_fork, end_child, fork_with_pipe
+from logstore.parallel import PIPE_BYTES, can_fork, end_child, fork_with_pipe
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")

@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from layout.directory_name import DirectoryKind, DirectoryName
-from layout.ours.staged_record import FILE_NAME, StagedRecord
+from layout.ours import STAGED_RECORD, StagedRecord
 from layout.topic import TopicPartition
 from logstore.errors import DamagedRecordError, UnsafePathError
-from logstore.fs.directory import Directory
-from logstore.log_dir.log_dir_view import LogDirView
-from logstore.log_dir.open_files import Process
+from logstore.fs import Directory
+from logstore.log_dir import LogDirView, Process
 from logstore.purge.purge_report import Kept, Why
 from logstore.purge.throttle import Throttle
-from logstore.staging.staged import RecordReader, Staged
-from logstore.staging.staging_root import Placement, name_below_log_dir
+from logstore.staging import Placement, RecordReader, Staged, name_below_log_dir
 
 STEP_BYTES: Final = 1 << 30
 """Bytes of a file that go at once, where nothing else is asked for."""
@@ -137,7 +135,7 @@ class StagingRoot:
             return Due(name.text, directory.key[1], None)
         if self.rules.only is not None:
             return None
-        return self._kept(name.text, Why.DAMAGED_RECORD if FILE_NAME in names else Why.NO_RECORD, problem)
+        return self._kept(name.text, Why.DAMAGED_RECORD if STAGED_RECORD in names else Why.NO_RECORD, problem)
 
     def not_due(self, name: str, due_ms: int) -> Kept:
         """A directory that waits for its time."""
@@ -183,7 +181,7 @@ def weigh(directory: Directory, holders: Mapping[int, tuple[Process, ...]], dept
             total.files += below.files
             total.bytes += below.bytes
             total.held += below.held
-        elif depth or entry.name != FILE_NAME:
+        elif depth or entry.name != STAGED_RECORD:
             status = entry.stat(follow_symlinks=False)
             total.files += 1
             total.bytes += weight_of(status)

@@ -27,9 +27,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from layout.directory_name import DirectoryName
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import DISK_FAILURES
-from logstore.parallel.pace import Pace, by_pieces
+from logstore.fs import Disk
+from logstore.log_dir import DISK_FAILURES
+from logstore.parallel import Pace, by_pieces
 from logstore.purge.judge_staged import Due, Seen
 from logstore.purge.purge_report import Kept
 from logstore.purge.remove_staged import Removal

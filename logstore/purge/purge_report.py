@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord
 from layout.topic import TopicPartition
-from logstore.log_dir.open_files import Process
+from logstore.log_dir import Process
 
 
 class Why(StrEnum):

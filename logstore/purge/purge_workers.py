@@ -23,9 +23,8 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from layout.directory_name import DirectoryName
-from logstore.fs.durable import Disk
-from logstore.parallel.paused_gc import paused_gc
-from logstore.parallel.workers import can_fork, spread
+from logstore.fs import Disk
+from logstore.parallel import can_fork, paused_gc, spread
 from logstore.purge.ahead import done_ahead
 from logstore.purge.judge_staged import StagingRoot
 from logstore.purge.purge_lots import Lot, LotWorker

@@ -24,11 +24,10 @@ import stat
 from typing import Final
 
 from layout.directory_name import DirectoryName
-from layout.ours.staged_record import FILE_NAME
+from layout.ours import STAGED_RECORD
 from logstore.errors import UnsafePathError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import DISK_FAILURES
+from logstore.fs import Directory, Disk
+from logstore.log_dir import DISK_FAILURES
 from logstore.purge.judge_staged import Due, Seen, StagingRoot, check_depth, weight_of
 from logstore.purge.purge_report import Kept, Why
 
@@ -139,7 +138,7 @@ class Removal:
     def _record_removed(self, descriptor: int) -> bool:
         """Remove the record from an open directory; False: it is not there."""
         try:
-            self._disk.unlink(descriptor, FILE_NAME)
+            self._disk.unlink(descriptor, STAGED_RECORD)
         except FileNotFoundError:
             return False
         return True
@@ -154,7 +153,7 @@ class Removal:
                 files.append(entry)
             elif not due.cancelled:
                 self._remove_directory(directory, entry.name, due, depth + 1)
-        self._remove_files(directory, files, due, None if depth else FILE_NAME)
+        self._remove_files(directory, files, due, None if depth else STAGED_RECORD)
 
     def _remove_directory(self, parent: Directory, name: str, due: Due, depth: int) -> None:
         check_depth(depth)

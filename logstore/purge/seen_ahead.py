@@ -13,9 +13,9 @@ import stat
 from collections.abc import Sequence
 
 from layout.directory_name import DirectoryName
-from layout.ours.staged_record import FILE_NAME
+from layout.ours import STAGED_RECORD
 from logstore.errors import UnsafePathError
-from logstore.fs.directory import Directory
+from logstore.fs import Directory
 from logstore.purge.judge_staged import StagingRoot, weight_of
 from logstore.purge.purge_report import Kept, Why
 from logstore.purge.purge_wire import Look, fields_of
@@ -47,7 +47,7 @@ def _usual_files(staging: StagingRoot, directory: Directory) -> tuple[list[str],
     with os.scandir(directory.descriptor) as found:
         for entry in found:
             name = entry.name
-            if name == FILE_NAME:
+            if name == STAGED_RECORD:
                 continue
             status = entry.stat(follow_symlinks=False)
             weight = weight_of(status)

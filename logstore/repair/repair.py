@@ -20,25 +20,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from layout.ours.repair_backup import KeptFile
-from layout.ours.repair_paths import MISSING
-from layout.ours.repair_plan import OF_CHECKPOINT, PlannedLogDir, RepairAction, RepairKind, RepairPlan
+from layout.ours import MISSING, OF_CHECKPOINT, KeptFile, PlannedLogDir, RepairAction, RepairKind, RepairPlan
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError, UnreadableFileError
-from logstore.fs.durable import TEMPORARY, Disk
-from logstore.fs.small_file import read_small_file
-from logstore.journal.journal import check_nothing_pending
-from logstore.log_dir.checkpoint_files import CheckpointFiles
-from logstore.log_dir.identity import ExpectedIdentity
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
-from logstore.log_dir.replace_files import put_all
+from logstore.fs import TEMPORARY, Disk, read_small_file
+from logstore.journal import check_nothing_pending
+from logstore.log_dir import CHECKPOINT_LIMIT, CheckpointFiles, ExpectedIdentity, LogDir, put_all
 from logstore.repair.repair_backups import write_backup
 from logstore.repair.repair_duplicates import stage_duplicate
 from logstore.repair.repair_step import ChangedSinceError, FileStep, Status, looked_at
-from logstore.rows.rows import Kind, MetadataState
-from logstore.scan.scan import scan
+from logstore.rows import Kind, MetadataState
+from logstore.scan import scan
 from logstore.settings import Settings
-from logstore.store.recovery import recover
+from logstore.store import recover
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layout.errors import LayoutError
-from layout.ours import repair_backup
-from layout.ours.repair_backup import KeptFile, RepairBackup
+from layout.ours import KeptFile, RepairBackup, backup_file_name, encode_backup, merged_backups, parse_backup
 from logstore.errors import ChangeRefusedError, UnreadableFileError
-from logstore.fs.durable import replace_file, write_new_file
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.log_dir import LogDir
+from logstore.fs import read_small_file, replace_file, write_new_file
+from logstore.log_dir import LogDir
 
 BACKUP_LIMIT = 1 << 29
 """Bytes of a backup that are read: the old bytes as base64, and what stands around them."""
@@ -30,7 +28,7 @@ def write_backup(log_dir: LogDir, fingerprint: str, now_ms: int, files: Sequence
         ChangeRefusedError: there are too many bytes, or something else has the backup's name.
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
     """
-    name = repair_backup.file_name(fingerprint)
+    name = backup_file_name(fingerprint)
     if sum(len(each.before or b"") for each in files) > MOST_OLD_BYTES:
         raise ChangeRefusedError(
             f"{log_dir.path}: more than {MOST_OLD_BYTES} bytes would have to be backed up; plan a part with --only"
@@ -41,13 +39,13 @@ def write_backup(log_dir: LogDir, fingerprint: str, now_ms: int, files: Sequence
     )
     with log_dir.changing("the backup of what is repaired cannot be written"):
         if not log_dir.root.holds(name):
-            write_new_file(log_dir.disk, log_dir.root, name, repair_backup.encode(backup), durable=True)
+            write_new_file(log_dir.disk, log_dir.root, name, encode_backup(backup), durable=True)
             return f"{log_dir.path}/{name}"
         old = _read_old(log_dir, name)
         if old is not None and old.fingerprint == fingerprint:
-            backup = repair_backup.merged(old, files)
+            backup = merged_backups(old, files)
         if backup != old:
-            replace_file(log_dir.disk, log_dir.root, name, repair_backup.encode(backup))
+            replace_file(log_dir.disk, log_dir.root, name, encode_backup(backup))
     return f"{log_dir.path}/{name}"
 
 
@@ -62,7 +60,7 @@ def read_backup(log_dir: LogDir, name: str) -> RepairBackup:
         data = read_small_file(name, BACKUP_LIMIT, log_dir.root.descriptor)
         if data is None:
             raise ChangeRefusedError(f"{place} is not there: what it kept was put back, or it was never made")
-        backup = repair_backup.parse(data)
+        backup = parse_backup(data)
     except (UnreadableFileError, LayoutError) as error:
         raise ChangeRefusedError(
             f"{place}: {error}; if the repair was cut short while it wrote this file, nothing was changed"
@@ -80,7 +78,7 @@ def _read_old(log_dir: LogDir, name: str) -> RepairBackup | None:
     """A backup that an earlier run left; None: it was cut short."""
     try:
         data = read_small_file(name, BACKUP_LIMIT, log_dir.root.descriptor)
-        return None if data is None else repair_backup.parse(data)
+        return None if data is None else parse_backup(data)
     except UnreadableFileError as error:
         raise ChangeRefusedError(f"{log_dir.root.path_of(name)} {error}; move it out of the way") from error
     except LayoutError:

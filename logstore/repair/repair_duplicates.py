@@ -10,18 +10,15 @@ from collections.abc import Mapping
 
 from layout import partition_metadata
 from layout.errors import LayoutError
-from layout.ours.repair_paths import sum_of
-from layout.ours.repair_plan import KeptCopy, RepairAction
+from layout.ours import KeptCopy, RepairAction, sum_of
 from layout.topic import TopicPartition
 from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.log_dir import LogDir
+from logstore.fs import read_small_file
+from logstore.log_dir import LogDir
 from logstore.repair.repair_step import ChangedSinceError, check_home, replica_of
-from logstore.scan.replica_id import METADATA_LIMIT
+from logstore.scan import METADATA_LIMIT
 from logstore.settings import STALE_DELAY, Settings
-from logstore.staging.candidate import Candidate
-from logstore.staging.staged import Staged, list_staged
-from logstore.staging.staging import stage
+from logstore.staging import Candidate, Staged, list_staged, stage
 
 VERDICT = "DUPLICATE"
 """As the comparison calls it; stands in the record of what is staged."""

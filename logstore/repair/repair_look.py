@@ -7,10 +7,9 @@ from collections.abc import Iterable
 
 from layout import checkpoint, partition_metadata
 from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
-from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
-from logstore.scan.replica_id import METADATA_LIMIT
+from logstore.fs import read_small_file
+from logstore.log_dir import CHECKPOINT_LIMIT
+from logstore.scan import LEADER_EPOCH_LIMIT, METADATA_LIMIT
 
 _LIMITS = {
     partition_metadata.FILE_NAME: METADATA_LIMIT,

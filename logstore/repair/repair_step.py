@@ -15,18 +15,13 @@ from layout import checkpoint, checkpoint_salvage, meta_properties
 from layout.directory_name import DirectoryKind, by_topic_id_name, parse
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours.repair_backup import KeptFile
-from layout.ours.repair_paths import MISSING, sum_of
-from layout.ours.repair_plan import OF_CHECKPOINT, RepairAction, RepairKind
+from layout.ours import MISSING, OF_CHECKPOINT, KeptFile, RepairAction, RepairKind, sum_of
 from layout.scheme import Scheme
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
-from logstore.fs.durable import TEMPORARY
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
-from logstore.log_dir.replace_files import NewBytes
-from logstore.store.creation import metadata_bytes
+from logstore.fs import TEMPORARY, read_small_file
+from logstore.log_dir import CHECKPOINT_LIMIT, LogDir, NewBytes
+from logstore.store import metadata_bytes
 
 
 class Status(StrEnum):

@@ -13,14 +13,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from layout.ours.repair_backup import KeptFile, is_file_name
-from layout.ours.repair_paths import sum_of
+from layout.ours import KeptFile, is_backup_name, sum_of
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
-from logstore.fs.durable import Disk, remove_file
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
-from logstore.log_dir.replace_files import NewBytes, put_all
+from logstore.fs import Disk, read_small_file, remove_file
+from logstore.log_dir import CHECKPOINT_LIMIT, LogDir, NewBytes, put_all
 from logstore.repair.repair_backups import read_backup
 from logstore.repair.repair_step import Status
 
@@ -62,7 +58,7 @@ def undo(path: str, *, disk: Disk | None = None) -> UndoOutcome:
         OfflineLogDirError, ChangeFailedError: the log dir cannot be opened, or the backup cannot be removed.
     """
     folder, name = os.path.split(os.path.abspath(path))
-    if not is_file_name(name):
+    if not is_backup_name(name):
         raise ChangeRefusedError(f"{path} is not named as the backup of a repair is: .logstore_repair.<digits>.json")
     with LogDir.open(folder, disk=disk) as log_dir:
         if log_dir.was_unclean:

@@ -27,7 +27,7 @@ VARYING = (
 
 @dataclass(frozen=True, slots=True)
 class LogDirFacts:
-    """What is the same in every row of one log dir; names as in :data:`logstore.rows.row_schema.ROW_SCHEMA`."""
+    """What is the same in every row of one log dir; names as in :data:`logstore.rows.ROW_SCHEMA`."""
 
     host: str
     log_dir: str

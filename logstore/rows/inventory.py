@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from logstore.errors import InventoryError
-from logstore.fs.checksum import SummedWriter, crc32c_of_file
+from logstore.fs import SummedWriter, crc32c_of_file
 from logstore.rows.row_schema import ROW_SCHEMA
 from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY, Kind
 
@@ -33,17 +33,19 @@ _FOOTER_TAIL = 8
 """Bytes after a Parquet file's footer: its length, and the magic."""
 
 
-class Form(StrEnum):
+class InventoryForm(StrEnum):
     """How an inventory is written."""
 
     PARQUET = "parquet"
     ARROW = "arrow"
 
 
-_MAGIC = {b"PAR1": Form.PARQUET, b"ARRO": Form.ARROW}
+_MAGIC = {b"PAR1": InventoryForm.PARQUET, b"ARRO": InventoryForm.ARROW}
 
 
-def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Schema = ROW_SCHEMA) -> int:
+def write_inventory(
+    tables: Iterable[pa.Table], out: BinaryIO, form: InventoryForm, schema: pa.Schema = ROW_SCHEMA
+) -> int:
     """Write tables one after the other into an open file, and say how many rows that were.
 
     Args:
@@ -56,7 +58,7 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Sche
         OSError: the file cannot be written; what is there then is no inventory.
     """
     rows = 0
-    summed = SummedWriter(out) if form is Form.PARQUET else None
+    summed = SummedWriter(out) if form is InventoryForm.PARQUET else None
     with _writer(pa.PythonFile(out if summed is None else summed, "w"), form, schema) as writer:
         for table in _gathered(tables, schema):
             writer.write_table(table)
@@ -66,7 +68,7 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, form: Form, schema: pa.Sche
     return rows
 
 
-def form_of(path: str) -> Form | None:
+def inventory_form(path: str) -> InventoryForm | None:
     """What kind of inventory a plain file looks like by its first bytes; None: none, or it cannot be read."""
     if not os.path.isfile(path):
         return None
@@ -77,7 +79,7 @@ def form_of(path: str) -> Form | None:
         return None
 
 
-def check(path: str) -> None:
+def check_inventory(path: str) -> None:
     """Make sure that a file is an inventory whose columns are known and whose bytes are sound, without its rows.
 
     Raises:
@@ -90,20 +92,20 @@ def check(path: str) -> None:
     _check_bytes(path)
 
 
-def read(path: str) -> pa.Table:
+def read_inventory(path: str) -> pa.Table:
     """All rows of an inventory, in ROW_SCHEMA; columns that a later version added are left out.
 
     Raises:
         InventoryError: as :func:`check`, or its rows are damaged.
     """
-    check(path)
+    check_inventory(path)
     try:
         return _dataset(path).to_table(columns=ROW_SCHEMA.names).cast(ROW_SCHEMA)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
 
 
-def log_dirs(path: str) -> list[dict[str, Any]]:
+def inventory_log_dirs(path: str) -> list[dict[str, Any]]:
     """The ``log_dir`` rows of an inventory, one for each log dir that it tells of, in ROW_SCHEMA's columns.
 
     Raises:
@@ -111,7 +113,7 @@ def log_dirs(path: str) -> list[dict[str, Any]]:
     """
     import pyarrow.compute as pc
 
-    check(path)
+    check_inventory(path)
     try:
         found = _dataset(path).to_table(columns=ROW_SCHEMA.names, filter=pc.field("kind") == Kind.LOG_DIR.value)
     except (pa.ArrowException, OSError) as error:
@@ -120,8 +122,8 @@ def log_dirs(path: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _writer(sink: pa.PythonFile, form: Form, schema: pa.Schema) -> Any:
-    if form is Form.ARROW:
+def _writer(sink: pa.PythonFile, form: InventoryForm, schema: pa.Schema) -> Any:
+    if form is InventoryForm.ARROW:
         return pa.ipc.new_file(sink, schema)
     import pyarrow.parquet as pq
 
@@ -144,7 +146,7 @@ def _dataset(path: str) -> Any:
     import pyarrow.dataset as ds
     from pyarrow.fs import LocalFileSystem
 
-    form = form_of(path)
+    form = inventory_form(path)
     if form is None:
         raise InventoryError(f"{path} is no inventory: it is neither a Parquet file nor an Arrow file that can be read")
     try:
@@ -154,7 +156,9 @@ def _dataset(path: str) -> Any:
     try:
         # An absolute path in a file system is a path; otherwise one like s3:/x.parquet would be taken for an address.
         return ds.dataset(
-            os.path.abspath(path), format="parquet" if form is Form.PARQUET else "ipc", filesystem=LocalFileSystem()
+            os.path.abspath(path),
+            format="parquet" if form is InventoryForm.PARQUET else "ipc",
+            filesystem=LocalFileSystem(),
         )
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
@@ -170,7 +174,7 @@ def _check_bytes(path: str) -> None:
     """Hold the bytes before the footer against the checksum in it, where there is one."""
     import pyarrow.parquet as pq
 
-    if form_of(path) is not Form.PARQUET:
+    if inventory_form(path) is not InventoryForm.PARQUET:
         return
     try:
         with open(path, "rb") as file:

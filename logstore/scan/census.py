@@ -7,8 +7,7 @@ it: ``topic-partition``, which no two replicas share.
 
 from __future__ import annotations
 
-from logstore.rows.columns import Columns
-from logstore.rows.rows import Kind
+from logstore.rows import Columns, Kind
 
 _LIVE, _FUTURE = Kind.LIVE.value, Kind.FUTURE.value
 

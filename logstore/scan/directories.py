@@ -16,10 +16,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from layout.scheme import Scheme
-from logstore.parallel.pace import Pace
-from logstore.parallel.paused_gc import paused_gc
-from logstore.parallel.workers import processors, spread
-from logstore.rows.columns import Columns, Row, by_column, joined
+from logstore.parallel import Pace, paused_gc, processors, spread
+from logstore.rows import Columns, Row, by_column, joined
 from logstore.scan.census import Census
 from logstore.scan.entries import Listing, Lot, Place, Reading, list_in_lots, list_log_dir, lots_of
 from logstore.scan.replica_dir import Glance, look
@@ -115,7 +113,7 @@ def _look_into(
 
     def batch(number: int, looks: Sequence[_Look]) -> pa.RecordBatch:
         # Imported here, because Arrow takes as long as a look into twenty thousand directories: by now workers look.
-        from logstore.rows.row_batches import columns_to_batch
+        from logstore.rows import columns_to_batch
 
         columns = _columns(listed.pop(number), looks, glance)
         census.add(columns)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from layout import checkpoint
 from layout.errors import DamagedFileError
 from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import read_small_file
-from logstore.rows.rows import Kind
+from logstore.fs import read_small_file
+from logstore.rows import Kind
 from logstore.scan.census import Census
 from logstore.scan.observation import Observation
 
@@ -66,7 +66,7 @@ def _filled(log_dir: str, table: pa.Table, twice: frozenset[tuple[str, int]]) ->
     ]
     import pyarrow as pa  # here, because a scan imports this module before its workers look, and Arrow after
 
-    from logstore.rows.row_schema import ROW_SCHEMA
+    from logstore.rows import ROW_SCHEMA
 
     index = ROW_SCHEMA.get_field_index("leader_epoch")
     return table.set_column(index, ROW_SCHEMA.field(index), pa.array(epochs, pa.int32()))

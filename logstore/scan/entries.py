@@ -31,10 +31,9 @@ from layout.scheme import (
     sibling_staging_root,
 )
 from layout.topic import NAMESPACE_SEPARATOR
-from logstore.fs.small_file import kind_of_file, refusal
-from logstore.log_dir.lock_holder import LOCK_FILE
-from logstore.rows.columns import Row, plain_row
-from logstore.rows.rows import Kind, MetadataState
+from logstore.fs import kind_of_file, refusal
+from logstore.log_dir import LOCK_FILE
+from logstore.rows import Kind, MetadataState, Row, plain_row
 
 _REPLACED_BY_RENAME = frozenset({meta_properties.FILE_NAME, "bootstrap.checkpoint", *checkpoint.OFFSET_CHECKPOINTS})
 """Files that are written under their name and ``.tmp``, then renamed (FACTS §2)."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layout.meta_properties import MetaProperties
-from logstore.log_dir.lock_holder import LockHolder
-from logstore.rows.rows import MetadataState
+from logstore.log_dir import LockHolder
+from logstore.rows import MetadataState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +26,6 @@ class Observation:
     problem: str | None
     """Why the state is not ``ok``, or what is odd all the same, one sentence; None where all is well."""
     rows: pa.Table
-    """By :data:`logstore.rows.row_schema.ROW_SCHEMA`; the log dir itself is the first."""
+    """By :data:`logstore.rows.ROW_SCHEMA`; the log dir itself is the first."""
     lock: LockHolder | None
     """Who holds ``.lock``; None: nobody, as far as this system can tell."""

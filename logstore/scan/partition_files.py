@@ -19,11 +19,10 @@ from layout.errors import BrokerEffect, DamagedFileError, InvalidNameError
 from layout.partition_metadata import EmptyFileError, ZeroTopicIdError
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import read_small_file, refusal
-from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
-from logstore.parallel.pace import Pace, by_pieces
-from logstore.rows.columns import utf8
-from logstore.rows.rows import MetadataState
+from logstore.fs import read_small_file, refusal
+from logstore.log_dir import CHECKPOINT_LIMIT
+from logstore.parallel import Pace, by_pieces
+from logstore.rows import MetadataState, utf8
 from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
 from logstore.scan.replica_id import METADATA_LIMIT
 

@@ -14,12 +14,11 @@ from typing import TypeAlias
 
 from layout.directory_name import DirectoryKind, DirectoryName, split_live
 from layout.errors import DamagedFileError
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import STAGED_RECORD, STAGED_RECORD_LIMIT, StagedRecord, parse_record
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import read_small_file, refusal
-from logstore.rows.columns import Row
+from logstore.fs import read_small_file, refusal
+from logstore.rows import Row
 from logstore.scan.entries import Place, Reading
 from logstore.scan.replica_id import IdFound, VanishedError, held_against_name, read_topic_id, unreadable
 
@@ -139,12 +138,12 @@ def weigh(path: str) -> tuple[Weight, str | None]:
 
 def _staged_record(path: str, read: DirectoryName) -> tuple[StagedRecord | None, str | None]:
     """The record of a staged replica; or why there is none, so that nothing says what this was and when it is due."""
-    file = staged_record.FILE_NAME
+    file = STAGED_RECORD
     try:
-        data = read_small_file(f"{path}/{file}", staged_record.MOST_BYTES)
+        data = read_small_file(f"{path}/{file}", STAGED_RECORD_LIMIT)
         if data is None:
             return None, f"there is no {file}: nothing says what this was or when it is due, so no purge takes it"
-        record = staged_record.parse(data, read.text)
+        record = parse_record(data, read.text)
     except UnreadableFileError as error:
         return None, f"{file} {error}, so no purge takes this"
     except DamagedFileError as error:

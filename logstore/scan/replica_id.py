@@ -16,8 +16,8 @@ from layout.errors import DamagedFileError
 from layout.ids import TopicId
 from layout.partition_metadata import EmptyFileError, PartitionMetadata, ZeroTopicIdError
 from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import PIECE, READ_FLAGS, read_small_file
-from logstore.rows.rows import MetadataState
+from logstore.fs import PIECE, READ_FLAGS, read_small_file
+from logstore.rows import MetadataState
 
 METADATA_LIMIT = 1 << 16
 """Bytes of ``partition.metadata`` that are read. A broker writes 43, and reads no more than two lines."""

@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from layout import partition_metadata
 from layout.segment_name import FileKind, Transient
-from logstore.rows.columns import Columns
-from logstore.rows.rows import Kind, MetadataState
+from logstore.rows import Columns, Kind, MetadataState
 from logstore.scan.entries import Lot, Place
 from logstore.scan.replica_dir import FILE_TYPE, PLAIN_FILE, UNKNOWN, Glance, Weight, weigh
 from logstore.scan.replica_id import VanishedError, read_usual_topic_ids

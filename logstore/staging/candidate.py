@@ -9,9 +9,8 @@ from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import UnreadableFileError
-from logstore.fs.directory import Directory
-from logstore.fs.small_file import read_small_file
-from logstore.scan.replica_id import METADATA_LIMIT
+from logstore.fs import Directory, read_small_file
+from logstore.scan import METADATA_LIMIT
 from logstore.staging.staged import Staged
 
 

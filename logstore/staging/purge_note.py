@@ -20,10 +20,8 @@ from layout import json_text
 from layout.errors import LayoutError
 from layout.scheme import PURGE_NOTE_FILE
 from logstore.errors import UnreadableFileError
-from logstore.fs.durable import remove_file, replace_file
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.log_dir_view import LogDirView
+from logstore.fs import read_small_file, remove_file, replace_file
+from logstore.log_dir import LogDir, LogDirView
 from logstore.staging.staged import Staged
 
 logger = logging.getLogger(__name__)
@@ -55,7 +53,7 @@ class PurgeNote:
         return by_time or self.directories.get(staged.location) == staged.record.staged_ms
 
 
-def read(log_dir: LogDirView) -> PurgeNote:
+def read_purge_note(log_dir: LogDirView) -> PurgeNote:
     """The note in a log dir. One that cannot be read says that anything may be partly gone."""
     try:
         data = read_small_file(PURGE_NOTE_FILE, _LIMIT, log_dir.root.descriptor)
@@ -75,13 +73,13 @@ def read(log_dir: LogDirView) -> PurgeNote:
     return PurgeNote(due_by_ms, directories)
 
 
-def begin(log_dir: LogDir, due_by_ms: int) -> PurgeNote:
+def begin_purge(log_dir: LogDir, due_by_ms: int) -> PurgeNote:
     """Note durably, before anything goes, that whatever is due by then may be partly gone; what was noted before.
 
     Raises:
         OSError: it cannot be written for another reason than lack of space.
     """
-    former = read(log_dir)
+    former = read_purge_note(log_dir)
     try:
         _write(log_dir, PurgeNote(max(due_by_ms, former.due_by_ms or 0), former.directories))
     except OSError as error:
@@ -94,7 +92,7 @@ def begin(log_dir: LogDir, due_by_ms: int) -> PurgeNote:
     return former
 
 
-def end(log_dir: LogDir, left: PurgeNote) -> None:
+def end_purge(log_dir: LogDir, left: PurgeNote) -> None:
     """Note what is left partly gone; where nothing is, the note goes.
 
     Raises:

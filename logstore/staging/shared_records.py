@@ -22,12 +22,17 @@ from contextlib import suppress
 from typing import Final
 
 from layout.directory_name import DirectoryKind, parse, parse_staged
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import (
+    STAGED_RECORD,
+    STAGED_RECORD_LIMIT,
+    StagedRecord,
+    encode_records,
+    is_shared_records,
+    shared_records_name,
+)
 from logstore.errors import LogStoreError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk, remove_file, write_new_file
-from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
+from logstore.fs import Directory, Disk, remove_file, write_new_file
+from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.staging.staged import check_record, records_in, topic_id_in
 from logstore.staging.staging_root import Placement
 
@@ -43,11 +48,11 @@ def write(disk: Disk, root: Directory, number: int, records: Mapping[str, Staged
     Raises:
         OSError: the disk fails.
     """
-    data = staged_record.encode_many(records)
-    if len(data) > staged_record.MOST_BYTES:
+    data = encode_records(records)
+    if len(data) > STAGED_RECORD_LIMIT:
         return False
     try:
-        write_new_file(disk, root, staged_record.shared_file(number), data, durable=False)
+        write_new_file(disk, root, shared_records_name(number), data, durable=False)
     except OSError as error:
         if error.errno in DISK_FAILURES:
             raise
@@ -58,7 +63,7 @@ def write(disk: Disk, root: Directory, number: int, records: Mapping[str, Staged
 def sync(disk: Disk, root: Directory, numbers: Sequence[int]) -> None:
     """Make files durable one by one, where no call does it for the whole file system. Raises OSError."""
     for number in numbers:
-        descriptor = disk.open_to_change(root.descriptor, staged_record.shared_file(number))
+        descriptor = disk.open_to_change(root.descriptor, shared_records_name(number))
         try:
             disk.sync(descriptor)
         finally:
@@ -66,7 +71,7 @@ def sync(disk: Disk, root: Directory, numbers: Sequence[int]) -> None:
     disk.sync(root.descriptor)
 
 
-def carry_out(log_dir: LogDir, placement: Placement, root: Directory) -> Iterator[str]:
+def finish_shared_records(log_dir: LogDir, placement: Placement, root: Directory) -> Iterator[str]:
     """Recover one staging root: what was renamed without its link gets that now, and the files go.
 
     Yields:
@@ -76,7 +81,7 @@ def carry_out(log_dir: LogDir, placement: Placement, root: Directory) -> Iterato
         OSError: the disk fails.
     """
     for name, is_directory in root.entries():
-        if is_directory or not staged_record.is_shared_file(name):
+        if is_directory or not is_shared_records(name):
             continue
         linked, is_done = _link_where_missing(log_dir, placement, root, name)
         if is_done:
@@ -94,7 +99,7 @@ def _link_where_missing(log_dir: LogDir, placement: Placement, root: Directory, 
         try:
             with suppress(FileNotFoundError, NotADirectoryError, LogStoreError), root.child(name) as directory:
                 if _lacks(log_dir, placement, directory, name, record):
-                    log_dir.disk.link(root.descriptor, file, directory.descriptor, staged_record.FILE_NAME)
+                    log_dir.disk.link(root.descriptor, file, directory.descriptor, STAGED_RECORD)
                     log_dir.disk.sync(directory.descriptor)
                     linked += 1
         except OSError as error:
@@ -111,7 +116,7 @@ def _lacks(log_dir: LogDir, placement: Placement, directory: Directory, name: st
     One that a purge has begun to empty has no topic ID any more, and is let be.
     """
     parsed = parse(name) if placement is Placement.IN_PLACE else parse_staged(name)
-    if parsed.kind not in (DirectoryKind.STAGED, DirectoryKind.STRAY) or directory.holds(staged_record.FILE_NAME):
+    if parsed.kind not in (DirectoryKind.STAGED, DirectoryKind.STRAY) or directory.holds(STAGED_RECORD):
         return False
     check_record(log_dir, directory, parsed, record)
     return topic_id_in(directory) == record.topic_id

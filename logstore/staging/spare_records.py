@@ -10,12 +10,10 @@ from __future__ import annotations
 import hashlib
 import logging
 
-from layout.ours.staged_record import FILE_NAME, MOST_BYTES
+from layout.ours import STAGED_RECORD, STAGED_RECORD_LIMIT
 from logstore.errors import LogStoreError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk, make_directory, remove_file, replace_file
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.log_dir_view import LogDirView
+from logstore.fs import Directory, Disk, make_directory, read_small_file, remove_file, replace_file
+from logstore.log_dir import LogDirView
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +39,7 @@ class SpareRecords:
             make_directory(self._disk, top, _key(log_dir)) as folder,
             make_directory(self._disk, folder, staged) as own,
         ):
-            replace_file(self._disk, own, FILE_NAME, record)
+            replace_file(self._disk, own, STAGED_RECORD, record)
         return True
 
     def read(self, log_dir: LogDirView, staged: str) -> bytes | None:
@@ -52,7 +50,7 @@ class SpareRecords:
         """
         if self.folder is None:
             return None
-        return read_small_file(f"{self.folder}/{_key(log_dir)}/{staged}/{FILE_NAME}", MOST_BYTES)
+        return read_small_file(f"{self.folder}/{_key(log_dir)}/{staged}/{STAGED_RECORD}", STAGED_RECORD_LIMIT)
 
     def remove(self, log_dir: LogDirView, staged: str) -> None:
         """Forget a record, because its directory has one inside now, or is gone. One that is not there is no error.
@@ -64,7 +62,7 @@ class SpareRecords:
         try:
             with Directory.open(self.folder) as top, top.child(_key(log_dir)) as folder:
                 with folder.child(staged) as own:
-                    remove_file(self._disk, own, FILE_NAME)
+                    remove_file(self._disk, own, STAGED_RECORD)
                 self._disk.rmdir(folder.descriptor, staged)
         except FileNotFoundError:
             return

@@ -24,17 +24,14 @@ from layout.directory_name import (
 )
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours import staged_record
-from layout.ours.staged_record import RecordFile, StagedRecord
+from layout.ours import STAGED_RECORD, STAGED_RECORD_LIMIT, RecordFile, StagedRecord, is_shared_records, parse_records
 from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore.errors import DamagedRecordError, LogStoreError, UnreadableFileError
-from logstore.fs.directory import Directory
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.log_dir_view import LogDirView
-from logstore.parallel.pace import Pace, by_pieces
-from logstore.scan.replica_id import METADATA_LIMIT
+from logstore.fs import Directory, read_small_file
+from logstore.log_dir import LogDir, LogDirView
+from logstore.parallel import Pace, by_pieces
+from logstore.scan import METADATA_LIMIT
 from logstore.staging.spare_records import SpareRecords
 from logstore.staging.staging_root import Placement, name_below_log_dir, staging_roots
 
@@ -215,8 +212,8 @@ def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> Stag
     One that speaks of another replica is not believed: offsets of others are not its to give.
     """
     try:
-        data = read_small_file(staged_record.FILE_NAME, staged_record.MOST_BYTES, directory.descriptor)
-        records = {} if data is None else staged_record.parse_all(data)
+        data = read_small_file(STAGED_RECORD, STAGED_RECORD_LIMIT, directory.descriptor)
+        records = {} if data is None else parse_records(data)
         return next((record for record in records.values() if home_of(log_dir, record) == path), None)
     except (DamagedRecordError, UnreadableFileError, LayoutError):
         return None
@@ -253,14 +250,14 @@ class RecordReader:
         return record
 
     def _found(self, directory: Directory, name: DirectoryName, root: Directory | None) -> StagedRecord | None:
-        status = directory.status(staged_record.FILE_NAME)
+        status = directory.status(STAGED_RECORD)
         shared = status is not None and status.st_nlink > 1
         key = (0, 0, 0, 0) if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if shared and key in self._shared:
             return self._shared[key].record_of(name.text)
         data = None
         if status is not None:
-            data = read_small_file(staged_record.FILE_NAME, staged_record.MOST_BYTES, directory.descriptor)
+            data = read_small_file(STAGED_RECORD, STAGED_RECORD_LIMIT, directory.descriptor)
         if data is None:
             data = self._spare.read(self._log_dir, name.text)
         if data is None:
@@ -269,7 +266,7 @@ class RecordReader:
                 return left
             if name.kind is DirectoryKind.STRAY:
                 return None
-            raise DamagedRecordError(f"{directory.path} has no {staged_record.FILE_NAME}, so nothing says what it was")
+            raise DamagedRecordError(f"{directory.path} has no {STAGED_RECORD}, so nothing says what it was")
         found = RecordFile(data)
         if shared:
             if len(self._shared) >= _REMEMBERED:
@@ -279,7 +276,7 @@ class RecordReader:
 
     def _left_in(self, root: Directory) -> Mapping[str, StagedRecord]:
         if root.key not in self._left:
-            files = [name for name, _ in root.entries() if staged_record.is_shared_file(name)]
+            files = [name for name, _ in root.entries() if is_shared_records(name)]
             self._left[root.key] = {name: each for file in files for name, each in records_in(root, file).items()}
         return self._left[root.key]
 
@@ -287,8 +284,8 @@ class RecordReader:
 def records_in(root: Directory, file: str) -> Mapping[str, StagedRecord]:
     """What a file of records in a staging root says, by name; nothing where it never became durable."""
     try:
-        data = read_small_file(file, staged_record.MOST_BYTES, root.descriptor)
-        return {} if data is None else staged_record.parse_all(data)
+        data = read_small_file(file, STAGED_RECORD_LIMIT, root.descriptor)
+        return {} if data is None else parse_records(data)
     except (UnreadableFileError, LayoutError):
         return {}
 

@@ -36,8 +36,8 @@ from typing import Final, TypeAlias
 
 from layout.topic import named
 from logstore.errors import ChangeRefusedError
-from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
-from logstore.parallel.paused_gc import paused_gc
+from logstore.log_dir import DISK_FAILURES, LogDir
+from logstore.parallel import paused_gc
 from logstore.staging.candidate import Candidate, StagingOutcome
 from logstore.staging.spare_records import SpareRecords
 from logstore.staging.staged import Staged

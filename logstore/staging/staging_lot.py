@@ -10,12 +10,10 @@ from contextlib import ExitStack, closing
 
 from layout import partition_metadata
 from layout.errors import LayoutError
-from layout.ours import staged_record
+from layout.ours import STAGED_RECORD, check_record, encode_record, shared_records_name
 from logstore.errors import LogStoreError, UnsafePathError
-from logstore.fs.directory import DIRECTORY_FLAGS, Directory
-from logstore.fs.durable import barrier, remove_file, sync_all, write_new_file
-from logstore.fs.small_file import PIECE, READ_FLAGS
-from logstore.log_dir.log_dir import DISK_FAILURES
+from logstore.fs import DIRECTORY_FLAGS, PIECE, READ_FLAGS, Directory, barrier, remove_file, sync_all, write_new_file
+from logstore.log_dir import DISK_FAILURES
 from logstore.staging import shared_records
 from logstore.staging.candidate import Candidate, Refused, change_since
 from logstore.staging.staged import Staged, home_of, record_of_live
@@ -86,7 +84,7 @@ class Lot:
             try:
                 record = place.record(candidate, {})
                 home_of(self._log_dir, record)  # what could not come back must not go
-                staged_record.check(record)
+                check_record(record)
                 parent = place.parents.get(folder) or place.parent(folder)
             except (OSError, LogStoreError, LayoutError):
                 pass
@@ -119,7 +117,7 @@ class Lot:
         """
         try:
             for number, steps in self._files.items():
-                file = staged_record.shared_file(number)
+                file = shared_records_name(number)
                 for step in steps:
                     if self._linked(step, file):
                         self._rename(step)
@@ -150,7 +148,7 @@ class Lot:
             step.inside = True
             self.steps.append(step)
             try:
-                disk.link(root, file, descriptor, staged_record.FILE_NAME)
+                disk.link(root, file, descriptor, STAGED_RECORD)
             except OSError as error:
                 self.steps.pop()  # where it is a former record, that may hold the replica's offsets
                 if error.errno in DISK_FAILURES:
@@ -179,7 +177,7 @@ class Lot:
         self._log_dir.leave_unclean = True  # a record that goes here may come back after a crash
         with closing(self._with_records(left)) as directories:
             for directory in directories:
-                remove_file(self._log_dir.disk, directory, staged_record.FILE_NAME, durable=False)
+                remove_file(self._log_dir.disk, directory, STAGED_RECORD, durable=False)
         for step in left:
             self._place.spare.remove(self._log_dir, step.name)
         self.steps = [step for step in self.steps if step.renamed]
@@ -217,7 +215,7 @@ class Lot:
             change = change_since(candidate, directory)
             record = place.record(candidate, self._kept(candidate, directory))
             home_of(self._log_dir, record)  # what could not come back must not go
-            staged_record.check(record)
+            check_record(record)
         except FileNotFoundError:
             change = "it is gone"
         except NotADirectoryError:
@@ -236,15 +234,15 @@ class Lot:
 
     def _write_record(self, step: Step, directory: Directory) -> None:
         """Put the record into the partition dir; where it finds no room, outside, under the name to come."""
-        disk, data = self._log_dir.disk, staged_record.encode(step.record)
+        disk, data = self._log_dir.disk, encode_record(step.record)
         step.inside = True
         try:
-            write_new_file(disk, directory, staged_record.FILE_NAME, data, durable=self._each_synced)
+            write_new_file(disk, directory, STAGED_RECORD, data, durable=self._each_synced)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
             # Durably, for an empty file that came back after a crash would be read before the record outside.
-            remove_file(disk, directory, staged_record.FILE_NAME)
+            remove_file(disk, directory, STAGED_RECORD)
             spare = self._place.spare
             if self._files:
                 # One of them may speak of the name too, and recovery would take its word before the record outside.
@@ -283,7 +281,7 @@ class Lot:
         """Remove the files of records, whose links are durable. Raises OSError: the disk fails."""
         for number in self._files:
             try:
-                remove_file(self._log_dir.disk, self._place.root, staged_record.shared_file(number), durable=False)
+                remove_file(self._log_dir.disk, self._place.root, shared_records_name(number), durable=False)
             except OSError as error:
                 if error.errno in DISK_FAILURES:
                     raise
@@ -309,7 +307,7 @@ class Lot:
             log_dir.leave_unclean |= bool(self._files) or any(step.inside for step in self.steps)
             with closing(self._with_records(self.steps)) as directories:
                 for directory in directories:
-                    remove_file(disk, directory, staged_record.FILE_NAME, durable=False)
+                    remove_file(disk, directory, STAGED_RECORD, durable=False)
             self.drop_files()
         except OSError as error:
             log_dir.leave_unclean = True
@@ -360,7 +358,7 @@ def _record_in(directory: Directory) -> os.stat_result | None:
     Raises:
         UnsafePathError: a directory, which no record replaces.
     """
-    found = directory.status(staged_record.FILE_NAME)
+    found = directory.status(STAGED_RECORD)
     if found is not None and stat.S_ISDIR(found.st_mode):
-        raise UnsafePathError(f"a directory called {staged_record.FILE_NAME} takes the place of its record")
+        raise UnsafePathError(f"a directory called {STAGED_RECORD} takes the place of its record")
     return found

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from layout.ids import TopicId
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord
 from layout.topic import TopicPartition
-from logstore.fs.directory import Directory
-from logstore.fs.durable import sync_all
-from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
+from logstore.fs import Directory, sync_all
+from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.staging.candidate import Candidate
 from logstore.staging.spare_records import SpareRecords
 from logstore.staging.staging_root import Placement, free_name, open_staging_root

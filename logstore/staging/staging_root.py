@@ -23,10 +23,8 @@ from layout.ids import TopicId
 from layout.scheme import STAGING_DIR, sibling_staging_root
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError, UnsafePathError
-from logstore.fs.directory import Directory, mount_of
-from logstore.fs.durable import Disk, make_directory
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.log_dir_view import LogDirView
+from logstore.fs import Directory, Disk, make_directory, mount_of
+from logstore.log_dir import LogDir, LogDirView
 
 
 class Placement(StrEnum):

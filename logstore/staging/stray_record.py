@@ -11,11 +11,10 @@ import logging
 from layout.directory_name import live_name
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import STAGED_RECORD, StagedRecord, encode_record
 from logstore.errors import ChangeRefusedError
-from logstore.fs.durable import replace_file
-from logstore.log_dir.log_dir import LogDir
+from logstore.fs import replace_file
+from logstore.log_dir import LogDir
 from logstore.staging.staged import Staged, home_of
 from logstore.staging.staging_root import Placement
 
@@ -27,7 +26,7 @@ def give_record(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms:
 
     Args:
         log_dir: a real broker's, that holds it.
-        stray: from :func:`logstore.staging.staged.list_staged`, without a record.
+        stray: from :func:`logstore.staging.list_staged`, without a record.
         reason: why it may go, as the comparison calls it, and the sentence that goes with it.
         now_ms: in ms since 1970.
         delay_ms: how long a purge has to leave it alone.
@@ -53,9 +52,9 @@ def give_record(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms:
     with log_dir.changing(f"{stray.location} cannot be given a record"), log_dir.root.child(stray.name) as directory:
         if directory.key[1] != stray.inode:
             raise ChangeRefusedError(f"{place} is not what it was when it was listed: list again")
-        if directory.holds(staged_record.FILE_NAME):
-            raise ChangeRefusedError(f"{place} holds a {staged_record.FILE_NAME} that is no use: look at it first")
+        if directory.holds(STAGED_RECORD):
+            raise ChangeRefusedError(f"{place} holds a {STAGED_RECORD} that is no use: look at it first")
         # By a temporary file, because half a record would be one more thing to judge.
-        replace_file(log_dir.disk, directory, staged_record.FILE_NAME, staged_record.encode(record))
+        replace_file(log_dir.disk, directory, STAGED_RECORD, encode_record(record))
     logger.warning("%s: a purge may take it from %d ms since 1970 on, because of %s", place, record.due_ms, verdict)
     return record

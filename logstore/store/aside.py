@@ -11,15 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.errors import NameTakenError
-from logstore.parallel.paused_gc import paused_gc
-from logstore.purge.purger import Purger
-from logstore.scan.replica_id import read_topic_id
+from logstore.parallel import paused_gc
+from logstore.purge import Purger
+from logstore.scan import read_topic_id
 from logstore.settings import STALE_DELAY
-from logstore.staging.candidate import Candidate, Refused, StagingOutcome
-from logstore.staging.restore import Restored, restore
-from logstore.staging.staged import Staged, list_staged
-from logstore.staging.staging import LOT, Settled, stage
-from logstore.staging.staging_root import placements
+from logstore.staging import (
+    LOT,
+    Candidate,
+    Refused,
+    Restored,
+    Settled,
+    Staged,
+    StagingOutcome,
+    list_staged,
+    placements,
+    restore,
+    stage,
+)
 from logstore.store.open_store import OpenStore
 from logstore.store.replica_index import Replica
 

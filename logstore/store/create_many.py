@@ -25,9 +25,8 @@ from layout.ids import TopicId
 from layout.scheme import check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, named
 from logstore.errors import LogStoreError, NameTakenError, OfflineLogDirError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import barrier, move, remove_tree, sync_all, write_new_file
-from logstore.log_dir.log_dir import LogDir, open_home
+from logstore.fs import Directory, barrier, move, remove_tree, sync_all, write_new_file
+from logstore.log_dir import LogDir, open_home
 from logstore.store.creation import metadata_bytes
 
 _FEW = 4

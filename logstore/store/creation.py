@@ -12,8 +12,8 @@ from contextlib import ExitStack, suppress
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition, named
-from logstore.fs.durable import TEMPORARY, barrier, remove_file, replace_file, write_new_file
-from logstore.log_dir.log_dir import LogDir
+from logstore.fs import TEMPORARY, barrier, remove_file, replace_file, write_new_file
+from logstore.log_dir import LogDir
 
 
 def write_topic_ids(log_dir: LogDir, wanted: Mapping[str, tuple[TopicPartition, TopicId]]) -> None:

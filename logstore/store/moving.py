@@ -22,22 +22,24 @@ from contextlib import suppress
 from layout.directory_name import MAX_DIRECTORY_NAME, DirectoryKind, delete_name, future_name, parse
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
-from layout.ours import move_record
-from layout.ours.move_record import MoveRecord
+from layout.ours import MOVE_RECORD, MoveRecord, encode_move_record, parse_move_record
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError, UnreadableFileError
-from logstore.fs.copy_replica import Progress, copy_replica
-from logstore.fs.directory import Directory
-from logstore.fs.durable import move, remove_file, remove_tree, sync_all, write_new_file
-from logstore.fs.small_file import read_small_file
-from logstore.journal.journal import key_of
-from logstore.log_dir.log_dir import DISK_FAILURES, LogDir, open_home
-from logstore.staging.candidate import Candidate
-from logstore.staging.restore import restore
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import Staged
-from logstore.staging.staging import stage
+from logstore.fs import (
+    Directory,
+    Progress,
+    copy_replica,
+    move,
+    read_small_file,
+    remove_file,
+    remove_tree,
+    sync_all,
+    write_new_file,
+)
+from logstore.journal import key_of
+from logstore.log_dir import DISK_FAILURES, LogDir, open_home
+from logstore.staging import Candidate, SpareRecords, Staged, restore, stage
 from logstore.store.replica_index import Replica
 
 logger = logging.getLogger(__name__)
@@ -142,13 +144,13 @@ def drop_record(log_dir: LogDir, parent: Directory, name: str) -> bool:
     """
     with parent.child(name) as directory:
         record = _record_in(directory)
-        if record is None and not directory.holds(move_record.FILE_NAME):
+        if record is None and not directory.holds(MOVE_RECORD):
             return False
         if record is not None:
             log_dir.checkpoints.give_back(_partition(record), record.checkpoints)
             if not log_dir.write_checkpoints():
                 return True  # until its offsets are written, the record is the one place that holds them
-        remove_file(log_dir.disk, directory, move_record.FILE_NAME)
+        remove_file(log_dir.disk, directory, MOVE_RECORD)
     return True
 
 
@@ -171,7 +173,7 @@ def _copied(source: LogDir, target: LogDir, replica: Replica, record: MoveRecord
         try:
             with root.child(draft) as copy:
                 copy_replica(original, copy, disk, progress=progress)
-                write_new_file(disk, copy, move_record.FILE_NAME, move_record.encode(record), durable=True)
+                write_new_file(disk, copy, MOVE_RECORD, encode_move_record(record), durable=True)
             disk.rename(root.descriptor, draft, root.descriptor, future)
             disk.sync(root.descriptor)
         except BaseException:
@@ -260,8 +262,8 @@ def _is_live(source: LogDir, path: str) -> bool:
 def _record_in(directory: Directory) -> MoveRecord | None:
     """The record of a copy; None: there is none that can be read, so it is not a copy of ours."""
     try:
-        data = read_small_file(move_record.FILE_NAME, RECORD_LIMIT, directory.descriptor)
-        return None if data is None else move_record.parse(data)
+        data = read_small_file(MOVE_RECORD, RECORD_LIMIT, directory.descriptor)
+        return None if data is None else parse_move_record(data)
     except (UnreadableFileError, DamagedFileError):
         return None
 

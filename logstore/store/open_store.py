@@ -18,14 +18,13 @@ from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
 from logstore.clock import Clock, SystemClock
 from logstore.errors import KafkaError, OfflineLogDirError, UnknownReplicaError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.parallel.paused_gc import paused_gc
-from logstore.rows.rows import MetadataState
-from logstore.scan.scan import scan_all
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.parallel import paused_gc
+from logstore.rows import MetadataState
+from logstore.scan import scan_all
 from logstore.settings import Settings
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staging_root import Placement
+from logstore.staging import Placement, SpareRecords
 from logstore.store.opening import open_log_dirs, recover_all
 from logstore.store.replica_index import Entry, Replica, ReplicaIndex
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from layout.log_dir_set import LogDirSet, startup_problems
 from logstore.errors import ChangeRefusedError, OfflineLogDirError
-from logstore.fs.durable import Disk
-from logstore.journal.journal import finish_intents
-from logstore.journal.tiers import complete
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.spare_records import SpareRecords
+from logstore.fs import Disk
+from logstore.journal import complete, finish_intents
+from logstore.log_dir import LogDir
+from logstore.staging import SpareRecords
 from logstore.store.moving import recover_moves
 from logstore.store.recovery import recover
 

@@ -23,19 +23,23 @@ from contextlib import closing
 
 from layout import checkpoint, meta_properties, partition_metadata
 from layout.directory_name import DirectoryKind, parse
-from layout.ours import staged_record
+from layout.ours import STAGED_RECORD, StagedRecord
 from layout.scheme import INTENT_FILE, PURGE_NOTE_FILE
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import TEMPORARY, remove_file, remove_tree
-from logstore.log_dir.log_dir import LogDir
-from logstore.scan.entries import Place, list_log_dir
-from logstore.staging import shared_records
-from logstore.staging.restore import finish
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import home_of, list_staged, record_of_live
-from logstore.staging.staging_root import Placement, staging_roots
+from logstore.fs import TEMPORARY, Directory, remove_file, remove_tree
+from logstore.log_dir import LogDir
+from logstore.scan import Place, list_log_dir
+from logstore.staging import (
+    Placement,
+    SpareRecords,
+    finish,
+    finish_shared_records,
+    home_of,
+    list_staged,
+    record_of_live,
+    staging_roots,
+)
 from logstore.store.moving import drop_record
 
 logger = logging.getLogger(__name__)
@@ -45,7 +49,7 @@ _OUR_TEMPORARIES = frozenset(
     for name in (
         meta_properties.FILE_NAME,
         INTENT_FILE,
-        staged_record.FILE_NAME,
+        STAGED_RECORD,
         PURGE_NOTE_FILE,
         *checkpoint.OFFSET_CHECKPOINTS,
     )
@@ -107,7 +111,7 @@ def _keep_live(log_dir: LogDir) -> Iterator[str]:
                     yield f"{place.prefix}{name}/{_METADATA_DRAFT} was never finished, and is removed"
                 if drop_record(log_dir, parent, name):
                     yield f"{place.prefix}{name} was moved here, and is live"
-                if not directory.holds(staged_record.FILE_NAME):
+                if not directory.holds(STAGED_RECORD):
                     continue
                 record = record_of_live(log_dir, directory, f"{place.prefix}{name}")
                 offsets = {} if record is None else record.checkpoints
@@ -137,7 +141,7 @@ def _clear_staged(log_dir: LogDir, spare: SpareRecords) -> Iterator[str]:
     """Finish what was staged, and remove what holds nothing any more and has no record anywhere: the end of a purge."""
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
-            yield from shared_records.carry_out(log_dir, placement, root)
+            yield from finish_shared_records(log_dir, placement, root)
             yield from _drop_empty_in(log_dir, placement, root, spare)
 
 
@@ -178,7 +182,7 @@ def _forget_offsets_of_staged(log_dir: LogDir, spare: SpareRecords) -> None:
     log_dir.write_checkpoints()
 
 
-def _holds_live(log_dir: LogDir, record: staged_record.StagedRecord) -> bool:
+def _holds_live(log_dir: LogDir, record: StagedRecord) -> bool:
     """Whether a replica of the same partition lies where the staged one belongs; under any topic ID it has offsets."""
     try:
         folder, _, name = home_of(log_dir, record).rpartition("/")

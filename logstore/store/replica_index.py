@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.rows.rows import Kind
+from logstore.rows import Kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ class Replica:
         topic_id: that its ``partition.metadata`` holds; None: it holds none that can be read.
         log_dir: path of its log dir.
         path: of its directory below the log dir.
-        metadata_state: of its ``partition.metadata``, a :class:`logstore.rows.rows.MetadataState`.
+        metadata_state: of its ``partition.metadata``, a :class:`logstore.rows.MetadataState`.
         inode: of its directory; 0: not known.
     """
 
@@ -64,7 +64,7 @@ class ReplicaIndex:
         """Replicas of partitions that another log dir has too; a broker would not start with them (FACTS §1.7)."""
 
     def load(self, log_dir: str, rows: pa.Table) -> None:
-        """Take in a scan of one log dir, by :data:`logstore.rows.row_schema.ROW_SCHEMA`."""
+        """Take in a scan of one log dir, by :data:`logstore.rows.ROW_SCHEMA`."""
         entries, live, count = self._entries, Kind.LIVE.value, 0
         columns = (rows.column(name).to_pylist() for name in _COLUMNS)
         for kind, topic, partition, topic_id, path, state, inode in zip(*columns, strict=True):

@@ -18,14 +18,10 @@ from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
 from logstore.errors import InconsistentTopicIdError, LogStoreError, NameTakenError, OfflineLogDirError
-from logstore.fs.copy_replica import Progress
-from logstore.log_dir.log_dir import LogDir
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge, purge_steps
-from logstore.purge.purge_report import Purged, PurgeReport
-from logstore.purge.purger import Purger
-from logstore.purge.throttle import Throttle
-from logstore.rows.rows import MetadataState
+from logstore.fs import Progress
+from logstore.log_dir import LogDir
+from logstore.purge import Purged, Purger, PurgeReport, Rules, Throttle, purge, purge_steps
+from logstore.rows import MetadataState
 from logstore.settings import DELETE_DELAY
 from logstore.store.aside import BATCH, Aside
 from logstore.store.create_many import create_replica, create_replicas, spread

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from layout.directory_name import DirectoryKind, split_live
-from logstore.rows.columns import VARYING, Row
-from logstore.rows.rows import Kind
+from logstore.rows import VARYING, Kind, Row
 
 LOG_DIR_KEY = "."
 """The key of the row that stands for the log dir itself."""
@@ -23,7 +22,7 @@ _LIVE = DirectoryKind.LIVE.value
 
 
 class Seen(NamedTuple):
-    """What a row says that a verdict can hang on; columns as in :data:`logstore.rows.row_schema.ROW_SCHEMA`."""
+    """What a row says that a verdict can hang on; columns as in :data:`logstore.rows.ROW_SCHEMA`."""
 
     kind: str
     topic: str | None = None

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from logstore.rows.rows import Kind, MetadataState
+from logstore.rows import Kind, MetadataState
 from logstore.watch.known_rows import RowChange, Seen, first_to_last
 from logstore.watch.watch_events import WatchEvents
 from logstore.watch.watched_log_dir import WatchedLogDir

@@ -21,15 +21,11 @@ from layout import checkpoint, meta_properties
 from layout.errors import InvalidNameError
 from layout.meta_properties import MetaProperties
 from layout.scheme import STAGING_DIR, Scheme, sibling_staging_root
-from logstore.fs.small_file import refusal
-from logstore.log_dir.identity import ExpectedIdentity, IdentityFound, read_identity
-from logstore.log_dir.offset_checkpoints import read_offset_checkpoints
-from logstore.parallel.pace import Pace
-from logstore.rows.columns import VARYING, Row, plain_row
-from logstore.rows.rows import Kind, MetadataState
-from logstore.scan.entries import KNOWN_FILES, Listing, Place, Reading, list_log_dir
-from logstore.scan.replica_dir import Glance, look
-from logstore.scan.scan import scan
+from logstore.fs import refusal
+from logstore.log_dir import ExpectedIdentity, IdentityFound, read_identity, read_offset_checkpoints
+from logstore.parallel import Pace
+from logstore.rows import VARYING, Kind, MetadataState, Row, plain_row
+from logstore.scan import KNOWN_FILES, Glance, Listing, Place, Reading, list_log_dir, look, scan
 from logstore.watch.known_rows import LOG_DIR_KEY, HeldReplicas, KnownRows, RowChange, Seen, name_of, of_row
 
 SLICE = 512

@@ -6,3 +6,40 @@ comes back). ``embedded`` is DuckDB, without a JVM; the ``spark_*`` modules are 
 are judged by the tasks that list them, each with that same join in DuckDB (``duckdb_join``), and inventories by a join
 in Spark. ``result`` is what both give; ``report_json`` and ``report_html`` are what people get.
 """
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.audit.embedded import TOPICS_FILE, audit
+    from reconciler.audit.findings import FINDING_SCHEMA
+    from reconciler.audit.next_steps import steps
+    from reconciler.audit.report_html import render_report
+    from reconciler.audit.report_json import SCHEMA_VERSION, by_urgency, write_findings, write_summary
+    from reconciler.audit.result import AuditResult
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "embedded": ("TOPICS_FILE", "audit"),
+            "findings": ("FINDING_SCHEMA",),
+            "next_steps": ("steps",),
+            "report_html": ("render_report",),
+            "report_json": ("SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
+            "result": ("AuditResult",),
+        },
+    )
+
+__all__ = [
+    "FINDING_SCHEMA",
+    "SCHEMA_VERSION",
+    "TOPICS_FILE",
+    "AuditResult",
+    "audit",
+    "by_urgency",
+    "render_report",
+    "steps",
+    "write_findings",
+    "write_summary",
+]

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows import ROW_SCHEMA
 from reconciler.audit.findings import FINDINGS
 from reconciler.audit.joined import VIEWS, joined
 from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict
 from reconciler.audit.small_tables import keep_log_dirs, parquet_files, quoted
 from reconciler.audit.summary import DISKS
-from reconciler.desired.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
-from reconciler.desired.scope import Broker
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, Broker
 
 
 class Wanted(NamedTuple):

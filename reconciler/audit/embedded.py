@@ -19,9 +19,7 @@ from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
 from reconciler.audit.result import AuditResult
 from reconciler.audit.small_tables import keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.summary import conclude
-from reconciler.desired.desired import DesiredState
-from reconciler.desired.saved_table import SavedTable
-from reconciler.desired.scope import by_cluster, registered, speaking
+from reconciler.desired import DesiredState, SavedTable, by_cluster, registered, speaking
 from reconciler.errors import UsageError
 
 FINDINGS_FILE = "findings.parquet"
@@ -54,7 +52,7 @@ def audit(
         threads: at most this many; None leaves it to DuckDB.
 
     Raises:
-        RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.desired.scope.by_cluster`.
+        RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.desired.by_cluster`.
         UsageError: the folder holds what an audit by Spark left.
     """
     with tempfile.TemporaryDirectory(prefix="logstore-audit-") as spill, duckdb.connect() as connection:

@@ -2,10 +2,10 @@
 
 Written in the words that DuckDB and Spark SQL share; Spark puts the same parts together in another order
 (:mod:`reconciler.audit.spark.joined`). It decides nothing: it only puts the two sides next to each other, in the
-columns of :class:`reconciler.verdicts.verdicts.JoinedRow`, and the case table does the rest. The engines register five
+columns of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The engines register five
 tables first:
 
-- ``rows``: rows of a scan (``logstore.rows.row_schema.ROW_SCHEMA``), from trees and inventories together, each with the
+- ``rows``: rows of a scan (``logstore.rows.ROW_SCHEMA``), from trees and inventories together, each with the
 time
   of the audit as ``now_ms``;
 - ``replicas`` and ``topics``: the desired state (``reconciler.desired.desired``), each with a ``cluster`` column in
@@ -137,6 +137,6 @@ statement, and never expressions that an engine keeps in memory: it would keep e
 
 ``joined`` has every row once: a broker's directory, or a wanted replica that no live directory of its broker holds. It
 multiplies nothing as long as ``(cluster, topic, partition, node_id)`` is unique in ``replicas`` and the names and the
-IDs are in ``topics``, which :class:`reconciler.desired.desired.DesiredBuilder` gives. So what is OK can be counted
+IDs are in ``topics``, which :class:`reconciler.desired.DesiredBuilder` gives. So what is OK can be counted
 without being listed: everything that was observed, less what the table finds.
 """

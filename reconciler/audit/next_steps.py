@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reconciler.audit.result import AuditResult
-from reconciler.verdicts.advice import ADVICE, Advice, next_command
-from reconciler.verdicts.verdicts import BENIGN, Verdict
+from reconciler.verdicts import ADVICE, BENIGN, Advice, Verdict, next_command
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from string import Formatter
 from typing import Any, Protocol
 
-from reconciler.verdicts.verdicts import CASES, Verdict, plainly_in_order
+from reconciler.verdicts import CASES, Verdict, plainly_in_order
 
 _LAST_OK = max(number for number, case in enumerate(CASES) if case.verdict is Verdict.OK)
 
@@ -46,7 +46,7 @@ class _Columns:
 
 
 def case_number(dialect: Dialect) -> Any:
-    """The index in :data:`reconciler.verdicts.verdicts.CASES` of the first case that holds for a row of ``joined``."""
+    """The index in :data:`reconciler.verdicts.CASES` of the first case that holds for a row of ``joined``."""
     row = _Columns(dialect)
     branches = [(case.when(row), dialect.literal(number)) for number, case in enumerate(CASES)]
     return dialect.choose(branches, dialect.literal(-1))

@@ -17,10 +17,8 @@ import pyarrow.dataset as ds
 from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.next_steps import steps
 from reconciler.audit.result import AuditResult, BrokerSummary
-from reconciler.text.figures import age, count, moment, size, visible
-from reconciler.text.row_text import objects
-from reconciler.verdicts.advice import FLEET_ADVICE, Severity, evidence, severity, where
-from reconciler.verdicts.verdicts import BENIGN, URGENCY, Verdict
+from reconciler.text import age, count, json_objects, moment, size, visible
+from reconciler.verdicts import BENIGN, FLEET_ADVICE, URGENCY, Severity, Verdict, full_evidence, severity, where
 
 FINDINGS_SHOWN = 500
 FLEET_SHOWN = 200
@@ -34,7 +32,7 @@ _TO_ACT_ON = tuple(verdict for verdict in URGENCY if verdict not in BENIGN)
 _Broker = tuple[str | None, int | None]
 
 
-def render(result: AuditResult) -> str:
+def render_report(result: AuditResult) -> str:
     """The page."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["visible"] = visible
@@ -52,7 +50,7 @@ def render(result: AuditResult) -> str:
         by_size=by_size,
         chart_without_ok=Verdict.OK in result.totals and len(result.totals) > 1,
         findings=[
-            _finding(each, result.audited_ms) for each in objects(result.most_urgent(FINDINGS_SHOWN, _TO_ACT_ON))
+            _finding(each, result.audited_ms) for each in json_objects(result.most_urgent(FINDINGS_SHOWN, _TO_ACT_ON))
         ],
         more=max(0, total - FINDINGS_SHOWN),
         fleet_limit=FLEET_SHOWN,
@@ -112,7 +110,7 @@ def _finding(finding: Mapping[str, Any], now_ms: int) -> Mapping[str, Any]:
         "severity": severity(Verdict(finding["verdict"])),
         "where": where(finding),
         "age": age(None if modified is None else now_ms - modified),
-        "evidence": evidence(finding),
+        "evidence": full_evidence(finding),
     }
 
 

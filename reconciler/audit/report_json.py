@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.audit.result import AuditResult
-from reconciler.desired.desired import MetadataIdentity
-from reconciler.text.row_text import write_array
-from reconciler.verdicts.verdicts import URGENCY, Verdict
+from reconciler.desired import MetadataIdentity
+from reconciler.text import write_array
+from reconciler.verdicts import URGENCY, Verdict
 
 SCHEMA_VERSION = 1
 """Of the document and of the findings' columns; raised whenever a field changes its meaning or goes."""
@@ -53,7 +53,7 @@ def write_summary(result: AuditResult, out: BinaryIO) -> None:
     out.write(orjson.dumps(summary(result), option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def write(result: AuditResult, out: BinaryIO, verdicts: Sequence[Verdict] = URGENCY) -> None:
+def write_findings(result: AuditResult, out: BinaryIO, verdicts: Sequence[Verdict] = URGENCY) -> None:
     """Write the whole document; findings stream, so their number costs no memory.
 
     Args:
@@ -62,11 +62,11 @@ def write(result: AuditResult, out: BinaryIO, verdicts: Sequence[Verdict] = URGE
         verdicts: findings of these are written, in this order; totals always speak of all.
     """
     out.write(orjson.dumps(summary(result))[:-1] + b',"findings":')
-    write_array(in_order(result, verdicts), out)
+    write_array(by_urgency(result, verdicts), out)
     out.write(b"}\n")
 
 
-def in_order(result: AuditResult, verdicts: Sequence[Verdict] = URGENCY) -> Iterator[pa.Table]:
+def by_urgency(result: AuditResult, verdicts: Sequence[Verdict] = URGENCY) -> Iterator[pa.Table]:
     """Findings by verdict in the order given, each by broker, topic and partition; huge verdicts last and unsorted."""
     huge = []
     for verdict in verdicts:

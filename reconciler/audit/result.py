@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.desired.desired import MetadataIdentity
-from reconciler.verdicts.verdicts import BENIGN, URGENCY, Verdict
+from reconciler.desired import MetadataIdentity
+from reconciler.verdicts import BENIGN, URGENCY, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 import duckdb
 
-from reconciler.desired.scope import Broker, Registered, Speaks
+from reconciler.desired import Broker, Registered, Speaks
 
 # Only the columns that somebody asks for: each one more is read for whole groups of rows to find these few.
 _LOG_DIRS = """

@@ -17,9 +17,8 @@ import pyarrow as pa
 from reconciler.audit.fleet import ID_CHANGES, LIMIT, QUERIES, FleetQuery, tell
 from reconciler.audit.result import AuditResult, BrokerSummary, FleetFinding
 from reconciler.audit.small_tables import parquet_files
-from reconciler.desired.desired import DesiredState
-from reconciler.desired.saved_table import SavedTable
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.desired import DesiredState, SavedTable
+from reconciler.verdicts import Verdict
 
 Query = Callable[[str], list[dict[str, Any]]]
 """Runs SQL and gives all its rows, by column name."""

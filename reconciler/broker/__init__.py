@@ -55,5 +55,22 @@ something else, we differ on purpose; the numbers are rows of FACTS §10.4::
 """
 
 from reconciler.broker.broker import Broker
+from reconciler.broker.diff import Effect, EffectKind, Picture, effects
+from reconciler.broker.judging import Judged, Key, Present, judge
+from reconciler.broker.rehearsal import rehearse
+from reconciler.broker.request_gates import Sent, shut_gates
 
-__all__ = ["Broker"]
+__all__ = [
+    "Broker",
+    "Effect",
+    "EffectKind",
+    "Judged",
+    "Key",
+    "Picture",
+    "Present",
+    "Sent",
+    "effects",
+    "judge",
+    "rehearse",
+    "shut_gates",
+]

@@ -12,15 +12,22 @@ from typing import overload
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from logstore.parallel.paused_gc import paused_gc
-from logstore.store.store import LogStore
+from logstore import KafkaError
+from logstore.parallel import paused_gc
+from logstore.store import LogStore
 from reconciler.broker.leading import lead
 from reconciler.broker.stopping import stop_replicas
 from reconciler.errors import UsageError
-from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
-from reconciler.protocol.requests_check import check
-from reconciler.protocol.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse, error_response
+from reconciler.protocol import (
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    check,
+    error_response,
+)
 
 
 class Broker:

@@ -13,10 +13,9 @@ from layout.directory_name import parse, parse_staged
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import ChangeFailedError, KafkaError, LogStoreError, OfflineLogDirError
-from logstore.staging.staged import Staged
-from logstore.staging.staging_root import Placement
-from logstore.store.replica_index import Entry, Replica
+from logstore import ChangeFailedError, KafkaError, LogStoreError, OfflineLogDirError
+from logstore.staging import Placement, Staged
+from logstore.store import Entry, Replica
 from reconciler.broker.judging import Key
 from reconciler.broker.replica_store import ReplicaStore
 

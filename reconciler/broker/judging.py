@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from layout.ids import TopicId
-from logstore.rows.rows import Kind
-from logstore.store.replica_index import Entry
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
-from reconciler.verdicts.compare import evidence
-from reconciler.verdicts.verdicts import CASES, JoinedRow, Verdict, case_number
+from logstore.rows import Kind
+from logstore.store import Entry
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, TopicState
+from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number, fill_evidence
 
 Key: TypeAlias = tuple[str, int]
 """Topic, by full name, and partition."""
@@ -32,7 +31,7 @@ class Judged(NamedTuple):
     @property
     def evidence(self) -> str:
         """The sentence that goes with the verdict."""
-        return evidence(self.template, self.row)
+        return fill_evidence(self.template, self.row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,22 @@ from typing import NamedTuple, TypeAlias
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from logstore.settings import STALE_DELAY
-from logstore.staging.staged import Staged
-from logstore.store.replica_index import Replica, replica_of
+from logstore import STALE_DELAY, KafkaError
+from logstore.staging import Staged
+from logstore.store import Replica, replica_of
 from reconciler.broker import changing
 from reconciler.broker.judging import Judged, Judgement, Key, Offline, Present, judge
 from reconciler.broker.replica_store import ReplicaStore
-from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
-from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.protocol import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+    PartitionState,
+    RequestType,
+    TopicErrors,
+    TopicState,
+)
+from reconciler.verdicts import Verdict
 
 Epochs: TypeAlias = dict[str, dict[int, int]]
 """Topic → partition → the last leader epoch that the broker was told, for what it hosts."""

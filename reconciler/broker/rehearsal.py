@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from layout.directory_name import staged_name
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition
-from logstore.errors import (
+from logstore import (
+    STALE_DELAY,
     ChangeRefusedError,
     InconsistentTopicIdError,
     InvalidNamespaceError,
@@ -25,25 +26,26 @@ from logstore.errors import (
     OfflineLogDirError,
     UnknownReplicaError,
 )
-from logstore.journal.tiers import is_tier
-from logstore.log_dir.log_dir import LogDir
-from logstore.rows.rows import MetadataState
-from logstore.settings import STALE_DELAY
-from logstore.staging.candidate import Candidate, Refused, StagingOutcome
-from logstore.staging.restore import planned_restore
-from logstore.staging.staged import Staged
-from logstore.staging.staging import Settled
-from logstore.staging.staging_root import Placement, choose_placement, name_below_log_dir
-from logstore.store.aside import BATCH
-from logstore.store.create_many import spread
-from logstore.store.replica_index import Entry, Replica, ReplicaIndex
-from logstore.store.store import LogStore
+from logstore.journal import is_tier
+from logstore.log_dir import LogDir
+from logstore.rows import MetadataState
+from logstore.staging import (
+    Candidate,
+    Placement,
+    Refused,
+    Settled,
+    Staged,
+    StagingOutcome,
+    choose_placement,
+    name_below_log_dir,
+    planned_restore,
+)
+from logstore.store import BATCH, Entry, LogStore, Replica, ReplicaIndex, spread
 from reconciler.broker.broker import staleness
-from reconciler.broker.effects import Effect, Picture, effects
+from reconciler.broker.diff import Effect, Picture, effects
 from reconciler.broker.leading import lead
 from reconciler.broker.stopping import stop_replicas
-from reconciler.protocol.requests import ControlRequest, StopReplicaRequest
-from reconciler.protocol.responses import ControlResponse, StopReplicaResponse, error_response
+from reconciler.protocol import ControlRequest, ControlResponse, StopReplicaRequest, StopReplicaResponse, error_response
 
 
 class Rehearsal:

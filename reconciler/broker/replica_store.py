@@ -1,6 +1,6 @@
 """What handling a control request needs of a store: a ``LogStore`` has it, and so has a rehearsal that changes nothing.
 
-Each method means what it means in :class:`logstore.store.store.LogStore`, raises what it raises there, and takes full
+Each method means what it means in :class:`logstore.store.LogStore`, raises what it raises there, and takes full
 names.
 """
 
@@ -12,12 +12,9 @@ from typing import Protocol
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError, LogStoreError
-from logstore.settings import STALE_DELAY
-from logstore.staging.candidate import StagingOutcome
-from logstore.staging.staged import Staged
-from logstore.staging.staging import Settled
-from logstore.store.replica_index import Entry, Replica
+from logstore import STALE_DELAY, KafkaError, LogStoreError
+from logstore.staging import Settled, Staged, StagingOutcome
+from logstore.store import Entry, Replica
 
 
 class ReplicaStore(Protocol):

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from layout.topic import NAMESPACE_SEPARATOR
-from reconciler.broker.effects import Effect, EffectKind
+from reconciler.broker.diff import Effect, EffectKind
 from reconciler.broker.judging import Key
-from reconciler.plan.policy import INTERNAL_PREFIX, BrokerFacts, Facts, Gate, MetadataFacts, Policy, refusals
-from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, PartitionState, RequestType
-from reconciler.text.figures import count, listed
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.plan import INTERNAL_PREFIX, BrokerFacts, Facts, Gate, MetadataFacts, Policy, refusals
+from reconciler.protocol import ControlRequest, LeaderAndIsrRequest, PartitionState, RequestType
+from reconciler.text import count, listed
+from reconciler.verdicts import Verdict
 
 CREATE: Final = "create"
 """The gate of this module's own."""

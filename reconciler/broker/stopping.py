@@ -7,13 +7,11 @@ only KIP-516's form of the request carries, must be the replica's own.
 from __future__ import annotations
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from logstore.settings import DELETE_DELAY
+from logstore import DELETE_DELAY, KafkaError
 from reconciler.broker import changing
 from reconciler.broker.judging import Key
 from reconciler.broker.replica_store import ReplicaStore
-from reconciler.protocol.requests import StopPartition, StopReplicaRequest
-from reconciler.protocol.responses import PartitionError, StopReplicaResponse, TopicErrors
+from reconciler.protocol import PartitionError, StopPartition, StopReplicaRequest, StopReplicaResponse, TopicErrors
 
 DELETED = "DELETED"
 """What the record of a replica gives as the reason, in the place of a verdict."""

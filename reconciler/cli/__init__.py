@@ -32,9 +32,8 @@ import sys
 
 import click
 
-from logstore.parallel.no_pandas import do_without_pandas
-from reconciler.cli.frame import signals
-from reconciler.cli.frame.commands import Commands
+from logstore.parallel import do_without_pandas
+from reconciler.cli.frame import Commands, interrupt_on_signals
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
@@ -126,5 +125,5 @@ def main() -> None:
     if "--spark" not in sys.argv:
         do_without_pandas()
     # Whoever ends it in another way than Ctrl-C gets the same: no temporary files left, a sentence, an exit code.
-    signals.interrupt()
+    interrupt_on_signals()
     logstore(prog_name="logstore")

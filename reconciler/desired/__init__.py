@@ -1,1 +1,56 @@
 """What a cluster wants on which broker, whose word that is, how complete and how old."""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.desired.desired import (
+        BROKER_SCHEMA,
+        DESIRED_VERSION,
+        REPLICA_SCHEMA,
+        TOPIC_SCHEMA,
+        Completeness,
+        DesiredBuilder,
+        DesiredState,
+        MetadataIdentity,
+    )
+    from reconciler.desired.saved_table import SavedTable, in_memory
+    from reconciler.desired.scope import Broker, Registered, Speaks, by_cluster, registered, speaking
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "desired": (
+                "BROKER_SCHEMA",
+                "Completeness",
+                "DESIRED_VERSION",
+                "DesiredBuilder",
+                "DesiredState",
+                "MetadataIdentity",
+                "REPLICA_SCHEMA",
+                "TOPIC_SCHEMA",
+            ),
+            "saved_table": ("SavedTable", "in_memory"),
+            "scope": ("Broker", "Registered", "Speaks", "by_cluster", "registered", "speaking"),
+        },
+    )
+
+__all__ = [
+    "BROKER_SCHEMA",
+    "DESIRED_VERSION",
+    "REPLICA_SCHEMA",
+    "TOPIC_SCHEMA",
+    "Broker",
+    "Completeness",
+    "DesiredBuilder",
+    "DesiredState",
+    "MetadataIdentity",
+    "Registered",
+    "SavedTable",
+    "Speaks",
+    "by_cluster",
+    "in_memory",
+    "registered",
+    "speaking",
+]

@@ -1,1 +1,81 @@
 """Verdicts turned into reviewed actions, held to gates, and carried out."""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.plan.apply import Applied, How, Outcome, apply_plan
+    from reconciler.plan.plan import STAGING, Action, ActionKind, Plan
+    from reconciler.plan.plan_choice import Choice
+    from reconciler.plan.plan_json import encode_plan, parse_plan
+    from reconciler.plan.plan_view import Aside, PlanView
+    from reconciler.plan.policy import (
+        ALLOWABLE,
+        INTERNAL_PREFIX,
+        BrokerFacts,
+        Facts,
+        Gate,
+        MetadataFacts,
+        Policy,
+        refusals,
+    )
+    from reconciler.plan.proposal import Maker, make_plan
+    from reconciler.plan.repair_proposal import RepairChoice, propose_repair
+    from reconciler.plan.repair_view import RepairView
+    from reconciler.plan.run_history import read_history
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "apply": ("Applied", "How", "Outcome", "apply_plan"),
+            "plan": ("Action", "ActionKind", "Plan", "STAGING"),
+            "plan_choice": ("Choice",),
+            "plan_json": ("encode_plan", "parse_plan"),
+            "plan_view": ("Aside", "PlanView"),
+            "policy": (
+                "ALLOWABLE",
+                "BrokerFacts",
+                "Facts",
+                "Gate",
+                "INTERNAL_PREFIX",
+                "MetadataFacts",
+                "Policy",
+                "refusals",
+            ),
+            "proposal": ("Maker", "make_plan"),
+            "repair_proposal": ("RepairChoice", "propose_repair"),
+            "repair_view": ("RepairView",),
+            "run_history": ("read_history",),
+        },
+    )
+
+__all__ = [
+    "ALLOWABLE",
+    "INTERNAL_PREFIX",
+    "STAGING",
+    "Action",
+    "ActionKind",
+    "Applied",
+    "Aside",
+    "BrokerFacts",
+    "Choice",
+    "Facts",
+    "Gate",
+    "How",
+    "Maker",
+    "MetadataFacts",
+    "Outcome",
+    "Plan",
+    "PlanView",
+    "Policy",
+    "RepairChoice",
+    "RepairView",
+    "apply_plan",
+    "encode_plan",
+    "make_plan",
+    "parse_plan",
+    "propose_repair",
+    "read_history",
+    "refusals",
+]

@@ -21,27 +21,21 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 from layout.ids import DirectoryId, TopicId
-from layout.ours.run_journal import RunJournal
+from layout.ours import RunJournal
 from layout.topic import TopicPartition
-from logstore.clock import Clock, SystemClock
-from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
-from logstore.fs.durable import Disk
-from logstore.log_dir.identity import ExpectedIdentity, read_identity
-from logstore.repair.repair_step import Status
-from logstore.rows.rows import MetadataState
-from logstore.settings import STALE_DELAY, Settings
-from logstore.staging.staged import Staged
-from logstore.staging.staging import LOT
-from logstore.staging.staging_root import placement_of
-from logstore.staging.stray_record import give_record
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
+from logstore import STALE_DELAY, ChangeFailedError, Clock, LogStoreError, OfflineLogDirError, Settings, SystemClock
+from logstore.fs import Disk
+from logstore.log_dir import ExpectedIdentity, read_identity
+from logstore.repair import Status
+from logstore.rows import MetadataState
+from logstore.staging import LOT, Staged, give_record, placement_of
+from logstore.store import LogStore, StoreOptions
 from reconciler.errors import RefusedError
 from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.policy import DAY_MS
 from reconciler.plan.recheck import Checked, Recheck
 from reconciler.plan.run_history import journal_paths, read_history, write_journal
-from reconciler.text.figures import age
+from reconciler.text import age
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +94,7 @@ class Outcome:
         return all(each.status in (Status.DONE, Status.ALREADY) for each in self.results)
 
 
-def apply(plan: Plan, how: How) -> Outcome:
+def apply_plan(plan: Plan, how: How) -> Outcome:
     """Carry out a plan. What fails on one disk leaves its actions failed, and the others go on.
 
     Args:

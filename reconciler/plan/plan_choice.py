@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 
 from reconciler.plan.plan import STAGING, Action, ActionKind
 from reconciler.plan.policy import Policy
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts import Verdict
 
 SAFEST_FIRST = (Verdict.NOT_ASSIGNED, Verdict.STRAY, Verdict.STALE_ID, Verdict.UNKNOWN_TOPIC)
 """Verdicts of what may be staged, those that risk least first."""

@@ -14,17 +14,15 @@ from layout import partition_metadata
 from layout.directory_name import MAX_DIRECTORY_NAME
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours import staged_record
+from layout.ours import STAGED_RECORD
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
-from logstore.rows.rows import Kind
-from reconciler.desired.scope import Broker
+from logstore.rows import Kind
+from reconciler.desired import Broker
 from reconciler.plan.plan import Action, ActionKind, LeftAlone
 from reconciler.plan.plan_view import LogDirSeen, PlanView
-from reconciler.text.figures import count, quoted
-from reconciler.verdicts.advice import next_command
-from reconciler.verdicts.compare import Judged, Row, broker_of
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.text import count, quoted
+from reconciler.verdicts import Judged, Row, Verdict, broker_of, next_command
 
 UNWANTED = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC})
 """Verdicts on live replicas that are staged."""
@@ -135,7 +133,7 @@ class Draft:
         elif self.view.log_dirs[row["log_dir"]].scheme is not None:
             self._leave(judged, f"{judged.evidence}; in a log dir that is ours no broker makes one", together=True)
         else:
-            undo = f"rm {quoted('/'.join((row['log_dir'], row['name'], staged_record.FILE_NAME)))}"
+            undo = f"rm {quoted('/'.join((row['log_dir'], row['name'], STAGED_RECORD)))}"
             self._add(ActionKind.STAGE_STRAY, judged, row, due_ms=self.due_ms, undo=undo)
 
     def _write_topic_id(self, judged: Judged) -> None:

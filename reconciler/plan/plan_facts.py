@@ -12,14 +12,11 @@ from dataclasses import dataclass, field
 import pyarrow.compute as pc
 
 from layout.topic import NAMESPACE_SEPARATOR
-from reconciler.desired.desired import DesiredState
-from reconciler.desired.saved_table import in_memory
-from reconciler.desired.scope import Broker
+from reconciler.desired import Broker, DesiredState, in_memory
 from reconciler.plan.plan import STAGING, Action, ActionKind
 from reconciler.plan.plan_view import PlanView
 from reconciler.plan.policy import INTERNAL_PREFIX, BrokerFacts, Facts, MetadataFacts
-from reconciler.verdicts.compare import Judged, broker_of
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts import Judged, Verdict, broker_of
 
 SightingKey = tuple[str, int | None, str | None]
 """Log dir, inode and topic ID of a replica that was seen unwanted: another directory of its name is another one."""

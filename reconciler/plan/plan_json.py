@@ -23,11 +23,10 @@ from typing import Any, Final
 from layout import json_text
 from layout.errors import DamagedFileError, InvalidIdError
 from layout.ids import TopicId
-from layout.ours.repair_paths import is_absolute
-from layout.ours.staged_record import stays_below
+from layout.ours import is_absolute, stays_below
 from reconciler.errors import RefusedError
 from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
-from reconciler.text.figures import moment
+from reconciler.text import moment
 
 SCHEMA_VERSION: Final = 1
 """Raised whenever a field changes its meaning or goes."""
@@ -53,7 +52,7 @@ def sealed(plan: Plan) -> Plan:
     )
 
 
-def encode(plan: Plan) -> bytes:
+def encode_plan(plan: Plan) -> bytes:
     """Write a sealed plan, in ASCII, so that names that are not UTF-8 survive as escapes."""
     lines = [json.dumps(key) + ": " + json.dumps(value) for key, value in _head(plan).items()]
     lines += [
@@ -67,7 +66,7 @@ def encode(plan: Plan) -> bytes:
     return ("{\n  " + ",\n  ".join(lines) + "\n}\n").encode("ascii")
 
 
-def parse(data: bytes, location: str = "the plan") -> Plan:
+def parse_plan(data: bytes, location: str = "the plan") -> Plan:
     """Read a plan, and hold it to every rule.
 
     Args:

@@ -12,15 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from layout.scheme import Scheme
-from logstore.rows.rows import Kind, MetadataState
-from reconciler.desired.desired import DesiredState
-from reconciler.desired.scope import Broker, by_cluster
+from logstore.rows import Kind, MetadataState
+from reconciler.desired import Broker, DesiredState, by_cluster
 from reconciler.errors import RefusedError
-from reconciler.text.row_text import objects
-from reconciler.verdicts.compare import Judged, Row, broker_of, compare
+from reconciler.text import json_objects
+from reconciler.verdicts import Judged, Row, broker_of, compare
 
 if TYPE_CHECKING:
-    from logstore.scan.observation import Observation
+    from logstore.scan import Observation
 
 _COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),
@@ -109,7 +108,7 @@ class PlanView:
         for seen in observations:
             scheme = None if seen.identity is None else seen.identity.scheme
             known = next((each for each in Scheme if each == scheme), None)
-            own = [row | {"log_dir": seen.log_dir} for row in objects(seen.rows.select(_COLUMNS))]
+            own = [row | {"log_dir": seen.log_dir} for row in json_objects(seen.rows.select(_COLUMNS))]
             path = seen.log_dir
             view.log_dirs[path] = found = LogDirSeen(path, own[0], known, aside.staging.get(path, path))
             # Of a log dir that is not what it should be, only its own row is judged: nothing in it is known.

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from reconciler.text.figures import age, count, listed
+from reconciler.text import age, count, listed
 
 INTERNAL_PREFIX: Final = "__"
 """Begins the names of topics that Kafka keeps for itself, for example ``__consumer_offsets``."""

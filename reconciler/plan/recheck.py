@@ -12,17 +12,14 @@ import posixpath
 from dataclasses import dataclass
 
 from layout.ids import TopicId
-from logstore.errors import LogStoreError, OfflineLogDirError
-from logstore.repair.repair_step import Status
-from logstore.rows.columns import VARYING
-from logstore.rows.rows import MetadataState
-from logstore.scan.entries import Place
-from logstore.scan.replica_dir import Glance, look
-from logstore.staging.staged import Staged
-from logstore.store.replica_index import Replica
-from logstore.store.store import LogStore
+from logstore import LogStoreError, OfflineLogDirError
+from logstore.repair import Status
+from logstore.rows import VARYING, MetadataState
+from logstore.scan import Glance, Place, look
+from logstore.staging import Staged
+from logstore.store import LogStore, Replica
 from reconciler.plan.plan import Action, ActionKind
-from reconciler.text.figures import count, moment
+from reconciler.text import count, moment
 
 _BYTES, _MODIFIED = VARYING.index("bytes"), VARYING.index("modified_ms")
 

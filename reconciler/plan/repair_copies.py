@@ -12,15 +12,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from layout import partition_metadata
-from layout.ours.repair_paths import MISSING, sum_of
-from layout.ours.repair_plan import KeptCopy, LeftAlone, RepairAction, RepairKind
-from logstore.rows.rows import MetadataState
-from reconciler.desired.scope import Broker, Registered
+from layout.ours import MISSING, KeptCopy, LeftAlone, RepairAction, RepairKind, sum_of
+from logstore.rows import MetadataState
+from reconciler.desired import Broker, Registered
 from reconciler.plan.repair_ids import Files, last_epoch
 from reconciler.plan.repair_view import RepairView
-from reconciler.text.figures import count
-from reconciler.verdicts.compare import Judged, Row, broker_of
-from reconciler.verdicts.copy_ranking import Copy, Ranking, rank
+from reconciler.text import count
+from reconciler.verdicts import Copy, Judged, Ranking, Row, broker_of, rank
 
 MANY, MOST_SHARE = 10, 0.3
 """Duplicates in one log dir, and their share of what is live in it, beyond which it is taken for a copy of a disk."""

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from layout import checkpoint, checkpoint_salvage, meta_properties
 from layout.errors import LayoutError
-from layout.ours.repair_paths import sum_of
-from layout.ours.repair_plan import LEFTOVERS, LeftAlone, RepairAction, RepairKind
+from layout.ours import LEFTOVERS, LeftAlone, RepairAction, RepairKind, sum_of
 from layout.scheme import Scheme, namespace_path
 from layout.topic import Namespace, namespace_of
-from logstore.rows.rows import MetadataState
+from logstore.rows import MetadataState
 from reconciler.plan.repair_ids import Files
-from reconciler.plan.repair_view import LogDirSeen
-from reconciler.text.figures import count
-from reconciler.verdicts.compare import Row
+from reconciler.plan.repair_view import RepairableLogDir
+from reconciler.text import count
+from reconciler.verdicts import Row
 
 _TEMPORARY = ".tmp"
 _HARMLESS = (
@@ -24,7 +23,7 @@ _HARMLESS = (
 
 
 def checkpoint_actions(
-    log_dir: LogDirSeen, rows: Sequence[Row], files: Files, staging: bool
+    log_dir: RepairableLogDir, rows: Sequence[Row], files: Files, staging: bool
 ) -> Iterator[RepairAction | LeftAlone]:
     """What is to be done about the offset checkpoints of one log dir.
 
@@ -53,7 +52,7 @@ def checkpoint_actions(
             yield _drop(log_dir, file, data, [(row["topic"], row["partition"]) for row in found])
 
 
-def _rebuild(log_dir: LogDirSeen, file: str, data: bytes, problem: str) -> RepairAction | LeftAlone:
+def _rebuild(log_dir: RepairableLogDir, file: str, data: bytes, problem: str) -> RepairAction | LeftAlone:
     salvaged = checkpoint_salvage.salvage(data)
     if salvaged.version not in (None, 0):
         reason = f"{problem}; its first line is {salvaged.version}, so it may be of a format that is not known here"
@@ -76,7 +75,9 @@ def _rebuild(log_dir: LogDirSeen, file: str, data: bytes, problem: str) -> Repai
     )
 
 
-def _drop(log_dir: LogDirSeen, file: str, data: bytes, keys: Sequence[tuple[str, int]]) -> RepairAction | LeftAlone:
+def _drop(
+    log_dir: RepairableLogDir, file: str, data: bytes, keys: Sequence[tuple[str, int]]
+) -> RepairAction | LeftAlone:
     gone = sorted(key for key in keys if _surely_gone(log_dir, key))
     if not gone:
         reason = f"{len(keys)} of its entries look stale, but not everything in the log dir can be listed"
@@ -100,7 +101,7 @@ def _drop(log_dir: LogDirSeen, file: str, data: bytes, keys: Sequence[tuple[str,
     )
 
 
-def _surely_gone(log_dir: LogDirSeen, key: tuple[str, int]) -> bool:
+def _surely_gone(log_dir: RepairableLogDir, key: tuple[str, int]) -> bool:
     """Whether a partition has no directory in a log dir, and none that could not be looked into may be its."""
     if key in log_dir.held or any(topic is None for topic, _ in log_dir.held):
         return False
@@ -113,7 +114,7 @@ def _surely_gone(log_dir: LogDirSeen, key: tuple[str, int]) -> bool:
     return not any(f"{folder}/".startswith(f"{name}/") for name in log_dir.foreign)
 
 
-def leftover_action(log_dir: LogDirSeen, row: Row, files: Files) -> RepairAction | LeftAlone:
+def leftover_action(log_dir: RepairableLogDir, row: Row, files: Files) -> RepairAction | LeftAlone:
     """What is to be done about a temporary file in the root of a log dir."""
     name = row["name"]
     target = name.removesuffix(_TEMPORARY)

@@ -16,12 +16,10 @@ from collections.abc import Collection, Iterator, Mapping
 from layout import checkpoint, partition_metadata
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
-from layout.ours.repair_paths import sum_of
-from layout.ours.repair_plan import LeftAlone, RepairAction, RepairKind
-from logstore.rows.rows import MetadataState
+from layout.ours import LeftAlone, RepairAction, RepairKind, sum_of
+from logstore.rows import MetadataState
 from reconciler.plan.repair_view import RepairView
-from reconciler.verdicts.compare import Judged, Row, broker_of
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts import Judged, Row, Verdict, broker_of
 
 Files = Mapping[tuple[str, str], bytes | None]
 """(log dir, path below it) → bytes; None: missing; left out: not readable."""

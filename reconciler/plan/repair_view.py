@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from layout import checkpoint, partition_metadata
 from layout.scheme import Scheme
-from logstore.rows.rows import Kind, MetadataState
-from reconciler.desired.desired import DesiredState
-from reconciler.desired.scope import Broker
-from reconciler.text.row_text import objects
-from reconciler.verdicts.compare import Row, broker_of
+from logstore.rows import Kind, MetadataState
+from reconciler.desired import Broker, DesiredState
+from reconciler.text import json_objects
+from reconciler.verdicts import Row, broker_of
 
 if TYPE_CHECKING:
-    from logstore.scan.observation import Observation
+    from logstore.scan import Observation
 
 _COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),
@@ -35,7 +34,7 @@ _TEMPORARY = ".tmp"
 
 
 @dataclass(frozen=True, slots=True)
-class LogDirSeen:
+class RepairableLogDir:
     """One log dir that was scanned: its row, how it is laid out, and what has a directory in it."""
 
     path: str
@@ -54,7 +53,7 @@ class LogDirSeen:
 class RepairView:
     """See the module's docstring; :meth:`of` makes one."""
 
-    log_dirs: dict[str, LogDirSeen] = field(default_factory=dict)
+    log_dirs: dict[str, RepairableLogDir] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     """Log dirs, what is wrong in them, and live replicas that something may be wrong with."""
     ids_of_topic: dict[tuple[Broker, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -75,7 +74,7 @@ class RepairView:
 
         Args:
             observations: all the log dirs of one broker or of several, each once.
-            states: by cluster, as :func:`reconciler.desired.scope.by_cluster` gives them.
+            states: by cluster, as :func:`reconciler.desired.by_cluster` gives them.
             adopted: topics whose live replicas are all looked at.
         """
         view = cls()
@@ -85,7 +84,7 @@ class RepairView:
         for seen in observations:
             held, foreign = set(), set()
             scheme = None if seen.identity is None else seen.identity.scheme
-            for row in objects(seen.rows.select(_COLUMNS)):
+            for row in json_objects(seen.rows.select(_COLUMNS)):
                 row["log_dir"] = seen.log_dir
                 kind, broker = row["kind"], broker_of(row)
                 if kind == Kind.LIVE and row["topic"] is None and row["topic_id"] is not None:
@@ -105,7 +104,7 @@ class RepairView:
                 if kind == Kind.LOG_DIR:
                     head = row
             known_scheme = next((each for each in Scheme if each == scheme), None)
-            view.log_dirs[seen.log_dir] = LogDirSeen(
+            view.log_dirs[seen.log_dir] = RepairableLogDir(
                 seen.log_dir, head, known_scheme, frozenset(held), frozenset(foreign)
             )
         view.rows += [row for row in usual if view.copies_of(row) > 1]

@@ -13,12 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from layout.errors import LayoutError
-from layout.ours import run_journal
-from layout.ours.run_journal import RunJournal
-from logstore.errors import LogStoreError, UnreadableFileError
-from logstore.fs.durable import replace_file
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.log_dir import LogDir
+from layout.ours import RunJournal, encode_run_journal, is_run_journal, parse_run_journal, run_journal_name
+from logstore import LogStoreError, UnreadableFileError
+from logstore.fs import read_small_file, replace_file
+from logstore.log_dir import LogDir
 from reconciler.plan.plan import ActionKind
 from reconciler.plan.plan_facts import Memory, SightingKey
 
@@ -74,7 +72,7 @@ def read_history(log_dirs: Iterable[str]) -> History:
     history = History()
     for log_dir in log_dirs:
         try:
-            names = sorted(filter(run_journal.is_journal, os.listdir(log_dir)))
+            names = sorted(filter(is_run_journal, os.listdir(log_dir)))
         except OSError:
             continue  # a log dir that cannot be listed has its own finding
         for name in names[-MOST_READ:]:
@@ -82,7 +80,7 @@ def read_history(log_dirs: Iterable[str]) -> History:
             try:
                 data = read_small_file(place, JOURNAL_LIMIT)
                 if data is not None:
-                    history.journals.append((log_dir, run_journal.parse(data)))
+                    history.journals.append((log_dir, parse_run_journal(data)))
             except (UnreadableFileError, LayoutError) as error:
                 history.unreadable.append(f"{place} is passed over: {error}")
     return history
@@ -90,10 +88,10 @@ def read_history(log_dirs: Iterable[str]) -> History:
 
 def write_journal(log_dir: LogDir, journal: RunJournal) -> str | None:
     """Write a journal durably into the root of its log dir; None, or why that was not possible."""
-    name = run_journal.file_name(journal.started_ms, journal.plan)
+    name = run_journal_name(journal.started_ms, journal.plan)
     try:
         with log_dir.changing("the journal of this run cannot be written"):
-            replace_file(log_dir.disk, log_dir.root, name, run_journal.encode(journal))
+            replace_file(log_dir.disk, log_dir.root, name, encode_run_journal(journal))
     except LogStoreError as error:
         return str(error)
     return None
@@ -101,4 +99,4 @@ def write_journal(log_dir: LogDir, journal: RunJournal) -> str | None:
 
 def journal_paths(log_dirs: Sequence[str], started_ms: int, plan: str) -> list[str]:
     """The paths of a run's journals."""
-    return [f"{log_dir}/{run_journal.file_name(started_ms, plan)}" for log_dir in log_dirs]
+    return [f"{log_dir}/{run_journal_name(started_ms, plan)}" for log_dir in log_dirs]

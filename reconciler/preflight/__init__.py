@@ -4,13 +4,56 @@
     seen.py               what is looked at: the scan's rows, and what a broker reads besides
     finding.py            what follows from one thing that was found, in order of harm
     rules.py              the table of rules: where each is known from, and the next safe command
-    wants.py              which replicas the metadata want here, by the comparison of reconciler.verdicts.compare
+    wants.py              which replicas the metadata want here, by the comparison of reconciler.verdicts.join
     log_dir_rules.py      meta.properties, locks, checkpoints, where the metadata log lies
     replica_rules.py      partition dirs by name, by partition.metadata, and by whether they are wanted
     file_rules.py         files in partition dirs, and the metadata log
     judgement.py          all rules together, and what follows from them for the broker as a whole
 
 Only looks. What a broker does is ``reconciler.preflight.releases``'s to say and ``layout.log_dir_set``'s; whether the
-cluster wants a replica is ``reconciler.verdicts.compare``'s. The answer holds for the moment: a broker that runs
+cluster wants a replica is ``reconciler.verdicts.join``'s. The answer holds for the moment: a broker that runs
 meanwhile, or newer metadata, may change it. Source: FACTS §1.5-1.9, §2, §4.2, §6.
 """
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.preflight.finding import FINDING_SCHEMA, SCHEMA_VERSION, Effect
+    from reconciler.preflight.judgement import Preflight, preflight
+    from reconciler.preflight.question import BrokerAsked, BrokerMode
+    from reconciler.preflight.releases import KafkaRelease, Mode, start_with_directory, start_with_metadata
+    from reconciler.preflight.rules import next_command, source_of
+    from reconciler.preflight.seen import SeenBroker, is_anything_there, look
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "finding": ("Effect", "FINDING_SCHEMA", "SCHEMA_VERSION"),
+            "judgement": ("Preflight", "preflight"),
+            "question": ("BrokerAsked", "BrokerMode"),
+            "releases": ("KafkaRelease", "Mode", "start_with_directory", "start_with_metadata"),
+            "rules": ("next_command", "source_of"),
+            "seen": ("SeenBroker", "is_anything_there", "look"),
+        },
+    )
+
+__all__ = [
+    "FINDING_SCHEMA",
+    "SCHEMA_VERSION",
+    "BrokerAsked",
+    "BrokerMode",
+    "Effect",
+    "KafkaRelease",
+    "Mode",
+    "Preflight",
+    "SeenBroker",
+    "is_anything_there",
+    "look",
+    "next_command",
+    "preflight",
+    "source_of",
+    "start_with_directory",
+    "start_with_metadata",
+]

@@ -12,14 +12,14 @@ from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect
 from layout.partition_metadata import FILE_NAME as PARTITION_METADATA
 from layout.quorum_state import FILE_NAME as QUORUM_STATE
-from logstore.rows.rows import MetadataState
-from logstore.scan.partition_files import METADATA_LOG, DirectorySeen
+from logstore.rows import MetadataState
+from logstore.scan import METADATA_LOG, DirectorySeen
 from reconciler.preflight.finding import Effect, Finding, Place
 from reconciler.preflight.log_dir_rules import OF_EFFECT
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import STORAGE_ERRORS_PASS_SINCE, KafkaRelease, StartAction
 from reconciler.preflight.seen import SeenBroker, SeenLogDir
-from reconciler.text.figures import count, listed
+from reconciler.text import count, listed
 
 QUORUM_LAYOUT_1_SINCE = KafkaRelease(3, 8)
 """Earlier releases know layout 0 of ``quorum-state`` alone (FACTS §2.8)."""

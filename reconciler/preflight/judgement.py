@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from layout.directory_name import DirectoryKind
-from logstore.rows.rows import Kind
-from reconciler.desired.desired import Completeness, DesiredState
+from logstore.rows import Kind
+from reconciler.desired import Completeness, DesiredState
 from reconciler.preflight.file_rules import file_findings
 from reconciler.preflight.finding import Effect, Finding, Place
 from reconciler.preflight.log_dir_rules import consequences, log_dir_findings
@@ -20,7 +20,7 @@ from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.replica_rules import EFFECT_OF, replica_findings
 from reconciler.preflight.seen import SeenBroker
 from reconciler.preflight.wants import ask
-from reconciler.text.figures import count
+from reconciler.text import count
 
 _TOLD: Mapping[Effect, tuple[str, str]] = {
     Effect.LOG_DIR_OFFLINE: ("log dir", "would go offline"),
@@ -88,7 +88,7 @@ def preflight(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str, Desir
     Args:
         broker: what was seen on its log dirs.
         asked: release and mode.
-        states: desired state by cluster ID, as :func:`reconciler.desired.scope.by_cluster` gives it.
+        states: desired state by cluster ID, as :func:`reconciler.desired.by_cluster` gives it.
         now_ms: ms since 1970, for the comparison; no rule hangs on it.
     """
     rows = list(broker.rows())

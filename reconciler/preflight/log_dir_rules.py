@@ -15,13 +15,13 @@ from layout.errors import BrokerEffect
 from layout.log_dir_set import FailedLogDir, LogDirSet, startup_problems
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
-from logstore.rows.rows import Kind, MetadataState
-from logstore.scan.partition_files import METADATA_LOG
+from logstore.rows import Kind, MetadataState
+from logstore.scan import METADATA_LOG
 from reconciler.preflight.finding import Effect, Finding, Place
 from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
 from reconciler.preflight.releases import KafkaRelease
 from reconciler.preflight.seen import SeenBroker, SeenLogDir
-from reconciler.text.figures import count, listed
+from reconciler.text import count, listed
 
 OF_EFFECT = {
     BrokerEffect.NONE: Effect.NOTE,

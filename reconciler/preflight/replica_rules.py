@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from layout.directory_name import DirectoryKind, parse
 from layout.errors import BrokerEffect
 from layout.scheme import STAGING_DIR, Scheme
-from logstore.rows.columns import utf8
-from logstore.rows.rows import MetadataState
-from logstore.scan.partition_files import DirectorySeen
+from logstore.rows import MetadataState, utf8
+from logstore.scan import DirectorySeen
 from reconciler.preflight.finding import Effect, Finding, Place
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import (
@@ -31,8 +30,8 @@ from reconciler.preflight.releases import (
 )
 from reconciler.preflight.seen import SeenBroker, SeenLogDir
 from reconciler.preflight.wants import UNKNOWN, Want, Wants
-from reconciler.text.figures import count
-from reconciler.verdicts.compare import Row
+from reconciler.text import count
+from reconciler.verdicts import Row
 
 EFFECT_OF = {
     StartAction.STARTUP_ABORTS: Effect.STARTUP_ABORTS,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.preflight.finding import Finding
-from reconciler.text.figures import quoted
+from reconciler.text import quoted
 
 
 @dataclass(frozen=True, slots=True)

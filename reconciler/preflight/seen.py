@@ -13,19 +13,11 @@ from dataclasses import dataclass
 
 from layout.log_dir_set import FailedLogDir
 from layout.meta_properties import MetaProperties
-from logstore.fs.small_file import kind_of_file, refusal
-from logstore.rows.columns import utf8
-from logstore.rows.rows import MetadataState
-from logstore.scan.partition_files import (
-    METADATA_LOG,
-    DirectorySeen,
-    FileDamage,
-    damaged_checkpoints,
-    look_into_directories,
-)
-from logstore.scan.scan import scan_all
-from reconciler.text.row_text import objects
-from reconciler.verdicts.compare import Row
+from logstore.fs import kind_of_file, refusal
+from logstore.rows import MetadataState, utf8
+from logstore.scan import METADATA_LOG, DirectorySeen, FileDamage, damaged_checkpoints, look_into_directories, scan_all
+from reconciler.text import json_objects
+from reconciler.verdicts import Row
 
 _COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),
@@ -124,7 +116,7 @@ def look(paths: Sequence[str], metadata_log_dir: str | None = None) -> SeenBroke
         there, obstacle, directories = _enter(path)
         observation = observed[path]
         identity = _identity(observation.state, observation.identity, observation.problem)
-        rows = list(objects(observation.rows.select(_COLUMNS)))
+        rows = list(json_objects(observation.rows.select(_COLUMNS)))
         for row in rows:
             row["log_dir"] = utf8(path)
         seen.append(

@@ -1,7 +1,7 @@
 """Which replicas the metadata want here: the comparison's columns, joined by topic ID as a broker does, and by name.
 
 A KRaft broker asks for each replica whether its topic ID and partition are in the metadata with this broker among the
-replicas, and never looks at the name (FACTS §6.3). ``reconciler.verdicts.compare`` joins live directories by name and
+replicas, and never looks at the name (FACTS §6.3). ``reconciler.verdicts.join`` joins live directories by name and
 all others by topic ID; so it is asked twice, the second time with every live directory called a future one. Nothing is
 compared here.
 """
@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from logstore.rows.rows import Kind
-from reconciler.desired.desired import DesiredState
-from reconciler.verdicts.compare import Judged, Row, compare
-from reconciler.verdicts.verdicts import Verdict
+from logstore.rows import Kind
+from reconciler.desired import DesiredState
+from reconciler.verdicts import Judged, Row, Verdict, compare
 
 _ASKED = frozenset({Kind.LIVE.value, Kind.FUTURE.value, Kind.DELETE.value, Kind.STRAY.value, Kind.LOG_DIR.value})
 _NOWHERE = frozenset({Verdict.MISSING, Verdict.ABSENT})
@@ -69,7 +68,7 @@ def ask(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int) ->
     """Ask the comparison about every replica.
 
     Args:
-        states: desired state by cluster ID, as :func:`reconciler.desired.scope.by_cluster` gives it.
+        states: desired state by cluster ID, as :func:`reconciler.desired.by_cluster` gives it.
         rows: of all log dirs of one broker.
         now_ms: ms since 1970; no answer that is used hangs on it.
     """

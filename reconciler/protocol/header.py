@@ -34,7 +34,7 @@ def decode_request(data: bytes, location: str = "the message") -> tuple[RequestH
 
     Raises:
         UnsupportedVersionError: it is no control request that is known here, or there is no such version of it.
-        MalformedMessageError, InvalidRequestError: as :func:`reconciler.protocol.messages.decode_leader_and_isr`.
+        MalformedMessageError, InvalidRequestError: as :func:`reconciler.protocol.decode_leader_and_isr`.
     """
     try:
         key, version, correlation_id = _FIXED.unpack_from(data)
@@ -52,7 +52,7 @@ def decode_request(data: bytes, location: str = "the message") -> tuple[RequestH
 def encode_request(
     request: ControlRequest, version: int, correlation_id: int = 0, client_id: str | None = None
 ) -> bytes:
-    """Write a request with its header; raises as :func:`reconciler.protocol.messages.encode`."""
+    """Write a request with its header; raises as :func:`reconciler.protocol.encode`."""
     key = LEADER_AND_ISR.key if isinstance(request, LeaderAndIsrRequest) else STOP_REPLICA.key
     client = b"\xff\xff" if client_id is None else write_string(client_id, flexible=False)
     tags = b"\0" if is_flexible(type(request), version) else b""
@@ -60,7 +60,7 @@ def encode_request(
 
 
 def encode_response(response: ControlResponse, version: int, correlation_id: int) -> bytes:
-    """Write an answer with its header; raises as :func:`reconciler.protocol.messages.encode`."""
+    """Write an answer with its header; raises as :func:`reconciler.protocol.encode`."""
     tags = b"\0" if is_flexible(type(response), version) else b""
     return struct.pack(">i", correlation_id) + tags + encode(response, version)
 

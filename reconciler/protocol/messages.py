@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from logstore.parallel.paused_gc import paused_gc
+from logstore.parallel import paused_gc
 from reconciler.errors import InvalidRequestError
 from reconciler.protocol import proposal, tables
 from reconciler.protocol.reading import MAX_MESSAGE_BYTES, Budget, reader

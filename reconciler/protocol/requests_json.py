@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import orjson
 
 from layout.ids import TopicId
-from logstore.parallel.paused_gc import paused_gc
+from logstore.parallel import paused_gc
 from reconciler.errors import InvalidRequestError
 from reconciler.protocol.json_fields import INT64, Fields
 from reconciler.protocol.messages import tree

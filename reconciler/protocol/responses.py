@@ -1,6 +1,6 @@
 """What a broker answers to control requests: one error number for the whole, and one for each partition.
 
-Numbers are :class:`logstore.errors.KafkaError` where this engine gives them, and any int16 where a peer did.
+Numbers are :class:`logstore.KafkaError` where this engine gives them, and any int16 where a peer did.
 Source: FACTS §4.1, §4.2, §4.5, §5.1, §5.3; KIP516-4, KIP516-7.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, overload
 
 from layout.ids import TopicId
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
 
 

@@ -21,6 +21,32 @@ look unwanted.
 Source: DESIGN §7.
 """
 
-from reconciler.sources.locate import find, load
+from typing import TYPE_CHECKING
 
-__all__ = ["find", "load"]
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.sources.locate import candidates, find, load, newest_per_cluster, split_spec
+    from reconciler.sources.parquet import is_saved_state, save_state
+    from reconciler.sources.request_file import STANDARD_INPUT, read_request
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "locate": ("candidates", "find", "load", "newest_per_cluster", "split_spec"),
+            "parquet": ("is_saved_state", "save_state"),
+            "request_file": ("STANDARD_INPUT", "read_request"),
+        },
+    )
+
+__all__ = [
+    "STANDARD_INPUT",
+    "candidates",
+    "find",
+    "is_saved_state",
+    "load",
+    "newest_per_cluster",
+    "read_request",
+    "save_state",
+    "split_spec",
+]

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TypeAlias
 
 from layout.topic import METADATA_DIR
-from reconciler.desired.desired import Completeness, DesiredState
+from reconciler.desired import Completeness, DesiredState
 
 Loader: TypeAlias = Callable[[ModuleType, Sequence[str], str], list[DesiredState]]
 """The source's module, the paths, and the location as it was given → a state of each cluster."""
@@ -72,7 +72,9 @@ def _described(completeness: Completeness) -> Loader:
 
 SOURCES = (
     Source("parquet", "parquet", "a folder with identity.json and replicas.parquet, as an audit saves it", _each),
-    Source("kraft", "kraft", f"a {METADATA_DIR} directory, a log dir that holds one, or a *.checkpoint file", _each),
+    Source(
+        "kraft", "kraft.source", f"a {METADATA_DIR} directory, a log dir that holds one, or a *.checkpoint file", _each
+    ),
     Source(
         "zk-snapshot",
         "zookeeper.zookeeper_snapshot",

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from layout.topic import METADATA_DIR
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kinds import SOURCES, Source
 
@@ -202,7 +202,6 @@ def _walk(folder: str, depth: int) -> Iterator[str]:
 
 
 def _is_source_dir(folder: str) -> bool:
-    from reconciler.sources.zookeeper import zookeeper_snapshot
+    from reconciler.sources.zookeeper import is_data_dir
 
-    name = os.path.basename(os.path.normpath(folder))
-    return name == METADATA_DIR or (name == zookeeper_snapshot.DATA_DIR and zookeeper_snapshot.recognises(folder))
+    return os.path.basename(os.path.normpath(folder)) == METADATA_DIR or is_data_dir(folder)

@@ -19,8 +19,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from logstore.fs.checksum import crc32c_of, crc32c_of_file
-from reconciler.desired.desired import (
+from logstore.fs import crc32c_of, crc32c_of_file
+from reconciler.desired import (
     BROKER_SCHEMA,
     DESIRED_VERSION,
     REPLICA_SCHEMA,
@@ -28,8 +28,9 @@ from reconciler.desired.desired import (
     Completeness,
     DesiredState,
     MetadataIdentity,
+    SavedTable,
+    in_memory,
 )
-from reconciler.desired.saved_table import SavedTable, in_memory
 from reconciler.errors import MetadataError, UsageError
 
 IDENTITY_FILE = "identity.json"
@@ -40,12 +41,16 @@ MAX_IDENTITY_BYTES = 16 << 20
 """An identity file that is longer is not read; the problems of a source take a few hundred bytes each."""
 
 
-def recognises(path: str) -> bool:
-    """Whether the path is a folder that :func:`save` wrote, by the names of its files."""
+def is_saved_state(path: str) -> bool:
+    """Whether the path is a folder that :func:`save_state` wrote, by the names of its files."""
     return all(os.path.isfile(os.path.join(path, name)) for name in (IDENTITY_FILE, _file("replicas")))
 
 
-def save(state: DesiredState, folder: str) -> None:
+recognises = is_saved_state
+"""As every kind of source is asked."""
+
+
+def save_state(state: DesiredState, folder: str) -> None:
     """Write the state into a folder that is there and empty, or that holds an earlier state, which is replaced.
 
     Raises:

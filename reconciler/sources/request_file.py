@@ -15,13 +15,17 @@ from typing import Any, Final
 
 import orjson
 
-from logstore.parallel.paused_gc import paused_gc
+from logstore.parallel import paused_gc
 from reconciler.errors import InvalidRequestError, MetadataError
-from reconciler.protocol.header import decode_request
-from reconciler.protocol.requests import ControlRequest
-from reconciler.protocol.requests_check import MAX_PARTITIONS, check, check_extent
-from reconciler.protocol.requests_json import parse_stop_replica
-from reconciler.protocol.wire_errors import UnsupportedVersionError
+from reconciler.protocol import (
+    MAX_PARTITIONS,
+    ControlRequest,
+    UnsupportedVersionError,
+    check,
+    check_extent,
+    decode_request,
+    parse_stop_replica,
+)
 from reconciler.sources import request_json
 from reconciler.sources.request_files import MAX_REQUEST_BYTES, read_file
 

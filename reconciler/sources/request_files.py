@@ -11,10 +11,10 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from logstore.parallel.paused_gc import paused_gc
-from reconciler.desired.desired import DesiredState
+from logstore.parallel import paused_gc
+from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.protocol.requests import LeaderAndIsrRequest
+from reconciler.protocol import LeaderAndIsrRequest
 from reconciler.sources.request_state import Received, merge, receiver
 
 MAX_REQUEST_BYTES = 256 << 20

@@ -17,11 +17,18 @@ import orjson
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import check_full_topic_name
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.errors import InvalidRequestError
-from reconciler.protocol.json_fields import INT64, Fields
-from reconciler.protocol.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
-from reconciler.protocol.requests_check import check_extent
+from reconciler.protocol import (
+    INT64,
+    Fields,
+    LeaderAndIsrRequest,
+    LiveLeader,
+    PartitionState,
+    RequestType,
+    TopicState,
+    check_extent,
+)
 from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.request_files import MAX_REQUEST_BYTES, load_requests
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from reconciler.desired.desired import TOPIC_SCHEMA, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired import TOPIC_SCHEMA, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, TopicState
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import os
 import struct
 from collections.abc import Sequence
 
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError
-from reconciler.protocol.requests import LeaderAndIsrRequest
+from reconciler.protocol import LeaderAndIsrRequest
 from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.request_files import load_requests
 
@@ -56,8 +56,7 @@ def parse(data: bytes, location: str) -> LeaderAndIsrRequest:
         MetadataError: the bytes are cut off or malformed, or the header is of another request or an unknown version.
     """
     # Here, because the codec uses this package's own ``bulk`` and so imports this module first.
-    from reconciler.protocol.header import decode_request
-    from reconciler.protocol.wire_errors import UnsupportedVersionError
+    from reconciler.protocol import UnsupportedVersionError, decode_request
 
     if not data:
         raise MetadataError(f"{location} is empty: the bytes of a LeaderAndIsr request are expected")

@@ -20,7 +20,7 @@ PIECE = 8192
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 
 
-def objects(rows: Rows) -> Iterator[dict[str, Any]]:
+def json_objects(rows: Rows) -> Iterator[dict[str, Any]]:
     """The rows as mappings from column name to value."""
     names = rows.schema.names
     for start in range(0, rows.num_rows, PIECE):
@@ -34,7 +34,7 @@ def write_array(batches: Iterable[Rows], out: BinaryIO) -> None:
     """Write the rows as one JSON array, an object to a line."""
     separator = b"[\n"
     for batch in batches:
-        for row in objects(batch):
+        for row in json_objects(batch):
             out.write(separator + orjson.dumps(row))
             separator = b",\n"
     out.write(b"[]" if separator == b"[\n" else b"\n]")
@@ -43,7 +43,7 @@ def write_array(batches: Iterable[Rows], out: BinaryIO) -> None:
 def write_lines(batches: Iterable[Rows], out: BinaryIO, schema_version: int) -> None:
     """Write the rows as NDJSON; each line carries the schema version, so that any part of the file stands alone."""
     for batch in batches:
-        for row in objects(batch):
+        for row in json_objects(batch):
             out.write(orjson.dumps({"schema_version": schema_version, **row}) + b"\n")
 
 

@@ -1,1 +1,27 @@
 """Topics without IDs get them in ZooKeeper."""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.topic_ids.znode_migration import TopicFound, TopicState, new_ids
+    from reconciler.topic_ids.znode_writing import ClusterSeen, assign, connected, look
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "znode_migration": ("TopicFound", "TopicState", "new_ids"),
+            "znode_writing": ("ClusterSeen", "assign", "connected", "look"),
+        },
+    )
+
+__all__ = [
+    "ClusterSeen",
+    "TopicFound",
+    "TopicState",
+    "assign",
+    "connected",
+    "look",
+    "new_ids",
+]

@@ -20,7 +20,7 @@ from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import check_full_topic_name
 from reconciler.errors import RefusedError
-from reconciler.sources.zookeeper.znodes import TopicNode, decode_topic, split_topics
+from reconciler.sources.zookeeper import TopicNode, decode_topic, split_topics
 
 VERSION = 3
 """Of a topic's node with a topic ID (Kafka 2.8 and later)."""

@@ -15,8 +15,7 @@ from typing import Any
 
 from layout.ids import TopicId
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError
-from reconciler.sources.zookeeper.znodes import decode_cluster_id, migrated_to
-from reconciler.sources.zookeeper.zookeeper_live import split_address
+from reconciler.sources.zookeeper import decode_cluster_id, migrated_to, split_address
 from reconciler.topic_ids.znode_migration import TopicFound, find_topics, with_topic_id
 
 _TOPICS = "/brokers/topics"

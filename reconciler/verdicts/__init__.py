@@ -1,1 +1,65 @@
 """The case table, and the one comparison of a disk with metadata in Python."""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.verdicts.advice import (
+        ADVICE,
+        FLEET_ADVICE,
+        Advice,
+        Severity,
+        full_evidence,
+        next_command,
+        severity,
+        where,
+    )
+    from reconciler.verdicts.copy_ranking import Copy, Ranking, rank
+    from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
+    from reconciler.verdicts.verdicts import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "advice": (
+                "ADVICE",
+                "Advice",
+                "FLEET_ADVICE",
+                "Severity",
+                "full_evidence",
+                "next_command",
+                "severity",
+                "where",
+            ),
+            "copy_ranking": ("Copy", "Ranking", "rank"),
+            "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
+            "verdicts": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
+        },
+    )
+
+__all__ = [
+    "ADVICE",
+    "BENIGN",
+    "CASES",
+    "FLEET_ADVICE",
+    "URGENCY",
+    "Advice",
+    "Copy",
+    "JoinedRow",
+    "Judged",
+    "Ranking",
+    "Row",
+    "Severity",
+    "Verdict",
+    "broker_of",
+    "case_number",
+    "compare",
+    "fill_evidence",
+    "full_evidence",
+    "next_command",
+    "plainly_in_order",
+    "rank",
+    "severity",
+    "where",
+]

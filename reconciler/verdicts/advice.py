@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from reconciler.text.figures import quoted
+from reconciler.text import quoted
 from reconciler.verdicts.verdicts import BENIGN, Verdict
 
 
@@ -258,7 +258,7 @@ def where(finding: Mapping[str, Any]) -> str:
     return posixpath.normpath(f"{finding['log_dir']}/{finding['name']}")
 
 
-def evidence(finding: Mapping[str, Any]) -> str:
+def full_evidence(finding: Mapping[str, Any]) -> str:
     """The evidence with what the other columns add to it."""
     rank = "" if finding["copy_rank"] is None else f"copy {finding['copy_rank']}: "
     only = "; the metadata's only in-sync replica" if finding["only_in_sync"] else ""

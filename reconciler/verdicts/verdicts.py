@@ -112,9 +112,9 @@ class JoinedRow:
 
     on_disk: bool = False
     kind: str = ""
-    """A :class:`logstore.rows.rows.Kind`, "" when nothing lies on the disk."""
+    """A :class:`logstore.rows.Kind`, "" when nothing lies on the disk."""
     state: str = ""
-    """A :class:`logstore.rows.rows.MetadataState`, "" when none is expected."""
+    """A :class:`logstore.rows.MetadataState`, "" when none is expected."""
     topic: str = ""
     disk_topic_id: str = ""
     problem: str = ""

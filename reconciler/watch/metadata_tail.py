@@ -9,10 +9,7 @@ Source: FACTS §7.4, §7.5.
 from __future__ import annotations
 
 from reconciler.errors import MetadataError
-from reconciler.sources.kraft.batches import Batch, BrokenBatchError, read_batches
-from reconciler.sources.kraft.files import opened
-from reconciler.sources.kraft.records import RecordDecoder, read_frame
-from reconciler.sources.kraft.wire import WireError
+from reconciler.sources.kraft import Batch, BrokenBatchError, RecordDecoder, WireError, opened, read_batches, read_frame
 
 _PARTITION_CHANGE = 5
 _OF_REPLICAS = frozenset({2, 3, 9, 23, 24, 25})

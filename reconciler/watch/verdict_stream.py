@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from logstore.watch.watch import Watch
-from reconciler.desired.scope import by_cluster
+from logstore.watch import Watch
+from reconciler.desired import by_cluster
 from reconciler.errors import ReconcilerError
 from reconciler.watch.watch_verdicts import VerdictChange, VerdictWatch
 from reconciler.watch.watched_metadata import WatchedMetadata

@@ -12,10 +12,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logstore.rows.columns import utf8
-from reconciler.desired.desired import DesiredState
-from reconciler.desired.saved_table import in_memory
-from reconciler.desired.scope import Broker
+from logstore.rows import utf8
+from reconciler.desired import Broker, DesiredState, in_memory
 
 _COLUMNS = ("topic", "topic_id", "partition", "node_id", "directory_id", "adding", "removing")
 """What a verdict can hang on; leaders, epochs and in-sync replicas change all the time."""
@@ -25,7 +23,7 @@ class WantedReplicas:
     """What desired states want of some brokers. Immutable."""
 
     def __init__(self, states: Mapping[str, DesiredState], brokers: Collection[Broker]) -> None:
-        """Take states by cluster ID, as :func:`reconciler.desired.scope.by_cluster` gives them.
+        """Take states by cluster ID, as :func:`reconciler.desired.by_cluster` gives them.
 
         Raises:
             MetadataError: a saved state cannot be read any more.

@@ -15,13 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from logstore.rows.rows import Kind
-from logstore.watch.known_rows import LOG_DIR_KEY, RowChange, Seen, name_of
-from logstore.watch.watched_log_dir import LogDirState, WatchedLogDir
-from reconciler.desired.desired import DesiredState
-from reconciler.desired.scope import Broker
-from reconciler.verdicts.compare import Judged, compare
-from reconciler.verdicts.verdicts import Verdict
+from logstore.rows import Kind
+from logstore.watch import LOG_DIR_KEY, LogDirState, RowChange, Seen, WatchedLogDir, name_of
+from reconciler.desired import Broker, DesiredState
+from reconciler.verdicts import Judged, Verdict, compare
 from reconciler.watch.wanted_replicas import WantedReplicas
 
 LOT = 4096
@@ -37,7 +34,7 @@ class VerdictChange(NamedTuple):
     log_dir: str | None
     """None: the replica is nowhere, and was nowhere."""
     key: str | None
-    """Of the row, see :attr:`logstore.watch.known_rows.RowChange.key`; None as for the log dir."""
+    """Of the row, see :attr:`logstore.watch.RowChange.key`; None as for the log dir."""
     broker: Broker
     topic: str | None
     partition: int | None
@@ -45,7 +42,7 @@ class VerdictChange(NamedTuple):
     metadata_topic_id: str | None
     """Of the wanted replica, else of the topic's name."""
     before: str
-    """A :class:`~reconciler.verdicts.verdicts.Verdict`, or "" when it was not there."""
+    """A :class:`~reconciler.verdicts.Verdict`, or "" when it was not there."""
     after: str
     """The same, or "" when it is gone."""
     evidence: str
@@ -107,7 +104,7 @@ class VerdictWatch:
         """Judge everything for the first time; every verdict that is not OK, as a change from nothing.
 
         Args:
-            states: as :func:`reconciler.desired.scope.by_cluster` gives them.
+            states: as :func:`reconciler.desired.by_cluster` gives them.
 
         Raises:
             MetadataError: a saved state cannot be read any more.
@@ -121,7 +118,7 @@ class VerdictWatch:
         """Judge what changed rows can touch.
 
         Args:
-            changes: one for each row, as :meth:`logstore.watch.watch.Watch.poll` gives them.
+            changes: one for each row, as :meth:`logstore.watch.Watch.poll` gives them.
         """
         has_other_scope = any(self._seen_states.get(path) != disk.state for path, disk in self._disks.items())
         if has_other_scope:

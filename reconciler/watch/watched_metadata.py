@@ -17,12 +17,11 @@ from typing import NamedTuple
 
 from layout import meta_properties
 from layout.topic import METADATA_DIR
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.errors import ReconcilerError
-from reconciler.sources import load
-from reconciler.sources.kraft.files import find_metadata_dir, list_files
-from reconciler.sources.locate import candidates, split_spec
-from reconciler.sources.zookeeper import zookeeper_snapshot
+from reconciler.sources import candidates, load, split_spec
+from reconciler.sources.kraft import find_metadata_dir, list_files
+from reconciler.sources.zookeeper import DATA_DIR
 from reconciler.watch.metadata_tail import quiet_until
 
 SHARE = 0.05
@@ -163,7 +162,7 @@ def _files_of(spec: str) -> Iterator[str]:
             yield folder
             yield os.path.join(os.path.dirname(os.path.abspath(folder)), meta_properties.FILE_NAME)
         elif os.path.isdir(found):
-            yield from (found, os.path.join(found, zookeeper_snapshot.DATA_DIR))
+            yield from (found, os.path.join(found, DATA_DIR))
         else:
             yield found if os.path.lexists(found) else _RECEIVER.sub("", found)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired.desired import Completeness, DesiredState
+from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError
 from reconciler.sources import load
 from tools.real_broker.client import until

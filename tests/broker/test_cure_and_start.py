@@ -102,7 +102,7 @@ def test_after_the_cure_the_broker_starts_and_serves_every_record(sick: SickBrok
     assert len(sick.cluster.client.under_replicated()) > 0
     outcome = sick.cure()
     assert {each["status"] for each in outcome["results"]} == {"done"}
-    journals = [run_journal.parse(Path(path).read_bytes()) for path in outcome["journals"]]
+    journals = [run_journal.parse_run_journal(Path(path).read_bytes()) for path in outcome["journals"]]
     assert len(journals) == len(sick.disks)
     done = {line["name"]: line["status"] for each in journals for line in each.lines if line["kind"] == "stage"}
     assert done == dict.fromkeys(STALE, "done")

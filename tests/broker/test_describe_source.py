@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired.desired import Completeness
+from reconciler.desired import Completeness
 from reconciler.errors import MetadataError
 from reconciler.sources import load
 from tools.real_broker.java import run_command

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from logstore.log_dir.lock_holder import LockHolder, find_lock_holder
+from logstore.log_dir import LockHolder, find_lock_holder
 from reconciler.cli import logstore
 from reconciler.protocol.requests_json import encode_json
 from tests.reconciler.protocol.control_requests import stop_replica

@@ -16,7 +16,7 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from logstore.log_dir.lock_holder import find_lock_holder
+from logstore.log_dir import find_lock_holder
 from tools.machine import ROOT
 from tools.real_broker.client import Record, until
 from tools.real_broker.cluster import Cluster

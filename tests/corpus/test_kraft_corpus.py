@@ -14,9 +14,9 @@ import pytest
 
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError
-from reconciler.sources import kraft
-from reconciler.sources.kraft.batches import read_batches
-from reconciler.sources.kraft.files import list_files, name_snapshot, opened
+from reconciler.sources.kraft import list_files, opened, read_batches
+from reconciler.sources.kraft import source as kraft
+from reconciler.sources.kraft.files import name_snapshot
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
 
 pytestmark = pytest.mark.corpus

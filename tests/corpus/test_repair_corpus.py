@@ -12,12 +12,11 @@ from click.testing import CliRunner
 from layout import partition_metadata
 from layout.directory_name import split_live
 from layout.ours import repair_plan
-from logstore.log_dir.discover import discover
-from logstore.repair.repair_look import read_files
-from logstore.scan.scan import scan_all
+from logstore.log_dir import discover
+from logstore.repair import read_files
+from logstore.scan import scan_all
 from reconciler.cli import logstore
-from reconciler.plan.propose_repair import Choice, propose
-from reconciler.plan.repair_view import RepairView
+from reconciler.plan import RepairChoice, RepairView, propose_repair
 
 pytestmark = pytest.mark.corpus
 
@@ -28,8 +27,8 @@ def test_of_all_the_log_dirs_one_leftover_is_all_that_is_surely_broken(corpus: P
     actions: Counter[str] = Counter()
     for folder in sorted(corpus.iterdir()):
         view = RepairView.of(list(scan_all(discover(str(folder)), sizes=False)), {}, frozenset())
-        plan = propose(view, read_files(view.files_wanted(frozenset())), {}, 0, Choice())
-        assert repair_plan.parse(repair_plan.encode(plan)) == plan
+        plan = propose_repair(view, read_files(view.files_wanted(frozenset())), {}, 0, RepairChoice())
+        assert repair_plan.parse_repair_plan(repair_plan.encode_repair_plan(plan)) == plan
         actions.update(each.kind.value for each in plan.actions)
     assert actions == {"remove_leftover": 1}
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from logstore.log_dir.discover import discover
-from logstore.scan.observation import Observation
-from logstore.scan.scan import scan
+from logstore.log_dir import discover
+from logstore.scan import Observation, scan
 
 pytestmark = pytest.mark.corpus
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.sources import locate
 from reconciler.sources.zookeeper import zookeeper_snapshot
 

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
+from logstore.fs import Directory, Disk
 
 
 class ByPath:

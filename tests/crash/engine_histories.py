@@ -26,15 +26,12 @@ from layout.meta_properties import MetaProperties
 from layout.ours import move_record, staged_record
 from layout.scheme import INTENT_FILE, MARKER_FILE, PURGE_NOTE_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
+from logstore import DELETE_DELAY, STALE_DELAY, ChangeFailedError, LogStoreError, OfflineLogDirError, Settings
 from logstore.clock import ManualClock
-from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
-from logstore.fs.durable import TEMPORARY, Disk
-from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
-from logstore.staging.candidate import StagingOutcome
-from logstore.staging.spare_records import SpareRecords
-from logstore.store.open_store import StoreOptions
-from logstore.store.opening import open_log_dirs, recover_all
-from logstore.store.store import LogStore
+from logstore.fs import TEMPORARY, Disk
+from logstore.staging import SpareRecords, StagingOutcome
+from logstore.store import LogStore, StoreOptions, recover_all
+from logstore.store.opening import open_log_dirs
 from tests.crash.histories import Done, History
 from tests.crash.images import Tree, What, difference, digest, read_tree, write_tree
 from tests.crash.recording_disk import RecordingDisk
@@ -142,7 +139,7 @@ class Broker:
         )
         self.tree[root] = None
         self._files(f"{root}/{name}", at, topic_id, data)
-        self.tree[f"{root}/{name}/{staged_record.FILE_NAME}"] = staged_record.encode(record)
+        self.tree[f"{root}/{name}/{staged_record.STAGED_RECORD}"] = staged_record.encode_record(record)
         return self
 
     def done(self) -> Tree:
@@ -290,11 +287,11 @@ def litter(tree: Tree) -> list[str]:
         folder, _, name = path.rpartition("/")
         kind = parse(name).kind
         if (
-            name in (UNCLEAN_FILE, INTENT_FILE, move_record.FILE_NAME)
+            name in (UNCLEAN_FILE, INTENT_FILE, move_record.MOVE_RECORD)
             or name.endswith(TEMPORARY)
             or (kind is DirectoryKind.FUTURE)
             or (kind is DirectoryKind.DELETE and folder in ours)
-            or (name == staged_record.FILE_NAME and not _is_staged(folder))
+            or (name == staged_record.STAGED_RECORD and not _is_staged(folder))
         ):
             found.append(path)
     return found
@@ -363,7 +360,7 @@ def _is_draft_of_broker(kind: Kind, path: str) -> bool:
 
 
 def without_record(files: Tree) -> Tree:
-    return {path: what for path, what in files.items() if path != staged_record.FILE_NAME}
+    return {path: what for path, what in files.items() if path != staged_record.STAGED_RECORD}
 
 
 def log_dir_of(path: str) -> str:
@@ -481,7 +478,7 @@ def _alike(path: str, what: What) -> What:
     """Offset checkpoints are sets of entries; and a record may name a disk by its path, which differs in each run."""
     if isinstance(what, bytes) and base(path) in checkpoint.OFFSET_CHECKPOINTS:
         return b"\n".join(sorted(what.split(b"\n")))
-    if isinstance(what, bytes) and base(path) == staged_record.FILE_NAME:
+    if isinstance(what, bytes) and base(path) == staged_record.STAGED_RECORD:
         return re.sub(rb"moved to [^\"]*", b"moved", what)
     return what
 
@@ -499,10 +496,10 @@ def _assert_only_litter(root: str, tree: Tree, before: Tree) -> None:
     drafts = [path for path in tree if parse(base(path)).kind is DirectoryKind.DELETE]
     rest = without(tree, drafts)
     assert_each_lies_once(before, without(rest, litter(rest)))
-    names = (staged_record.FILE_NAME, partition_metadata.FILE_NAME, PURGE_NOTE_FILE)
+    names = (staged_record.STAGED_RECORD, partition_metadata.FILE_NAME, PURGE_NOTE_FILE)
     files = (*names, *checkpoint.OFFSET_CHECKPOINTS)
     for path in litter(rest):
-        of_live = base(path) == staged_record.FILE_NAME and not _is_staged(path.rpartition("/")[0])
+        of_live = base(path) == staged_record.STAGED_RECORD and not _is_staged(path.rpartition("/")[0])
         of_replacement = base(path) in {f"{file}{TEMPORARY}" for file in files}
         assert of_replacement or of_live, f"{path} is no litter of a kind that may be left"
 

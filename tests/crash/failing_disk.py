@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from logstore.fs.durable import Disk
+from logstore.fs import Disk
 
 _TAKES_SPACE = {"create", "write", "mkdir", "link"}
 _BETWEEN_DEVICES = {"rename", "link"}

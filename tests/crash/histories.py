@@ -20,7 +20,7 @@ from functools import partial
 from itertools import count
 from typing import TypeAlias
 
-from logstore.fs.durable import Disk
+from logstore.fs import Disk
 from tests.crash.crash_states import BOUND, CrashState, crash_states
 from tests.crash.failing_disk import FailingDisk
 from tests.crash.images import Tree, What, difference, digest, listing, read_tree, write_image, write_tree

@@ -14,12 +14,11 @@ from collections.abc import Callable
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore import DELETE_DELAY, STALE_DELAY, Settings
 from logstore.clock import ManualClock
-from logstore.fs.durable import Disk
-from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
-from logstore.staging.staged import Staged
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
+from logstore.fs import Disk
+from logstore.staging import Staged
+from logstore.store import LogStore, StoreOptions
 
 TOPIC_ID = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
 SEGMENT = "00000000000000000000.log"

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Collection
 
-from logstore.fs.durable import Disk
+from logstore.fs import Disk
 from tests.crash.crash_states import final_tree
 from tests.crash.images import difference, read_image, read_tree
 from tests.crash.steps import (

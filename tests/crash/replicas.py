@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse, parse_by_topic_id, parse_staged
 from layout.errors import DamagedFileError
-from layout.ours import move_record, staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord, move_record, staged_record
 from layout.scheme import STAGING_DIR
 from tests.crash.images import Tree, difference, digest, read_tree
 
-_NOT_COUNTED = {partition_metadata.FILE_NAME, staged_record.FILE_NAME, move_record.FILE_NAME}
+_NOT_COUNTED = {partition_metadata.FILE_NAME, staged_record.STAGED_RECORD, move_record.MOVE_RECORD}
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
@@ -82,8 +81,8 @@ def records(tree: Tree) -> dict[str, StagedRecord]:
     found = {}
     for path, what in tree.items():
         folder, _, name = path.rpartition("/")
-        if name == staged_record.FILE_NAME and isinstance(what, bytes):
-            of_all, own = staged_record.parse_all(what), folder.rpartition("/")[2]
+        if name == staged_record.STAGED_RECORD and isinstance(what, bytes):
+            of_all, own = staged_record.parse_records(what), folder.rpartition("/")[2]
             if _staging_home(folder) is not None or "" in of_all:
                 found[folder] = staged_record.choose(of_all, own)
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from layout.scheme import Scheme
-from logstore.namespaces.layout_changes import convert
-from logstore.store.store import LogStore
+from logstore.namespaces import convert
+from logstore.store import LogStore
 from tests.crash.engine_histories import (
     BY_ID,
     HOUR_MS,

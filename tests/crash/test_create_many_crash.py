@@ -6,9 +6,8 @@ import pytest
 
 from layout import partition_metadata
 from layout.topic import TopicPartition
-from logstore.errors import OfflineLogDirError
-from logstore.store.replica_index import Replica
-from logstore.store.store import LogStore
+from logstore import OfflineLogDirError
+from logstore.store import LogStore, Replica
 from tests.crash.engine_histories import (
     BY_ID,
     CLICKS_ID,

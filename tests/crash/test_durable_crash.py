@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from logstore.fs import durable
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
+from logstore.fs import Directory, Disk, durable
 from tests.crash.broken_disks import NoDirectorySynced, NoFileSynced, NothingSynced, OneSyncLeftOut, without_sync
 from tests.crash.by_path import ByPath
 from tests.crash.histories import Done, Driver, History, WrongError

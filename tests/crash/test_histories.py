@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.errors import ChangeFailedError
-from logstore.fs.durable import Disk
+from logstore import ChangeFailedError
+from logstore.fs import Disk
 from tests.crash.by_path import ByPath
 from tests.crash.failing_disk import FailingDisk
 from tests.crash.histories import NUMBERS, Done, Driver, History, Tried, WrongError

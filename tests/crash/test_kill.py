@@ -20,7 +20,7 @@ import pytest
 
 from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties, encode
-from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir import LogDir
 from tests.crash.engine_histories import drafts_of_brokers, litter, without
 from tests.crash.images import read_tree
 from tests.crash.killed_worker import DELAY_MS, MOVED, SEGMENT, START_MS, at, content, fill, opened

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from logstore.store.store import LogStore
+from logstore.store import LogStore
 from tests.crash.engine_histories import (
     BY_ID,
     OURS,

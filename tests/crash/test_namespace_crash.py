@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.errors import InvalidNamespaceError
-from logstore.namespaces.layout_changes import create_namespace, delete_namespace, move_topic, rename_topic
-from logstore.namespaces.namespaces import list_namespaces
-from logstore.store.store import LogStore
+from logstore import InvalidNamespaceError
+from logstore.namespaces import create_namespace, delete_namespace, list_namespaces, move_topic, rename_topic
+from logstore.store import LogStore
 from tests.crash.engine_histories import (
     BY_ID,
     CLICKS_ID,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.fs.durable import Disk
+from logstore.fs import Disk
 from tests.crash import test_convert_crash, test_move_crash, test_namespace_crash, test_purge_crash, test_staging_crash
 from tests.crash.engine_histories import OURS, SIBLING
 from tests.crash.histories import History

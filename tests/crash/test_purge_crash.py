@@ -8,11 +8,9 @@ import os
 import pytest
 
 from layout.scheme import PURGE_NOTE_FILE
-from logstore.errors import ChangeFailedError, OfflineLogDirError
-from logstore.purge import purge_lots, purge_workers
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge
-from logstore.store.store import LogStore
+from logstore import ChangeFailedError, OfflineLogDirError
+from logstore.purge import Rules, purge, purge_lots, purge_workers
+from logstore.store import LogStore
 from tests.crash.barriers import BARRIERS, AtOnce
 from tests.crash.engine_histories import (
     CLICKS_ID,

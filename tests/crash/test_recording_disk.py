@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from logstore.errors import UnsafePathError
+from logstore import UnsafePathError
 from tests.crash.by_path import ByPath
 from tests.crash.crash_states import CrashState, crash_states
 from tests.crash.images import Link, Tree, digest, read_tree, write_tree

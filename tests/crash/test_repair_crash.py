@@ -16,15 +16,12 @@ from layout import meta_properties
 from layout.errors import DamagedFileError
 from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties
-from layout.ours import repair_backup
-from layout.ours.repair_plan import RepairAction, RepairPlan, sealed
+from layout.ours import RepairAction, RepairPlan, repair_backup, sealed_repair_plan
 from layout.scheme import UNCLEAN_FILE
-from logstore.errors import ChangeFailedError, LogStoreError
-from logstore.fs.durable import Disk
-from logstore.repair.repair import apply
-from logstore.repair.repair_undo import undo
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
+from logstore import ChangeFailedError, LogStoreError
+from logstore.fs import Disk
+from logstore.repair import apply, undo
+from logstore.store import LogStore, StoreOptions
 from tests.crash.histories import NUMBERS, Done, History
 from tests.crash.images import read_tree
 from tests.logstore.repair.repair_plans import METADATA, drop, planned, rebuild, remove, write_id
@@ -47,7 +44,7 @@ NEW = {
     "meta.properties.tmp": None,
 }
 FINGERPRINT = "ab" * 32
-BACKUP = repair_backup.file_name(FINGERPRINT)
+BACKUP = repair_backup.backup_file_name(FINGERPRINT)
 
 
 def build(root: str) -> None:
@@ -75,7 +72,9 @@ def plan_for(root: str) -> RepairPlan:
     ]
     log_dir = f"{root}/{DISK}"
     here = tuple(replace(each, log_dir=log_dir, inode=None) for each in actions)
-    return replace(sealed(RepairPlan(1, (replace(planned(place), path=log_dir),), (), here)), fingerprint=FINGERPRINT)
+    return replace(
+        sealed_repair_plan(RepairPlan(1, (replace(planned(place), path=log_dir),), (), here)), fingerprint=FINGERPRINT
+    )
 
 
 @pytest.fixture
@@ -129,7 +128,7 @@ def kept(root: str) -> dict[str, bytes | None]:
     """What the backup would give back; nothing when it is cut short."""
     try:
         with open(f"{root}/{DISK}/{BACKUP}", "rb") as file:
-            return {each.path: each.before for each in repair_backup.parse(file.read()).files}
+            return {each.path: each.before for each in repair_backup.parse_backup(file.read()).files}
     except (FileNotFoundError, DamagedFileError):
         return {}
 

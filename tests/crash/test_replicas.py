@@ -10,8 +10,7 @@ import pytest
 
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord, staged_record
 from tests.crash.images import Tree, read_tree, write_tree
 from tests.crash.replicas import (
     assert_each_lies_once,
@@ -31,7 +30,7 @@ def replica(path: str, topic_id: TopicId | None = ID, data: bytes = b"x", record
     if topic_id is not None:
         tree[f"{path}/partition.metadata"] = f"version: 0\ntopic_id: {topic_id}".encode()
     if record is not None:
-        tree[f"{path}/staged.json"] = staged_record.encode(record)
+        tree[f"{path}/staged.json"] = staged_record.encode_record(record)
     return tree
 
 
@@ -95,13 +94,13 @@ def test_what_was_due_may_be_gone_wholly_or_in_part_and_what_is_created_is_new()
 
 
 def test_a_directory_with_only_a_record_is_no_replica_any_more() -> None:
-    tree: Tree = {"d": None, "d/x": None, "d/x/staged.json": staged_record.encode(RECORD)}
+    tree: Tree = {"d": None, "d/x": None, "d/x/staged.json": staged_record.encode_record(RECORD)}
     assert replicas(tree) == {}
     assert records(tree) == {"d/x": RECORD}
 
 
 def test_a_file_with_the_records_of_several_replicas_speaks_to_each_staged_one_by_its_name() -> None:
-    shared = staged_record.encode_many({f"{ID}_0": RECORD})
+    shared = staged_record.encode_records({f"{ID}_0": RECORD})
     staged: Tree = {f"d/deleting/{ID}_0": None, f"d/deleting/{ID}_0/staged.json": shared}
     live: Tree = {"d/orders-0": None, "d/orders-0/staged.json": shared}
     assert records(log_dir(staged, live)) == {f"d/deleting/{ID}_0": RECORD}

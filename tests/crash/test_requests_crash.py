@@ -13,9 +13,9 @@ from unittest.mock import patch
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.fs.durable import Disk
+from logstore.fs import Disk
 from reconciler import broker as handler
-from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from tests.crash.engine_histories import (
     CLICKS_ID,
     DISKS,

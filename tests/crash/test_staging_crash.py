@@ -12,10 +12,9 @@ from typing import Any, cast
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.fs.durable import Disk
-from logstore.staging import shared_records, spare_records, staging
-from logstore.staging.staged import Staged
-from logstore.store.store import LogStore
+from logstore.fs import Disk
+from logstore.staging import Staged, shared_records, spare_records, staging
+from logstore.store import LogStore
 from tests.crash.barriers import BARRIERS, AtOnce, AtTheEnd
 from tests.crash.engine_histories import (
     IN_PLACE,

@@ -16,12 +16,23 @@ import google_crc32c
 import pytest
 
 from layout.ids import TopicId
-from reconciler.sources.kraft.batches import read_batches
+from reconciler.sources.kraft import (
+    CONTROL_RECORDS,
+    METADATA_RECORDS,
+    Array,
+    Field,
+    FieldType,
+    RecordDecoder,
+    Struct,
+    Type,
+    WireError,
+    read_batches,
+    read_frame,
+)
 from reconciler.sources.kraft.files import name_snapshot
-from reconciler.sources.kraft.records import RecordDecoder, read_control_type, read_frame
+from reconciler.sources.kraft.records import read_control_type
 from reconciler.sources.kraft.replay import read_snapshot
-from reconciler.sources.kraft.tables import CONTROL_RECORDS, METADATA_RECORDS, Array, Field, FieldType, Struct, Type
-from reconciler.sources.kraft.wire import WireError, unsigned_varint, varint
+from reconciler.sources.kraft.wire import unsigned_varint, varint
 from tools.writers import kraft_encoding, kraft_writer
 
 pytestmark = pytest.mark.shared

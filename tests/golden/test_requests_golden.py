@@ -11,16 +11,20 @@ from typing import Any
 
 import pytest
 
-from reconciler.protocol.messages import (
+from reconciler.protocol import (
+    ControlResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
     decode_leader_and_isr,
     decode_response,
     decode_stop_replica,
     encode,
-    is_flexible,
+    parse_stop_replica,
 )
-from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
-from reconciler.protocol.requests_json import encode_json, parse_response, parse_stop_replica
-from reconciler.protocol.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse
+from reconciler.protocol.messages import is_flexible
+from reconciler.protocol.requests_json import encode_json, parse_response
 from reconciler.sources import request_json
 
 Vector = dict[str, Any]

@@ -10,8 +10,8 @@ from typing import Any
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.fs.durable import Disk
-from logstore.store.store import LogStore
+from logstore.fs import Disk
+from logstore.store import LogStore
 from tests.logstore.engine import Picture, contents, formatted, opened, read_offsets
 
 ORDERS = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")

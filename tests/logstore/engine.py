@@ -12,13 +12,12 @@ from layout import checkpoint
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.topic import TopicPartition
+from logstore import STALE_DELAY, Settings
 from logstore.clock import ManualClock
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.settings import STALE_DELAY, Settings
-from logstore.staging.candidate import Candidate
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.staging import Candidate
+from logstore.store import LogStore, StoreOptions
 
 ORDERS_ID = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
 OTHER_ID = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")

@@ -3,7 +3,8 @@ from __future__ import annotations
 import threading
 import time
 
-from logstore.clock import ManualClock, SystemClock
+from logstore import SystemClock
+from logstore.clock import ManualClock
 
 
 def test_the_systems_clock_tells_the_time_of_day_in_ms() -> None:

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.errors import ChangeRefusedError
-from logstore.settings import (
+from logstore import (
     DEFAULTS,
     DELETE_DELAY,
     STALE_DELAY,
+    ChangeRefusedError,
     InvalidSettingError,
     Settings,
-    duration_text,
     parse_duration,
 )
+from logstore.settings import duration_text
 
 HOUR_MS = 3_600_000
 

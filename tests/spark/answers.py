@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from reconciler.audit.result import AuditResult
-from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.audit import AuditResult
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 
 TOPIC_ID = "UXyU9i5ARn6W00ON2taeWA"
 OTHER_ID = "AtgGav8yQjiaJ3rTXE7VCA"

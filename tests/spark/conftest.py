@@ -23,9 +23,9 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     if shutil.which("java") is None:
         pytest.skip("there is no Java")
-    from reconciler.audit.spark.session import session
+    from reconciler.audit.spark import open_session
 
-    running = session("local[2]", memory="1g")
+    running = open_session("local[2]", memory="1g")
     yield running
     running.stop()
 

@@ -11,8 +11,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from reconciler.audit.spark import engine as spark_engine
-from reconciler.desired.desired import REPLICA_SCHEMA, MetadataIdentity
-from reconciler.desired.saved_table import SavedTable
+from reconciler.desired import REPLICA_SCHEMA, MetadataIdentity, SavedTable
 from reconciler.errors import RefusedError
 from tests.fleets import NOW_MS
 from tests.spark.answers import OTHER_ID, orders

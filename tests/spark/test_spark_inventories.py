@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from logstore.rows.row_schema import ROW_SCHEMA
-from logstore.scan.scan import scan_all
+from logstore.rows import ROW_SCHEMA
+from logstore.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.audit.spark import engine as spark_engine
 from tests.fleets import NOW_MS, random_fleet

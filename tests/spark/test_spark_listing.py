@@ -11,8 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from logstore.rows import inventory
-from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows import ROW_SCHEMA, inventory
 from reconciler.audit.spark.listing import leave, listed
 from reconciler.audit.spark.log_dirs import LogDirs
 
@@ -25,7 +24,7 @@ def test_each_task_leaves_an_inventory_and_together_they_hold_every_replica(
     folder.mkdir()
     paths = listed(spark, [str(Path(two_disks[0]).parent), "/nowhere"], True, str(folder))
     for path in paths:
-        inventory.check(path)
+        inventory.check_inventory(path)
     rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
     replicas = sorted((row["log_dir"], row["name"], row["leader_epoch"]) for row in rows if row["kind"] == "live")
     assert replicas == [(two_disks[0], "orders-0", 3), (two_disks[1], "orders-0", 4), (two_disks[1], "orders-1", None)]

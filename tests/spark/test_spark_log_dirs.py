@@ -10,9 +10,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+from reconciler.audit.spark import KafkaLogDirs
 from reconciler.audit.spark import log_dirs as spark_log_dirs
-from reconciler.audit.spark.log_dirs import KafkaLogDirs, LogDirsReader, by_broker, grouped, log_dirs_in
-from reconciler.desired.scope import Broker
+from reconciler.audit.spark.log_dirs import LogDirsReader, by_broker, grouped, log_dirs_in
+from reconciler.desired import Broker
 from reconciler.errors import UsageError
 
 

@@ -9,8 +9,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from reconciler.audit.spark.metadata import TABLES, KafkaMetadata
-from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
+from reconciler.audit.spark import KafkaMetadata
+from reconciler.audit.spark.metadata import TABLES
+from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.errors import UsageError
 from reconciler.sources import parquet
 
@@ -23,7 +24,7 @@ def saved(tmp_path: Path) -> str:
     builder.partition("orders", TOPIC_ID, 0, [1, 2], isr=[1])
     builder.broker(1, 7, False, ["s33AdXtkR8Gf_xRO-R_dpA"])
     identity = MetadataIdentity("kraft", "/meta", "C", scope=frozenset({2, 1}), offset=42, problems=("torn tail",))
-    parquet.save(builder.build(identity), str(tmp_path))
+    parquet.save_state(builder.build(identity), str(tmp_path))
     return f"parquet:{tmp_path}"
 
 

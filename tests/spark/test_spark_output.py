@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from reconciler.audit.findings import FINDING_SCHEMA
+from reconciler.audit import FINDING_SCHEMA
 from reconciler.audit.small_tables import rows_of
 from reconciler.audit.spark.output import Ask, as_it_stands, leave_topics, register_found, register_topics, searched_by
 from tests.fleets import NOW_MS

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.audit.spark.session import check_java, local_cores, session, settings
+from reconciler.audit.spark import open_session
+from reconciler.audit.spark.session import check_java, local_cores, settings
 from reconciler.errors import EngineUnavailableError
 
 
@@ -51,7 +52,7 @@ def test_no_java_at_all_is_refused_with_what_to_do(tmp_path: Path) -> None:
 def test_without_pyspark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(EngineUnavailableError, match=r"pip install 'kafka-logstore\[spark\]'"):
-        session()
+        open_session()
 
 
 @pytest.mark.parametrize(
@@ -70,4 +71,4 @@ def test_only_a_local_master_is_held_to_this_machine() -> None:
 
 @pytest.mark.spark
 def test_a_session_that_runs_is_taken_as_it_is(spark) -> None:
-    assert session("spark://nobody:1") is spark
+    assert open_session("spark://nobody:1") is spark

@@ -19,9 +19,8 @@ from reconciler.audit.spark import task as spark_task
 from reconciler.audit.spark.log_dirs import LogDirs
 from reconciler.audit.spark.task import Left, Task, leave, run
 from reconciler.audit.spark.trees import in_files
-from reconciler.desired.desired import DesiredState
-from reconciler.desired.scope import by_cluster, speaking
-from reconciler.verdicts.compare import broker_of
+from reconciler.desired import DesiredState, by_cluster, speaking
+from reconciler.verdicts import broker_of
 from tests.fleets import NOW_MS, random_fleet
 
 

@@ -10,13 +10,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from logstore.log_dir.discover import discover
-from logstore.scan.scan import scan_all
+from logstore.log_dir import discover
+from logstore.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.audit.spark import engine as spark_engine
 from reconciler.audit.spark import trees as spark_trees
-from reconciler.desired.saved_table import SavedTable
-from reconciler.desired.scope import Broker
+from reconciler.desired import Broker, SavedTable
 from reconciler.errors import RefusedError
 from reconciler.sources import parquet
 from tests.fleets import NOW_MS
@@ -62,7 +61,7 @@ def test_without_sizes_no_bytes_are_counted(spark: Any, tmp_path: Path, two_disk
 
 def test_a_saved_state_is_read_where_it_lies(spark: Any, tmp_path: Path, two_disks: list[str]) -> None:
     (tmp_path / "saved").mkdir()
-    parquet.save(orders(), str(tmp_path / "saved"))
+    parquet.save_state(orders(), str(tmp_path / "saved"))
     state = parquet.load(str(tmp_path / "saved"))
     assert isinstance(state.replicas, SavedTable)
     saved = spark_engine.audit(spark, two_disks, [], [state], str(tmp_path), now_ms=NOW_MS)

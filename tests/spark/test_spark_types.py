@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows import ROW_SCHEMA
 from reconciler.audit.spark.types import ddl
-from reconciler.desired.desired import BROKER_SCHEMA
+from reconciler.desired import BROKER_SCHEMA
 
 
 def test_every_column_keeps_its_name_its_place_and_its_width() -> None:

@@ -9,11 +9,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.audit import embedded
-from reconciler.audit.result import AuditResult
-from reconciler.desired.scope import by_cluster
-from reconciler.verdicts.compare import broker_of, compare
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.audit import AuditResult, embedded
+from reconciler.desired import by_cluster
+from reconciler.verdicts import Verdict, broker_of, compare
 from tests.fleets import NOW_MS, many_fleets
 
 pytestmark = pytest.mark.spark

@@ -7,8 +7,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from logstore.errors import KafkaError
-from logstore.store.store import LogStore
+from logstore import KafkaError
+from logstore.store import LogStore
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.kernel.fault_rates import FaultRates
+from reconciler.simulator.kernel import FaultRates
 from tools import soak_run
 
 

@@ -17,10 +17,9 @@ from layout import partition_metadata
 from layout.checkpoint import LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.broker import Broker
-from reconciler.protocol.messages import decode_leader_and_isr, decode_stop_replica, encode, tree
-from reconciler.protocol.requests import (
+from reconciler.protocol import (
     LeaderAndIsrRequest,
     LiveLeader,
     PartitionState,
@@ -28,9 +27,13 @@ from reconciler.protocol.requests import (
     StopReplicaRequest,
     StopTopic,
     TopicState,
+    UnsupportedVersionError,
+    decode_leader_and_isr,
+    decode_stop_replica,
+    encode,
+    error_response,
 )
-from reconciler.protocol.responses import error_response
-from reconciler.protocol.wire_errors import UnsupportedVersionError
+from reconciler.protocol.messages import tree
 from tests.logstore.engine import DiskThat, read_offsets, write_offsets
 from tests.reconciler.protocol.control_requests import (
     FULL,

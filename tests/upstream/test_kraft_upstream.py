@@ -19,15 +19,22 @@ from layout.ids import TopicId
 from layout.segment_name import MetadataSnapshotName, metadata_snapshot_name
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.kraft.batches import Batch, BrokenBatchError, read_batches
-from reconciler.sources.kraft.files import Snapshot, list_files
-from reconciler.sources.kraft.records import RecordDecoder, read_control_type, read_frame
+from reconciler.sources.kraft import (
+    METADATA_RECORDS,
+    Batch,
+    BrokenBatchError,
+    RecordDecoder,
+    WireError,
+    list_files,
+    read_batches,
+    read_frame,
+)
+from reconciler.sources.kraft.files import Snapshot
+from reconciler.sources.kraft.records import read_control_type
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
-from reconciler.sources.kraft.tables import METADATA_RECORDS
-from reconciler.sources.kraft.wire import WireError
-from tools.writers import kraft_writer
+from tools.writers import feature_level_record, kraft_writer, log_batch, no_op_record, topic_record
 from tools.writers.kraft_encoding import control_record
-from tools.writers.kraft_writer import control_batch, feature_level, log_batch, no_op, snapshot_bytes, topic
+from tools.writers.kraft_writer import control_batch, snapshot_bytes
 
 _NAMES = "names of files: layout.segment_name"
 _QUORUM = "quorum-state: layout.quorum_state"
@@ -76,7 +83,7 @@ def _folder(log_dir: Path, snapshots: list[tuple[int, int]], logs: dict[int, byt
     folder = log_dir / METADATA_DIR
     folder.mkdir(exist_ok=True)
     for offset, epoch in snapshots:
-        content = snapshot_bytes([topic(f"snapshot-{offset}-{epoch}", BAR)], epoch=epoch)
+        content = snapshot_bytes([topic_record(f"snapshot-{offset}-{epoch}", BAR)], epoch=epoch)
         (folder / metadata_snapshot_name(offset, epoch)).write_bytes(content)
     for base_offset, content in logs.items():
         (folder / f"{base_offset:020d}.log").write_bytes(content)
@@ -92,11 +99,11 @@ def _topics(replay: Replay) -> list[str]:
 
 
 def _ten_records(base_offset: int = 0, epoch: int = 1) -> bytes:
-    return log_batch([no_op()] * 10, base_offset, epoch=epoch)
+    return log_batch([no_op_record()] * 10, base_offset, epoch=epoch)
 
 
 def test_188_testSerde() -> None:
-    value = topic("foo", BAR)
+    value = topic_record("foo", BAR)
     assert RecordDecoder().decode(read_frame(value), value) == {"name": "foo", "topicId": BAR.to_bytes()}
 
 
@@ -130,12 +137,12 @@ def test_195_testParsingMalformedMessage() -> None:
 
 
 def test_196_testParsingRecordWithGarbageAtEnd() -> None:
-    value = kraft_writer.register_broker(1, 2, version=0)
+    value = kraft_writer.register_broker_record(1, 2, version=0)
     assert "1 bytes of garbage" in _refused(value.hex() + "00")
 
 
 def test_197_testHeaderFooter() -> None:
-    content = snapshot_bytes([topic("bar", BAR)], epoch=0)
+    content = snapshot_bytes([topic_record("bar", BAR)], epoch=0)
     first, second, third = _batches(content)
     assert [batch.base_offset for batch in (first, second, third)] == [0, 1, 2]
     decoder = RecordDecoder()
@@ -154,7 +161,9 @@ def test_201_testMissingDirectory(tmp_path: Path) -> None:
 
 def test_202_testReadFromConfigurationFile(tmp_path: Path) -> None:
     path = tmp_path / "bootstrap.checkpoint"
-    path.write_bytes(snapshot_bytes([feature_level("metadata.version", 7), no_op(), no_op()], epoch=0))
+    path.write_bytes(
+        snapshot_bytes([feature_level_record("metadata.version", 7), no_op_record(), no_op_record()], epoch=0)
+    )
     replay = read_snapshot(Snapshot(MetadataSnapshotName(epoch=0, offset=3), str(path)), hashlib.sha256())
     assert (replay.image.features, replay.image.unknown_types) == ({"metadata.version": 7}, {})
 
@@ -172,18 +181,18 @@ def test_214_testEmptyRecords() -> None:
 
 
 def test_215_testCrcValidation() -> None:
-    content = log_batch([no_op()], 0)
+    content = log_batch([no_op_record()], 0)
     crc = int.from_bytes(content[17:21], "big")
     with pytest.raises(BrokenBatchError, match="CRC-32C"):
         _batches(content[:17] + (crc + 1).to_bytes(4, "big") + content[21:])
 
 
 def test_216_testControlRecordIterationWithKraftVersion0() -> None:
-    assert _control_types(snapshot_bytes([no_op()])) == [[3], [4]]
+    assert _control_types(snapshot_bytes([no_op_record()])) == [[3], [4]]
 
 
 def test_217_testControlRecordIterationWithKraftVersion1() -> None:
-    content = snapshot_bytes([no_op()], extra_controls=[VERSION_1, VOTERS])
+    content = snapshot_bytes([no_op_record()], extra_controls=[VERSION_1, VOTERS])
     assert _control_types(content) == [[3, 5, 6], [4]]
     voters = RecordDecoder().decode_control(6, _batches(content)[0].records()[2].value)["voters"]
     assert [voter["voterId"] for voter in voters] == [1, 2, 3]
@@ -208,7 +217,7 @@ def test_221_testBuilderKRaftVersion1WithoutVoterSet() -> None:
 
 
 def test_222_testTopicId(tmp_path: Path) -> None:
-    folder = Path(kraft_writer.write_metadata_dir(tmp_path, log=[[no_op()]]))
+    folder = Path(kraft_writer.write_metadata_dir(tmp_path, log=[[no_op_record()]]))
     metadata = partition_metadata.parse((folder / partition_metadata.FILE_NAME).read_bytes())
     assert str(metadata.topic_id) == "AAAAAAAAAAAAAAAAAAAAAQ"
 

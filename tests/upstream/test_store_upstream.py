@@ -16,18 +16,14 @@ import pytest
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
+from logstore import DELETE_DELAY, InconsistentTopicIdError, KafkaError, LogDirInUseError, NotALogDirError, Settings
 from logstore.clock import ManualClock
-from logstore.errors import InconsistentTopicIdError, KafkaError, LogDirInUseError, NotALogDirError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
+from logstore.fs import Directory, Disk
+from logstore.log_dir import LogDir
 from logstore.log_dir.lock import Lock
-from logstore.log_dir.log_dir import LogDir
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge
-from logstore.settings import DELETE_DELAY, Settings
-from logstore.staging.staging import stage
-from logstore.staging.staging_root import Placement
-from logstore.store.store import LogStore
+from logstore.purge import Rules, purge
+from logstore.staging import Placement, stage
+from logstore.store import LogStore
 from tests.logstore.engine import NOW_MS, DiskThat, candidate, fill, formatted, identity, opened, read_offsets
 
 COVERED = {

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from layout.ids import TopicId
-from reconciler.desired.desired import Completeness, DesiredState
+from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
 from reconciler.sources.zookeeper import zookeeper_live, zookeeper_snapshot
-from reconciler.watch.watched_metadata import LIVE_S, WatchedMetadata
+from reconciler.watch import WatchedMetadata
+from reconciler.watch.watched_metadata import LIVE_S
 from tools.writers.zookeeper_writer import topic_nodes
 
 pytestmark = pytest.mark.zookeeper

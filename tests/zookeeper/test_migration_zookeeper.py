@@ -11,9 +11,8 @@ from click.testing import CliRunner, Result
 
 from layout.ids import TopicId
 from reconciler.cli import logstore
-from reconciler.sources.zookeeper.znodes import decode_topic
-from reconciler.topic_ids.znode_migration import TopicState
-from reconciler.topic_ids.znode_writing import assign, connected, look
+from reconciler.sources.zookeeper import decode_topic
+from reconciler.topic_ids import TopicState, assign, connected, look
 
 pytestmark = pytest.mark.zookeeper
 

@@ -9,18 +9,20 @@ from typing import Any
 
 import pytest
 
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths, mirror
-from reconciler.simulator.zookeeper.tree import (
+from reconciler.simulator.zookeeper import (
     Check,
     Create,
     Delete,
-    InvalidPathError,
     Operation,
     Session,
     Set,
     SimulatedZooKeeperError,
     ZooKeeper,
+    kafka_nodes,
+    kafka_paths,
+    mirror,
 )
+from reconciler.simulator.zookeeper.tree import InvalidPathError
 
 pytestmark = pytest.mark.zookeeper
 

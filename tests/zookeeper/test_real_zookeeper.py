@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.sources import load
 from reconciler.sources.zookeeper import jute, zookeeper_snapshot
 

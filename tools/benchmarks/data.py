@@ -201,18 +201,17 @@ def generate(folder: str, rows: int, brokers: int = BROKERS) -> None:
 
 
 def _save_desired(connection: duckdb.DuckDBPyConnection, folder: str) -> None:
-    from reconciler.desired.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState, MetadataIdentity
-    from reconciler.sources import parquet
+    from reconciler.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState, MetadataIdentity
+    from reconciler.sources import save_state
 
     schemas = {"replicas": REPLICA_SCHEMA, "topics": TOPIC_SCHEMA, "brokers": BROKER_SCHEMA}
     tables = {name: connection.sql(sql).to_arrow_table().cast(schemas[name]) for name, sql in _DESIRED.items()}
     identity = MetadataIdentity("kraft", "/data/metadata", CLUSTER, timestamp_ms=NOW_MS)
-    parquet.save(DesiredState(identity, **tables), desired(folder))
+    save_state(DesiredState(identity, **tables), desired(folder))
 
 
 def _save_inventory(connection: duckdb.DuckDBPyConnection, folder: str, node: int) -> None:
-    from logstore.rows.row_schema import ROW_SCHEMA
-    from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY
+    from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, VERSION_KEY
 
     types = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "bool": "BOOLEAN"}
     columns = ", ".join(f"{field.name}::{types[str(field.type)]} AS {field.name}" for field in ROW_SCHEMA)

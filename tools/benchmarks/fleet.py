@@ -23,8 +23,8 @@ def build(fleet: str, brokers: int, directories: int) -> None:
     """Make the trees and the desired state of a fleet."""
     from layout.ids import DirectoryId, TopicId
     from layout.meta_properties import FILE_NAME, MetaProperties, encode
-    from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
-    from reconciler.sources import parquet
+    from reconciler.desired import DesiredBuilder, MetadataIdentity
+    from reconciler.sources import save_state
     from tools.benchmarks.tree import fill
 
     homes = {node: f"{bench_data.trees(fleet)}/broker-{node:03}/disk-0" for node in range(1, brokers + 1)}
@@ -45,7 +45,7 @@ def build(fleet: str, brokers: int, directories: int) -> None:
                 if written % MISSING_EVERY:
                     fill(f"{homes[node]}/{name}-{partition}", old if written % OLD_EVERY == 1 else topic_id)
     os.makedirs(bench_data.desired(fleet))
-    parquet.save(builder.build(MetadataIdentity("kraft", "/metadata", bench_data.CLUSTER)), bench_data.desired(fleet))
+    save_state(builder.build(MetadataIdentity("kraft", "/metadata", bench_data.CLUSTER)), bench_data.desired(fleet))
 
 
 def pathlib_naive(fleet: str, out: str) -> Answer:

@@ -17,7 +17,7 @@ from tools.benchmarks import by_hand as bench_by_hand
 from tools.benchmarks import data as bench_data
 
 if TYPE_CHECKING:
-    from reconciler.audit.result import AuditResult
+    from reconciler.audit import AuditResult
 
 ANSWER_FILE = "answer.json"
 FINDINGS_FILE = "findings.parquet"
@@ -46,10 +46,10 @@ class Answer:
 
 def embedded(fleet: str, out: str) -> Answer:
     """The audit as ``logstore audit`` makes it by default."""
-    from logstore.parallel.no_pandas import do_without_pandas
+    from logstore.parallel import do_without_pandas
 
     do_without_pandas()
-    from reconciler.audit.embedded import audit
+    from reconciler.audit import audit
     from reconciler.sources import load
 
     states = load(f"parquet:{bench_data.desired(fleet)}")

@@ -23,9 +23,8 @@ from pathlib import Path
 from layout.ids import TopicId
 from layout.scheme import sibling_staging_root
 from layout.topic import TopicPartition
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.candidate import Candidate
-from logstore.staging.staging import stage
+from logstore.log_dir import LogDir
+from logstore.staging import Candidate, stage
 from tools.benchmarks import tree as bench_tree
 from tools.benchmarks.process import Run, say
 from tools.benchmarks.process import run as run_process

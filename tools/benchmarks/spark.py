@@ -31,7 +31,7 @@ def spark(fleet: str, out: str) -> Answer:
     """Our audit of inventories."""
 
     def job(session: SparkSession) -> Answer:
-        from reconciler.audit.spark.engine import audit
+        from reconciler.audit.spark import audit
         from reconciler.sources import load
 
         states = load(f"parquet:{bench_data.desired(fleet)}")
@@ -54,7 +54,7 @@ def spark_trees(fleet: str, out: str) -> Answer:
     """Our audit of trees that the executors list."""
 
     def job(session: SparkSession) -> Answer:
-        from reconciler.audit.spark.engine import audit
+        from reconciler.audit.spark import audit
         from reconciler.sources import load
 
         states = load(f"parquet:{bench_data.desired(fleet)}")
@@ -110,10 +110,10 @@ def _by_hand(session: SparkSession, inventory: DataFrame, desired: str, out: str
 
 def _timed(job: Callable[[SparkSession], Answer]) -> Answer:
     """Run a job in a session of its own, and say what each took."""
-    from reconciler.audit.spark.session import session
+    from reconciler.audit.spark import open_session
 
     started = time.perf_counter()
-    spark = session(MASTER, memory=MEMORY)
+    spark = open_session(MASTER, memory=MEMORY)
     ready = time.perf_counter()
     try:
         found = job(spark)

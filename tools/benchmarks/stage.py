@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from layout.ours import staged_record
+from layout.ours import STAGED_RECORD, parse_record
 from tools.benchmarks import tree as bench_tree
 from tools.benchmarks.process import compiled, run, say
 
@@ -28,9 +28,9 @@ MOST_RENAMES, MOST_CALLS, MOST_OPENING = 4.0, 4.0, 1.3
 
 _STAGE = """
 import sys, time
-from logstore.fs.durable import Disk
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
+from logstore.fs import Disk
+from logstore import StoreOptions
+from logstore import LogStore
 
 class Counting(Disk):
     calls = 0
@@ -84,10 +84,10 @@ for name in names:
     os.unlink(name + "/staged.json", dir_fd=staging)
 """
 _OPEN = """
-from logstore.parallel.no_pandas import do_without_pandas
+from logstore.parallel import do_without_pandas
 do_without_pandas()
 import sys
-from logstore.store.store import LogStore
+from logstore import LogStore
 with LogStore.open(sys.argv[1:]) as store:
     assert len(store)
 """
@@ -186,10 +186,10 @@ def _put_back(log_dir: Path) -> None:
     """Rename what was staged back to where it was, without any ceremony, and sync that."""
     staging = log_dir / "deleting"
     for directory in list(staging.iterdir()):
-        record = directory / staged_record.FILE_NAME
+        record = directory / STAGED_RECORD
         name = directory.name
         if record.exists():
-            name = staged_record.parse(record.read_bytes(), name).path
+            name = parse_record(record.read_bytes(), name).path
             record.unlink()
         directory.rename(log_dir / name)
     subprocess.run(["sync", "--file-system", log_dir], check=True)

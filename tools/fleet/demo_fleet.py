@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import pyarrow.dataset as ds
 
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts import Verdict
 from tools.fleet.sample_check import differences
 from tools.fleet.sample_fleet import Truth, build
 from tools.machine import why_no_java

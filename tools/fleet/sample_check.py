@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from logstore.rows.rows import Kind
+from logstore.rows import Kind
 from tools.fleet.sample_fleet import Truth
 from tools.fleet.sample_plan import Planted, PlantedFleet
 
@@ -20,7 +20,7 @@ def differences(
     Args:
         truth: what the builder wrote down.
         folder: where the fleet was built.
-        findings: rows with the columns of ``reconciler.audit.findings.FINDING_SCHEMA``.
+        findings: rows with the columns of ``reconciler.audit.FINDING_SCHEMA``.
         fleet: kind and subject of each fleet finding.
     """
     # A log dir without identity does not tell its broker, so what lies on a disk is known by its place alone.

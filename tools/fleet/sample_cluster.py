@@ -12,7 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from layout.ids import DirectoryId, TopicId
-from tools.writers import kraft_writer
+from tools.writers import (
+    feature_level_record,
+    no_op_record,
+    partition_change_record,
+    partition_record,
+    register_broker_record,
+    remove_topic_record,
+    topic_record,
+)
 
 BROKERS = 12
 DISKS = 2
@@ -138,10 +146,10 @@ def _put_in_place(cluster: Cluster, before: Partition, after: Partition) -> Part
 
 def snapshot_records(cluster: Cluster) -> list[bytes]:
     """The state at the time of the snapshot: the old IDs, and no reassignment."""
-    records = [kraft_writer.feature_level("metadata.version", FEATURE_LEVEL_39)]
+    records = [feature_level_record("metadata.version", FEATURE_LEVEL_39)]
     for node, directories in cluster.directory_ids.items():
         ordered = sorted(directories, key=lambda directory: directory.halves)
-        records.append(kraft_writer.register_broker(node, 100 + node, directory_ids=ordered))
+        records.append(register_broker_record(node, 100 + node, directory_ids=ordered))
     settled = [p.settled() for p in cluster.partitions if p.topic != RECREATED]
     return records + _creation(cluster, [*settled, *cluster.old_partitions])
 
@@ -149,7 +157,7 @@ def snapshot_records(cluster: Cluster) -> list[bytes]:
 def log_records(cluster: Cluster) -> list[list[bytes]]:
     """What has happened since the snapshot, one batch for each thing that happened."""
     changes = [
-        kraft_writer.partition_change(
+        partition_change_record(
             p.topic_id,
             p.index,
             replicas=p.replicas,
@@ -162,11 +170,11 @@ def log_records(cluster: Cluster) -> list[list[bytes]]:
     ]
     recreated = [p for p in cluster.partitions if p.topic == RECREATED]
     return [
-        [kraft_writer.remove_topic(cluster.old_ids[DELETED])],
-        [kraft_writer.remove_topic(cluster.old_ids[RECREATED])],
+        [remove_topic_record(cluster.old_ids[DELETED])],
+        [remove_topic_record(cluster.old_ids[RECREATED])],
         _creation(cluster, recreated),
         changes,
-        [kraft_writer.no_op()],
+        [no_op_record()],
     ]
 
 
@@ -177,9 +185,9 @@ def _creation(cluster: Cluster, partitions: Sequence[Partition]) -> list[bytes]:
     for p in partitions:
         if p.topic_id not in seen:
             seen.add(p.topic_id)
-            records.append(kraft_writer.topic(p.topic, p.topic_id))
+            records.append(topic_record(p.topic, p.topic_id))
         records.append(
-            kraft_writer.partition(
+            partition_record(
                 p.topic_id, p.index, p.replicas, isr=p.isr, leader=p.isr[0], directories=_directories(cluster, p)
             )
         )

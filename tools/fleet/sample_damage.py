@@ -12,10 +12,9 @@ from collections.abc import Callable
 from layout import checkpoint, partition_metadata
 from layout.directory_name import delete_name, future_name, live_name, staged_name, stray_name
 from layout.ids import TopicId
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import STAGED_RECORD, StagedRecord, encode_record
 from layout.scheme import STAGING_DIR, sibling_staging_root
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts import Verdict
 from tools.fleet import sample_cluster
 from tools.fleet.sample_cluster import BROKERS, DELETED, LONG_TOPIC, RECREATED
 from tools.fleet.sample_plan import Plan, PlantedFleet, log_dir
@@ -155,7 +154,7 @@ def staged_replicas(plan: Plan) -> None:
             checkpoints={checkpoint.RECOVERY_POINT_CHECKPOINT: 150},
         )
         plan.place(f"{staging}/{name}", partition.topic_id, partition.index)
-        plan.files[f"{staging}/{name}/{staged_record.FILE_NAME}"] = staged_record.encode(record)
+        plan.files[f"{staging}/{name}/{STAGED_RECORD}"] = encode_record(record)
         verdict = Verdict.STAGED_DUE if age_ms > WEEK_MS else Verdict.STAGED
         plan.find(verdict, 6, f"../{staging.rpartition('/')[2]}/{name}", disk=0)
 

@@ -16,7 +16,7 @@ from itertools import count
 from layout import checkpoint, meta_properties, partition_metadata
 from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties
-from tools.writers import kraft_writer
+from tools.writers import log_batch
 
 INDEX_BYTES = 10 << 20
 """``segment.index.bytes``: an active segment's indexes have this length from the start (FACTS §2.11)."""
@@ -98,4 +98,4 @@ class DiskWriter:
             f'{{"id":{self._rng.getrandbits(48)},"amount":{self._rng.randint(1, 99_999)}}}'
             for _ in range(RECORDS_PER_BATCH)
         ]
-        return kraft_writer.log_batch([value.encode() for value in values], 0, timestamp_ms=1_793_000_000_000)
+        return log_batch([value.encode() for value in values], 0, timestamp_ms=1_793_000_000_000)

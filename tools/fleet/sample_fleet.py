@@ -21,12 +21,12 @@ from dataclasses import asdict, dataclass
 
 from layout import checkpoint
 from layout.directory_name import parse
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts import Verdict
 from tools.fleet import sample_cluster, sample_damage
 from tools.fleet.sample_cluster import BROKERS, DISKS
 from tools.fleet.sample_disks import DiskWriter
 from tools.fleet.sample_plan import Plan, Planted, PlantedFleet, lay_out, log_dir
-from tools.writers import kraft_writer
+from tools.writers import write_metadata_dir
 
 TRUTH_FILE = "truth.json"
 TRUTH_VERSION = 1
@@ -123,7 +123,7 @@ def _write(plan: Plan, folder: str) -> None:
         disks.folder(path)
     for path, content in plan.files.items():
         disks.file(path, content)
-    kraft_writer.write_metadata_dir(
+    write_metadata_dir(
         os.path.join(folder, METADATA_LOG_DIR),
         snapshot=sample_cluster.snapshot_records(plan.cluster),
         end_offset=SNAPSHOT_END_OFFSET,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, live_name, parse
 from layout.ids import TopicId
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts import Verdict
 from tools.fleet.sample_cluster import Cluster, Partition
 
 

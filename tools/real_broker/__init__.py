@@ -7,3 +7,11 @@ moves replicas, ``znodes`` takes a topic out of ZooKeeper by hand. ``fixtures`` 
 ``fixtures_story`` is what happens to the cluster, ``fixtures_planted`` what must be found for it, ``fixtures_archive``
 packs the disks. ``errors`` has one root. ``tools/real-broker`` is the same from a shell.
 """
+
+from tools.real_broker.fetch import why_not
+from tools.real_broker.releases import RELEASES
+
+__all__ = [
+    "RELEASES",
+    "why_not",
+]

@@ -13,7 +13,7 @@ from typing import Any
 import google_crc32c
 
 from layout.ids import KafkaId, TopicId
-from reconciler.sources.kraft.tables import (
+from reconciler.sources.kraft import (
     CONTROL_RECORDS,
     METADATA_RECORDS,
     Array,

@@ -35,12 +35,12 @@ CONTROL = 0x20
 # Records
 
 
-def topic(name: str, topic_id: TopicId | str) -> bytes:
+def topic_record(name: str, topic_id: TopicId | str) -> bytes:
     """TopicRecord: a topic comes into being, without partitions."""
     return record("TopicRecord", name=name, topicId=topic_id)
 
 
-def partition(
+def partition_record(
     topic_id: TopicId | str,
     index: int,
     replicas: Sequence[int],
@@ -86,18 +86,18 @@ def partition(
     )
 
 
-def partition_change(topic_id: TopicId | str, index: int, version: int | None = None, **changes: Any) -> bytes:
+def partition_change_record(topic_id: TopicId | str, index: int, version: int | None = None, **changes: Any) -> bytes:
     """PartitionChangeRecord; ``changes`` by Kafka's names: isr, leader, replicas, removingReplicas, directories, ..."""
     chosen = version if version is not None else int("directories" in changes)
     return record("PartitionChangeRecord", chosen, partitionId=index, topicId=topic_id, **changes)
 
 
-def remove_topic(topic_id: TopicId | str) -> bytes:
+def remove_topic_record(topic_id: TopicId | str) -> bytes:
     """RemoveTopicRecord: the topic and all its partitions go."""
     return record("RemoveTopicRecord", topicId=topic_id)
 
 
-def register_broker(
+def register_broker_record(
     broker_id: int,
     broker_epoch: int = 0,
     *,
@@ -118,7 +118,7 @@ def register_broker(
     )
 
 
-def feature_level(name: str, level: int) -> bytes:
+def feature_level_record(name: str, level: int) -> bytes:
     """FeatureLevelRecord, for example ``metadata.version`` at 21 for Kafka 3.9."""
     return record("FeatureLevelRecord", name=name, featureLevel=level)
 
@@ -138,7 +138,7 @@ def abort_transaction(reason: str | None = None) -> bytes:
     return record("AbortTransactionRecord", reason=reason)
 
 
-def no_op() -> bytes:
+def no_op_record() -> bytes:
     """NoOpRecord, which an idle controller writes twice a second."""
     return record("NoOpRecord")
 

@@ -1,7 +1,7 @@
 """One disk of a machine as folders of a real file system: where it is mounted, and what of it may yet come back.
 
 A file that lost its last name is not gone before that is durable, so it waits in a folder *aside*, outside of the disk
-and on the same file system. Everything here works by the primitives of :class:`~logstore.fs.durable.Disk`.
+and on the same file system. Everything here works by the primitives of :class:`~logstore.fs.Disk`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from reconciler.audit.small_tables import parquet_files, rows_of
 from reconciler.audit.spark.output import Ask, register_found
 from reconciler.audit.spark.trees import judged_where_they_lie
 from reconciler.audit.summary import conclude
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
 
 
@@ -56,7 +56,7 @@ def audit(
         previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
 
     Raises:
-        RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.scope.by_cluster`), or Spark
+        RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`), or Spark
         failed.
     """
     ask = Ask(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows)

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows import ROW_SCHEMA
 from reconciler.audit.findings import FINDINGS
 from reconciler.audit.render import case_number, evidence, is_finding, verdict
 from reconciler.audit.small_tables import keep_log_dirs, keep_metadata, parquet_files
@@ -31,9 +31,7 @@ from reconciler.audit.spark.listing import listed
 from reconciler.audit.spark.output import Ask, as_it_stands, leave_topics, register_topics, searched_by
 from reconciler.audit.spark.types import ddl
 from reconciler.audit.summary import DISKS, Query
-from reconciler.desired.desired import REPLICA_SCHEMA, DesiredState
-from reconciler.desired.saved_table import SavedTable
-from reconciler.desired.scope import by_cluster, registered, speaking
+from reconciler.desired import REPLICA_SCHEMA, DesiredState, SavedTable, by_cluster, registered, speaking
 
 _SETTINGS = {
     # Topics are joined twice, and a million of them take about this much: cheaper to send than to shuffle replicas.

@@ -19,11 +19,11 @@ import sys
 import time
 from collections.abc import Sequence
 
-from logstore.errors import InventoryError
-from logstore.rows import inventory
+from logstore import InventoryError
+from logstore.rows import check_inventory
 from reconciler.audit import report_json
 from reconciler.audit.result import AuditResult
-from reconciler.audit.spark.session import session
+from reconciler.audit.spark.session import open_session
 from reconciler.errors import ReconcilerError, RefusedError, UsageError
 from reconciler.sources import load
 
@@ -56,11 +56,11 @@ def run(options: argparse.Namespace) -> AuditResult:
         raise UsageError(f"{options.out} is no folder: make the output folder first, where all executors see it")
     try:
         for path in options.inventories:
-            inventory.check(path)
+            check_inventory(path)
     except InventoryError as error:
         raise RefusedError(str(error)) from error
     states = [state for spec in options.metadata for state in load(spec)]
-    spark = session(options.master)
+    spark = open_session(options.master)
     try:
         from reconciler.audit.spark.engine import audit
 

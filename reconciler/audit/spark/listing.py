@@ -14,7 +14,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from logstore.rows import inventory
+from logstore.rows import InventoryForm, write_inventory
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
@@ -56,5 +56,5 @@ def leave(
             paths.append(os.path.join(folder, f"{number}-{uuid.uuid4().hex}.parquet"))
             tables = (table for broker in groups[number].brokers for table in scanned(broker, sizes))
             with open(paths[-1], "wb") as out:
-                inventory.write(tables, out, inventory.Form.PARQUET)
+                write_inventory(tables, out, InventoryForm.PARQUET)
         yield pa.RecordBatch.from_pydict({_PATH: pa.array(paths, pa.string())})

@@ -28,16 +28,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from layout.errors import LayoutError
-from logstore.errors import LogStoreError
-from logstore.log_dir.discover import discover
-from logstore.log_dir.identity import read_identity
-from logstore.rows.columns import LogDirFacts, plain_row
-from logstore.rows.row_batches import to_batch, to_table
-from logstore.rows.row_schema import ROW_SCHEMA
-from logstore.rows.rows import Kind, MetadataState
-from logstore.scan.scan import scan, scan_all
+from logstore import LogStoreError
+from logstore.log_dir import discover, read_identity
+from logstore.rows import ROW_SCHEMA, Kind, LogDirFacts, MetadataState, plain_row, to_batch, to_table
+from logstore.scan import scan, scan_all
 from reconciler.audit.spark.types import ddl
-from reconciler.desired.scope import Broker
+from reconciler.desired import Broker
 from reconciler.errors import UsageError
 
 GROUPS_PER_CORE = 4
@@ -63,7 +59,7 @@ class KafkaLogDirs(DataSource):
         return "kafka_log_dirs"
 
     def schema(self) -> str:
-        """``logstore.rows.row_schema.ROW_SCHEMA``."""
+        """``logstore.rows.ROW_SCHEMA``."""
         return ddl(ROW_SCHEMA)
 
     def reader(self, schema: object) -> LogDirsReader:

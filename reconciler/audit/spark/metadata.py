@@ -16,8 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from reconciler.audit.spark.types import ddl
-from reconciler.desired.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState, MetadataIdentity
-from reconciler.desired.saved_table import in_memory
+from reconciler.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState, MetadataIdentity, in_memory
 from reconciler.errors import UsageError
 from reconciler.sources import load
 
@@ -35,7 +34,7 @@ IDENTITY_SCHEMA = pa.schema(
         pa.field("problems", pa.list_(pa.string())),
     ]
 )
-"""One row per desired state: :class:`reconciler.desired.desired.MetadataIdentity`."""
+"""One row per desired state: :class:`reconciler.desired.MetadataIdentity`."""
 
 TABLES: Mapping[str, pa.Schema] = {
     "replicas": REPLICA_SCHEMA,

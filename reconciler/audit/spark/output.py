@@ -19,7 +19,7 @@ from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.small_tables import parquet_files, parquet_folder
 from reconciler.audit.spark.types import ddl
 from reconciler.audit.summary import Query
-from reconciler.desired.desired import TOPIC_SCHEMA, DesiredState
+from reconciler.desired import TOPIC_SCHEMA, DesiredState
 
 if TYPE_CHECKING:
     import duckdb

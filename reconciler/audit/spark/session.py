@@ -32,7 +32,7 @@ _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
-def session(master: str | None = None, *, memory: str = "3g") -> SparkSession:
+def open_session(master: str | None = None, *, memory: str = "3g") -> SparkSession:
     """Return the session that is running, or start one. Who asked for it stops it.
 
     Args:

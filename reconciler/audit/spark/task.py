@@ -25,7 +25,7 @@ import pyarrow as pa
 from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
 from reconciler.audit.small_tables import keep_metadata, quoted
 from reconciler.audit.spark.log_dirs import LogDirs, freeze_what_is_there, scanned
-from reconciler.desired.scope import Speaks
+from reconciler.desired import Speaks
 
 LOT_ROWS = 1 << 18
 """Rows from which on they are judged before the next broker is listed: what a task holds in memory."""

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from logstore.rows.columns import utf8
+from logstore.rows import utf8
 from reconciler.audit.duckdb_join import Wanted
 from reconciler.audit.small_tables import brokers_in, keep_metadata, parquet_files, rows_of
 from reconciler.audit.spark.log_dirs import GROUPS_PER_CORE, LogDirs, by_broker, grouped, log_dirs_in
 from reconciler.audit.spark.output import Ask, as_it_stands, leave_topics, register_topics, searched_by
 from reconciler.audit.spark.task import Left, Task, run
-from reconciler.desired.saved_table import SavedTable
-from reconciler.desired.scope import Broker, by_cluster, registered, speaking
+from reconciler.desired import Broker, SavedTable, by_cluster, registered, speaking
 from reconciler.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.audit.summary import Query
-    from reconciler.desired.desired import DesiredState
+    from reconciler.desired import DesiredState
 
 SEARCHED_HERE = 5_000_000
 """Directories up to which the driver searches the fleet itself: Spark would take longer to plan than that takes."""

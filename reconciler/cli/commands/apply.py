@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame.exits import Exit, PartlyFailedError, say
-from reconciler.cli.frame.options import output_options
-from reconciler.cli.frame.output import Format, check_output
-from reconciler.cli.frame.staging_options import spare_option
-from reconciler.cli.frame.staging_options import spare_records as spare_folder
+from reconciler.cli.frame import Exit, Format, PartlyFailedError, check_output, output_options, say, spare_option
+from reconciler.cli.frame import spare_records as spare_folder
 from reconciler.errors import UsageError
-from reconciler.text.figures import count, quoted, size
+from reconciler.text import count, quoted, size
 
 if TYPE_CHECKING:
-    from reconciler.plan.apply import Outcome
-    from reconciler.plan.plan import Plan
+    from reconciler.plan import Outcome, Plan
 
 PLAN_LIMIT = 1 << 30
 """Bytes of a plan that are read; an action takes about a thousand."""
@@ -59,10 +55,10 @@ def command(
     Exit code 0: all is as the plan wants it. 3: refused, for example because the broker runs, and nothing was changed.
     4: some of it was skipped or failed; the output says why.
     """
-    from logstore.settings import InvalidSettingError, parse_duration
+    from logstore import InvalidSettingError, parse_duration
     from reconciler.cli.commands.plan import who
-    from reconciler.cli.pages.plan_pages import write_outcome
-    from reconciler.plan.apply import How, apply
+    from reconciler.cli.pages import write_outcome
+    from reconciler.plan import How, apply_plan
 
     try:
         oldest_ms = parse_duration(max_age)
@@ -79,7 +75,7 @@ def command(
         changed_data=changed_data,
     )
     try:
-        outcome = apply(plan, how)
+        outcome = apply_plan(plan, how)
     except KeyboardInterrupt as error:
         raise PartlyFailedError(
             f"interrupted; what was done is done and in the journals. Next: logstore apply {quoted(plan_file)} does "
@@ -97,9 +93,9 @@ def read_plan(path: str) -> Plan:
         UsageError: there is no such file.
         RefusedError: it is no plan, or was changed in other ways than by taking out lines.
     """
-    from logstore.errors import UnreadableFileError
-    from logstore.fs.small_file import read_small_file
-    from reconciler.plan import plan_json
+    from logstore import UnreadableFileError
+    from logstore.fs import read_small_file
+    from reconciler.plan import parse_plan
 
     try:
         data = read_small_file(os.path.realpath(path), PLAN_LIMIT)
@@ -107,12 +103,12 @@ def read_plan(path: str) -> Plan:
         raise UsageError(f"{path} {error}") from error
     if data is None:
         raise UsageError(f"{path}: there is no such file; logstore plan LOG_DIR... -o {path} makes it")
-    return plan_json.parse(data, path)
+    return parse_plan(data, path)
 
 
 def _say_next(plan: Plan, outcome: Outcome) -> None:
-    from logstore.repair.repair_step import Status
-    from reconciler.plan.plan import STAGING
+    from logstore.repair import Status
+    from reconciler.plan import STAGING
 
     for note in outcome.notes:
         say(note)

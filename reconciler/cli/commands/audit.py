@@ -16,16 +16,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.options import metadata_option, output_options, scan_options
-from reconciler.cli.frame.output import Format, check_output, destination, refuse_inside, write_rows
+from reconciler.cli.frame import (
+    Exit,
+    Format,
+    check_output,
+    destination,
+    metadata_option,
+    output_options,
+    refuse_inside,
+    say,
+    scan_options,
+    write_rows,
+)
 from reconciler.errors import UsageError
-from reconciler.text.figures import count
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.text import count
+from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from reconciler.audit.result import AuditResult
-    from reconciler.cli.frame.inputs import Inputs
+    from reconciler.audit import AuditResult
+    from reconciler.cli.frame import Inputs
 
 _EPILOG = """\b
 Examples:
@@ -84,9 +93,7 @@ def command(
 
     Exit code 0: nobody has to act. 1: there are findings. 3: metadata or an inventory cannot be trusted.
     """
-    from reconciler.cli.frame import engines
-    from reconciler.cli.frame.inputs import sort_out
-    from reconciler.cli.frame.metadata_choice import choose
+    from reconciler.cli.frame import Job, choose, run_embedded, run_spark, sort_out
 
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
     inputs = sort_out(paths)
@@ -95,11 +102,8 @@ def command(
     now_ms = time.time_ns() // 1_000_000
     states = choose(specs, inputs, now_ms)
     with _folder(report, inputs) as folder:
-        job = engines.Job(inputs, states, folder, now_ms, sizes, all_rows, topics)
-        if spark:
-            result = engines.run_spark(job, master=master)
-        else:
-            result = engines.run_embedded(job, jobs=jobs, memory_limit=memory)
+        job = Job(inputs, states, folder, now_ms, sizes, all_rows, topics)
+        result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
         if not sizes and not inputs.inventories:
             result = replace(result, bytes={})  # no bytes were counted, which is not the same as none
         if report is not None:
@@ -126,7 +130,7 @@ def _check_options(
 
 def _topics_of(previous: str, report: str | None) -> str:
     """The topics that an earlier audit left."""
-    from reconciler.audit.embedded import TOPICS_FILE
+    from reconciler.audit import TOPICS_FILE
 
     if report is not None and os.path.realpath(previous) == os.path.realpath(report):
         raise UsageError("--previous and --report name the same folder, which would overwrite what to compare with")
@@ -155,11 +159,11 @@ def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
         return
     import pyarrow.fs
 
-    from reconciler.sources import parquet
+    from reconciler.sources import is_saved_state
 
     _refuse_odd_bytes("--report", report)
     refuse_inside(report, inputs.log_dirs)
-    if parquet.recognises(report):
+    if is_saved_state(report):
         raise UsageError(f"{report} holds a saved desired state, which a report would spoil: name another folder")
     try:
         pyarrow.fs.LocalFileSystem().create_dir(report, recursive=True)
@@ -172,17 +176,17 @@ def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
 
 
 def _write_report(result: AuditResult, folder: str) -> None:
-    from reconciler.audit import report_html, report_json
+    from reconciler.audit import render_report, write_summary
 
     with destination(os.path.join(folder, "summary.json")) as out:
-        report_json.write_summary(result, out)
+        write_summary(result, out)
     with destination(os.path.join(folder, "report.html")) as out:
-        out.write(report_html.render(result).encode())
+        out.write(render_report(result).encode())
 
 
 def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequence[Verdict]:
     """The verdicts whose findings are shown: the named ones, else all; a table leaves out what asks nobody to act."""
-    from reconciler.verdicts.verdicts import BENIGN, URGENCY
+    from reconciler.verdicts import BENIGN, URGENCY
 
     if chosen:
         return [verdict for verdict in URGENCY if verdict in chosen]
@@ -200,10 +204,9 @@ def _say_what_was_done(result: AuditResult, inputs: Inputs) -> None:
 def _show(
     result: AuditResult, form: Format, output: str | None, verdicts: Sequence[Verdict], limit: int | None
 ) -> None:
-    from reconciler.audit import report_json
-    from reconciler.audit.findings import FINDING_SCHEMA
-    from reconciler.cli.frame.tables import page
-    from reconciler.cli.pages.audit_table import next_steps, show
+    from reconciler.audit import FINDING_SCHEMA, SCHEMA_VERSION, by_urgency, write_findings
+    from reconciler.cli.frame import page
+    from reconciler.cli.pages import next_steps, show
 
     if form is Format.TABLE:
         with page(output) as opened:
@@ -213,7 +216,7 @@ def _show(
         return
     with destination(output) as out:
         if form is Format.JSON:
-            report_json.write(result, out, verdicts)
+            write_findings(result, out, verdicts)
         else:
-            rows = report_json.in_order(result, verdicts)
-            write_rows(form, rows, FINDING_SCHEMA, report_json.SCHEMA_VERSION, out)
+            rows = by_urgency(result, verdicts)
+            write_rows(form, rows, FINDING_SCHEMA, SCHEMA_VERSION, out)

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from layout.scheme import Scheme
-from reconciler.cli.frame.exits import Exit
-from reconciler.cli.frame.layout_options import change, change_options
+from reconciler.cli.frame import Exit, change, change_options
 
 if TYPE_CHECKING:
-    from logstore.namespaces.planned_change import PlannedChange
-    from logstore.store.store import LogStore
+    from logstore.namespaces import PlannedChange
+    from logstore.store import LogStore
 
 _EPILOG = """\b
 Examples:
@@ -47,7 +46,7 @@ def command(
     """
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces.convert import plan_convert
+        from logstore.namespaces import plan_convert
 
         return plan_convert(store, Scheme(scheme))
 

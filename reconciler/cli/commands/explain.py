@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame.exits import Exit
-from reconciler.cli.frame.options import metadata_option, output_options
-from reconciler.cli.frame.output import Format, destination
+from reconciler.cli.frame import Exit, Format, destination, metadata_option, output_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.pages.explanation import Explanation
+    from reconciler.cli.pages import Explanation
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
@@ -52,11 +50,8 @@ def command(*, path: str, specs: tuple[str, ...], form: str, output: str | None)
 def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
     from dataclasses import replace
 
-    from reconciler.cli.frame.inputs import sort_out
-    from reconciler.cli.frame.metadata_choice import choose
-    from reconciler.cli.pages.explain_directory import explain_directory, explain_log_dir
-    from reconciler.cli.pages.explain_file import explain_file
-    from reconciler.cli.pages.explanation import home_of, judge, rows_of
+    from reconciler.cli.frame import choose, sort_out
+    from reconciler.cli.pages import explain_directory, explain_file, explain_log_dir, home_of, judge, rows_of
 
     try:
         os.lstat(path)
@@ -78,7 +73,7 @@ def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
 
 
 def _asks_to_act(explained: Explanation) -> bool:
-    from reconciler.verdicts.verdicts import BENIGN
+    from reconciler.verdicts import BENIGN
 
     return any(each.verdict not in {verdict.value for verdict in BENIGN} for each in explained.verdicts)
 
@@ -95,7 +90,7 @@ def _write_json(explained: Explanation, output: str | None) -> None:
 
 
 def _show(explained: Explanation, output: str | None) -> None:
-    from reconciler.cli.frame.tables import Column, page
+    from reconciler.cli.frame import Column, page
 
     with page(output) as opened:
         opened.line(explained.path, "bold")

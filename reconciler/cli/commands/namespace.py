@@ -1,6 +1,6 @@
 """``logstore namespace``: create, list, delete; move a topic between namespaces, and rename one.
 
-What each takes is planned by ``logstore.namespaces.namespaces`` and ``logstore.namespaces.rename_topic``. Only ``list``
+What each takes is planned by ``logstore.namespaces.namespaces`` and ``logstore.namespaces.rename``. Only ``list``
 takes no lock.
 """
 
@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.layout_options import SCHEMA_VERSION, TEXTS, change, change_options, write
-from reconciler.cli.frame.options import output_options
-from reconciler.cli.frame.output import Format, check_output
+from reconciler.cli.frame import (
+    SCHEMA_VERSION,
+    TEXTS,
+    Exit,
+    Format,
+    change,
+    change_options,
+    check_output,
+    output_options,
+    say,
+    write,
+)
 from reconciler.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from logstore.namespaces.planned_change import PlannedChange
-    from logstore.store.store import LogStore
+    from logstore.namespaces import PlannedChange
+    from logstore.store import LogStore
 
 _EPILOG = """\b
 Examples:
@@ -48,7 +56,7 @@ def create(*, namespace: str, paths: tuple[str, ...], **how: Any) -> Exit:
     """Create a namespace with all its tiers: org:apache makes org and org:apache."""
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces.namespaces import plan_create
+        from logstore.namespaces import plan_create
 
         return plan_create(store, namespace)
 
@@ -71,8 +79,8 @@ def delete(*, namespace: str, paths: tuple[str, ...], recursive: bool, delay: st
     """
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces.namespaces import plan_delete
-        from logstore.settings import STALE_DELAY, Settings, parse_duration
+        from logstore import STALE_DELAY, Settings, parse_duration
+        from logstore.namespaces import plan_delete
 
         if delay is not None:
             store.settings = Settings({"": {STALE_DELAY: parse_duration(delay)}})
@@ -90,7 +98,7 @@ def move(*, topic: str, paths: tuple[str, ...], namespace: str, **how: Any) -> E
     """Move a topic, by its full name, to another namespace."""
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces.rename_topic import plan_move
+        from logstore.namespaces import plan_move
 
         return plan_move(store, topic, namespace)
 
@@ -106,7 +114,7 @@ def rename(*, topic: str, new_topic: str, paths: tuple[str, ...], **how: Any) ->
     """Give a topic another name; both are full names."""
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces.rename_topic import plan_rename
+        from logstore.namespaces import plan_rename
 
         return plan_rename(store, topic, new_topic)
 
@@ -122,7 +130,7 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
 
     Takes no lock. Exit code 1: a change is under way in a log dir, or was cut short, so the list may be half of it.
     """
-    from reconciler.cli.frame.staging_options import log_dirs_in
+    from reconciler.cli.frame import log_dirs_in
 
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
@@ -143,8 +151,8 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
 def _tiers(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
     """Namespaces that have a directory in some log dir; and the log dirs in which a change is not finished."""
     from layout.scheme import INTENT_FILE
-    from logstore.journal.tiers import look_for_tiers, name_of
-    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+    from logstore.journal import look_for_tiers, name_of
+    from logstore.log_dir import ReadOnlyLogDir
 
     found, half_done = set[str](), list[str]()
     for path in log_dirs:
@@ -160,8 +168,8 @@ def _tiers(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
 def _topics(log_dirs: tuple[str, ...]) -> tuple[Counter[str], Counter[str]]:
     """How many topics and how many live replicas are in each namespace, the default one under the empty name."""
     from layout.topic import namespace_of
-    from logstore.rows.rows import Kind
-    from logstore.scan.scan import scan_all
+    from logstore.rows import Kind
+    from logstore.scan import scan_all
 
     replicas: Counter[str] = Counter()
     for seen in scan_all(log_dirs, sizes=False):

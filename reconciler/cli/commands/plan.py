@@ -1,6 +1,6 @@
 """``logstore plan``: turns verdicts into actions, held to the gates, as a file that somebody reviews.
 
-Takes no lock and changes nothing. What may be done is decided by ``reconciler.plan.make_plan``, how it is shown by
+Takes no lock and changes nothing. What may be done is decided by ``reconciler.plan.proposal``, how it is shown by
 ``plan_pages``; owns the options, and the order in which things are read.
 """
 
@@ -15,22 +15,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.options import metadata_option, output_options
-from reconciler.cli.frame.output import Format, check_output, destination, is_standard
-from reconciler.cli.frame.staging_options import in_use
+from reconciler.cli.frame import (
+    Exit,
+    Format,
+    check_output,
+    destination,
+    in_use,
+    is_standard,
+    metadata_option,
+    output_options,
+    say,
+)
 from reconciler.errors import RefusedError, UsageError
-from reconciler.plan.policy import ALLOWABLE, Gate, Policy
-from reconciler.text.figures import count, listed, quoted, size
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.plan import ALLOWABLE, Gate, Policy
+from reconciler.text import count, listed, quoted, size
+from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from logstore.log_dir.log_dir_view import LogDirView
-    from logstore.staging.staging_root import Placement
-    from reconciler.cli.frame.inputs import Inputs
-    from reconciler.plan.plan import Plan
-    from reconciler.plan.plan_choice import Choice
-    from reconciler.plan.plan_view import Aside, PlanView
+    from logstore.log_dir import LogDirView
+    from logstore.staging import Placement
+    from reconciler.cli.frame import Inputs
+    from reconciler.plan import Aside, Choice, Plan, PlanView
 
 _EPILOG = """\b
 Examples:
@@ -103,8 +108,8 @@ def command(
 
     Exit code 0: there is nothing to do. 1: there are actions. 3: refused; the message has the numbers and the override.
     """
-    from reconciler.cli.frame.inputs import sort_out
-    from reconciler.plan.plan_choice import Choice
+    from reconciler.cli.frame import sort_out
+    from reconciler.plan import Choice
 
     policy = Policy(
         _duration("--max-age", max_age), 0.3, parse_share(max_share), max_count, frozenset(map(Gate, allowed))
@@ -170,7 +175,7 @@ def who() -> str:
 
 
 def _duration(option: str, text: str) -> int:
-    from logstore.settings import InvalidSettingError, parse_duration
+    from logstore import InvalidSettingError, parse_duration
 
     try:
         return parse_duration(text)
@@ -179,8 +184,7 @@ def _duration(option: str, text: str) -> int:
 
 
 def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str | None) -> Plan:
-    from reconciler.plan.make_plan import Maker, make_plan
-    from reconciler.plan.run_history import read_history
+    from reconciler.plan import Maker, make_plan, read_history
 
     now_ms = time.time_ns() // 1_000_000
     view = _view(inputs, specs, choice, staging, now_ms)
@@ -191,10 +195,9 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str 
 
 
 def _view(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str | None, now_ms: int) -> PlanView:
-    from logstore.scan.scan import scan_all
-    from reconciler.cli.frame.metadata_choice import choose
-    from reconciler.cli.frame.progress import followed
-    from reconciler.plan.plan_view import PlanView
+    from logstore.scan import scan_all
+    from reconciler.cli.frame import choose, followed
+    from reconciler.plan import PlanView
 
     states = choose(specs, inputs, now_ms)
     seen = list(followed(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
@@ -208,11 +211,10 @@ def _aside(log_dirs: Sequence[str], asked: str | None) -> Aside:
     Raises:
         RefusedError: they cannot be staged in the place that is asked for.
     """
-    from logstore.errors import LogStoreError
-    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
-    from logstore.staging.staged import look_for_staged
-    from logstore.staging.staging_root import Placement, staging_path
-    from reconciler.plan.plan_view import Aside
+    from logstore import LogStoreError
+    from logstore.log_dir import ReadOnlyLogDir
+    from logstore.staging import Placement, look_for_staged, staging_path
+    from reconciler.plan import Aside
 
     staging: dict[str, str] = {}
     recorded: set[tuple[str, str]] = set()
@@ -231,7 +233,7 @@ def _aside(log_dirs: Sequence[str], asked: str | None) -> Aside:
 
 
 def _placement(log_dir: LogDirView, asked: str | None) -> Placement:
-    from logstore.staging.staging_root import Placement, choose_placement, placements, staging_path
+    from logstore.staging import Placement, choose_placement, placements, staging_path
 
     chosen = choose_placement(log_dir)
     if asked is None or asked == chosen or asked not in placements(log_dir):
@@ -245,12 +247,12 @@ def _placement(log_dir: LogDirView, asked: str | None) -> Placement:
 
 
 def _show(plan: Plan, form: Format, output: str | None) -> None:
-    from reconciler.cli.pages.plan_pages import show_plan
-    from reconciler.plan import plan_json
+    from reconciler.cli.pages import show_plan
+    from reconciler.plan import encode_plan
 
     if form is Format.JSON or output is not None:
         with destination(output) as out:
-            out.write(plan_json.encode(plan))
+            out.write(encode_plan(plan))
     if form is Format.TABLE and output != "-":
         show_plan(plan)
 
@@ -259,7 +261,7 @@ def _say_next(plan: Plan, choice: Choice, output: str | None) -> None:
     if not plan.actions:
         say("there is nothing to do")
         return
-    from reconciler.plan.plan import STAGING
+    from reconciler.plan import STAGING
 
     had = sum(action.frees for action in plan.actions if action.kind in STAGING)
     if choice.need is not None and had < choice.need:
@@ -277,7 +279,7 @@ def _say_next(plan: Plan, choice: Choice, output: str | None) -> None:
 
 def _say_if_too_new(plan: Plan) -> None:
     """Warn of ``-stray`` names where a broker may be too old to know them (FACTS §1.3); 3.7 gives a directory ID."""
-    from reconciler.plan.plan import ActionKind
+    from reconciler.plan import ActionKind
 
     staged = {action.log_dir for action in plan.actions if action.kind is ActionKind.STAGE}
     of_unknown_age = (each for each in plan.log_dirs if each.directory_id is None)

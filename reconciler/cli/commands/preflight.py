@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.options import metadata_option, output_options
-from reconciler.cli.frame.output import Format, check_output, destination, write_rows
+from reconciler.cli.frame import (
+    Exit,
+    Format,
+    check_output,
+    destination,
+    metadata_option,
+    output_options,
+    say,
+    write_rows,
+)
 from reconciler.errors import UsageError
-from reconciler.text.figures import NOTHING, count
+from reconciler.text import NOTHING, count
 
 if TYPE_CHECKING:
-    from reconciler.desired.desired import DesiredState
-    from reconciler.preflight.judgement import Preflight
-    from reconciler.preflight.question import BrokerAsked
-    from reconciler.preflight.seen import SeenBroker
+    from reconciler.desired import DesiredState
+    from reconciler.preflight import BrokerAsked, Preflight, SeenBroker
 
 SHOWN_ON_TERMINAL = 50
 STEPS_SHOWN = 5
@@ -88,8 +93,7 @@ def command(
     Exit code 0: it would start, and nothing would be lost; there may be notes. 1: it would not start, or it would and
     something would be renamed, deleted, left unused, made anew, or a disk would go offline; the effect says which.
     """
-    from reconciler.preflight.judgement import preflight
-    from reconciler.preflight.seen import is_anything_there, look
+    from reconciler.preflight import is_anything_there, look, preflight
 
     if not is_anything_there(paths):
         raise UsageError(f"{', '.join(paths)}: there is no such directory: are the disks mounted?")
@@ -119,8 +123,8 @@ def command(
 
 def _say_what_lies_below(paths: Sequence[str]) -> None:
     """Tell of a folder of log dirs that was given as a log dir: a broker would not look for them either."""
-    from logstore.log_dir.discover import discover
-    from reconciler.text.figures import listed
+    from logstore.log_dir import discover
+    from reconciler.text import listed
 
     for path in paths:
         below = discover(path)
@@ -131,8 +135,7 @@ def _say_what_lies_below(paths: Sequence[str]) -> None:
 def _early_question(kafka: str, mode: str | None) -> None:
     """Refuse a release or a mode that does not exist before anything is read."""
     from layout.errors import InvalidQuestionError
-    from reconciler.preflight.question import BrokerAsked, BrokerMode
-    from reconciler.preflight.releases import KafkaRelease
+    from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease
 
     try:
         release = KafkaRelease.parse(kafka)
@@ -146,8 +149,7 @@ def _question(kafka: str, mode: str | None, seen: SeenBroker) -> BrokerAsked:
     """Which broker is asked about; without ``--mode`` the identities tell: version 0 is ZooKeeper's, 1 KRaft's."""
     from layout.errors import InvalidQuestionError
     from layout.meta_properties import MetaProperties
-    from reconciler.preflight.question import BrokerAsked, BrokerMode
-    from reconciler.preflight.releases import KafkaRelease
+    from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease
 
     release = KafkaRelease.parse(kafka)
     if mode is not None:
@@ -162,9 +164,8 @@ def _question(kafka: str, mode: str | None, seen: SeenBroker) -> BrokerAsked:
 
 
 def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now_ms: int) -> Mapping[str, DesiredState]:
-    from reconciler.cli.frame.inputs import Inputs
-    from reconciler.cli.frame.metadata_choice import choose
-    from reconciler.desired.scope import by_cluster
+    from reconciler.cli.frame import Inputs, choose
+    from reconciler.desired import by_cluster
 
     folders = tuple(dict.fromkeys(os.path.abspath(path) for path in places if os.path.isdir(path)))
     states = choose(specs, Inputs(folders, (), folders, ()), now_ms)
@@ -173,8 +174,7 @@ def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now
 
 def _rows(answer: Preflight, log_dirs: Sequence[str], source: str | None, notes: bool) -> list[dict[str, Any]]:
     """The findings in the columns of ``FINDING_SCHEMA``."""
-    from reconciler.preflight.finding import Effect
-    from reconciler.preflight.rules import next_command, source_of
+    from reconciler.preflight import Effect, next_command, source_of
 
     return [
         {
@@ -199,7 +199,7 @@ def _rows(answer: Preflight, log_dirs: Sequence[str], source: str | None, notes:
 def _write(form: Format, rows: Sequence[Mapping[str, Any]], output: str | None) -> None:
     import pyarrow as pa
 
-    from reconciler.preflight.finding import FINDING_SCHEMA, SCHEMA_VERSION
+    from reconciler.preflight import FINDING_SCHEMA, SCHEMA_VERSION
 
     table = pa.Table.from_pylist(list(rows), schema=FINDING_SCHEMA)
     with destination(output) as out:
@@ -215,7 +215,7 @@ def _write_json(
 ) -> None:
     import orjson
 
-    from reconciler.preflight.finding import SCHEMA_VERSION, Effect
+    from reconciler.preflight import SCHEMA_VERSION, Effect
 
     offline = {each.place.log_dir for each in answer.findings if each.effect is Effect.LOG_DIR_OFFLINE}
     log_dirs = [
@@ -250,7 +250,7 @@ def _write_json(
 def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | None) -> None:
     import posixpath
 
-    from reconciler.cli.frame.tables import Column, page
+    from reconciler.cli.frame import Column, page
 
     styles = {"startup_aborts": "bold red", "log_dir_offline": "bold red", "note": "dim"}
     columns = (Column("EFFECT"), Column("WHERE"), Column("PROBLEM"), Column("SOURCE"))

@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from reconciler.cli.frame import signals
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.staging_options import Opened, in_use, log_dirs_in, spare_option
-from reconciler.cli.frame.staging_options import spare_records as spare_folder
+from reconciler.cli.frame import Exit, Opened, in_use, log_dirs_in, on_signals, say, spare_option
+from reconciler.cli.frame import spare_records as spare_folder
 from reconciler.errors import UsageError
-from reconciler.text.figures import count, listed, moment, size
+from reconciler.text import count, listed, moment, size
 
 if TYPE_CHECKING:
-    from logstore.purge.judge_staged import Rules
-    from logstore.purge.purge_report import LogDirPurge
-    from logstore.staging.spare_records import SpareRecords
-    from logstore.staging.staged import Staged
+    from logstore.purge import LogDirPurge, Rules
+    from logstore.staging import SpareRecords, Staged
 
 Result = TypeVar("Result")
 
@@ -81,9 +77,8 @@ def command(
 
     Exit code 3: a log dir is in use. Exit code 4: something that is due could not be removed, or it was interrupted.
     """
-    from logstore.clock import SystemClock
-    from logstore.purge.judge_staged import Rules
-    from logstore.purge.throttle import Throttle
+    from logstore import SystemClock
+    from logstore.purge import Rules, Throttle
 
     if before_due and not locations:
         raise UsageError("--before-due takes what may still be wanted: name each one with --location")
@@ -138,9 +133,9 @@ def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:
 
 
 def _plan(log_dirs: Iterable[str], rules: Rules, spare: SpareRecords, opened: Opened) -> list[LogDirPurge]:
-    from logstore.errors import NotALogDirError
-    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
-    from logstore.purge.purge import planned_purge
+    from logstore import NotALogDirError
+    from logstore.log_dir import ReadOnlyLogDir
+    from logstore.purge import planned_purge
 
     reports = []
     for path in log_dirs:
@@ -159,7 +154,7 @@ def _plan(log_dirs: Iterable[str], rules: Rules, spare: SpareRecords, opened: Op
 
 
 def _purge(opened: Opened, rules: Rules, spare: SpareRecords, workers: int | None) -> list[LogDirPurge]:
-    from logstore.purge.purge import WORKERS, purge
+    from logstore.purge import WORKERS, purge
 
     def work() -> list[LogDirPurge]:
         done = purge(opened.log_dirs, rules, workers=workers or WORKERS, spare=spare, may_fork=True)
@@ -176,15 +171,15 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from reconciler.cli.frame.progress import busy
+    from reconciler.cli.frame import busy
 
-    with signals.instead(lambda _: cancel.set()), ThreadPoolExecutor(1) as pool, busy("purging"):
+    with on_signals(lambda _: cancel.set()), ThreadPoolExecutor(1) as pool, busy("purging"):
         return pool.submit(work).result()
 
 
 def _tell(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
     """The lines that are the same whether it was done or not go to standard output; what only a run knows does not."""
-    from reconciler.text.figures import visible
+    from reconciler.text import visible
 
     lines = [] if quiet else _lines(report)
     sums = f"{report.log_dir}: {count(len(report.purged), 'directory', 'directories')}"

@@ -13,20 +13,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame.exits import Exit, PartlyFailedError, say
-from reconciler.cli.frame.options import output_options
-from reconciler.cli.frame.output import Format, check_output
-from reconciler.cli.frame.staging_options import spare_option
+from reconciler.cli.frame import Exit, Format, PartlyFailedError, check_output, output_options, say, spare_option
 from reconciler.errors import RefusedError, UsageError
-from reconciler.text.figures import count, moment
+from reconciler.text import count, moment
 
 if TYPE_CHECKING:
-    from logstore.store.open_store import StoreOptions
-    from logstore.store.store import LogStore
-    from reconciler.broker.judging import Key
-    from reconciler.cli.pages.reconcile_pages import Report
-    from reconciler.plan.policy import Policy
-    from reconciler.protocol.requests import ControlRequest
+    from logstore.store import LogStore, StoreOptions
+    from reconciler.broker import Key
+    from reconciler.cli.pages import Report
+    from reconciler.plan import Policy
+    from reconciler.protocol import ControlRequest
 
 _ALLOWABLE = ("broker", "empty", "absent", "sole-copy", "internal", "create")
 
@@ -99,9 +95,9 @@ def command(
     partition is answered with an error.
     """
     from reconciler.cli.commands.plan import parse_share
-    from reconciler.cli.frame.staging_options import log_dirs_in
-    from reconciler.plan.policy import Policy
-    from reconciler.sources.request_file import STANDARD_INPUT, read_request
+    from reconciler.cli.frame import log_dirs_in
+    from reconciler.plan import Policy
+    from reconciler.sources import STANDARD_INPUT, read_request
 
     policy = Policy(None, None, parse_share(max_share), max_count)
     options = _store_options(delay, spare_records)
@@ -114,7 +110,7 @@ def command(
         if not dry_run and not report.refused:
             report = run.carry_out()
         offline = dict(store.offline)
-    from reconciler.cli.pages.reconcile_pages import write_report
+    from reconciler.cli.pages import write_report
 
     if report.refused and not dry_run:
         raise RefusedError(f"the request is not carried out, and nothing was changed: {'; '.join(report.refused)}")
@@ -134,9 +130,8 @@ class _Run:
 
     def rehearse(self, policy: Policy, allowed: tuple[str, ...], *, dry_run: bool) -> Report:
         """What would be done, and the gates that are shut."""
-        from reconciler.broker.rehearsal import rehearse
-        from reconciler.broker.request_gates import Sent, shut_gates
-        from reconciler.cli.pages.reconcile_pages import Report
+        from reconciler.broker import Sent, rehearse, shut_gates
+        from reconciler.cli.pages import Report
 
         with _logged(dry_run):
             response, effects = rehearse(self.store, self.request, self.node_id, self.broker_epoch)
@@ -154,9 +149,8 @@ class _Run:
 
     def carry_out(self) -> Report:
         """Handle the request, and look what has changed."""
-        from reconciler.broker import Broker
-        from reconciler.broker.effects import Picture, effects
-        from reconciler.cli.pages.reconcile_pages import Report
+        from reconciler.broker import Broker, Picture, effects
+        from reconciler.cli.pages import Report
 
         before = Picture.of(self.store)
         broker = Broker(self.store, self.node_id, broker_epoch=self.broker_epoch)
@@ -171,8 +165,8 @@ class _Run:
         return Report(self.request, self.location, self.node_id, False, response, self.verdicts, done)
 
     def _verdicts(self) -> dict[Key, str]:
-        from reconciler.broker.judging import Judged, Present, judge
-        from reconciler.protocol.requests import LeaderAndIsrRequest
+        from reconciler.broker import Judged, Present, judge
+        from reconciler.protocol import LeaderAndIsrRequest
 
         if not isinstance(self.request, LeaderAndIsrRequest):
             return {}
@@ -188,9 +182,9 @@ class _Run:
 
 
 def _store_options(delay: str | None, spare_records: str | None) -> StoreOptions:
-    from logstore.settings import DELETE_DELAY, STALE_DELAY, InvalidSettingError, Settings, parse_duration
-    from logstore.store.open_store import StoreOptions
-    from reconciler.cli.frame.staging_options import spare_records as spare_folder
+    from logstore import DELETE_DELAY, STALE_DELAY, InvalidSettingError, Settings, parse_duration
+    from logstore.store import StoreOptions
+    from reconciler.cli.frame import spare_records as spare_folder
 
     try:
         milliseconds = None if delay is None else parse_duration(delay)
@@ -205,8 +199,8 @@ def _store_options(delay: str | None, spare_records: str | None) -> StoreOptions
 @contextmanager
 def _opened(log_dirs: tuple[str, ...], options: StoreOptions, *, dry_run: bool) -> Iterator[LogStore]:
     """The store over the log dirs, under all their locks."""
-    from logstore.store.store import LogStore
-    from reconciler.cli.frame.layout_options import refuse_unsorted
+    from logstore.store import LogStore
+    from reconciler.cli.frame import refuse_unsorted
 
     if dry_run:
         for path in log_dirs:
@@ -256,8 +250,8 @@ class _Saying(logging.Handler):
 
 def _told(report: Report, *, partly: bool) -> Exit:
     """Say what it comes to and what is next, and give the exit code."""
-    from reconciler.broker.effects import EffectKind
-    from reconciler.cli.pages.reconcile_pages import error_name
+    from reconciler.broker import EffectKind
+    from reconciler.cli.pages import error_name
 
     if report.response.error:
         name = error_name(report.response.error)

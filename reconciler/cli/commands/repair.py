@@ -1,6 +1,6 @@
 """``logstore repair``: makes a plan that somebody reviews, applies a plan, or takes one back.
 
-Making a plan takes no lock and changes nothing; what may be done is decided by ``reconciler.plan.propose_repair``, and
+Making a plan takes no lock and changes nothing; what may be done is decided by ``reconciler.plan.repair_proposal``, and
 done by ``logstore.repair.repair``. Owns the three ways of calling it, and what it says.
 """
 
@@ -14,17 +14,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from layout.ours.repair_plan import RepairKind
-from reconciler.cli.frame.exits import Exit, PartlyFailedError, say
-from reconciler.cli.frame.options import metadata_option, output_options
-from reconciler.cli.frame.output import Format, check_output, destination, is_standard
+from layout.ours import RepairKind
+from reconciler.cli.frame import (
+    Exit,
+    Format,
+    PartlyFailedError,
+    check_output,
+    destination,
+    is_standard,
+    metadata_option,
+    output_options,
+    say,
+)
 from reconciler.errors import RefusedError, UsageError
-from reconciler.text.figures import count, quoted
+from reconciler.text import count, quoted
 
 if TYPE_CHECKING:
-    from layout.ours.repair_plan import RepairPlan
-    from reconciler.cli.frame.inputs import Inputs
-    from reconciler.plan.propose_repair import Choice
+    from layout.ours import RepairPlan
+    from reconciler.cli.frame import Inputs
+    from reconciler.plan import RepairChoice
 
 PLAN_LIMIT = 1 << 30
 """Bytes of a plan that are read; an action takes about a thousand."""
@@ -93,9 +101,9 @@ def command(
         raise UsageError("--metadata, --only and --adopt-topic-id are for making a plan: a plan is applied as it is")
     now_ms = time.time_ns() // 1_000_000
     if paths:
-        from reconciler.plan.propose_repair import Choice
+        from reconciler.plan import RepairChoice
 
-        choice = Choice(frozenset(map(RepairKind, only)), frozenset(adopted))
+        choice = RepairChoice(frozenset(map(RepairKind, only)), frozenset(adopted))
         return _make(paths, specs, choice, Format(form), output, now_ms=now_ms)
     if plan_file is not None:
         return _apply(plan_file, Format(form), output, now_ms)
@@ -103,11 +111,11 @@ def command(
 
 
 def _make(
-    paths: Sequence[str], specs: Sequence[str], choice: Choice, form: Format, output: str | None, *, now_ms: int
+    paths: Sequence[str], specs: Sequence[str], choice: RepairChoice, form: Format, output: str | None, *, now_ms: int
 ) -> Exit:
-    from layout.ours import repair_plan
-    from reconciler.cli.frame.inputs import sort_out
-    from reconciler.cli.pages.repair_pages import show_plan
+    from layout.ours import encode_repair_plan
+    from reconciler.cli.frame import sort_out
+    from reconciler.cli.pages import show_repair_plan
 
     inputs = sort_out(paths)
     if inputs.inventories:
@@ -116,9 +124,9 @@ def _make(
     plan = _planned(inputs, specs, choice, now_ms)
     if form is Format.JSON or output is not None:
         with destination(output) as out:
-            out.write(repair_plan.encode(plan))
+            out.write(encode_repair_plan(plan))
     if form is Format.TABLE and output != "-":
-        show_plan(plan)
+        show_repair_plan(plan)
     if plan.actions:
         then = (
             "-o PLAN.json keeps this plan" if is_standard(output) else f"logstore repair --apply {quoted(str(output))}"
@@ -128,15 +136,13 @@ def _make(
     return Exit.FINDINGS if plan.actions or plan.left_alone else Exit.CLEAN
 
 
-def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, now_ms: int) -> RepairPlan:
-    from logstore.log_dir.identity import read_identity
-    from logstore.repair.repair_look import read_files
-    from logstore.scan.scan import scan_all
-    from reconciler.cli.frame.metadata_choice import choose
-    from reconciler.cli.frame.progress import followed
-    from reconciler.desired.scope import by_cluster
-    from reconciler.plan.propose_repair import propose
-    from reconciler.plan.repair_view import RepairView
+def _planned(inputs: Inputs, specs: Sequence[str], choice: RepairChoice, now_ms: int) -> RepairPlan:
+    from logstore.log_dir import read_identity
+    from logstore.repair import read_files
+    from logstore.scan import scan_all
+    from reconciler.cli.frame import choose, followed
+    from reconciler.desired import by_cluster
+    from reconciler.plan import RepairView, propose_repair
 
     identities = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
     clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
@@ -144,26 +150,26 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, now_ms: int) 
     observations = scan_all(inputs.log_dirs, sizes=False)
     seen = list(followed(observations, len(inputs.log_dirs), "scanning log dirs"))
     view = RepairView.of(seen, states, choice.adopted)
-    return propose(view, read_files(view.files_wanted(choice.adopted)), states, now_ms, choice)
+    return propose_repair(view, read_files(view.files_wanted(choice.adopted)), states, now_ms, choice)
 
 
 def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exit:
-    from logstore.repair.repair import apply
-    from reconciler.cli.pages.repair_pages import write_outcome
+    from logstore.repair import apply
+    from reconciler.cli.pages import write_repair_outcome
 
     plan = _read_plan(plan_file)
     check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
     with _refusals("what was repaired so far is done, and its backup is in the log dir; --apply again does the rest"):
         outcome = apply(plan, now_ms)
-    write_outcome(outcome, form, output)
+    write_repair_outcome(outcome, form, output)
     if outcome.backups:
         say(f"to take it back: logstore repair --undo {' '.join(map(quoted, outcome.backups))}")
     return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
 
 
 def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
-    from logstore.repair.repair_undo import undo
-    from reconciler.cli.pages.repair_pages import write_undone
+    from logstore.repair import undo
+    from reconciler.cli.pages import write_undone
 
     check_output(form, output, [os.path.dirname(os.path.abspath(each)) for each in backups], backups)
     with _refusals("what was put back so far is as it was; --undo again does the rest"):
@@ -183,15 +189,15 @@ def _read_plan(path: str) -> RepairPlan:
         RefusedError: it is no plan, or was changed since it was made.
     """
     from layout.errors import LayoutError
-    from layout.ours import repair_plan
-    from logstore.errors import UnreadableFileError
-    from logstore.fs.small_file import read_small_file
+    from layout.ours import parse_repair_plan
+    from logstore import UnreadableFileError
+    from logstore.fs import read_small_file
 
     try:
         data = read_small_file(os.path.realpath(path), PLAN_LIMIT)
         if data is None:
             raise UsageError(f"{path}: there is no such file; logstore repair LOG_DIR... -o {path} makes it")
-        return repair_plan.parse(data)
+        return parse_repair_plan(data)
     except UnreadableFileError as error:
         raise UsageError(f"{path} {error}") from error
     except LayoutError as error:
@@ -201,7 +207,7 @@ def _read_plan(path: str) -> RepairPlan:
 @contextmanager
 def _refusals(interrupted: str) -> Iterator[None]:
     """Turn what keeps the engine from beginning into a refusal, and say what an interruption leaves."""
-    from logstore.errors import ChangeRefusedError, NotALogDirError
+    from logstore import ChangeRefusedError, NotALogDirError
 
     try:
         yield

@@ -13,20 +13,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.staging_options import Opened, describe, in_use, log_dirs_in, spare_option
-from reconciler.cli.frame.staging_options import spare_records as spare_folder
+from reconciler.cli.frame import Exit, Opened, describe, in_use, log_dirs_in, say, spare_option
+from reconciler.cli.frame import spare_records as spare_folder
 from reconciler.errors import UsageError
-from reconciler.text.figures import count, visible
+from reconciler.text import count, visible
 
 if TYPE_CHECKING:
     from layout.ids import TopicId
     from layout.topic import TopicPartition
-    from logstore.log_dir.log_dir import LogDir
-    from logstore.log_dir.log_dir_view import LogDirView
-    from logstore.staging.restore import Restored
-    from logstore.staging.spare_records import SpareRecords
-    from logstore.staging.staged import Staged
+    from logstore.log_dir import LogDir, LogDirView
+    from logstore.staging import Restored, SpareRecords, Staged
 
 _Broker = tuple[str | None, int | None]
 """Cluster ID and node ID."""
@@ -182,8 +178,8 @@ def _topic_id(text: str | None) -> TopicId | None:
 
 def _looked_at(log_dirs: Iterable[str], opened: Opened, stack: ExitStack) -> list[LogDirView]:
     """Log dirs opened without their locks; those that a real run would be refused are refused here too."""
-    from logstore.errors import NotALogDirError
-    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+    from logstore import NotALogDirError
+    from logstore.log_dir import ReadOnlyLogDir
 
     views: list[LogDirView] = []
     for path in log_dirs:
@@ -206,7 +202,7 @@ def _plan(
     opened: Opened,
 ) -> list[Step]:
     """Look at everything before anything is moved, so that a dry run sees what a real one does."""
-    from logstore.staging.staged import look_for_staged
+    from logstore.staging import look_for_staged
 
     chosen = []
     for view in views:
@@ -226,7 +222,7 @@ def _plan(
 
 def _broker(view: LogDirView) -> _Broker:
     """Whose log dir it is, by its ``meta.properties``; log dirs that do not say so are taken for one broker's."""
-    from logstore.log_dir.identity import read_identity
+    from logstore.log_dir import read_identity
 
     identity = read_identity(view.path, None).identity
     return (None, None) if identity is None else (identity.cluster_id, identity.node_id)
@@ -239,8 +235,8 @@ def _step(
     views: Sequence[LogDirView],
     taken: dict[TopicPartition, str],
 ) -> Step:
-    from logstore.errors import LogStoreError
-    from logstore.staging.restore import planned_restore
+    from logstore import LogStoreError
+    from logstore.staging import planned_restore
 
     try:
         to = planned_restore(view, staged, known)
@@ -258,7 +254,7 @@ def _step(
 
 def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
     """Where the same partition is live in another log dir of its broker, which stops at two of one (FACTS §1.7)."""
-    from logstore.errors import LogStoreError
+    from logstore import LogStoreError
 
     folder, _, name = to.path.rpartition("/")
     for view in views:
@@ -274,8 +270,8 @@ def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
 
 def _restore(step: Step, log_dirs: Sequence[LogDir], known: TopicPartition | None, spare: SpareRecords) -> bool:
     """Carry out one step; False: it was refused, which is said."""
-    from logstore.errors import LogStoreError
-    from logstore.staging.restore import restore
+    from logstore import LogStoreError
+    from logstore.staging import restore
 
     (log_dir,) = (each for each in log_dirs if each.path == step.staged.log_dir)
     try:

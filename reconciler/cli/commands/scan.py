@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.options import output_options, scan_options
-from reconciler.cli.frame.output import Format, check_output, destination, write_rows
-from reconciler.text.figures import age, count, size
+from reconciler.cli.frame import Exit, Format, check_output, destination, output_options, say, scan_options, write_rows
+from reconciler.text import age, count, size
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reconciler.cli.frame.inputs import Inputs
-    from reconciler.cli.frame.tables import Page
+    from reconciler.cli.frame import Inputs, Page
 
 SHOWN_ON_TERMINAL = 50
 
@@ -48,7 +45,7 @@ def command(
 
     Exit code 4: a log dir is absent or cannot be read; the others were scanned.
     """
-    from reconciler.cli.frame.inputs import sort_out
+    from reconciler.cli.frame import sort_out
 
     inputs = sort_out(paths)
     format_ = Format(form)
@@ -73,9 +70,9 @@ class _Scanned:
         self.unreadable: list[str] = []
 
     def __iter__(self) -> Iterator[pa.Table]:
-        from logstore.rows.rows import MetadataState
-        from logstore.scan.scan import scan_all
-        from reconciler.cli.frame.progress import followed
+        from logstore.rows import MetadataState
+        from logstore.scan import scan_all
+        from reconciler.cli.frame import followed
 
         lost = (MetadataState.ABSENT, MetadataState.UNREADABLE)
         log_dirs = self._inputs.log_dirs
@@ -87,10 +84,10 @@ class _Scanned:
             self._know(seen.rows.slice(0, 1).to_pylist()[0], seen.rows.num_rows - 1, holder)
             yield seen.rows
         for path in self._inputs.inventories:
-            from logstore.rows import inventory
+            from logstore.rows import inventory_log_dirs, read_inventory
 
-            rows = inventory.read(path)
-            for row in inventory.log_dirs(path):
+            rows = read_inventory(path)
+            for row in inventory_log_dirs(path):
                 self._know(row, None, None)
             yield rows
 
@@ -100,12 +97,12 @@ class _Scanned:
 
 
 def _write(scanned: _Scanned, form: Format, output: str | None) -> None:
-    from logstore.rows.rows import SCHEMA_VERSION
+    from logstore.rows import SCHEMA_VERSION
 
     with destination(output) as out:
         tables = _begun(iter(scanned))
         # Not before the first rows: what writes them brings Arrow along, which a scan imports while its workers look.
-        from logstore.rows.row_schema import ROW_SCHEMA
+        from logstore.rows import ROW_SCHEMA
 
         if form is Format.JSON:
             _write_json(tables, scanned.log_dirs, SCHEMA_VERSION, out)
@@ -124,15 +121,15 @@ def _write_json(
     """One object; the log dirs come last, because only then all is known of them."""
     import orjson
 
-    from reconciler.text import row_text
+    from reconciler.text import write_array
 
     out.write(b'{"schema_version":%d,"rows":' % schema_version)
-    row_text.write_array(tables, out)
+    write_array(tables, out)
     out.write(b',"log_dirs":' + orjson.dumps(log_dirs) + b"}\n")
 
 
 def _show(scanned: _Scanned, output: str | None, limit: int | None) -> None:
-    from reconciler.cli.frame.tables import page
+    from reconciler.cli.frame import page
 
     with page(output) as opened:
         most = SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit
@@ -142,10 +139,10 @@ def _show(scanned: _Scanned, output: str | None, limit: int | None) -> None:
 
 def _show_table(opened: Page, table: pa.Table, known: list[dict[str, Any]], most: int | None) -> None:
     """Every log dir of a table: a heading, what there is of each kind, and the rows, those with a problem first."""
-    from reconciler.text import row_text
+    from reconciler.text import json_objects
 
     grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in row_text.objects(table):
+    for row in json_objects(table):
         grouped.setdefault((row["host"], row["log_dir"]), []).append(row)
     facts = {(entry["host"], entry["log_dir"]): entry for entry in known}
     for place, rows in grouped.items():
@@ -191,7 +188,7 @@ def _order(row: dict[str, Any]) -> tuple[bool, str, str, int, str]:
 
 
 def _show_rows(opened: Page, rows: list[dict[str, Any]]) -> None:
-    from reconciler.cli.frame.tables import Column
+    from reconciler.cli.frame import Column
 
     columns = (
         Column("KIND"), Column("NAME"), Column("TOPIC ID"), Column("SIZE", right=True), Column("AGE", right=True),

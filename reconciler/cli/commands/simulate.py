@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.options import output_options
-from reconciler.cli.frame.output import Format, check_output, destination
+from reconciler.cli.frame import Exit, Format, check_output, destination, output_options, say
 from reconciler.errors import UsageError
-from reconciler.text.figures import count, quoted
+from reconciler.text import count, quoted
 
 if TYPE_CHECKING:
-    from reconciler.simulator.runs.scenario import Scenario
-    from reconciler.simulator.runs.simulation import Outcome
+    from reconciler.simulator.runs import Outcome, Scenario
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
@@ -70,8 +67,8 @@ def command(
 
     Exit code 0: every promise was kept. 1: one was broken; standard error has the seed, the number of steps and why.
     """
-    from reconciler.simulator.kernel.fault_rates import FaultRates
-    from reconciler.simulator.runs.simulation import play_scenario, settings_for, shortest, simulate
+    from reconciler.simulator.kernel import FaultRates
+    from reconciler.simulator.runs import play_scenario, settings_for, shortest, simulate
 
     check_output(Format(form), output, [])
     rates, asked = FaultRates.parse(faults), None if scenario is None else _scenario(scenario)
@@ -104,9 +101,9 @@ def _quiet(*names: str) -> Iterator[None]:
 
 
 def _scenario(given: str) -> Scenario:
-    from logstore.errors import UnreadableFileError
-    from logstore.fs.small_file import read_small_file
-    from reconciler.simulator.runs.scenario import parse, shipped
+    from logstore import UnreadableFileError
+    from logstore.fs import read_small_file
+    from reconciler.simulator.runs import parse, shipped
 
     known = shipped()
     if given in known:
@@ -151,7 +148,7 @@ def _write(outcome: Outcome, form: Format, output: str | None) -> None:
 
 
 def _told(outcome: Outcome, keep: str | None) -> Exit:
-    from reconciler.simulator.runs.simulation import METADATA
+    from reconciler.simulator.runs import METADATA
 
     faults = ", ".join(f"{kind} {number}" for kind, number in outcome.faults.items()) or "none"
     say(

@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.options import output_options
-from reconciler.cli.frame.output import Format, check_output, destination
-from reconciler.cli.frame.staging_options import log_dirs_in, spare_option
-from reconciler.cli.frame.staging_options import spare_records as spare_folder
-from reconciler.text.figures import NOTHING, age, count, moment, size
+from reconciler.cli.frame import Exit, Format, check_output, destination, log_dirs_in, output_options, say, spare_option
+from reconciler.cli.frame import spare_records as spare_folder
+from reconciler.text import NOTHING, age, count, moment, size
 
 if TYPE_CHECKING:
-    from logstore.log_dir.log_dir_view import LogDirView
-    from logstore.staging.spare_records import SpareRecords
-    from logstore.staging.staged import Staged
+    from logstore.log_dir import LogDirView
+    from logstore.staging import SpareRecords, Staged
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
@@ -98,9 +94,9 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, spare_reco
 
 
 def _rows(log_dirs: Sequence[str], spare: SpareRecords, now_ms: int) -> tuple[list[Row], list[str]]:
-    from logstore.errors import LogStoreError
-    from logstore.log_dir.log_dir_view import ReadOnlyLogDir
-    from logstore.staging.staged import look_for_staged
+    from logstore import LogStoreError
+    from logstore.log_dir import ReadOnlyLogDir
+    from logstore.staging import look_for_staged
 
     rows, unreadable = [], []
     for path in log_dirs:
@@ -115,8 +111,8 @@ def _rows(log_dirs: Sequence[str], spare: SpareRecords, now_ms: int) -> tuple[li
 
 
 def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> Row:
-    from logstore.errors import LogStoreError
-    from logstore.staging.restore import planned_restore
+    from logstore import LogStoreError
+    from logstore.staging import planned_restore
 
     record, problem, home = staged.record, staged.problem, None
     try:
@@ -145,17 +141,17 @@ def _state(staged: Staged, now_ms: int) -> str:
     if staged.record is not None:
         return "due" if staged.is_due(now_ms) else "staged"
     from layout.directory_name import DirectoryKind, parse
-    from layout.ours.staged_record import FILE_NAME
+    from layout.ours import STAGED_RECORD
 
-    is_stray = parse(staged.name).kind is DirectoryKind.STRAY and FILE_NAME not in (staged.problem or "")
+    is_stray = parse(staged.name).kind is DirectoryKind.STRAY and STAGED_RECORD not in (staged.problem or "")
     return "stray" if is_stray else "damaged"
 
 
 def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]:
     """Files and bytes; None: it cannot be looked into, or is gone by now."""
-    from logstore.errors import LogStoreError
-    from logstore.purge.judge_staged import weigh
-    from logstore.staging.staging_root import open_staging_root
+    from logstore import LogStoreError
+    from logstore.purge import weigh
+    from logstore.staging import open_staging_root
 
     try:
         root = open_staging_root(log_dir, staged.placement)
@@ -181,7 +177,7 @@ def _text(form: Format, rows: Sequence[Row]) -> str:
 
 
 def _show(rows: Sequence[Row], output: str | None, now_ms: int) -> None:
-    from reconciler.cli.frame.tables import Column, page
+    from reconciler.cli.frame import Column, page
 
     columns = (
         Column("STATE"), Column("WAS"), Column("TOPIC ID"), Column("SIZE", right=True), Column("STAGED"), Column("DUE"),

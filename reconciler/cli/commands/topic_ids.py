@@ -13,21 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.frame.exits import Exit, PartlyFailedError, say
-from reconciler.cli.frame.options import output_options
-from reconciler.cli.frame.output import Format, check_output, destination
+from reconciler.cli.frame import Exit, Format, PartlyFailedError, check_output, destination, output_options, say
 from reconciler.errors import RefusedError
-from reconciler.text.figures import NOTHING, count
+from reconciler.text import NOTHING, count
 
 if TYPE_CHECKING:
-    from reconciler.topic_ids.znode_migration import TopicFound
-    from reconciler.topic_ids.znode_writing import ClusterSeen
+    from reconciler.topic_ids import ClusterSeen, TopicFound
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
 
 ASSIGNED, NOT_WRITTEN = "assigned", "not_written"
-"""States of topics after ``--assign``, besides those of :class:`reconciler.topic_ids.znode_migration.TopicState`."""
+"""States of topics after ``--assign``, besides those of :class:`reconciler.topic_ids.TopicState`."""
 
 _EPILOG = """\b
 Examples:
@@ -62,7 +59,7 @@ def command(
     Exit code 0: every topic has an ID. 1: some have none. 3: refused, and nothing was written: a controller is in
     office, KRaft has taken over, or ZooKeeper does not answer. 4: some IDs were not written; the output says why.
     """
-    from reconciler.topic_ids.znode_writing import connected, look
+    from reconciler.topic_ids import connected, look
 
     check_output(Format(form), output, [])
     with connected(address.removeprefix("zk:")) as client:
@@ -94,8 +91,7 @@ def _refuse_running(seen: ClusterSeen, address: str, *, allowed: bool) -> None:
 
 def _assign(client: Any, seen: ClusterSeen, rows: list[dict[str, Any]]) -> None:
     """Write one node after the other, and note in the rows what became of each."""
-    from reconciler.topic_ids.znode_migration import TopicState, new_ids
-    from reconciler.topic_ids.znode_writing import assign
+    from reconciler.topic_ids import TopicState, assign, new_ids
 
     by_name = {topic.topic: topic for topic in seen.topics}
     ids = new_ids(os.urandom, {topic.topic_id for topic in seen.topics if topic.topic_id is not None})
@@ -119,7 +115,7 @@ def _write(seen: ClusterSeen, rows: list[dict[str, Any]], form: Format, output: 
         with destination(output) as out:
             out.write(f"{json.dumps(document, indent=2)}\n".encode())
         return
-    from reconciler.cli.frame.tables import Column, page
+    from reconciler.cli.frame import Column, page
 
     with page(output) as opened:
         columns = (Column("STATE"), Column("TOPIC ID"), Column("TOPIC"), Column("WHY"))

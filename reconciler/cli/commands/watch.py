@@ -19,18 +19,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from reconciler.cli.frame import signals
-from reconciler.cli.frame.exits import Exit, abandon_output, say
-from reconciler.cli.frame.options import metadata_option
-from reconciler.cli.frame.output import destination
+from reconciler.cli.frame import Exit, abandon_output, destination, metadata_option, on_signals, say
 from reconciler.errors import UsageError
-from reconciler.text.figures import count
+from reconciler.text import count
 
 if TYPE_CHECKING:
-    from logstore.watch.watch import Watch
-    from reconciler.cli.frame.inputs import Inputs
-    from reconciler.watch.watch_verdicts import VerdictChange
-    from reconciler.watch.watched_metadata import WatchedMetadata
+    from logstore.watch import Watch
+    from reconciler.cli.frame import Inputs
+    from reconciler.watch import VerdictChange, WatchedMetadata
 
 SCHEMA_VERSION = 1
 """Of a line; raised whenever a field changes its meaning or goes."""
@@ -78,8 +74,8 @@ def command(
 
 
 def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval: float, seconds: float | None) -> None:
-    from logstore.watch.watch import Watch, WatchTimes
-    from reconciler.cli.frame.inputs import sort_out
+    from logstore.watch import Watch, WatchTimes
+    from reconciler.cli.frame import sort_out
 
     inputs = sort_out(paths)
     if inputs.inventories:
@@ -100,8 +96,8 @@ def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval:
 
 def _metadata(specs: Sequence[str], inputs: Inputs) -> WatchedMetadata:
     """Load the metadata as an audit does; what was found without being named is watched where it was found."""
-    from reconciler.cli.frame.metadata_choice import NONE, choose
-    from reconciler.watch.watched_metadata import WatchedMetadata
+    from reconciler.cli.frame import NONE, choose
+    from reconciler.watch import WatchedMetadata
 
     states = choose(specs, inputs, time.time_ns() // 1_000_000)
     watched = list(specs) if specs else [state.identity.location for state in states]
@@ -109,7 +105,7 @@ def _metadata(specs: Sequence[str], inputs: Inputs) -> WatchedMetadata:
 
 
 def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initial: bool, until: float | None) -> None:
-    from reconciler.watch.verdict_stream import verdict_changes
+    from reconciler.watch import verdict_changes
 
     is_shown, left = initial, MOST_WEIGHED
     for changes in verdict_changes(watch, metadata, tick_s=_TICK_S):
@@ -134,7 +130,7 @@ def _bytes_of(change: VerdictChange, watch: Watch) -> int | None:
 def _line(change: VerdictChange, size: int | None) -> bytes:
     import orjson
 
-    from logstore.rows.columns import utf8
+    from logstore.rows import utf8
 
     line = {
         "schema_version": SCHEMA_VERSION,
@@ -167,7 +163,7 @@ def _stopped_by_signals(watch: Watch) -> Iterator[None]:
         watch.stop()
         signal.signal(number, signal.default_int_handler)
 
-    with signals.instead(stop):
+    with on_signals(stop):
         yield
 
 

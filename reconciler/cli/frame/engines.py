@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logstore.rows import inventory
-from reconciler.audit.result import AuditResult
+from logstore.rows import InventoryForm, inventory_form, read_inventory
+from reconciler.audit import AuditResult
 from reconciler.cli.frame.exits import PartlyFailedError
 from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.progress import busy, followed
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.errors import UsageError
 
 
@@ -45,17 +45,17 @@ def run_embedded(job: Job, *, jobs: int | None, memory_limit: str | None) -> Aud
     """
     import duckdb
 
-    from logstore.scan.scan import scan_all
-    from reconciler.audit import embedded
+    from logstore.scan import scan_all
+    from reconciler.audit import audit
 
     log_dirs = job.inputs.log_dirs
     observations = scan_all(log_dirs, sizes=job.sizes, jobs=jobs)
     tables = [seen.rows for seen in followed(observations, len(log_dirs), "scanning log dirs")]
     parquet, arrow = _by_form(job.inputs.inventories)
-    tables += [inventory.read(path) for path in arrow]
+    tables += [read_inventory(path) for path in arrow]
     try:
         with busy("comparing"):
-            return embedded.audit(
+            return audit(
                 tables,
                 parquet,
                 job.states,
@@ -77,18 +77,18 @@ def run_spark(job: Job, *, master: str | None) -> AuditResult:
         RefusedError: the metadata does not fit the log dirs.
         UsageError: an inventory is not Parquet.
     """
-    from reconciler.audit.spark import session as spark_session
+    from reconciler.audit.spark import open_session
 
     parquet, arrow = _by_form(job.inputs.inventories)
     if arrow:
         raise UsageError(f"{arrow[0]} is an Arrow file, and Spark reads Parquet: leave out --spark, or scan to parquet")
     with busy("starting Spark"):
-        spark = spark_session.session(master)
-    from reconciler.audit.spark import engine as spark_engine
+        spark = open_session(master)
+    from reconciler.audit.spark import audit
 
     try:
         with busy("comparing"):
-            return spark_engine.audit(
+            return audit(
                 spark,
                 job.inputs.log_dirs,
                 parquet,
@@ -117,5 +117,5 @@ def _reason(error: Exception, folder: str) -> str:
 def _by_form(inventories: Sequence[str]) -> tuple[list[str], list[str]]:
     """Inventories in Parquet, which engines read themselves, and in Arrow's own form."""
     # Absolute, because to an engine a name may begin with a sign of its own, such as ~.
-    parquet = [os.path.abspath(path) for path in inventories if inventory.form_of(path) is inventory.Form.PARQUET]
-    return parquet, [path for path in inventories if inventory.form_of(path) is inventory.Form.ARROW]
+    parquet = [os.path.abspath(path) for path in inventories if inventory_form(path) is InventoryForm.PARQUET]
+    return parquet, [path for path in inventories if inventory_form(path) is InventoryForm.ARROW]

@@ -15,9 +15,9 @@ from enum import IntEnum
 
 import click
 
-from logstore.errors import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
+from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
 from reconciler.errors import ReconcilerError
-from reconciler.text.figures import visible
+from reconciler.text import visible
 
 TRACEBACK = "LOGSTORE_TRACEBACK"
 """Set this in the environment to see where an error came from."""

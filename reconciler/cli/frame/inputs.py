@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logstore.log_dir.discover import discover
+from logstore.log_dir import discover
 from reconciler.errors import RefusedError, UsageError
 
 _IDENTITY = ("host", "log_dir", "cluster_id", "node_id", "directory_id", "inode")
@@ -61,18 +61,18 @@ def _is_inventory(path: str) -> bool:
     if not os.path.isfile(path):
         return False
     # Imported where there is a file, because it brings Arrow along, which a scan of trees imports later.
-    from logstore.rows import inventory
+    from logstore.rows import inventory_form
 
-    return inventory.form_of(path) is not None
+    return inventory_form(path) is not None
 
 
 def _told_by(inventories: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """The ``log_dir`` rows of each inventory. Raises InventoryError."""
     if not inventories:
         return {}
-    from logstore.rows import inventory  # as in _is_inventory
+    from logstore.rows import inventory_log_dirs  # as in _is_inventory
 
-    return {path: inventory.log_dirs(path) for path in inventories}
+    return {path: inventory_log_dirs(path) for path in inventories}
 
 
 def _why(path: str) -> str:

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from logstore.namespaces.layout_changes import carry_out
+from logstore.namespaces import carry_out
 from reconciler.cli.frame.exits import Exit, say
 from reconciler.cli.frame.options import output_options
 from reconciler.cli.frame.output import Format, check_output, destination
 from reconciler.errors import RefusedError, UsageError
-from reconciler.text.figures import count
+from reconciler.text import count
 
 if TYPE_CHECKING:
-    from logstore.namespaces.planned_change import PlannedChange
-    from logstore.store.store import LogStore
+    from logstore.namespaces import PlannedChange
+    from logstore.store import LogStore
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -97,9 +97,8 @@ def opened(log_dirs: tuple[str, ...], spare_records: str | None, *, dry_run: boo
         UsageError, RefusedError: as :func:`change`.
     """
     from layout.errors import InvalidNameError
-    from logstore.errors import ChangeRefusedError, UnknownReplicaError
-    from logstore.store.open_store import StoreOptions
-    from logstore.store.store import LogStore
+    from logstore import ChangeRefusedError, UnknownReplicaError
+    from logstore.store import LogStore, StoreOptions
     from reconciler.cli.frame.staging_options import spare_records as spare_folder
 
     if dry_run:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logstore.log_dir.identity import read_identity
+from logstore.log_dir import read_identity
 from reconciler.cli.frame.exits import say
 from reconciler.cli.frame.inputs import Inputs
-from reconciler.desired.desired import Completeness, DesiredState
+from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.text.figures import age, count, listed, moment
+from reconciler.text import age, count, listed, moment
 
 NONE = "none"
 """The value of ``--metadata`` that switches the search off."""
@@ -44,7 +44,7 @@ def choose(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[DesiredSta
 
 def _find(inputs: Inputs) -> list[DesiredState]:
     """The newest metadata of each cluster whose log dirs were given, from what lies at or below the given folders."""
-    from reconciler.sources.locate import newest_per_cluster
+    from reconciler.sources import newest_per_cluster
 
     clusters = _clusters(inputs)
     found = [state for path in _candidates(inputs) for state in _readable(path)]

@@ -68,7 +68,7 @@ def refuse_inside(path: str, log_dirs: Iterable[str], instead: str = "name anoth
     Raises:
         UsageError: it does.
     """
-    from reconciler.cli.pages.explanation import home_of
+    from reconciler.cli.pages import home_of
 
     real = os.path.realpath(path)
     homes = [log_dir for log_dir in log_dirs if _contains(os.path.realpath(log_dir), real)]
@@ -153,13 +153,13 @@ def write_rows(form: Format, batches: Iterable[Any], schema: Any, schema_version
         schema_version: of the rows, for the lines of NDJSON.
         out: takes the bytes.
     """
-    from logstore.rows import inventory
-    from reconciler.text import row_text
+    from logstore.rows import InventoryForm, write_inventory
+    from reconciler.text import write_csv, write_lines
 
     match form:
         case Format.NDJSON:
-            row_text.write_lines(batches, out, schema_version)
+            write_lines(batches, out, schema_version)
         case Format.CSV:
-            row_text.write_csv(batches, schema, out)
+            write_csv(batches, schema, out)
         case _:
-            inventory.write(batches, out, inventory.Form(form), schema)
+            write_inventory(batches, out, InventoryForm(form), schema)

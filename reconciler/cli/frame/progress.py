@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from reconciler.text.figures import visible
+from reconciler.text import visible
 
 Item = TypeVar("Item")
 

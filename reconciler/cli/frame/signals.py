@@ -14,7 +14,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def instead(act: Callable[[int], object]) -> Iterator[None]:
+def on_signals(act: Callable[[int], object]) -> Iterator[None]:
     """While this lasts, a signal that would end the command calls ``act`` with its number. For the main thread."""
     former = {number: signal.getsignal(number) for number in ENDING}
     heeded = [number for number, handler in former.items() if handler is not signal.SIG_IGN]
@@ -27,7 +27,7 @@ def instead(act: Callable[[int], object]) -> Iterator[None]:
             signal.signal(number, former[number])
 
 
-def interrupt() -> None:
+def interrupt_on_signals() -> None:
     """Let every signal that would end the command interrupt it as Ctrl-C does, with all that is done on the way out."""
     for number in ENDING[1:]:
         if signal.getsignal(number) is signal.SIG_DFL:

@@ -18,9 +18,8 @@ from reconciler.cli.frame.exits import Exit, say
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from logstore.log_dir.log_dir import LogDir
-    from logstore.staging.spare_records import SpareRecords
-    from logstore.staging.staged import Staged
+    from logstore.log_dir import LogDir
+    from logstore.staging import SpareRecords, Staged
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -47,7 +46,7 @@ def spare_records(folder: str | None) -> SpareRecords:
     Raises:
         UsageError: the one that was named is not there.
     """
-    from logstore.staging.spare_records import SpareRecords
+    from logstore.staging import SpareRecords
 
     if not folder:
         return SpareRecords(SPARE_FOLDER if os.path.isdir(SPARE_FOLDER) else None)
@@ -72,7 +71,7 @@ def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 def in_use(path: str) -> str | None:
     """Why a log dir cannot be changed now, as taking its lock would say; None: nobody holds it. Takes no lock."""
-    from logstore.log_dir.lock_holder import find_lock_holder
+    from logstore.log_dir import find_lock_holder
 
     holder = find_lock_holder(os.path.abspath(path))
     if holder is None:
@@ -93,9 +92,9 @@ class Opened:
 
     def open(self, paths: Iterable[str], spare: SpareRecords) -> None:
         """Lock and open log dirs, and sort out what a crash left; what cannot be opened is said."""
-        from logstore.errors import LogDirInUseError, LogStoreError, NotALogDirError
-        from logstore.log_dir.log_dir import LogDir
-        from logstore.store.opening import recover_all
+        from logstore import LogDirInUseError, LogStoreError, NotALogDirError
+        from logstore.log_dir import LogDir
+        from logstore.store import recover_all
 
         for path in paths:
             try:

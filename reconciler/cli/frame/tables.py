@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from reconciler.cli.frame.output import destination, is_standard
-from reconciler.text.figures import visible
+from reconciler.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +51,7 @@ def page(path: str | None) -> Iterator[Page]:
     """Open a page on what ``-o`` names; only standard output can be a terminal.
 
     Raises:
-        UsageError, PartlyFailedError: as :func:`reconciler.cli.frame.output.destination`.
+        UsageError, PartlyFailedError: as :func:`reconciler.cli.frame.destination`.
     """
     with destination(path) as out:
         if is_standard(path) and sys.stdout.isatty():

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.audit.next_steps import steps
-from reconciler.audit.report_json import in_order
-from reconciler.audit.result import AuditResult
-from reconciler.cli.frame.tables import Column, Page
-from reconciler.text.figures import NOTHING, age, count, size
-from reconciler.text.row_text import objects
-from reconciler.verdicts.advice import Severity, evidence, severity, where
-from reconciler.verdicts.verdicts import URGENCY, Verdict
+from reconciler.audit import AuditResult, by_urgency, steps
+from reconciler.cli.frame import Column, Page
+from reconciler.text import NOTHING, age, count, json_objects, size
+from reconciler.verdicts import URGENCY, Severity, Verdict, full_evidence, severity, where
 
 SHOWN_ON_TERMINAL = 50
 """Findings that are shown on a terminal unless more are asked for."""
@@ -98,8 +94,8 @@ def _fleet(result: AuditResult, page: Page) -> None:
 def _findings(result: AuditResult, page: Page, verdicts: Sequence[Verdict], shown: int, total: int) -> None:
     complete = shown == total
     page.line(count(total, "finding") if complete else f"The most urgent of {count(total, 'finding')}", "bold")
-    tables = in_order(result, verdicts) if complete else [result.most_urgent(shown, verdicts)]
-    rows = (_cells(finding, result.audited_ms) for table in tables for finding in objects(table))
+    tables = by_urgency(result, verdicts) if complete else [result.most_urgent(shown, verdicts)]
+    rows = (_cells(finding, result.audited_ms) for table in tables for finding in json_objects(table))
     columns = _COLUMNS
     if not page.is_wide:
         # Where the topic IDs matter, the evidence names them.
@@ -121,5 +117,5 @@ def _cells(finding: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
         finding["metadata_topic_id"] or NOTHING,
         size(finding["bytes"]),
         age(None if modified is None else now_ms - modified),
-        evidence(finding),
+        full_evidence(finding),
     )

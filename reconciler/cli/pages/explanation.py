@@ -16,7 +16,7 @@ from layout import checkpoint, meta_properties
 from layout.scheme import STAGING_DIR
 
 if TYPE_CHECKING:
-    from reconciler.desired.desired import DesiredState
+    from reconciler.desired import DesiredState
 
 STAGING_SUFFIX = f".{STAGING_DIR}"
 _SIGNS = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
@@ -94,7 +94,7 @@ def _is_log_dir(path: str) -> bool:
 
 def rows_of(home: Home) -> list[dict[str, Any]]:
     """The rows of a scan of the log dir, without sizes."""
-    from logstore.scan.scan import scan
+    from logstore.scan import scan
 
     rows: list[dict[str, Any]] = scan(home.log_dir, sizes=False).rows.to_pylist()
     return rows
@@ -108,10 +108,8 @@ def judge(
     Raises:
         RefusedError: the metadata does not fit the log dir.
     """
-    from reconciler.desired.scope import by_cluster
-    from reconciler.verdicts.advice import ADVICE, next_command
-    from reconciler.verdicts.compare import compare
-    from reconciler.verdicts.verdicts import Verdict
+    from reconciler.desired import by_cluster
+    from reconciler.verdicts import ADVICE, Verdict, compare, next_command
 
     clusters = by_cluster(states, {row["cluster_id"] for row in rows if row["cluster_id"]})
     unseen = _live_copy(home, rows)

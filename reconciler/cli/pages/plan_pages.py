@@ -6,12 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from logstore.repair.repair_step import Status
-from reconciler.cli.frame.output import Format, destination
-from reconciler.cli.frame.tables import Column, Page, page
-from reconciler.plan.apply import Applied, Outcome
-from reconciler.plan.plan import STAGING, Action, Plan
-from reconciler.text.figures import NOTHING, count, moment, size
+from logstore.repair import Status
+from reconciler.cli.frame import Column, Format, Page, destination, page
+from reconciler.plan import STAGING, Action, Applied, Outcome, Plan
+from reconciler.text import NOTHING, count, moment, size
 
 SCHEMA_VERSION = 1
 """Of the JSON of an outcome; a plan has its own."""

@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from layout.ids import TopicId
-from logstore.errors import KafkaError
-from reconciler.broker.effects import Effect, EffectKind
-from reconciler.broker.judging import Key
-from reconciler.cli.frame.output import Format, destination
-from reconciler.cli.frame.tables import Column, page
-from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest
-from reconciler.protocol.responses import ControlResponse
-from reconciler.text.figures import NOTHING, moment, quoted
+from logstore import KafkaError
+from reconciler.broker import Effect, EffectKind, Key
+from reconciler.cli.frame import Column, Format, destination, page
+from reconciler.protocol import ControlRequest, ControlResponse, LeaderAndIsrRequest
+from reconciler.text import NOTHING, moment, quoted
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""

@@ -7,13 +7,10 @@ from typing import Any
 
 import orjson
 
-from layout.ours.repair_plan import RepairPlan
-from logstore.repair.repair import RepairOutcome
-from logstore.repair.repair_step import Status
-from logstore.repair.repair_undo import UndoOutcome
-from reconciler.cli.frame.output import Format, destination
-from reconciler.cli.frame.tables import Column, page
-from reconciler.text.figures import count
+from layout.ours import RepairPlan
+from logstore.repair import RepairOutcome, Status, UndoOutcome
+from reconciler.cli.frame import Column, Format, destination, page
+from reconciler.text import count
 
 SCHEMA_VERSION = 1
 """Of the JSON of an outcome; a plan has its own."""
@@ -21,7 +18,7 @@ SCHEMA_VERSION = 1
 _STYLES = {Status.SKIPPED.value: "yellow", Status.FAILED.value: "bold red", Status.DONE.value: "green"}
 
 
-def show_plan(plan: RepairPlan) -> None:
+def show_repair_plan(plan: RepairPlan) -> None:
     """Write a plan to standard output: action, where, why; and what is left alone."""
     with page(None) as opened:
         if not plan.actions:
@@ -37,7 +34,7 @@ def show_plan(plan: RepairPlan) -> None:
             opened.table((Column("WHERE"), Column("BECAUSE")), left, {})
 
 
-def write_outcome(outcome: RepairOutcome, form: Format, output: str | None) -> None:
+def write_repair_outcome(outcome: RepairOutcome, form: Format, output: str | None) -> None:
     """Write what became of each action of a plan."""
     results = [
         {

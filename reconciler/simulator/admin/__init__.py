@@ -34,3 +34,20 @@ KIP-4's errors, and the numbers that Kafka gave them::
     MultipleTopicInstructionsInOnebatch             42
     and Kafka's: not the controller 41, unknown topic 3, unknown topic ID 100, not allowed 29
 """
+
+from reconciler.simulator.admin.admin import Admin
+from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
+from reconciler.simulator.admin.commands import ABSENT, AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.admin.delete_partitions import DeletePartitions
+from reconciler.simulator.admin.describe import is_created
+
+__all__ = [
+    "ABSENT",
+    "Admin",
+    "AlterTopic",
+    "BrokerNamespaces",
+    "CreateTopic",
+    "DeletePartitions",
+    "Outcome",
+    "is_created",
+]

@@ -15,8 +15,7 @@ from typing import Any
 import orjson
 
 from layout.topic import NAMESPACE_SEPARATOR, namespace_of
-from reconciler.simulator.zookeeper.kafka_paths import NAMESPACE_ACLS, TOPIC_ACLS, below
-from reconciler.simulator.zookeeper.tree import Session
+from reconciler.simulator.zookeeper import NAMESPACE_ACLS, TOPIC_ACLS, Session, below
 
 EVERYBODY = "User:*"
 

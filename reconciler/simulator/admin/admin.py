@@ -12,7 +12,7 @@ from random import Random
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin import describe, zookeeper_namespaces
 from reconciler.simulator.admin.acls import AclOperation, Authorizer
 from reconciler.simulator.admin.alter_topics import alter_topic
@@ -35,11 +35,9 @@ from reconciler.simulator.admin.namespace_sweep import NamespaceSweep
 from reconciler.simulator.admin.partition_count import PartitionCount, fewer_told, more_told
 from reconciler.simulator.admin.replication import PreferredElections, check_reassigned, start_reassignment
 from reconciler.simulator.admin.subscriptions import matching
-from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
-from reconciler.simulator.kernel.ports import Timers
-from reconciler.simulator.zookeeper.kafka_nodes import decode_topic
-from reconciler.simulator.zookeeper.kafka_paths import topic_path
-from reconciler.simulator.zookeeper.tree import Session
+from reconciler.simulator.controller import FewerPartitionsSettings
+from reconciler.simulator.kernel import Timers
+from reconciler.simulator.zookeeper import Session, decode_topic, topic_path
 
 
 class Admin:

@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import AlterTopic, CommandRefusedError
 from reconciler.simulator.admin.configs import changed_configs
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import KnownTopic, find_steady, find_topic
 from reconciler.simulator.admin.replication import check_reassigned, start_reassignment
-from reconciler.simulator.controller.assignment import Assignment, assign, check_added_by_hand
-from reconciler.simulator.zookeeper.kafka_nodes import encode_topic, read_brokers, topic_id_of
-from reconciler.simulator.zookeeper.kafka_paths import topic_path
-from reconciler.simulator.zookeeper.tree import Set
+from reconciler.simulator.controller import Assignment, assign, check_added_by_hand
+from reconciler.simulator.zookeeper import Set, encode_topic, read_brokers, topic_id_of, topic_path
 
 
 def alter_topic(node: ControllerNode, wanted: AlterTopic, random: Random) -> None:

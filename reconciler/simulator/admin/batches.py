@@ -8,9 +8,9 @@ from functools import partial
 from typing import TypeVar
 
 from layout.errors import LayoutError
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError, Outcome
-from reconciler.simulator.controller.assignment import AssignmentError
+from reconciler.simulator.controller import AssignmentError
 
 Key = TypeVar("Key", bound=Hashable)
 Instruction = TypeVar("Instruction")

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from layout.scheme import Scheme
-from logstore.errors import LogStoreError
-from logstore.journal.tiers import name_of, tiers_of
-from logstore.namespaces.layout_changes import create_namespace, delete_namespace
-from logstore.store.store import LogStore
-from reconciler.simulator.zookeeper.kafka_nodes import read_namespaces
-from reconciler.simulator.zookeeper.kafka_paths import PARTITIONS, TOPICS
-from reconciler.simulator.zookeeper.tree import Session
+from logstore import LogStoreError
+from logstore.journal import name_of, tiers_of
+from logstore.namespaces import create_namespace, delete_namespace
+from logstore.store import LogStore
+from reconciler.simulator.zookeeper import PARTITIONS, TOPICS, Session, read_namespaces
 
 
 class BrokerNamespaces:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from layout.ids import TopicId
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.errors import ReconcilerError
-from reconciler.simulator.kernel.messages import PartitionMetadata
+from reconciler.simulator.kernel import PartitionMetadata
 
 ABSENT = -1
 """A number that is not given."""

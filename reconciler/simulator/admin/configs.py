@@ -1,7 +1,7 @@
 """Configs of topics and namespaces: checked, kept in their nodes, and inherited along the tiers (KIP37-5).
 
 A topic's own value goes before its namespace's, a namespace's before one of the tier above it, and the cluster's
-default comes last, as in :class:`logstore.settings.Settings`, which :func:`store_settings` fills for a broker's store.
+default comes last, as in :class:`logstore.Settings`, which :func:`store_settings` fills for a broker's store.
 """
 
 from __future__ import annotations
@@ -10,13 +10,22 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from layout.topic import NAMESPACE_SEPARATOR, namespace_of
-from logstore.errors import ChangeRefusedError, KafkaError
-from logstore.settings import DEFAULTS, Settings, parse_duration
+from logstore import DEFAULTS, ChangeRefusedError, KafkaError, Settings, parse_duration
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
-from reconciler.simulator.zookeeper.kafka_nodes import decode_config, encode_config, read_namespaces, read_topics
-from reconciler.simulator.zookeeper.kafka_paths import CLUSTER_CONFIG, config_path, topic_path
-from reconciler.simulator.zookeeper.tree import Create, Operation, Session, Set
+from reconciler.simulator.zookeeper import (
+    CLUSTER_CONFIG,
+    Create,
+    Operation,
+    Session,
+    Set,
+    config_path,
+    decode_config,
+    encode_config,
+    read_namespaces,
+    read_topics,
+    topic_path,
+)
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 

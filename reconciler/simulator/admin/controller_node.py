@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
-from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER_EPOCH
-from reconciler.simulator.zookeeper.tree import (
+from reconciler.simulator.zookeeper import (
+    CONTROLLER_EPOCH,
     BadVersionError,
     Check,
     Create,

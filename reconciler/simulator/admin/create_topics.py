@@ -10,15 +10,23 @@ from random import Random
 
 from layout.ids import TopicId
 from layout.topic import METADATA_TOPIC, has_collision, has_collision_chars, namespace_of
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import ABSENT, CommandRefusedError, CreateTopic
 from reconciler.simulator.admin.configs import check_configs, first_configs
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.zookeeper_namespaces import check_usable
-from reconciler.simulator.controller.assignment import Assignment, assign, check_by_hand
-from reconciler.simulator.zookeeper.kafka_nodes import encode_topic, read_brokers, read_topics
-from reconciler.simulator.zookeeper.kafka_paths import check_name, delete_partitions_path, delete_path, topic_path
-from reconciler.simulator.zookeeper.tree import Create, Delete
+from reconciler.simulator.controller import Assignment, assign, check_by_hand
+from reconciler.simulator.zookeeper import (
+    Create,
+    Delete,
+    check_name,
+    delete_partitions_path,
+    delete_path,
+    encode_topic,
+    read_brokers,
+    read_topics,
+    topic_path,
+)
 
 
 def create_topic(node: ControllerNode, wanted: CreateTopic, random: Random) -> None:

@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError, Outcome
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import find_steady
-from reconciler.simulator.controller.fewer_partitions import (
-    FewerPartitionsSettings,
-    PartitionsRequest,
-    encode_request,
-)
-from reconciler.simulator.kernel.messages import PartitionMode
-from reconciler.simulator.zookeeper.kafka_paths import delete_partitions_path
-from reconciler.simulator.zookeeper.tree import Create
+from reconciler.simulator.controller import FewerPartitionsSettings, PartitionsRequest, encode_request
+from reconciler.simulator.kernel import PartitionMode
+from reconciler.simulator.zookeeper import Create, delete_partitions_path
 
 ALL = -1
 """As a partition's number: the error is about the topic as a whole."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from layout.ids import TopicId
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import find_topic
-from reconciler.simulator.zookeeper.kafka_nodes import read_topics
-from reconciler.simulator.zookeeper.kafka_paths import delete_path
-from reconciler.simulator.zookeeper.tree import Create, Operation
+from reconciler.simulator.zookeeper import Create, Operation, delete_path, read_topics
 
 
 def name_of(node: ControllerNode, topic: str | TopicId) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import TopicDescription
 from reconciler.simulator.admin.configs import own_configs
-from reconciler.simulator.kernel.messages import DURING_DELETE, MetadataRequest, MetadataResponse, TopicMetadata
-from reconciler.simulator.zookeeper.tree import Session
+from reconciler.simulator.kernel import DURING_DELETE, MetadataRequest, MetadataResponse, TopicMetadata
+from reconciler.simulator.zookeeper import Session
 
 Metadata = Callable[[MetadataRequest], MetadataResponse]
 """Answers as the broker answers its clients."""

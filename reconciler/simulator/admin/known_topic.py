@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
-from reconciler.simulator.zookeeper.kafka_nodes import decode_topic
-from reconciler.simulator.zookeeper.kafka_paths import delete_partitions_path, delete_path, topic_path
-from reconciler.sources.zookeeper.znodes import TopicNode
+from reconciler.simulator.zookeeper import decode_topic, delete_partitions_path, delete_path, topic_path
+from reconciler.sources.zookeeper import TopicNode
 
 
 @dataclass(frozen=True, slots=True)

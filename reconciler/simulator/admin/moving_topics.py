@@ -7,13 +7,22 @@ its ACLs. The states' versions begin anew. To the controller it is a known topic
 from __future__ import annotations
 
 from layout.topic import NAMESPACE_SEPARATOR, Namespace
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import find_steady
 from reconciler.simulator.admin.zookeeper_namespaces import check_usable
-from reconciler.simulator.zookeeper.kafka_paths import CONFIGS, TOPIC_ACLS, TOPICS, below, check_name, topic_path
-from reconciler.simulator.zookeeper.tree import Create, Delete, Operation
+from reconciler.simulator.zookeeper import (
+    CONFIGS,
+    TOPIC_ACLS,
+    TOPICS,
+    Create,
+    Delete,
+    Operation,
+    below,
+    check_name,
+    topic_path,
+)
 
 
 def move_topic(node: ControllerNode, topic: str, namespace: str) -> str:

@@ -6,20 +6,22 @@ when it starts, at the latest when it is asked for a namespace.
 
 from __future__ import annotations
 
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.zookeeper_namespaces import namespace_mark
-from reconciler.simulator.zookeeper.kafka_paths import (
+from reconciler.simulator.zookeeper import (
     CONFIGS,
     CONTROLLER_EPOCH,
     DELETE_NAMESPACES,
     NAMESPACE_ACLS,
     TOPIC_ACLS,
     TOPICS,
+    Delete,
+    Operation,
+    Session,
     below,
 )
-from reconciler.simulator.zookeeper.tree import Delete, Operation, Session
 
 
 class NamespaceSweep:

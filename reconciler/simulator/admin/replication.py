@@ -10,25 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import find_topic
-from reconciler.simulator.kernel.ports import Timers
-from reconciler.simulator.zookeeper.kafka_nodes import (
+from reconciler.simulator.kernel import Timers
+from reconciler.simulator.zookeeper import (
+    PREFERRED_ELECTION,
+    Create,
+    Delete,
     decode_partitions,
     decode_state,
+    delete_partitions_path,
+    delete_path,
     encode_partitions,
     read_brokers,
     read_topics,
-)
-from reconciler.simulator.zookeeper.kafka_paths import (
-    PREFERRED_ELECTION,
-    delete_partitions_path,
-    delete_path,
     state_path,
 )
-from reconciler.simulator.zookeeper.tree import Create, Delete
 
 
 def check_reassigned(node: ControllerNode, partition: TopicPartition, replicas: Sequence[int] | None) -> None:

@@ -8,13 +8,19 @@ deletion only where other namespaces lie below, and so does this.
 from __future__ import annotations
 
 from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.delete_topics import deletion_marks
-from reconciler.simulator.zookeeper.kafka_nodes import read_namespaces, read_topics
-from reconciler.simulator.zookeeper.kafka_paths import DELETE_NAMESPACES, check_name, topic_path
-from reconciler.simulator.zookeeper.tree import Create, Operation
+from reconciler.simulator.zookeeper import (
+    DELETE_NAMESPACES,
+    Create,
+    Operation,
+    check_name,
+    read_namespaces,
+    read_topics,
+    topic_path,
+)
 
 REFUSED = KafkaError.INVALID_TOPIC_EXCEPTION
 """Kafka's number nearest to KIP-37's InvalidNamespaceException, which has none."""

@@ -11,17 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layout.topic import TopicPartition
-from logstore.scan.scan import scan_all
-from reconciler.desired.desired import DesiredState, MetadataIdentity
-from reconciler.simulator.cluster.truth import Truth, Wanted
-from reconciler.simulator.zookeeper.tree import ZooKeeper
-from reconciler.sources.zookeeper.jute import Znode
-from reconciler.sources.zookeeper.zookeeper_state import assemble
-from reconciler.verdicts.compare import compare
-from reconciler.verdicts.verdicts import Verdict
+from logstore.scan import scan_all
+from reconciler.desired import DesiredState, MetadataIdentity
+from reconciler.simulator.cluster import Truth, Wanted
+from reconciler.simulator.zookeeper import ZooKeeper
+from reconciler.sources.zookeeper import Znode, assemble
+from reconciler.verdicts import Verdict, compare
 
 if TYPE_CHECKING:
-    from reconciler.simulator.cluster.cluster import Cluster
+    from reconciler.simulator.cluster import Cluster
 
 Row = Mapping[str, Any]
 

@@ -17,17 +17,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
-from logstore.purge.purge_report import Purged
+from logstore.purge import Purged
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.checks.served import wrongly_served
 from reconciler.simulator.checks.staging_watch import StagingWatch
-from reconciler.simulator.kernel.messages import Record, Request, Response
-from reconciler.simulator.machine.consumer import Believed
-from reconciler.simulator.machine.producer import Acknowledged
+from reconciler.simulator.kernel import Record, Request, Response
+from reconciler.simulator.machine import Acknowledged, Believed
 
 if TYPE_CHECKING:
-    from reconciler.simulator.cluster.cluster import Cluster
-    from reconciler.simulator.cluster.member import Member
+    from reconciler.simulator.cluster import Cluster, Member
 
 
 class BrokenPromiseError(ReconcilerError):

@@ -20,16 +20,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
-from logstore.scan.scan import scan_all
+from logstore.scan import scan_all
 from reconciler.simulator.checks.expected import audit
 from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
-from reconciler.simulator.kernel.messages import Record
-from reconciler.simulator.machine.record_lines import decode
-from reconciler.simulator.machine.replica_log import SEGMENT
+from reconciler.simulator.kernel import Record
+from reconciler.simulator.machine import SEGMENT, decode
 
 if TYPE_CHECKING:
-    from reconciler.simulator.cluster.cluster import Cluster
-    from reconciler.simulator.cluster.member import Member
+    from reconciler.simulator.cluster import Cluster, Member
 
 WITHIN_MS = 900_000
 """Simulated time in which a cluster must come to rest once nothing goes wrong any more."""

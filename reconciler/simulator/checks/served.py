@@ -10,10 +10,10 @@ from layout import partition_metadata
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError, UnreadableFileError
-from logstore.fs.small_file import read_small_file
-from reconciler.simulator.cluster.member import Member
-from reconciler.simulator.kernel.messages import (
+from logstore import KafkaError, UnreadableFileError
+from logstore.fs import read_small_file
+from reconciler.simulator.cluster import Member
+from reconciler.simulator.kernel import (
     EpochEndRequest,
     EpochEndResponse,
     FetchRequest,

@@ -21,19 +21,17 @@ from typing import TYPE_CHECKING
 
 from layout.directory_name import parse_staged
 from layout.ids import TopicId
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord
 from layout.scheme import STAGING_DIR
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError
-from logstore.purge.purge_report import Purged
-from logstore.settings import DELETE_DELAY, STALE_DELAY
-from logstore.store.replica_index import Entry
-from logstore.store.store import LogStore
-from reconciler.simulator.cluster.truth import Truth
-from reconciler.verdicts.verdicts import Verdict
+from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError
+from logstore.purge import Purged
+from logstore.store import Entry, LogStore
+from reconciler.simulator.cluster import Truth
+from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from reconciler.simulator.cluster.member import Member
+    from reconciler.simulator.cluster import Member
 
 _Identity = tuple[str, int | None]
 """A topic ID as text, and a partition."""

@@ -26,19 +26,21 @@ from types import TracebackType
 from typing import Self
 
 from layout.ids import TopicId
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.errors import ReconcilerError, RefusedError
-from reconciler.simulator.admin.commands import ABSENT, CreateTopic, Outcome
-from reconciler.simulator.admin.describe import is_created
+from reconciler.simulator.admin import ABSENT, CreateTopic, Outcome, is_created
 from reconciler.simulator.cluster.member import ClusterSettings, Member
 from reconciler.simulator.cluster.truth import Truth
-from reconciler.simulator.kernel.world import World
-from reconciler.simulator.machine.client_metadata import ClientMetadata
-from reconciler.simulator.machine.consumer import Consumer
-from reconciler.simulator.machine.producer import Producer
-from reconciler.simulator.zookeeper import kafka_nodes
-from reconciler.simulator.zookeeper.kafka_paths import CLUSTER_ID, CONTROLLER, make_base
-from reconciler.simulator.zookeeper.tree import ZooKeeper
+from reconciler.simulator.kernel import World
+from reconciler.simulator.machine import ClientMetadata, Consumer, Producer
+from reconciler.simulator.zookeeper import (
+    CLUSTER_ID,
+    CONTROLLER,
+    ZooKeeper,
+    decode_controller,
+    encode_cluster_id,
+    make_base,
+)
 
 PATIENCE_MS = 120_000
 """Simulated time that is waited for what should happen, at most."""
@@ -80,7 +82,7 @@ class Cluster:
         self.zookeeper = ZooKeeper(self.world.timers("zookeeper"))
         self._session = self.zookeeper.session("observer")
         make_base(self._session)
-        self._session.create(CLUSTER_ID, kafka_nodes.encode_cluster_id(self.settings.broker.cluster_id), parents=True)
+        self._session.create(CLUSTER_ID, encode_cluster_id(self.settings.broker.cluster_id), parents=True)
         self.truth = Truth(self.zookeeper)
         self.happened: Callable[[], None] = lambda: None
         admin_random = self.world.randomness("admin")
@@ -111,7 +113,7 @@ class Cluster:
     def active(self) -> Member | None:
         """The machine with the active controller, by ``/controller``; None: there is none, or it does not know yet."""
         node = self._session.find(CONTROLLER)
-        node_id = None if node is None else kafka_nodes.decode_controller(node.data)
+        node_id = None if node is None else decode_controller(node.data)
         member = None if node_id is None else self.members.get(node_id)
         return member if member is not None and member.running and member.controller.active else None
 

@@ -11,22 +11,24 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import cast
 
-from logstore.purge.purge_report import Purged
-from reconciler.simulator.admin.admin import Admin
-from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
-from reconciler.simulator.controller.controller import Controller
-from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings, fewer_partitions
-from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.kernel.fault_rates import FaultRates
-from reconciler.simulator.kernel.faults import Fault
-from reconciler.simulator.kernel.ports import Journal, Network, Timers, broker_endpoint
-from reconciler.simulator.kernel.world import World
-from reconciler.simulator.machine import disk_faults
-from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.machine.disks import MachineDisks
-from reconciler.simulator.machine.simulated_broker import SimulatedBroker
-from reconciler.simulator.machine.watched_network import WatchedNetwork
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+from logstore.purge import Purged
+from reconciler.simulator.admin import Admin, BrokerNamespaces
+from reconciler.simulator.controller import (
+    Controller,
+    ControllerSettings,
+    FewerPartitionsSettings,
+    fewer_partitions_extension,
+)
+from reconciler.simulator.kernel import Fault, FaultRates, Journal, Network, Timers, World, broker_endpoint
+from reconciler.simulator.machine import (
+    BrokerSettings,
+    MachineDisks,
+    SimulatedBroker,
+    WatchedNetwork,
+    faults_while_running,
+    faults_while_stopped,
+)
+from reconciler.simulator.zookeeper import Session, ZooKeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +158,12 @@ class Member:
     def faults(self) -> Mapping[str, Fault]:
         """What else may happen to it now."""
         if not self.running:
-            return {"restart": self._restart, **disk_faults.while_stopped(self.disks)}
+            return {"restart": self._restart, **faults_while_stopped(self.disks)}
         session = self.broker.session
         expires: dict[str, Fault] = {}
         if session is not None and not session.expired:
             expires["session"] = lambda _random: self._expire(session)
-        return {**expires, **disk_faults.while_running(self.disks)}
+        return {**expires, **faults_while_running(self.disks)}
 
     def _restart(self, _random: Random) -> str:
         self.broker.start()
@@ -193,7 +195,7 @@ class Member:
         timers: Timers,
         journal: Journal,
     ) -> Controller:
-        fewer = fewer_partitions(timers.now_ms, self._settings.fewer_partitions)
+        fewer = fewer_partitions_extension(timers.now_ms, self._settings.fewer_partitions)
         settings = replace(
             self._settings.controller,
             crash_before=self._power_goes,

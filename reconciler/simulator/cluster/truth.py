@@ -9,10 +9,20 @@ from typing import NamedTuple
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler.simulator.controller.fewer_partitions import decode_request
-from reconciler.simulator.kernel.messages import PartitionMode
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.simulator.zookeeper.tree import ZooKeeper
+from reconciler.simulator.controller import decode_request
+from reconciler.simulator.kernel import PartitionMode
+from reconciler.simulator.zookeeper import (
+    DELETE_PARTITIONS,
+    ZooKeeper,
+    decode_state,
+    delete_partitions_path,
+    read_brokers,
+    read_topics,
+    state_path,
+    topic_id_of,
+    topic_path,
+    topics_to_delete,
+)
 
 
 class Wanted(NamedTuple):
@@ -45,7 +55,7 @@ class Truth:
 
     def brokers(self) -> set[int]:
         """The brokers that are registered."""
-        return set(kafka_nodes.read_brokers(self._session))
+        return set(read_brokers(self._session))
 
     def topics(self) -> dict[str, TopicId | None]:
         """Full name → topic ID, of every topic that there is and that is not on its way out."""
@@ -54,16 +64,16 @@ class Truth:
 
     def known(self) -> dict[str, TopicId | None]:
         """The same with those on their way out, which metadata tells of until they are gone."""
-        return {topic: kafka_nodes.topic_id_of(node) for topic, node in kafka_nodes.read_topics(self._session).items()}
+        return {topic: topic_id_of(node) for topic, node in read_topics(self._session).items()}
 
     def leaving(self) -> list[str]:
         """Topics that are marked for deletion, or are to have fewer partitions, by full name, sorted."""
-        fewer = self._session.children(kafka_paths.DELETE_PARTITIONS)
-        return sorted({*kafka_paths.topics_to_delete(self._session), *fewer})
+        fewer = self._session.children(DELETE_PARTITIONS)
+        return sorted({*topics_to_delete(self._session), *fewer})
 
     def is_there(self, topic: str) -> bool:
         """Whether the name is taken, be it by a topic on its way out."""
-        return self._session.find(kafka_paths.topic_path(topic)) is not None
+        return self._session.find(topic_path(topic)) is not None
 
     def topic_id(self, topic: str) -> TopicId | None:
         """The ID of a topic; None: there is no such topic, or it has none."""
@@ -91,9 +101,9 @@ class Truth:
         written = self._zookeeper.nodes.last_transaction
         if written == self._read_at:
             return
-        leaving = set(kafka_paths.topics_to_delete(self._session))
-        nodes = kafka_nodes.read_topics(self._session)
-        ids = {topic: kafka_nodes.topic_id_of(node) for topic, node in nodes.items()}
+        leaving = set(topics_to_delete(self._session))
+        nodes = read_topics(self._session)
+        ids = {topic: topic_id_of(node) for topic, node in nodes.items()}
         self._topics = {topic: topic_id for topic, topic_id in ids.items() if topic not in leaving}
         before = {(partition, replicas[0].topic_id) for partition, replicas in self._wanted.items() if replicas}
         self._wanted, self._leaving = {}, {}
@@ -102,8 +112,8 @@ class Truth:
             for number, brokers in sorted(node.partitions.items()):
                 may_go = topic in leaving or (fewer is not None and number >= fewer)
                 partition = TopicPartition(topic, number)
-                found = self._session.find(kafka_paths.state_path(partition))
-                state = None if found is None else kafka_nodes.decode_state(found.data)
+                found = self._session.find(state_path(partition))
+                state = None if found is None else decode_state(found.data)
                 moving = {*node.adding.get(number, ()), *node.removing.get(number, ())}
                 leader, isr = (-1, ()) if state is None else (state.leader, state.isr)
                 (self._leaving if may_go else self._wanted)[partition] = tuple(
@@ -114,7 +124,7 @@ class Truth:
 
     def _fewer(self, topic: str) -> int | None:
         """How many partitions a topic is to be left with, when the others may go from now on (KIP694-3)."""
-        node = self._session.find(kafka_paths.delete_partitions_path(topic))
+        node = self._session.find(delete_partitions_path(topic))
         request = None if node is None else decode_request(node.data)
         if request is None or request.mode is not PartitionMode.NONE:
             return None

@@ -30,3 +30,35 @@
 
 A controller that is fenced, or whose session is over, forgets everything and stands for election again.
 """
+
+from reconciler.simulator.controller.assignment import (
+    Assignment,
+    AssignmentError,
+    assign,
+    check_added_by_hand,
+    check_by_hand,
+)
+from reconciler.simulator.controller.controller import Controller
+from reconciler.simulator.controller.fewer_partitions import (
+    FewerPartitionsSettings,
+    PartitionsRequest,
+    decode_request,
+    encode_request,
+    fewer_partitions_extension,
+)
+from reconciler.simulator.controller.settings import ControllerSettings
+
+__all__ = [
+    "Assignment",
+    "AssignmentError",
+    "Controller",
+    "ControllerSettings",
+    "FewerPartitionsSettings",
+    "PartitionsRequest",
+    "assign",
+    "check_added_by_hand",
+    "check_by_hand",
+    "decode_request",
+    "encode_request",
+    "fewer_partitions_extension",
+]

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import StopReplicaRequest
-from reconciler.protocol.responses import StopReplicaResponse
+from logstore import KafkaError
+from reconciler.protocol import StopReplicaRequest, StopReplicaResponse
 from reconciler.simulator.controller.batch import RequestBatch
 from reconciler.simulator.controller.broker_changes import BrokerChanges
 from reconciler.simulator.controller.channels import Channels, Later
@@ -27,7 +26,7 @@ from reconciler.simulator.controller.reassignment import Reassignments
 from reconciler.simulator.controller.replica_machine import ReplicaMachine
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.controller.topic_changes import TopicChanges
-from reconciler.simulator.kernel.messages import PartitionMode
+from reconciler.simulator.kernel import PartitionMode
 
 
 class Active:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.errors import ReconcilerError
 
 Assignment = dict[int, tuple[int, ...]]

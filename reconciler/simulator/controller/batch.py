@@ -14,20 +14,22 @@ from typing import TypeAlias
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler.protocol import requests
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopPartition, StopReplicaRequest, StopTopic
-from reconciler.protocol.responses import LeaderAndIsrResponse, StopReplicaResponse
+from reconciler.protocol import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionState,
+    RequestType,
+    StopPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopTopic,
+    TopicState,
+)
 from reconciler.simulator.controller.channels import Channels
 from reconciler.simulator.controller.context import ControllerContext
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
 from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.kernel.messages import (
-    DURING_DELETE,
-    PartitionMetadata,
-    Response,
-    TopicMetadata,
-    UpdateMetadataRequest,
-)
+from reconciler.simulator.kernel import DURING_DELETE, PartitionMetadata, Response, TopicMetadata, UpdateMetadataRequest
 
 TopicKey: TypeAlias = tuple[str, TopicId | None]
 LeaderAndIsrAnswered: TypeAlias = Callable[[int, LeaderAndIsrRequest, LeaderAndIsrResponse], None]
@@ -148,13 +150,13 @@ class RequestBatch:
         if self._settings.topic_ids:
             # Where a topic's node cannot be read the list may not be complete, and a broker must not think that it is.
             kind = RequestType.FULL if is_full and not context.unreadable else RequestType.INCREMENTAL
-        by_topic: dict[str, list[requests.PartitionState]] = {}
+        by_topic: dict[str, list[PartitionState]] = {}
         for partition, is_new in sorted(wanted.items()):
             by_topic.setdefault(partition.topic, []).append(self._state(partition, is_new))
         request = LeaderAndIsrRequest(
             self._node_id,
             context.epoch,
-            tuple(requests.TopicState(topic, self._told_id(topic), tuple(each)) for topic, each in by_topic.items()),
+            tuple(TopicState(topic, self._told_id(topic), tuple(each)) for topic, each in by_topic.items()),
             self._channels.epoch_of(broker),
             kind,
         )
@@ -174,9 +176,9 @@ class RequestBatch:
             and self._context.replica_states.of(replica) is not ReplicaState.DELETION_SUCCESSFUL
         ]
 
-    def _state(self, partition: TopicPartition, is_new: bool) -> requests.PartitionState:
+    def _state(self, partition: TopicPartition, is_new: bool) -> PartitionState:
         found, assignment = self._context.leadership[partition], self._context.assignments[partition]
-        return requests.PartitionState(
+        return PartitionState(
             partition.partition,
             found.controller_epoch,
             found.leader,

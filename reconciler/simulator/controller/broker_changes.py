@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import LeaderAndIsrRequest
-from reconciler.protocol.responses import LeaderAndIsrResponse
+from logstore import KafkaError
+from reconciler.protocol import LeaderAndIsrRequest, LeaderAndIsrResponse
 from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.deletion import Deletions
 from reconciler.simulator.controller.garbage import Garbage

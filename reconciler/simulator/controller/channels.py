@@ -12,10 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from reconciler.protocol.requests import ControlRequest
+from reconciler.protocol import ControlRequest
 from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.kernel.messages import Numbered, Response, UpdateMetadataRequest
-from reconciler.simulator.kernel.ports import Network, broker_endpoint
+from reconciler.simulator.kernel import Network, Numbered, Response, UpdateMetadataRequest, broker_endpoint
 
 Told: TypeAlias = Callable[[Response], None]
 Later: TypeAlias = Callable[[int, str, Callable[[], None]], None]

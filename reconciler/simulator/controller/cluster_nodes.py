@@ -13,9 +13,14 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.errors import ControllerMovedError
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER, CONTROLLER_EPOCH
-from reconciler.simulator.zookeeper.tree import (
+from reconciler.simulator.zookeeper import (
+    BROKERS,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    LOG_DIR_EVENTS,
+    REASSIGN_PARTITIONS,
+    TOPICS,
     Check,
     Create,
     Delete,
@@ -25,8 +30,26 @@ from reconciler.simulator.zookeeper.tree import (
     Session,
     Set,
     SimulatedZooKeeperError,
+    config_path,
+    decode_controller,
+    decode_log_dir_event,
+    decode_reassignment,
+    decode_state,
+    decode_topic,
+    delete_path,
+    encode_controller,
+    encode_state,
+    encode_topic,
+    partition_path,
+    partitions_path,
+    read_brokers,
+    read_topics,
+    state_path,
+    topic_id_of,
+    topic_path,
+    topics_to_delete,
 )
-from reconciler.sources.zookeeper.znodes import TopicNode, decode_number
+from reconciler.sources.zookeeper import TopicNode, decode_number
 
 
 class FoundTopic(NamedTuple):
@@ -58,7 +81,7 @@ def elect(session: Session, node_id: int, now_ms: int) -> tuple[int, int] | None
     epoch = (decode_number(found.data) or 0) + 1
     session.multi(
         [
-            Create(CONTROLLER, kafka_nodes.encode_controller(node_id, now_ms), ephemeral=True),
+            Create(CONTROLLER, encode_controller(node_id, now_ms), ephemeral=True),
             Set(CONTROLLER_EPOCH, str(epoch).encode(), found.version),
         ]
     )
@@ -68,7 +91,7 @@ def elect(session: Session, node_id: int, now_ms: int) -> tuple[int, int] | None
 def elected(session: Session) -> int | None:
     """Who is the controller; None: nobody."""
     found = session.find(CONTROLLER)
-    return None if found is None else kafka_nodes.decode_controller(found.data)
+    return None if found is None else decode_controller(found.data)
 
 
 class ClusterNodes:
@@ -84,23 +107,23 @@ class ClusterNodes:
 
     def brokers(self) -> dict[int, int]:
         """The brokers that are registered, with their epochs, sorted."""
-        if self._session.find(kafka_paths.BROKERS) is None:
+        if self._session.find(BROKERS) is None:
             return {}
-        return {node_id: node.epoch for node_id, node in kafka_nodes.read_brokers(self._session).items()}
+        return {node_id: node.epoch for node_id, node in read_brokers(self._session).items()}
 
     def topics(self) -> dict[str, FoundTopic]:
         """Every topic by full name, sorted."""
         found = {}
-        for topic, node in kafka_nodes.read_topics(self._session).items():
-            at = self._session.get(kafka_paths.topic_path(topic))
-            topic_id = kafka_nodes.topic_id_of(node)
+        for topic, node in read_topics(self._session).items():
+            at = self._session.get(topic_path(topic))
+            topic_id = topic_id_of(node)
             found[topic] = FoundTopic(at.czxid, at.version, topic_id, _assignments(node), node.problem)
         return found
 
     def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
         """A partition's leader and in-sync replicas; None: it has no state that can be read."""
-        node = self._session.find(kafka_paths.state_path(partition))
-        state = None if node is None else kafka_nodes.decode_state(node.data)
+        node = self._session.find(state_path(partition))
+        state = None if node is None else decode_state(node.data)
         if node is None or state is None:
             return None
         return LeaderAndIsr(state.leader, state.leader_epoch, state.isr, node.version, state.controller_epoch)
@@ -116,8 +139,8 @@ class ClusterNodes:
         """
         found = set()
         for partition in partitions:
-            node = self._session.find(kafka_paths.state_path(partition))
-            state = None if node is None else kafka_nodes.decode_state(node.data)
+            node = self._session.find(state_path(partition))
+            state = None if node is None else decode_state(node.data)
             if node is not None and state is not None:
                 found |= {broker for broker in state.isr if brokers.get(broker, -1) > node.mzxid}
         return found
@@ -128,8 +151,8 @@ class ClusterNodes:
         Raises:
             NoNodeError: the topic was deleted.
         """
-        path = kafka_paths.state_path(partition)
-        above = [kafka_paths.partitions_path(partition.topic), kafka_paths.partition_path(partition)]
+        path = state_path(partition)
+        above = [partitions_path(partition.topic), partition_path(partition)]
         missing = [Create(each) for each in above if self._session.find(each) is None]
         try:
             same = self._same_topic(partition.topic)
@@ -148,7 +171,7 @@ class ClusterNodes:
             BadVersionError: the node has another version.
             NoNodeError: the topic was deleted, or there is no state.
         """
-        path, version = kafka_paths.state_path(partition), state.partition_epoch
+        path, version = state_path(partition), state.partition_epoch
         same = self._same_topic(partition.topic)
         self._write(f"write state of {partition}", same, Set(path, self._encoded(state), version))
         return LeaderAndIsr(state.leader, state.leader_epoch, state.isr, version + 1, self._context.epoch)
@@ -167,18 +190,18 @@ class ClusterNodes:
             NoNodeError: the topic was deleted.
         """
         same = self._same_topic(topic)
-        node = kafka_nodes.decode_topic(self._session.get(kafka_paths.topic_path(topic)).data)
+        node = decode_topic(self._session.get(topic_path(topic)).data)
         found: dict[int, ReplicaAssignment | None] = {**_assignments(node), **changes}
         kept = {number: each for number, each in sorted(found.items()) if each is not None}
-        data = kafka_nodes.encode_topic(
+        data = encode_topic(
             topic_id,
             {number: each.replicas for number, each in kept.items()},
             {number: each.adding for number, each in kept.items()},
             {number: each.removing for number, each in kept.items()},
         )
-        gone = [kafka_paths.partition_path(TopicPartition(topic, number)) for number in found.keys() - kept.keys()]
+        gone = [partition_path(TopicPartition(topic, number)) for number in found.keys() - kept.keys()]
         deleted = [Delete(each) for path in sorted(gone) for each in self._below(path)]
-        self._write(f"write topic {topic}", same, Set(kafka_paths.topic_path(topic), data), *deleted)
+        self._write(f"write topic {topic}", same, Set(topic_path(topic), data), *deleted)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic's node with all below it, and then its configs; what is not there is passed over.
@@ -187,16 +210,16 @@ class ClusterNodes:
             NoNodeError: the topic was deleted already, and maybe re-created.
         """
         self._same_topic(topic)
-        self._delete(f"delete topic {topic}", kafka_paths.topic_path(topic))
-        self._delete(f"delete configs of {topic}", kafka_paths.config_path(topic))
+        self._delete(f"delete topic {topic}", topic_path(topic))
+        self._delete(f"delete configs of {topic}", config_path(topic))
 
     def marked(self) -> list[str]:
         """Topics marked for deletion, by full name, sorted."""
-        return kafka_paths.topics_to_delete(self._session)
+        return topics_to_delete(self._session)
 
     def mark(self, topic: str) -> None:
         """Mark a topic for deletion, as before KIP-516; twice is once."""
-        path = kafka_paths.delete_path(topic)
+        path = delete_path(topic)
         parts = path.split("/")
         above = ["/".join(parts[:count]) for count in range(2, len(parts))]
         missing = [Create(each) for each in (*above, path) if self._session.find(each) is None]
@@ -205,7 +228,7 @@ class ClusterNodes:
 
     def unmark(self, topic: str) -> None:
         """Take a topic's mark away, and the tiers above it that lead nowhere else."""
-        root, path = kafka_paths.DELETE_TOPICS, kafka_paths.delete_path(topic)
+        root, path = DELETE_TOPICS, delete_path(topic)
         self._delete(f"unmark {topic}", path)
         path = path.rpartition("/")[0]
         while path != root and self._session.find(path) is not None and not self._session.children(path):
@@ -232,31 +255,31 @@ class ClusterNodes:
 
     def take_log_dir_events(self) -> list[int]:
         """The brokers that told of failed log dirs, sorted; what they wrote is deleted."""
-        root, told = kafka_paths.LOG_DIR_EVENTS, set()
+        root, told = LOG_DIR_EVENTS, set()
         for name in self._session.children(root) if self._session.find(root) is not None else []:
-            broker = kafka_nodes.decode_log_dir_event(self._session.get(f"{root}/{name}").data)
+            broker = decode_log_dir_event(self._session.get(f"{root}/{name}").data)
             self._delete(f"take {name}", f"{root}/{name}")
             told |= {broker} - {None}
         return sorted(each for each in told if each is not None)
 
     def reassignment(self) -> dict[TopicPartition, tuple[int, ...]] | None:
         """What the old tool asks for; None: nothing."""
-        found = self._session.find(kafka_paths.REASSIGN_PARTITIONS)
-        return None if found is None else kafka_nodes.decode_reassignment(found.data)
+        found = self._session.find(REASSIGN_PARTITIONS)
+        return None if found is None else decode_reassignment(found.data)
 
     def end_reassignment(self) -> None:
         """Take away what the old tool asked for."""
-        self._delete("end reassignment", kafka_paths.REASSIGN_PARTITIONS)
+        self._delete("end reassignment", REASSIGN_PARTITIONS)
 
     def _encoded(self, state: LeaderAndIsr) -> bytes:
-        return kafka_nodes.encode_state(state.leader, state.leader_epoch, state.isr, self._context.epoch)
+        return encode_state(state.leader, state.leader_epoch, state.isr, self._context.epoch)
 
     def _same_topic(self, topic: str) -> Check:
         """What holds a write to the topic that the controller knows, and not to one re-created under its name."""
-        path = kafka_paths.topic_path(topic)
+        path = topic_path(topic)
         found = self._session.find(path)
         if found is None or found.czxid != self._context.births.get(topic):
-            raise NoNodeError(f"topic {topic} was deleted: look at {kafka_paths.TOPICS} again")
+            raise NoNodeError(f"topic {topic} was deleted: look at {TOPICS} again")
         return Check(path, found.version)
 
     def _delete(self, step: str, path: str) -> None:

@@ -13,7 +13,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.simulator.controller.partition_states import PartitionStates
 from reconciler.simulator.controller.replica_states import Replica, ReplicaStates
-from reconciler.simulator.kernel.messages import PartitionMode
+from reconciler.simulator.kernel import PartitionMode
 
 NO_LEADER = -1
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.controller.active import Active
 from reconciler.simulator.controller.channels import Channels
 from reconciler.simulator.controller.cluster_nodes import ClusterNodes, elect, elected
@@ -22,10 +22,8 @@ from reconciler.simulator.controller.isr_changes import alter_isr
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.controller.shutdown import prepare_shutdown
 from reconciler.simulator.controller.watches import Watches
-from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse
-from reconciler.simulator.kernel.ports import Answer, Journal, Network, Timers
-from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER
-from reconciler.simulator.zookeeper.tree import Session, SessionExpiredError, ZooKeeper
+from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, Answer, Journal, Network, Timers
+from reconciler.simulator.zookeeper import CONTROLLER, Session, SessionExpiredError, ZooKeeper
 
 _T = TypeVar("_T")
 

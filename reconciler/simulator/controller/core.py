@@ -12,7 +12,7 @@ from reconciler.simulator.controller.cluster_nodes import ClusterNodes
 from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr
 from reconciler.simulator.controller.errors import ControllerMovedError
 from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.zookeeper.tree import BadVersionError, NoNodeError
+from reconciler.simulator.zookeeper import BadVersionError, NoNodeError
 
 
 @dataclass(frozen=True, slots=True)

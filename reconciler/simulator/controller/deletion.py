@@ -18,7 +18,7 @@ from reconciler.simulator.controller.partition_machine import PartitionMachine
 from reconciler.simulator.controller.partition_states import PartitionState
 from reconciler.simulator.controller.replica_machine import ReplicaMachine
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
-from reconciler.simulator.zookeeper.tree import NoNodeError
+from reconciler.simulator.zookeeper import NoNodeError
 
 
 class Deletions:

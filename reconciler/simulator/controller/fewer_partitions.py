@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from layout.topic import TopicPartition
-from reconciler.simulator.kernel.messages import PartitionMode
-from reconciler.simulator.zookeeper.kafka_paths import DELETE_PARTITIONS, delete_partitions_path
+from reconciler.simulator.kernel import PartitionMode
+from reconciler.simulator.zookeeper import DELETE_PARTITIONS, delete_partitions_path
 
 if TYPE_CHECKING:
     from reconciler.simulator.controller.active import Active
@@ -204,7 +204,7 @@ class FewerPartitions:
         return [each for each in self._context.partitions_of(topic) if each.partition >= request.total]
 
 
-def fewer_partitions(
+def fewer_partitions_extension(
     now_ms: Callable[[], int], settings: FewerPartitionsSettings
 ) -> Callable[[Active], FewerPartitions]:
     """What to put among a controller's extensions."""

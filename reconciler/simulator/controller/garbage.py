@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from layout.ids import TopicId
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.controller.batch import partition_metadata
 from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.partition_machine import PartitionMachine
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState, ReplicaStates
 from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.kernel.messages import TopicMetadata
+from reconciler.simulator.kernel import TopicMetadata
 
 GONE = frozenset(
     {

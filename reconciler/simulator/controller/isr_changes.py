@@ -7,11 +7,11 @@ newest, a broker that does not lead, a set that has what it must not have. Sourc
 from __future__ import annotations
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.replica_states import Replica
-from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse
+from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse
 
 
 def alter_isr(core: Core, request: AlterIsrRequest) -> AlterIsrResponse:

@@ -16,7 +16,7 @@ from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.elections import Elected
 from reconciler.simulator.controller.partition_states import PartitionState
 from reconciler.simulator.controller.replica_states import Replica
-from reconciler.simulator.zookeeper.tree import NoNodeError
+from reconciler.simulator.zookeeper import NoNodeError
 
 
 class Election(Enum):

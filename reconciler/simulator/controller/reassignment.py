@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.dropped import Dropped
 from reconciler.simulator.controller.partition_machine import Election, PartitionMachine
 from reconciler.simulator.controller.replica_machine import ReplicaMachine
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
-from reconciler.simulator.zookeeper.tree import NoNodeError
+from reconciler.simulator.zookeeper import NoNodeError
 
 
 class Reassignments:

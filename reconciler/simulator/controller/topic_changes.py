@@ -12,7 +12,7 @@ from random import Random
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.controller.cluster_nodes import FoundTopic
 from reconciler.simulator.controller.core import Core
 from reconciler.simulator.controller.deletion import Deletions

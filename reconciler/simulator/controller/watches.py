@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from reconciler.simulator.controller.active import Active
 from reconciler.simulator.controller.channels import Later
-from reconciler.simulator.zookeeper import kafka_paths
-from reconciler.simulator.zookeeper.tree import Session
+from reconciler.simulator.zookeeper import BROKERS, DELETE_TOPICS, LOG_DIR_EVENTS, REASSIGN_PARTITIONS, TOPICS, Session
 
 _PARTITION_NODE = re.compile(r".+/partitions/[0-9]+(?:/state)?")
 """Written by controllers alone, and so nothing to look at."""
@@ -37,11 +36,11 @@ class Watches:
     def begin(self) -> None:
         """Be told from now on."""
         topics, brokers = self._active.topics.look, self._active.brokers.look
-        self._watch(kafka_paths.TOPICS, "topics", topics)
-        self._watch(kafka_paths.DELETE_TOPICS, "topics", topics)
-        self._watch(kafka_paths.BROKERS, "brokers", brokers)
-        self._watch(kafka_paths.LOG_DIR_EVENTS, "log dirs", self._active.brokers.log_dirs_failed)
-        self._watch(kafka_paths.REASSIGN_PARTITIONS, "reassignments", self._active.reassignments.from_node)
+        self._watch(TOPICS, "topics", topics)
+        self._watch(DELETE_TOPICS, "topics", topics)
+        self._watch(BROKERS, "brokers", brokers)
+        self._watch(LOG_DIR_EVENTS, "log dirs", self._active.brokers.log_dirs_failed)
+        self._watch(REASSIGN_PARTITIONS, "reassignments", self._active.reassignments.from_node)
         for extension in self._active.extensions:
             for path in extension.paths():
                 changed = extension.changed

@@ -13,3 +13,69 @@ Every random number comes from a generator that is made from the seed and a word
 network does not draw other numbers because a fault was switched off. Nothing here looks at the machine's own clock, at
 hashes or at addresses: the same seed gives the same history in any process.
 """
+
+from reconciler.simulator.kernel.fault_rates import FaultRates
+from reconciler.simulator.kernel.faults import Fault
+from reconciler.simulator.kernel.messages import (
+    CONSUMER,
+    DURING_DELETE,
+    AlterIsrRequest,
+    AlterIsrResponse,
+    EpochEndRequest,
+    EpochEndResponse,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    Numbered,
+    PartitionMetadata,
+    PartitionMode,
+    ProduceRequest,
+    ProduceResponse,
+    Record,
+    Request,
+    Response,
+    TopicMetadata,
+    UpdateMetadataRequest,
+)
+from reconciler.simulator.kernel.ports import Answer, Answered, Journal, Network, Server, Timer, Timers, broker_endpoint
+from reconciler.simulator.kernel.world import START_MS, World
+
+__all__ = [
+    "CONSUMER",
+    "DURING_DELETE",
+    "START_MS",
+    "AlterIsrRequest",
+    "AlterIsrResponse",
+    "Answer",
+    "Answered",
+    "EpochEndRequest",
+    "EpochEndResponse",
+    "Fault",
+    "FaultRates",
+    "FetchRequest",
+    "FetchResponse",
+    "Journal",
+    "ListOffsetsRequest",
+    "ListOffsetsResponse",
+    "MetadataRequest",
+    "MetadataResponse",
+    "Network",
+    "Numbered",
+    "PartitionMetadata",
+    "PartitionMode",
+    "ProduceRequest",
+    "ProduceResponse",
+    "Record",
+    "Request",
+    "Response",
+    "Server",
+    "Timer",
+    "Timers",
+    "TopicMetadata",
+    "UpdateMetadataRequest",
+    "World",
+    "broker_endpoint",
+]

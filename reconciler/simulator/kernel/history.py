@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 
 class History:
-    """The lines and the trace of one run; a :class:`~reconciler.simulator.kernel.ports.Journal`.
+    """The lines and the trace of one run; a :class:`~reconciler.simulator.kernel.Journal`.
 
     Attributes:
         folder: where the disks of the run lie; left out of what is said, so that runs at two places say the same.

@@ -3,7 +3,7 @@
 Shapes follow Kafka's messages, one partition at a time where Kafka batches: the simulator is about protocols, not about
 bytes on a wire; control requests are encoded as bytes and decoded again on their way (``machine``). Topic IDs go with
 every message that names a topic, and ``None`` stands for a sender that knows none. Error numbers are
-:class:`~logstore.errors.KafkaError`. Source: FACTS §4, §5.4; KIP516-8, KIP516-9; KIP694-1.
+:class:`~logstore.KafkaError`. Source: FACTS §4, §5.4; KIP516-8, KIP516-9; KIP694-1.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import TypeAlias
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import ControlRequest
-from reconciler.protocol.responses import ControlResponse
+from logstore import KafkaError
+from reconciler.protocol import ControlRequest, ControlResponse
 
 DURING_DELETE = -2
 """The leader that an UpdateMetadata request gives a partition whose topic is being deleted (FACTS §8)."""

@@ -43,7 +43,7 @@ class _Call:
 
 
 class SimulatedNetwork:
-    """A :class:`~reconciler.simulator.kernel.ports.Network`; an endpoint is the name of a machine."""
+    """A :class:`~reconciler.simulator.kernel.Network`; an endpoint is the name of a machine."""
 
     def __init__(self, world: World) -> None:
         """Made by ``World``; nobody serves anything."""

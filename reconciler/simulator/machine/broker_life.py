@@ -12,12 +12,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from logstore.errors import KafkaError, LogStoreError
-from logstore.purge.purge_report import Purged
+from logstore import KafkaError, LogStoreError
+from logstore.purge import Purged
 from reconciler.broker import Broker
-from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
-from reconciler.simulator.kernel.messages import (
+from reconciler.protocol import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.simulator.kernel import (
     AlterIsrRequest,
+    Answer,
     EpochEndRequest,
     FetchRequest,
     ListOffsetsRequest,
@@ -27,7 +28,6 @@ from reconciler.simulator.kernel.messages import (
     Request,
     UpdateMetadataRequest,
 )
-from reconciler.simulator.kernel.ports import Answer
 from reconciler.simulator.machine.control import Control
 from reconciler.simulator.machine.fetching import Fetching
 from reconciler.simulator.machine.host import Host, short
@@ -35,9 +35,19 @@ from reconciler.simulator.machine.hosted_replicas import Replicas
 from reconciler.simulator.machine.in_sync import InSync
 from reconciler.simulator.machine.metadata_cache import MetadataCache
 from reconciler.simulator.machine.serving import Serving
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.simulator.zookeeper.errors import NodeExistsError, SimulatedZooKeeperError
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+from reconciler.simulator.zookeeper import (
+    CONTROLLER,
+    LOG_DIR_EVENTS,
+    NodeExistsError,
+    Session,
+    SimulatedZooKeeperError,
+    ZooKeeper,
+    broker_path,
+    decode_controller,
+    encode_broker,
+    encode_log_dir_event,
+    make_base,
+)
 
 
 class RunsController(Protocol):
@@ -129,9 +139,9 @@ class Life:
     def register(self) -> None:
         """Open a session and register under it; while an older session still holds the node, try again."""
         session = self.session = self.zookeeper.session(self.host.endpoint)
-        path = kafka_paths.broker_path(self.host.node_id)
-        kafka_paths.make_base(session)
-        node = kafka_nodes.encode_broker(self.host.node_id, timestamp_ms=self.host.timers.now_ms())
+        path = broker_path(self.host.node_id)
+        make_base(session)
+        node = encode_broker(self.host.node_id, timestamp_ms=self.host.timers.now_ms())
         try:
             session.create(path, node, ephemeral=True)
         except NodeExistsError:
@@ -155,10 +165,10 @@ class Life:
     def active_controller(self) -> int | None:
         """Who is the controller, by ``/controller``."""
         try:
-            node = None if self.session is None else self.session.find(kafka_paths.CONTROLLER)
+            node = None if self.session is None else self.session.find(CONTROLLER)
         except SimulatedZooKeeperError:
             return None
-        return None if node is None else kafka_nodes.decode_controller(node.data)
+        return None if node is None else decode_controller(node.data)
 
     def serve(self, sender: str, request: Request, answer: Answer) -> None:
         """Take a request that arrived; one that is malformed is not answered, as a broker closes the connection."""
@@ -257,6 +267,6 @@ class Life:
         """Tell the controller of log dirs that failed, by a node; without a session, later."""
         session = self.session
         while self.untold and session is not None and not session.expired:
-            data = kafka_nodes.encode_log_dir_event(self.host.node_id)
-            session.create(f"{kafka_paths.LOG_DIR_EVENTS}/log_dir_event_", data, sequence=True)
+            data = encode_log_dir_event(self.host.node_id)
+            session.create(f"{LOG_DIR_EVENTS}/log_dir_event_", data, sequence=True)
             self.untold -= 1

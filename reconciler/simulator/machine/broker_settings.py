@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from layout.scheme import Scheme
-from logstore.settings import Settings
-from reconciler.protocol.tables import KIP516, Version
+from logstore import Settings
+from reconciler.protocol import KIP516, Version
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from layout.ids import TopicId
-from reconciler.simulator.kernel.messages import (
+from reconciler.simulator.kernel import (
     MetadataRequest,
     MetadataResponse,
+    Network,
     PartitionMetadata,
     Response,
+    Timers,
     TopicMetadata,
+    broker_endpoint,
 )
-from reconciler.simulator.kernel.ports import Network, Timers, broker_endpoint
 
 _BACKOFF_MS = 500
 

@@ -11,20 +11,21 @@ from typing import TypeAlias
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.simulator.kernel.messages import (
+from logstore import KafkaError
+from reconciler.simulator.kernel import (
     CONSUMER,
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    Network,
     PartitionMetadata,
     PartitionMode,
     Record,
     Request,
     Response,
+    broker_endpoint,
 )
-from reconciler.simulator.kernel.ports import Network, broker_endpoint
 from reconciler.simulator.machine.client_metadata import ClientMetadata
 
 Believed: TypeAlias = tuple[TopicPartition, TopicId | None]

@@ -13,24 +13,26 @@ from dataclasses import replace
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError, LogStoreError
+from logstore import KafkaError, LogStoreError
 from reconciler.broker import Broker
-from reconciler.protocol.messages import decode_leader_and_isr, decode_response, decode_stop_replica, encode
-from reconciler.protocol.requests import (
+from reconciler.protocol import (
+    KIP516,
     ControlRequest,
+    ControlResponse,
     LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
     PartitionState,
     RequestType,
     StopReplicaRequest,
-)
-from reconciler.protocol.responses import (
-    ControlResponse,
-    LeaderAndIsrResponse,
-    PartitionError,
     StopReplicaResponse,
     TopicErrors,
+    Version,
+    decode_leader_and_isr,
+    decode_response,
+    decode_stop_replica,
+    encode,
 )
-from reconciler.protocol.tables import KIP516, Version
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import Replicas
 from reconciler.simulator.machine.partition import Partition

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from random import Random
 
-from reconciler.simulator.kernel.faults import Fault
+from reconciler.simulator.kernel import Fault
 from reconciler.simulator.machine.disks import MachineDisks
 
 _CHANGES = 40
 """A disk that does not fail at once fails within so many changes."""
 
 
-def while_running(disks: MachineDisks) -> dict[str, Fault]:
+def faults_while_running(disks: MachineDisks) -> dict[str, Fault]:
     """What may happen while somebody has the disks open."""
     found = _remedies(disks)
     if disks.online:
@@ -28,7 +28,7 @@ def while_running(disks: MachineDisks) -> dict[str, Fault]:
     return found
 
 
-def while_stopped(disks: MachineDisks) -> dict[str, Fault]:
+def faults_while_stopped(disks: MachineDisks) -> dict[str, Fault]:
     """What may happen while the machine is off."""
     found = _remedies(disks)
     found["disk_replaced"] = lambda random: _replace(disks, sorted([*disks.online, *disks.offline]), random)

@@ -24,11 +24,8 @@ from contextlib import suppress
 from random import Random
 
 from layout import meta_properties
-from logstore.fs.crash_disk.copy import copy_volume, inodes_below
-from logstore.fs.crash_disk.crash_disk import CrashDisk
-from logstore.fs.crash_disk.volume import PLAIN, Volume
-from logstore.fs.directory import Directory
-from logstore.fs.durable import make_directory, remove_tree
+from logstore.fs import Directory, make_directory, remove_tree
+from logstore.fs.crash_disk import PLAIN, CrashDisk, Volume, copy_volume, inodes_below
 
 LOG_DIR = "data"
 _OFFLINE, _ASIDE, _RUINS = ".offline", ".aside", ".ruins"

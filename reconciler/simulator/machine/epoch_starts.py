@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.simulator.kernel.messages import Record
+from reconciler.simulator.kernel import Record
 
 UNDEFINED = -1
 """No epoch, and the offset that goes with it."""

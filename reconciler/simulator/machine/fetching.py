@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from logstore.errors import KafkaError, LogStoreError
-from reconciler.simulator.kernel.messages import (
+from logstore import KafkaError, LogStoreError
+from reconciler.simulator.kernel import (
     EpochEndRequest,
     EpochEndResponse,
     FetchRequest,
     FetchResponse,
     Record,
     Response,
+    broker_endpoint,
 )
-from reconciler.simulator.kernel.ports import broker_endpoint
 from reconciler.simulator.machine.epoch_starts import UNDEFINED
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.partition import NOBODY, Partition

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from logstore.errors import LogStoreError
+from logstore import LogStoreError
 from reconciler.errors import ReconcilerError
-from reconciler.simulator.kernel.messages import Request, Response
-from reconciler.simulator.kernel.ports import Journal, Network, Timer, Timers, broker_endpoint
+from reconciler.simulator.kernel import Journal, Network, Request, Response, Timer, Timers, broker_endpoint
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError
-from logstore.store.store import LogStore
-from reconciler.protocol.requests import PartitionState
+from logstore import LogStoreError
+from logstore.store import LogStore
+from reconciler.protocol import PartitionState
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.partition import Partition
 from reconciler.simulator.machine.replica_log import ReplicaLog

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logstore.errors import KafkaError
-from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse, Response
-from reconciler.simulator.kernel.ports import broker_endpoint
+from logstore import KafkaError
+from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, Response, broker_endpoint
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.partition import Partition
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from reconciler.simulator.kernel.ports import Timers
+from reconciler.simulator.kernel import Timers
 
 
 class MachineClock:
-    """A :class:`~logstore.clock.Clock` over a machine's timers."""
+    """A :class:`~logstore.Clock` over a machine's timers."""
 
     def __init__(self, timers: Timers) -> None:
         """Take the time of day from these timers."""

@@ -7,7 +7,7 @@ out, and another topic ID the whole topic that was known under the name. Source:
 from __future__ import annotations
 
 from layout.ids import TopicId
-from reconciler.simulator.kernel.messages import (
+from reconciler.simulator.kernel import (
     DURING_DELETE,
     MetadataRequest,
     MetadataResponse,

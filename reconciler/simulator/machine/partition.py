@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import PartitionState
-from reconciler.simulator.kernel.messages import Record
+from logstore import KafkaError
+from reconciler.protocol import PartitionState
+from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine.replica_log import ReplicaLog
 
 NOBODY = -1

@@ -12,15 +12,16 @@ from random import Random
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.simulator.kernel.messages import (
+from logstore import KafkaError
+from reconciler.simulator.kernel import (
+    Network,
     PartitionMetadata,
     PartitionMode,
     ProduceRequest,
     ProduceResponse,
     Response,
+    broker_endpoint,
 )
-from reconciler.simulator.kernel.ports import Network, broker_endpoint
 from reconciler.simulator.machine.client_metadata import ClientMetadata
 
 

@@ -15,7 +15,7 @@ import zlib
 
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from reconciler.simulator.kernel.messages import Record
+from reconciler.simulator.kernel import Record
 
 _NO_ID = "-"
 

@@ -12,12 +12,10 @@ from dataclasses import replace
 from layout.errors import LayoutError
 from layout.scheme import Scheme
 from layout.topic import namespace_of
-from logstore.errors import KafkaError, LogStoreError
-from logstore.namespaces.layout_changes import create_namespace, rename_topic
-from logstore.namespaces.namespaces import list_namespaces
-from logstore.store.store import LogStore
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
-from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError
+from logstore import KafkaError, LogStoreError
+from logstore.namespaces import create_namespace, list_namespaces, rename_topic
+from logstore.store import LogStore
+from reconciler.protocol import LeaderAndIsrRequest, LeaderAndIsrResponse, PartitionError, RequestType, TopicState
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import Replicas
 

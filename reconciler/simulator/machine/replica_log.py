@@ -1,7 +1,7 @@
 """A replica's records, in its own directory; a crash may lose what was appended and not flushed.
 
 They lie in one segment, ``00000000000000000000.log``, and in memory, from where they are read. Every change goes
-through the log dir's own :class:`~logstore.fs.durable.Disk`, below the replica's directory, which is opened anew for
+through the log dir's own :class:`~logstore.fs.Disk`, below the replica's directory, which is opened anew for
 each, so that a replica that was staged meanwhile is never written to. As in Kafka, nothing is synced on its way to the
 disk; :meth:`ReplicaLog.flush` does it now and then, and says how far with the recovery point. Source: FACTS §1.9, §2.4.
 """
@@ -14,11 +14,10 @@ from contextlib import contextmanager, suppress
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from layout.segment_name import FileKind, segment_file_name
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.store.replica_index import Replica
-from reconciler.simulator.kernel.messages import Record
+from logstore.fs import Directory, Disk
+from logstore.log_dir import LogDir
+from logstore.store import Replica
+from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine.epoch_starts import EpochStarts
 from reconciler.simulator.machine.record_lines import decode, encode
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError, LogStoreError
+from logstore import KafkaError, LogStoreError
 from reconciler.broker import Broker
-from reconciler.simulator.kernel.messages import (
+from reconciler.simulator.kernel import (
     CONSUMER,
+    Answer,
     EpochEndRequest,
     EpochEndResponse,
     FetchRequest,
@@ -24,8 +25,8 @@ from reconciler.simulator.kernel.messages import (
     ListOffsetsResponse,
     ProduceRequest,
     ProduceResponse,
+    Timer,
 )
-from reconciler.simulator.kernel.ports import Answer, Timer
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import Replicas
 from reconciler.simulator.machine.partition import Partition

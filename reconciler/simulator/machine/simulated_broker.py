@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from logstore.errors import LogStoreError
-from logstore.fs.durable import Disk
-from logstore.purge.purge_report import Purged
-from logstore.store.store import LogStore
+from logstore import LogStoreError
+from logstore.fs import Disk
+from logstore.purge import Purged
+from logstore.store import LogStore
 from reconciler.broker import Broker
 from reconciler.errors import ReconcilerError
-from reconciler.simulator.kernel.ports import Journal, Network, Timers, broker_endpoint
+from reconciler.simulator.kernel import Journal, Network, Timers, broker_endpoint
 from reconciler.simulator.machine.broker_life import Life, RunsController
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.host import Host
@@ -27,7 +27,7 @@ from reconciler.simulator.machine.hosted_replicas import Replicas
 from reconciler.simulator.machine.machine_clock import MachineClock
 from reconciler.simulator.machine.metadata_cache import MetadataCache
 from reconciler.simulator.machine.starting import open_store
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+from reconciler.simulator.zookeeper import Session, ZooKeeper
 
 
 class MountedDisks(Protocol):

@@ -13,13 +13,10 @@ from collections.abc import Callable, Sequence
 from layout import meta_properties
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
-from logstore.clock import Clock
-from logstore.errors import LogStoreError, OfflineLogDirError
-from logstore.fs.durable import Disk
-from logstore.log_dir.identity import read_identity
-from logstore.log_dir.log_dir import LogDir
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
+from logstore import Clock, LogStoreError, OfflineLogDirError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir, read_identity
+from logstore.store import LogStore, StoreOptions
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.host import short
 

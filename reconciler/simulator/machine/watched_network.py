@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reconciler.simulator.kernel.messages import Request, Response
-from reconciler.simulator.kernel.ports import Answer, Answered, Network, Server
+from reconciler.simulator.kernel import Answer, Answered, Network, Request, Response, Server
 
 
 class WatchedNetwork:
-    """A :class:`~reconciler.simulator.kernel.ports.Network` that tells of every answer that is given over it.
+    """A :class:`~reconciler.simulator.kernel.Network` that tells of every answer that is given over it.
 
     Attributes:
         told: called with each request and its answer, as soon as that is on its way.

@@ -8,13 +8,12 @@ from typing import Any
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError, LogStoreError
-from logstore.store.store import LogStore
+from logstore import KafkaError, LogStoreError
+from logstore.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
-from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
-from reconciler.simulator.checks.rest import check_rest, come_to_rest, let_delays_pass
-from reconciler.simulator.cluster.cluster import Cluster
-from reconciler.simulator.machine.disks import MachineDisks
+from reconciler.simulator.checks import BrokenPromiseError, Promises, check_rest, come_to_rest, let_delays_pass
+from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.machine import MachineDisks
 from reconciler.simulator.runs.scenario import Line, Scenario
 
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 
 from layout.topic import TopicPartition
-from logstore.settings import InvalidSettingError, parse_duration
+from logstore import InvalidSettingError, parse_duration
 from reconciler.errors import UsageError
 
 _PARTITION = re.compile(r"(.+)-([0-9]{1,9})", re.ASCII)

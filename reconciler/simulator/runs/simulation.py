@@ -10,24 +10,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from logstore.errors import LogStoreError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk, make_directory
-from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
+from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError, Settings
+from logstore.fs import Directory, Disk, make_directory
 from reconciler.errors import ReconcilerError
-from reconciler.simulator.checks.expected import desired
-from reconciler.simulator.checks.promises import Promises
-from reconciler.simulator.checks.rest import check_audit, check_rest, come_to_rest, let_delays_pass
-from reconciler.simulator.cluster.cluster import Cluster
-from reconciler.simulator.cluster.member import ClusterSettings
-from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
-from reconciler.simulator.kernel.fault_rates import FaultRates
-from reconciler.simulator.kernel.world import START_MS
-from reconciler.simulator.machine.broker_settings import BrokerSettings
+from reconciler.simulator.checks import Promises, check_audit, check_rest, come_to_rest, desired, let_delays_pass
+from reconciler.simulator.cluster import Cluster, ClusterSettings
+from reconciler.simulator.controller import FewerPartitionsSettings
+from reconciler.simulator.kernel import START_MS, FaultRates
+from reconciler.simulator.machine import BrokerSettings
 from reconciler.simulator.runs.playing import play
 from reconciler.simulator.runs.scenario import Scenario
 from reconciler.simulator.runs.workload import Workload
-from reconciler.sources import parquet
+from reconciler.sources import save_state
 
 _FAULTS_MS = 300
 """A history is short, so what goes wrong is drawn often."""
@@ -154,7 +148,7 @@ def _keep(cluster: Cluster, folder: str | None) -> None:
     if folder is not None:
         with Directory.open(folder) as opened:
             make_directory(Disk(), opened, METADATA).close()
-        parquet.save(desired(cluster.zookeeper), os.path.join(folder, METADATA))
+        save_state(desired(cluster.zookeeper), os.path.join(folder, METADATA))
 
 
 def _outcome(cluster: Cluster, done: int, broken: str | None) -> Outcome:

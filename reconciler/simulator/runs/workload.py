@@ -11,13 +11,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.admin import Admin
-from reconciler.simulator.admin.commands import ABSENT, AlterTopic, CreateTopic, Outcome
-from reconciler.simulator.admin.delete_partitions import DeletePartitions
+from logstore import KafkaError
+from reconciler.simulator.admin import ABSENT, Admin, AlterTopic, CreateTopic, DeletePartitions, Outcome
 
 if TYPE_CHECKING:
-    from reconciler.simulator.cluster.cluster import Cluster
+    from reconciler.simulator.cluster import Cluster
 
 NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets")
 """The topics of a history."""

@@ -17,8 +17,9 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.simulator.zookeeper.kafka_paths import BROKERS, PARTITIONS, TOPICS, broker_path, name_at
 from reconciler.simulator.zookeeper.tree import Session
-from reconciler.sources.zookeeper import znodes
-from reconciler.sources.zookeeper.znodes import TopicNode
+from reconciler.sources.zookeeper import TopicNode, decode_number
+from reconciler.sources.zookeeper import decode_state as read_state
+from reconciler.sources.zookeeper import decode_topic as read_topic
 
 Assignment = Mapping[int, Sequence[int]]
 """Broker IDs, the preferred leader first, by partition."""
@@ -59,7 +60,7 @@ def encode_topic(
 
 def decode_topic(data: bytes) -> TopicNode:
     """A topic's node, of any version."""
-    return znodes.decode_topic(data)
+    return read_topic(data)
 
 
 def topic_id_of(node: TopicNode) -> TopicId | None:
@@ -86,7 +87,7 @@ def encode_state(leader: int, leader_epoch: int, isr: Sequence[int], controller_
 
 def decode_state(data: bytes) -> StateNode | None:
     """A partition's state; None when it cannot be read. A missing controller epoch is -1."""
-    state = znodes.decode_state(data)
+    state = read_state(data)
     if state is None:
         return None
     epoch = _object(data).get("controller_epoch", -1)
@@ -105,7 +106,7 @@ def read_brokers(session: Session) -> dict[int, BrokerNode]:
     """The brokers that are registered, by ID, sorted."""
     found = {}
     for name in session.children(BROKERS):
-        node_id = znodes.decode_number(name)
+        node_id = decode_number(name)
         if node_id is not None:
             node = session.get(broker_path(node_id))
             rack = _object(node.data).get("rack")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from reconciler.simulator.kernel.ports import Timers
+from reconciler.simulator.kernel import Timers
 from reconciler.simulator.zookeeper.errors import (
     BadVersionError,
     EphemeralParentError,

@@ -23,8 +23,8 @@ import orjson
 
 from layout import java_properties
 from layout.errors import DamagedFileError
-from logstore.parallel.paused_gc import paused_gc
-from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from logstore.parallel import paused_gc
+from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kafka.kafka_admin_reading import LiveCluster, read
 from reconciler.sources.request_files import read_file

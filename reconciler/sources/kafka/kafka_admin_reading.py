@@ -21,7 +21,7 @@ from typing import Any
 
 from layout.ids import TopicId
 from reconciler.errors import MetadataError
-from reconciler.sources.zookeeper.zookeeper_state import listed
+from reconciler.sources.zookeeper import listed
 
 ANSWER_TIMEOUT_S = 15.0
 """Seconds to wait for one answer of the cluster; there is no option for it."""

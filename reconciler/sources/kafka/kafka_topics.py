@@ -14,13 +14,13 @@ import hashlib
 import os
 from collections.abc import Sequence
 
-from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.kafka import kafka_topics_text
 from reconciler.sources.kafka.kafka_topics_text import DescribedTopic
 from reconciler.sources.request_files import read_file
-from reconciler.sources.zookeeper.zookeeper_state import listed
+from reconciler.sources.zookeeper import listed
 
 _SNIFFED_BYTES = 64 << 10
 

@@ -1,115 +1,64 @@
-"""KRaft metadata as a desired state, without a broker and without a JVM.
+"""KRaft metadata from a metadata log dir or a snapshot: its files, batches, records, and the image they give."""
 
-    tables.py    the layouts of the records, as data
-    wire.py      primitives and structs out of bytes, every length checked
-    records.py   the frame of a metadata record, the key of a control record
-    batches.py   record batches: header, CRC-32C, codec, envelopes
-    image.py     what the records say, played in order
-    files.py     snapshots and segments by name
-    replay.py    the newest state, and how far it can be trusted
+from typing import TYPE_CHECKING
 
-Nothing on disk says how far the log is committed, so whatever came out of the log may still be taken back: then
-``tail_uncommitted`` is set. Source: FACTS §7; DESIGN §7.
-"""
+from logstore.parallel import lazy_exports
 
-from __future__ import annotations
+if TYPE_CHECKING:
+    from reconciler.sources.kraft.batches import Batch, BrokenBatchError, read_batches
+    from reconciler.sources.kraft.files import find_metadata_dir, list_files, opened
+    from reconciler.sources.kraft.records import RecordDecoder, read_frame
+    from reconciler.sources.kraft.tables import (
+        CONTROL_RECORDS,
+        METADATA_RECORDS,
+        Array,
+        Field,
+        FieldType,
+        Struct,
+        Type,
+        tagged,
+        written,
+    )
+    from reconciler.sources.kraft.wire import WireError
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "batches": ("Batch", "BrokenBatchError", "read_batches"),
+            "files": ("find_metadata_dir", "list_files", "opened"),
+            "records": ("RecordDecoder", "read_frame"),
+            "tables": (
+                "Array",
+                "CONTROL_RECORDS",
+                "Field",
+                "FieldType",
+                "METADATA_RECORDS",
+                "Struct",
+                "Type",
+                "tagged",
+                "written",
+            ),
+            "wire": ("WireError",),
+        },
+    )
 
-import hashlib
-import os
-from functools import cache
-
-from layout import meta_properties
-from layout.errors import DamagedFileError
-from layout.ids import DirectoryId, TopicId
-from layout.topic import METADATA_DIR
-from logstore.parallel.paused_gc import paused_gc
-from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.errors import MetadataError
-from reconciler.sources.kraft.files import find_metadata_dir, opened
-from reconciler.sources.kraft.image import Image
-from reconciler.sources.kraft.replay import read
-
-_MAX_PROPERTIES_BYTES = 1 << 20
-_NOWHERE_YET = (DirectoryId.MIGRATING.to_bytes(), DirectoryId.UNASSIGNED.to_bytes())
-
-
-def recognises(path: str) -> bool:
-    """A metadata directory, a log dir that holds one, or a snapshot; ``bootstrap.checkpoint`` names no topics."""
-    name = os.path.basename(os.path.normpath(path))
-    if os.path.isfile(path):
-        return name.endswith(".checkpoint") and name != "bootstrap.checkpoint"
-    return os.path.isdir(path) and (name == METADATA_DIR or os.path.isdir(os.path.join(path, METADATA_DIR)))
-
-
-def load(path: str) -> DesiredState:
-    """Read the desired state of a whole cluster.
-
-    Args:
-        path: a ``__cluster_metadata-0`` directory, a log dir that holds one, or a single ``.checkpoint`` file.
-
-    Raises:
-        UsageError: no such path.
-        MetadataError: there is no answer there, or none that can be trusted; see ``replay`` for what is.
-    """
-    digest = hashlib.sha256()
-    with paused_gc():
-        replay = read(path, digest)
-        cluster_id, problems = _cluster_id(path)
-        identity = MetadataIdentity(
-            source="kraft",
-            location=path,
-            cluster_id=cluster_id,
-            offset=replay.last_offset,
-            epoch=replay.epoch,
-            timestamp_ms=replay.timestamp_ms,
-            tail_uncommitted=replay.log_played,
-            digest=digest.hexdigest(),
-            problems=(*replay.problems, *problems),
-        )
-        return _desired(replay.image, identity)
-
-
-def _desired(image: Image, identity: MetadataIdentity) -> DesiredState:
-    """Turn an image into tables, topics by name and partitions by number."""
-    builder = DesiredBuilder()
-    text_of = cache(_directory_text)
-    for topic_id, topic in sorted(image.topics.items(), key=lambda item: item[1].name):
-        topic_text = str(TopicId(topic_id))
-        builder.topic(topic.name, topic_text)
-        for index, partition in sorted(topic.partitions.items()):
-            builder.partition(
-                topic.name,
-                topic_text,
-                index,
-                partition.replicas,
-                isr=partition.isr,
-                adding=partition.adding,
-                removing=partition.removing,
-                directories=[text_of(directory) for directory in partition.directories],
-                leader=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                partition_epoch=partition.partition_epoch,
-            )
-    for node_id, broker in sorted(image.brokers.items()):
-        directories = [str(DirectoryId(directory)) for directory in broker.directories]
-        builder.broker(node_id, broker.epoch, broker.fenced, directories)
-    return builder.build(identity)
-
-
-def _directory_text(directory: bytes) -> str | None:
-    """The text of an assigned log dir; None where the controller does not know one yet. *Lost* is an answer."""
-    return None if directory in _NOWHERE_YET else str(DirectoryId(directory))
-
-
-def _cluster_id(path: str) -> tuple[str | None, list[str]]:
-    """The cluster's ID from ``meta.properties`` beside the metadata directory, and what is wrong with it."""
-    folder = find_metadata_dir(path) if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
-    if os.path.basename(os.path.abspath(folder)) != METADATA_DIR:
-        return None, [f"{path} does not stand in a {METADATA_DIR}, so its cluster is not known"]
-    file_name = os.path.join(os.path.dirname(os.path.abspath(folder)), meta_properties.FILE_NAME)
-    try:
-        with opened(file_name) as (file, _):
-            cluster_id = meta_properties.parse(file.read(_MAX_PROPERTIES_BYTES)).cluster_id
-    except (MetadataError, DamagedFileError) as error:
-        return None, [f"the cluster is not known: {file_name}: {error}"]
-    return cluster_id, [] if cluster_id else [f"the cluster is not known: {file_name} has no cluster.id"]
+__all__ = [
+    "CONTROL_RECORDS",
+    "METADATA_RECORDS",
+    "Array",
+    "Batch",
+    "BrokenBatchError",
+    "Field",
+    "FieldType",
+    "RecordDecoder",
+    "Struct",
+    "Type",
+    "WireError",
+    "find_metadata_dir",
+    "list_files",
+    "opened",
+    "read_batches",
+    "read_frame",
+    "tagged",
+    "written",
+]

@@ -80,7 +80,7 @@ class RecordDecoder:
 
         Raises:
             WireError: the body does not follow its layout, or bytes are left over.
-            KeyError: no such type; see :data:`~reconciler.sources.kraft.tables.METADATA_RECORDS`.
+            KeyError: no such type; see :data:`~reconciler.sources.kraft.METADATA_RECORDS`.
         """
         return self._body(METADATA_RECORDS[frame.type], frame.version, value, frame.body)
 
@@ -89,7 +89,7 @@ class RecordDecoder:
 
         Raises:
             WireError: the value does not follow its layout, or bytes are left over.
-            KeyError: no such type; see :data:`~reconciler.sources.kraft.tables.CONTROL_RECORDS`.
+            KeyError: no such type; see :data:`~reconciler.sources.kraft.CONTROL_RECORDS`.
         """
         stated = int.from_bytes(value[:2], "big", signed=True)
         return self._body(CONTROL_RECORDS[number], max(stated, 0), value, 0)

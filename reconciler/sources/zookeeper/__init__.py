@@ -1,1 +1,55 @@
 """What Kafka keeps in ZooKeeper, from a snapshot file or a live server."""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.sources.zookeeper.jute import Znode
+    from reconciler.sources.zookeeper.znodes import (
+        TopicNode,
+        decode_cluster_id,
+        decode_number,
+        decode_state,
+        decode_topic,
+        migrated_to,
+        split_topics,
+    )
+    from reconciler.sources.zookeeper.zookeeper_live import split_address
+    from reconciler.sources.zookeeper.zookeeper_snapshot import DATA_DIR, is_data_dir
+    from reconciler.sources.zookeeper.zookeeper_state import assemble, listed
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "jute": ("Znode",),
+            "znodes": (
+                "TopicNode",
+                "decode_cluster_id",
+                "decode_number",
+                "decode_state",
+                "decode_topic",
+                "migrated_to",
+                "split_topics",
+            ),
+            "zookeeper_live": ("split_address",),
+            "zookeeper_snapshot": ("DATA_DIR", "is_data_dir"),
+            "zookeeper_state": ("assemble", "listed"),
+        },
+    )
+
+__all__ = [
+    "DATA_DIR",
+    "TopicNode",
+    "Znode",
+    "assemble",
+    "decode_cluster_id",
+    "decode_number",
+    "decode_state",
+    "decode_topic",
+    "is_data_dir",
+    "listed",
+    "migrated_to",
+    "split_address",
+    "split_topics",
+]

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from logstore.parallel.paused_gc import paused_gc
-from reconciler.desired.desired import DesiredState, MetadataIdentity
+from logstore.parallel import paused_gc
+from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.zookeeper.jute import Znode
 from reconciler.sources.zookeeper.zookeeper_reading import read

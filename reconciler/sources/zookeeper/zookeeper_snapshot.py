@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from logstore.parallel.paused_gc import paused_gc
-from reconciler.desired.desired import DesiredState, MetadataIdentity
+from logstore.parallel import paused_gc
+from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.zookeeper import jute, znodes
@@ -30,6 +30,11 @@ MAX_UNPACKED_BYTES = 1 << 30
 """A compressed snapshot that unpacks to more is refused."""
 
 _NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?", re.ASCII)
+
+
+def is_data_dir(folder: str) -> bool:
+    """Whether a folder is the one in which a ZooKeeper keeps its snapshots."""
+    return os.path.basename(os.path.normpath(folder)) == DATA_DIR and recognises(folder)
 
 
 def recognises(path: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.sources.zookeeper import znodes
 from reconciler.sources.zookeeper.jute import Znode
 

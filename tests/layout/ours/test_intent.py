@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.errors import DamagedFileError
-from layout.ours.intent import (
-    VERBS,
+from layout.ours import (
     Intent,
     MakeDirectory,
     RemoveDirectory,
@@ -20,13 +19,13 @@ from layout.ours.intent import (
     Rewrite,
     Stage,
     Step,
-    encode,
-    inverse,
+    encode_intent,
     inverses,
-    parse,
+    parse_intent,
     to_bytes,
     to_text,
 )
+from layout.ours.intent import VERBS, inverse
 
 STEPS: tuple[Step, ...] = (
     MakeDirectory(0, "org", tier=True),
@@ -41,13 +40,13 @@ INTENT = Intent("0" * 32, "move-topic", "move topic orders", ("s33AdXtkR8Gf_xRO-
 
 def fields(**changed: object) -> bytes:
     """The file with some of its fields changed."""
-    return json.dumps({**json.loads(encode(INTENT)), **changed}).encode()
+    return json.dumps({**json.loads(encode_intent(INTENT)), **changed}).encode()
 
 
 def test_an_intent_survives_a_round_trip() -> None:
     undone = dataclasses.replace(INTENT, steps=tuple(inverses(STEPS)))
-    assert parse(encode(INTENT)) == INTENT
-    assert parse(encode(undone)) == undone
+    assert parse_intent(encode_intent(INTENT)) == INTENT
+    assert parse_intent(encode_intent(undone)) == undone
     assert {type(step) for step in (*STEPS, *undone.steps)} == set(VERBS.values())
 
 
@@ -60,7 +59,7 @@ def test_the_inverse_of_the_inverse_is_the_step_itself() -> None:
 @given(st.binary(max_size=50))
 def test_bytes_of_any_kind_can_stand_in_a_step(data: bytes) -> None:
     step = Rewrite(0, "meta.properties", to_text(data), "")
-    read = parse(encode(dataclasses.replace(INTENT, steps=(step,)))).steps[0]
+    read = parse_intent(encode_intent(dataclasses.replace(INTENT, steps=(step,)))).steps[0]
     assert isinstance(read, Rewrite)
     assert to_bytes(read.old) == data
 
@@ -92,7 +91,7 @@ def test_the_steps_of_one_log_dir_are_told_apart() -> None:
 )
 def test_what_is_no_step_is_refused_whole(step: object) -> None:
     with pytest.raises(DamagedFileError, match="is no step"):
-        parse(fields(steps=[step]))
+        parse_intent(fields(steps=[step]))
 
 
 @pytest.mark.parametrize(
@@ -108,9 +107,9 @@ def test_what_is_no_step_is_refused_whole(step: object) -> None:
 )
 def test_every_field_is_held_to_its_form(changed: dict[str, object], reason: str) -> None:
     with pytest.raises(DamagedFileError, match=reason):
-        parse(fields(**changed))
+        parse_intent(fields(**changed))
 
 
 def test_bytes_that_are_no_json_are_refused() -> None:
     with pytest.raises(DamagedFileError):
-        parse(encode(INTENT)[:-20])
+        parse_intent(encode_intent(INTENT)[:-20])

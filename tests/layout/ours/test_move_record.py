@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import DamagedFileError
 from layout.ids import TopicId
-from layout.ours.move_record import MoveRecord, encode, parse
+from layout.ours import MoveRecord, encode_move_record, parse_move_record
 
 RECORD = MoveRecord(
     topic="org:apache:orders",
@@ -22,7 +22,7 @@ RECORD = MoveRecord(
     path="org/apache/orders-3",
     checkpoints={"recovery-point-offset-checkpoint": 42},
 )
-FIELDS = json.loads(encode(RECORD))
+FIELDS = json.loads(encode_move_record(RECORD))
 PART = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8).filter(
     lambda part: part not in (".", "..")
 )
@@ -42,7 +42,7 @@ PATHS = st.lists(PART, min_size=1, max_size=3).map("/".join)
     )
 )
 def test_a_record_survives_a_round_trip(record: MoveRecord) -> None:
-    assert parse(encode(record)) == record
+    assert parse_move_record(encode_move_record(record)) == record
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_a_record_survives_a_round_trip(record: MoveRecord) -> None:
 )
 def test_a_field_that_breaks_a_rule_is_named(field: str, value: object, said: str) -> None:
     with pytest.raises(DamagedFileError, match=said):
-        parse(json.dumps({**FIELDS, field: value}).encode())
+        parse_move_record(json.dumps({**FIELDS, field: value}).encode())
 
 
 def test_all_reasons_come_at_once() -> None:
     with pytest.raises(DamagedFileError) as refused:
-        parse(json.dumps({**FIELDS, "partition": "3", "path": ".."}).encode())
+        parse_move_record(json.dumps({**FIELDS, "partition": "3", "path": ".."}).encode())
     assert "partition" in refused.value.problem
     assert "path" in refused.value.problem
 
@@ -74,4 +74,4 @@ def test_all_reasons_come_at_once() -> None:
 @given(st.binary(max_size=64))
 def test_no_bytes_give_another_error_than_damage(data: bytes) -> None:
     with pytest.raises(DamagedFileError):
-        parse(data)
+        parse_move_record(data)

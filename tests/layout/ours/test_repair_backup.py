@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 
 from layout.errors import DamagedFileError
-from layout.ours.repair_backup import KeptFile, RepairBackup, encode, file_name, is_file_name, merged, parse
-from layout.ours.repair_paths import MISSING, sum_of
+from layout.ours import (
+    MISSING,
+    KeptFile,
+    RepairBackup,
+    backup_file_name,
+    encode_backup,
+    is_backup_name,
+    merged_backups,
+    parse_backup,
+    sum_of,
+)
 
 FILES = (
     KeptFile("t-0/partition.metadata", None, sum_of(b"new"), 5),
@@ -21,17 +30,17 @@ BACKUP = RepairBackup("ab" * 32, 1000, "C", 1, None, FILES)
 
 
 def test_a_backup_reads_back_as_it_was_written() -> None:
-    assert parse(encode(BACKUP)) == BACKUP
+    assert parse_backup(encode_backup(BACKUP)) == BACKUP
 
 
 def test_its_name_says_which_plan_it_belongs_to() -> None:
-    assert file_name(BACKUP.fingerprint) == ".logstore_repair.abababababababab.json"
-    assert is_file_name(file_name(BACKUP.fingerprint)) and not is_file_name("orders-0")
+    assert backup_file_name(BACKUP.fingerprint) == ".logstore_repair.abababababababab.json"
+    assert is_backup_name(backup_file_name(BACKUP.fingerprint)) and not is_backup_name("orders-0")
 
 
 def test_a_second_run_adds_files_and_takes_none_of_the_old_bytes_away() -> None:
     more = (KeptFile("meta.properties.tmp", b"newer", MISSING), KeptFile("u-0/partition.metadata", b"", MISSING, 6))
-    assert merged(BACKUP, more).files == (*FILES, more[1])
+    assert merged_backups(BACKUP, more).files == (*FILES, more[1])
 
 
 @pytest.mark.parametrize(
@@ -49,13 +58,13 @@ def test_a_second_run_adds_files_and_takes_none_of_the_old_bytes_away() -> None:
     ],
 )
 def test_a_backup_that_was_changed_is_refused(change: Callable[[dict[str, Any]], Any], said: str) -> None:
-    fields = json.loads(encode(BACKUP))
+    fields = json.loads(encode_backup(BACKUP))
     change(fields)
     with pytest.raises(DamagedFileError, match=said):
-        parse(json.dumps(fields).encode())
+        parse_backup(json.dumps(fields).encode())
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -3])
 def test_a_backup_that_was_cut_short_is_refused(cut: int) -> None:
     with pytest.raises(DamagedFileError):
-        parse(encode(BACKUP)[:cut])
+        parse_backup(encode_backup(BACKUP)[:cut])

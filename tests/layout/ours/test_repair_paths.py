@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from layout.ours.repair_paths import MISSING, is_absolute, is_sum, sum_of
+from layout.ours import MISSING, is_absolute, sum_of
+from layout.ours.repair_paths import is_sum
 
 
 @pytest.mark.parametrize(("path", "right"), [("/d", True), ("d", False), ("/d/../e", False), ("/", False)])

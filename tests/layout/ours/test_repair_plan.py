@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from layout.errors import DamagedFileError
-from layout.ours.repair_paths import MISSING, sum_of
-from layout.ours.repair_plan import (
+from layout.ours import (
+    MISSING,
     KeptCopy,
     LeftAlone,
     PlannedLogDir,
     RepairAction,
     RepairKind,
     RepairPlan,
-    encode,
-    parse,
-    sealed,
+    encode_repair_plan,
+    parse_repair_plan,
+    sealed_repair_plan,
+    sum_of,
 )
 
 ID = "UXyU9i5ARn6W00ON2taeWA"
@@ -34,7 +35,7 @@ STAGE = RepairAction(
 DROP = RepairAction(
     RepairKind.DROP_CHECKPOINT_ENTRIES, "/d/1", "cleaner-offset-checkpoint", "why", SUM, SUM, drops=("gone 3", "x -1")
 )
-PLAN = sealed(
+PLAN = sealed_repair_plan(
     RepairPlan(
         1000,
         (PlannedLogDir("/d/1", "C", 1, ID), PlannedLogDir("/d/2", None, None, None)),
@@ -47,25 +48,25 @@ PLAN = sealed(
 
 def refused(change: Callable[[dict[str, Any]], Any], *, reseal: bool = True) -> str:
     """Why a plan is refused whose JSON was changed, by somebody who knows how to compute a fingerprint."""
-    fields = json.loads(encode(PLAN))
+    fields = json.loads(encode_repair_plan(PLAN))
     change(fields)
     if reseal:
         del fields["fingerprint"]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         fields["fingerprint"] = sum_of(text.encode())
     with pytest.raises(DamagedFileError) as told:
-        parse(json.dumps(fields).encode())
+        parse_repair_plan(json.dumps(fields).encode())
     return str(told.value)
 
 
 def test_a_plan_reads_back_as_it_was_written() -> None:
-    assert parse(encode(PLAN)) == PLAN
+    assert parse_repair_plan(encode_repair_plan(PLAN)) == PLAN
     assert PLAN.actions[2].dropped == {("gone", 3), ("x", -1)}
 
 
 def test_a_plan_that_was_changed_has_another_fingerprint() -> None:
     assert "fingerprint" in refused(lambda fields: fields.update(created_ms=1001), reseal=False)
-    assert sealed(replace(PLAN, created_ms=1001)).fingerprint != PLAN.fingerprint
+    assert sealed_repair_plan(replace(PLAN, created_ms=1001)).fingerprint != PLAN.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -129,9 +130,9 @@ def test_all_reasons_come_at_once() -> None:
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b"{" * 5000])
 def test_what_is_no_plan_is_refused(data: bytes) -> None:
     with pytest.raises(DamagedFileError):
-        parse(data)
+        parse_repair_plan(data)
 
 
 def test_a_plan_that_breaks_a_rule_is_not_written() -> None:
     with pytest.raises(DamagedFileError):
-        encode(sealed(replace(PLAN, actions=(replace(WRITE, path="../x"),))))
+        encode_repair_plan(sealed_repair_plan(replace(PLAN, actions=(replace(WRITE, path="../x"),))))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.ids import TopicId
-from layout.ours.staged_record import StagedRecord, check, encode, encode_many, parse, parse_all
+from layout.ours import StagedRecord, check_record, encode_record, encode_records, parse_record, parse_records
 
 RECORD = StagedRecord(
     topic="org:apache:orders",
@@ -25,7 +25,7 @@ RECORD = StagedRecord(
     due_ms=1_700_014_400_000,
     checkpoints={"recovery-point-offset-checkpoint": 42, "cleaner-offset-checkpoint": -1},
 )
-FIELDS = json.loads(encode(RECORD))
+FIELDS = json.loads(encode_record(RECORD))
 
 PART = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8).filter(
     lambda part: part not in (".", "..")
@@ -46,14 +46,14 @@ RECORDS = st.builds(
 
 @given(RECORDS)
 def test_a_record_survives_a_round_trip(record: StagedRecord) -> None:
-    assert parse(encode(record)) == record
+    assert parse_record(encode_record(record)) == record
 
 
 def test_a_name_that_is_not_utf_8_survives_too() -> None:
     # The file system hands such bytes over as lone surrogates.
     record = dataclasses.replace(RECORD, path=b"caf\xe9-0".decode("utf-8", "surrogateescape"))
-    assert encode(record).isascii()
-    assert parse(encode(record)) == record
+    assert encode_record(record).isascii()
+    assert parse_record(encode_record(record)) == record
 
 
 def test_the_file_holds_every_field_under_its_name() -> None:
@@ -81,7 +81,7 @@ def test_a_purge_may_take_it_from_the_due_time_on(now_ms: int, due: bool) -> Non
 
 def test_a_replica_without_an_id_is_staged_under_the_zero_id() -> None:
     record = dataclasses.replace(RECORD, topic_id=TopicId.ZERO)
-    assert parse(encode(record)).topic_id.is_zero
+    assert parse_record(encode_record(record)).topic_id.is_zero
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_a_replica_without_an_id_is_staged_under_the_zero_id() -> None:
 )
 def test_every_field_is_checked(change: dict[str, object], problem: str) -> None:
     with pytest.raises(DamagedFileError) as raised:
-        parse(json.dumps({**FIELDS, **change}).encode())
+        parse_record(json.dumps({**FIELDS, **change}).encode())
     assert problem in raised.value.problem
 
 
 def test_all_reasons_come_at_once() -> None:
     with pytest.raises(DamagedFileError) as raised:
-        parse(b"{}")
+        parse_record(b"{}")
     missing = {reason.split(" ")[0] for reason in raised.value.problem.split("; ") if "missing" in reason}
     assert missing == FIELDS.keys() - {"checkpoints"}
     assert "checkpoints: expected" in raised.value.problem
@@ -127,74 +127,74 @@ def test_all_reasons_come_at_once() -> None:
 
 def test_damage_in_a_record_does_nothing_to_a_broker() -> None:
     with pytest.raises(DamagedFileError) as raised:
-        parse(b"")
+        parse_record(b"")
     assert raised.value.effect is BrokerEffect.NONE
 
 
 def test_a_record_that_could_not_be_read_again_is_not_written() -> None:
     with pytest.raises(DamagedFileError, match=r"\.\./b"):
-        encode(dataclasses.replace(RECORD, path="../b"))
+        encode_record(dataclasses.replace(RECORD, path="../b"))
 
 
 def test_unknown_fields_are_ignored() -> None:
-    assert parse(json.dumps({**FIELDS, "later": 1}).encode()) == RECORD
+    assert parse_record(json.dumps({**FIELDS, "later": 1}).encode()) == RECORD
 
 
 @given(st.dictionaries(st.sampled_from(list(FIELDS)), st.none() | st.integers() | st.text(max_size=5) | st.just({})))
 def test_any_object_gives_a_record_or_our_own_error(change: dict[str, object]) -> None:
     try:
-        record = parse(json.dumps({**FIELDS, **change}).encode())
+        record = parse_record(json.dumps({**FIELDS, **change}).encode())
     except DamagedFileError:
         return
-    assert parse(encode(record)) == record
+    assert parse_record(encode_record(record)) == record
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=8), RECORDS, min_size=1, max_size=4))
 def test_replicas_that_are_staged_together_share_a_file(records: dict[str, StagedRecord]) -> None:
-    data = encode_many(records)
+    data = encode_records(records)
     assert data.isascii()
-    assert parse_all(data) == records
+    assert parse_records(data) == records
     for name, record in records.items():
-        assert parse(data, name) == record
+        assert parse_record(data, name) == record
 
 
 def test_a_shared_file_answers_only_for_the_directories_that_it_names() -> None:
-    data = encode_many({"UXyU9i5ARn6W00ON2taeWA_3": RECORD})
+    data = encode_records({"UXyU9i5ARn6W00ON2taeWA_3": RECORD})
     with pytest.raises(DamagedFileError, match="1 records, and none of 'other_0'"):
-        parse(data, "other_0")
+        parse_record(data, "other_0")
 
 
 @pytest.mark.parametrize("name", ['x": {"y', "a: b", '"', "x\\", "ü", "x\n"])
 def test_a_name_that_looks_like_the_text_around_it_has_its_own_record(name: str) -> None:
     other = dataclasses.replace(RECORD, partition=7)
-    data = encode_many({"x": RECORD, name: other, "y": RECORD})
-    assert parse(data, name) == other
-    assert parse(data, "x") == parse(data, "y") == RECORD
+    data = encode_records({"x": RECORD, name: other, "y": RECORD})
+    assert parse_record(data, name) == other
+    assert parse_record(data, "x") == parse_record(data, "y") == RECORD
 
 
 def test_damage_to_the_record_of_one_is_none_to_those_of_the_others() -> None:
-    data = encode_many({"a_0": RECORD, "b_1": RECORD}).replace(b'"b_1": {"name"', b'"b_1": {"nome"')
-    assert parse(data, "a_0") == RECORD
+    data = encode_records({"a_0": RECORD, "b_1": RECORD}).replace(b'"b_1": {"name"', b'"b_1": {"nome"')
+    assert parse_record(data, "a_0") == RECORD
     with pytest.raises(DamagedFileError, match="name is missing"):
-        parse(data, "b_1")
+        parse_record(data, "b_1")
     with pytest.raises(DamagedFileError):
-        parse_all(data)
+        parse_records(data)
 
 
 @given(st.integers(0, 2000), st.binary(max_size=3), st.integers(0, 3))
 def test_whatever_is_read_of_a_damaged_file_is_what_all_the_rules_allow(at: int, new: bytes, lost: int) -> None:
-    data = encode_many({"a_0": RECORD, "b_1": dataclasses.replace(RECORD, partition=1, checkpoints={})})
+    data = encode_records({"a_0": RECORD, "b_1": dataclasses.replace(RECORD, partition=1, checkpoints={})})
     place = at % len(data)
     damaged = data[:place] + new + data[place + lost :]
     for name in ("a_0", "b_1"):
         try:
-            record = parse(damaged, name)
+            record = parse_record(damaged, name)
         except DamagedFileError:
             continue
-        check(record)
+        check_record(record)
         line = next(line for line in damaged.split(b"\n") if f'"{name}": '.encode() in line)
         alone = b'{"schema_version": 1, "records": {' + line.removesuffix(b",") + b"}}"
-        assert parse_all(alone)[name] == record
+        assert parse_records(alone)[name] == record
 
 
 @pytest.mark.parametrize(
@@ -213,44 +213,44 @@ def test_whatever_is_read_of_a_damaged_file_is_what_all_the_rules_allow(at: int,
 )
 def test_a_line_that_is_nearly_as_it_was_written_is_held_to_every_rule(field: str, value: object) -> None:
     line = json.dumps({key: each for key, each in {**FIELDS, field: value}.items() if key != "schema_version"})
-    written = encode_many({"a_0": RECORD})
+    written = encode_records({"a_0": RECORD})
     own = written.split(b"\n")[1]
     with pytest.raises(DamagedFileError):
-        parse(written.replace(own, b'"a_0": ' + line.encode()), "a_0")
+        parse_record(written.replace(own, b'"a_0": ' + line.encode()), "a_0")
 
 
 def test_a_line_that_nests_without_end_is_damaged() -> None:
-    written = encode_many({"a_0": RECORD})
+    written = encode_records({"a_0": RECORD})
     own = json.dumps(dict(RECORD.checkpoints)).encode()
     nested = b'{"cleaner-offset-checkpoint": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     assert own in written
     with pytest.raises(DamagedFileError):
-        parse(written.replace(own, nested), "a_0")
+        parse_record(written.replace(own, nested), "a_0")
 
 
 @pytest.mark.parametrize(
     "change", [(b"}}\n", b"}"), (b'"schema_version": 1', b'"schema_version": 2'), (b"a_0", b"b_1")]
 )
 def test_a_shared_file_that_is_damaged_as_a_whole_is_damaged_for_all(change: tuple[bytes, bytes]) -> None:
-    data = encode_many({"a_0": RECORD, "b_1": RECORD}).replace(*change)
+    data = encode_records({"a_0": RECORD, "b_1": RECORD}).replace(*change)
     with pytest.raises(DamagedFileError):
-        parse(data, "b_1")
+        parse_record(data, "b_1")
 
 
 def test_a_file_that_one_replica_has_for_itself_answers_under_any_name() -> None:
-    assert parse(encode(RECORD), "UXyU9i5ARn6W00ON2taeWA_3") == RECORD
+    assert parse_record(encode_record(RECORD), "UXyU9i5ARn6W00ON2taeWA_3") == RECORD
 
 
 @pytest.mark.parametrize("shared", [[], {"a_0": 1}, "text", {"a_0": {**FIELDS, "due_ms": 0}}])
 def test_a_shared_file_that_breaks_a_rule_is_damaged(shared: object) -> None:
     with pytest.raises(DamagedFileError):
-        parse_all(json.dumps({"schema_version": 1, "records": shared}).encode())
+        parse_records(json.dumps({"schema_version": 1, "records": shared}).encode())
 
 
 @given(RECORDS)
 def test_what_passes_the_check_can_be_read_back(record: StagedRecord) -> None:
-    check(record)
-    assert parse_all(encode_many({"a_0": record})) == {"a_0": record}
+    check_record(record)
+    assert parse_records(encode_records({"a_0": record})) == {"a_0": record}
 
 
 @pytest.mark.parametrize(
@@ -260,6 +260,6 @@ def test_what_passes_the_check_can_be_read_back(record: StagedRecord) -> None:
 def test_a_record_that_its_reader_would_refuse_is_not_written(changes: dict[str, object]) -> None:
     record = dataclasses.replace(RECORD, **changes)
     with pytest.raises(DamagedFileError):
-        check(record)
+        check_record(record)
     with pytest.raises(DamagedFileError):
-        encode(record)
+        encode_record(record)

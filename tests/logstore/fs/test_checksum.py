@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from logstore.fs.checksum import SummedWriter, crc32c_of, crc32c_of_file
+from logstore.fs import SummedWriter, crc32c_of, crc32c_of_file
 
 CHECK = "e3069283"
 """CRC-32C of the nine digits 1 to 9, the check value in every catalogue of CRCs."""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from logstore.errors import UnsafePathError
+from logstore import UnsafePathError
+from logstore.fs import Directory, mount_of
 from logstore.fs import directory as directory_module
-from logstore.fs.directory import Directory, mount_of
 
 
 def open_descriptors() -> int:

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.errors import UnsafePathError
-from logstore.fs import durable
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
+from logstore import UnsafePathError
+from logstore.fs import Directory, Disk, durable
 
 
 @pytest.fixture

@@ -13,10 +13,8 @@ import pytest
 from pyfakefs.fake_filesystem import FakeFilesystem
 from pyfakefs.fake_filesystem_unittest import Patcher
 
-from logstore.errors import UnsafePathError
-from logstore.fs import directory, durable
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk, barrier, move, remove_tree, replace_file, write_new_file
+from logstore import UnsafePathError
+from logstore.fs import Directory, Disk, barrier, directory, durable, move, remove_tree, replace_file, write_new_file
 
 
 @pytest.fixture

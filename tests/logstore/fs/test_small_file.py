@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import kind_of_file, read_small_file, refusal
+from logstore import UnreadableFileError
+from logstore.fs import kind_of_file, read_small_file, refusal
 
 
 def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:

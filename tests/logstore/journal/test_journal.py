@@ -13,11 +13,9 @@ import pytest
 from layout.ours import intent as intent_file
 from layout.scheme import INTENT_FILE
 from layout.topic import TopicPartition
-from logstore.errors import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
-from logstore.journal import journal
-from logstore.journal.journal import finish_intents
-from logstore.namespaces.layout_changes import carry_out, create_namespace, move_topic
-from logstore.namespaces.rename_topic import plan_rename
+from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
+from logstore.journal import finish_intents, journal
+from logstore.namespaces import carry_out, create_namespace, move_topic, plan_rename
 from tests.logstore.changes import (
     DyingDisk,
     PowerCutError,
@@ -225,5 +223,5 @@ def test_whatever_interrupts_a_change_takes_its_log_dirs_offline(paths: list[Pat
 def test_a_plan_without_steps_does_nothing_and_without_files_there_is_nothing_to_finish(paths: list[Path]) -> None:
     with opened(*paths) as store:
         nothing = intent_file.Intent("0" * 32, "x", "do nothing", ("a",), ())
-        assert journal.carry_out(store.log_dirs, nothing, store.spare) == []
+        assert journal.carry_out_intent(store.log_dirs, nothing, store.spare) == []
         assert finish_intents(store.log_dirs, store.spare) == []

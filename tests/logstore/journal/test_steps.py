@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours.intent import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Step, inverses
+from layout.ours import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Step, inverses
 from layout.scheme import Scheme
-from logstore.errors import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
+from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
 from logstore.journal.steps import do_steps
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.spare_records import SpareRecords
+from logstore.log_dir import LogDir
+from logstore.staging import SpareRecords
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,

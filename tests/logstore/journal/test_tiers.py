@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.errors import OfflineLogDirError
-from logstore.journal.tiers import name_of, path_of, tiers_of, with_parents
-from logstore.log_dir.log_dir import LogDir
-from logstore.namespaces.layout_changes import create_namespace
+from logstore import OfflineLogDirError
+from logstore.journal import name_of, path_of, tiers_of, with_parents
+from logstore.log_dir import LogDir
+from logstore.namespaces import create_namespace
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import DiskThat, opened
 

@@ -9,10 +9,9 @@ import pytest
 from layout import checkpoint
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from layout.topic import TopicPartition
-from logstore.errors import ChangeRefusedError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
-from logstore.log_dir.checkpoint_files import CheckpointFiles
+from logstore import ChangeRefusedError
+from logstore.fs import Directory, Disk
+from logstore.log_dir import CheckpointFiles
 from tests.logstore.engine import ORDERS, DiskThat, read_offsets, write_offsets
 
 PAYMENTS = TopicPartition("payments", 3)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from layout.scheme import Scheme
-from logstore.log_dir.identity import ExpectedIdentity, read_identity
-from logstore.rows.rows import MetadataState
+from logstore.log_dir import ExpectedIdentity, read_identity
+from logstore.rows import MetadataState
 
 
 def test_the_identity_that_is_there_is_read(log_dir: Any) -> None:

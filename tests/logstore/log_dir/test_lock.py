@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from logstore.errors import LogDirInUseError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
+from logstore import LogDirInUseError
+from logstore.fs import Directory, Disk
+from logstore.log_dir import LogDir
 from logstore.log_dir.lock import Lock
-from logstore.log_dir.log_dir import LogDir
-from logstore.parallel.workers import spread
-from logstore.scan.scan import scan
+from logstore.parallel import spread
+from logstore.scan import scan
 from tests.logstore.engine import fill
 
 TRY = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"

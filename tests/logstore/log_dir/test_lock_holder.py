@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from logstore.log_dir import lock_holder
-from logstore.log_dir.lock_holder import LockHolder, find_lock_holder
+from logstore.log_dir import LockHolder, find_lock_holder, lock_holder
 
 HOLD = """
 import fcntl, sys

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from logstore.errors import LogDirInUseError
-from logstore.log_dir.lock_holder import find_lock_holder
-from logstore.log_dir.log_dir import LogDir
-from logstore.parallel.workers import spread
-from logstore.scan.scan import scan
+from logstore import LogDirInUseError
+from logstore.log_dir import LogDir, find_lock_holder
+from logstore.parallel import spread
+from logstore.scan import scan
 from tests.logstore.engine import ORDERS, ORDERS_ID, fill, opened
 from tools.machine import java_command, why_no_java
 

@@ -11,7 +11,7 @@ import pytest
 from layout import meta_properties
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.scheme import STAGING_DIR, UNCLEAN_FILE, Scheme
-from logstore.errors import (
+from logstore import (
     ChangeFailedError,
     ChangeRefusedError,
     KafkaError,
@@ -20,12 +20,10 @@ from logstore.errors import (
     NotALogDirError,
     OfflineLogDirError,
 )
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
+from logstore.fs import Directory, Disk
+from logstore.log_dir import DISK_FAILURES, ExpectedIdentity, LogDir
 from logstore.log_dir import log_dir as log_dir_module
-from logstore.log_dir.identity import ExpectedIdentity
-from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
-from logstore.store.recovery import recover
+from logstore.store import recover
 from tests.logstore.engine import (
     ORDERS,
     DiskThat,

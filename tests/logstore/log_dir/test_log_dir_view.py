@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from layout.scheme import Scheme
-from logstore.errors import NotALogDirError
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.log_dir_view import LogDirView, ReadOnlyLogDir
+from logstore import NotALogDirError
+from logstore.log_dir import LogDir, LogDirView, ReadOnlyLogDir
 from tests.logstore.engine import formatted, open_descriptors, picture
 
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from layout.checkpoint import OFFSET_CHECKPOINTS
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.offset_checkpoints import read_offset_checkpoints
-from logstore.rows.columns import VARYING
+from logstore.log_dir import LogDir, read_offset_checkpoints
+from logstore.rows import VARYING
 
 
 def _dicts(rows: Any) -> list[dict[str, Any]]:

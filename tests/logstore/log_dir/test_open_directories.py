@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.open_directories import MOST_OPEN, OpenDirectories
+from logstore.log_dir import LogDir, OpenDirectories
+from logstore.log_dir.open_directories import MOST_OPEN
 from tests.logstore.engine import DiskThat, formatted, open_descriptors
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.log_dir import open_files
-from logstore.log_dir.open_files import Process, find_open_files
+from logstore.log_dir import Process, find_open_files, open_files
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc")
 

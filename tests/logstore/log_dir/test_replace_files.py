@@ -8,10 +8,11 @@ from collections import Counter
 
 import pytest
 
-from logstore.errors import ChangeFailedError, OfflineLogDirError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir as OpenLogDir
-from logstore.log_dir.replace_files import LOT, NewBytes, put_all
+from logstore import ChangeFailedError, OfflineLogDirError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir as OpenLogDir
+from logstore.log_dir import NewBytes, put_all
+from logstore.log_dir.replace_files import LOT
 from tests.crash.failing_disk import FailingDisk
 
 FILE = "partition.metadata"

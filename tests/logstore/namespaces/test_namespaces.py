@@ -11,16 +11,16 @@ import pytest
 
 from layout.errors import InvalidNameError
 from layout.topic import TopicPartition
-from logstore.errors import (
+from logstore import (
+    STALE_DELAY,
     ChangeRefusedError,
     InvalidNamespaceError,
     LogStoreError,
     NameTakenError,
     OfflineLogDirError,
+    Settings,
 )
-from logstore.namespaces.layout_changes import create_namespace, delete_namespace, move_topic, rename_topic
-from logstore.namespaces.namespaces import list_namespaces
-from logstore.settings import STALE_DELAY, Settings
+from logstore.namespaces import create_namespace, delete_namespace, list_namespaces, move_topic, rename_topic
 from tests.logstore.changes import fill_store, lies, look, two_disks
 from tests.logstore.engine import HOUR_MS, NOW_MS, ORDERS_ID, formatted, opened
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours.intent import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Unstage
+from layout.ours import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Unstage
 from layout.topic import TopicPartition
-from logstore.errors import ChangeRefusedError
-from logstore.namespaces.layout_changes import convert, rename_topic
+from logstore import ChangeRefusedError
+from logstore.namespaces import rename_topic
+from logstore.namespaces import schemes as convert
 from logstore.namespaces.planned_change import SHOWN, ChangePlanner, check_not_doubled, describe, listed
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import fill, opened

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from logstore.parallel import Pace, by_pieces
 from logstore.parallel import pace as pace_module
-from logstore.parallel.pace import Pace, by_pieces
 
 
 @pytest.fixture

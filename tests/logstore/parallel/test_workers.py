@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logstore.parallel.workers import processors, spread
+from logstore.parallel import processors, spread
 from logstore.purge.ahead import done_ahead
 
 Numbered = Iterable[tuple[int, int]]

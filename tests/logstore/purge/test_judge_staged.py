@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours.staged_record import FILE_NAME
-from logstore.log_dir.open_files import Process
-from logstore.purge import judge_staged
-from logstore.purge.judge_staged import Rules
+from layout.ours import STAGED_RECORD
+from logstore.log_dir import Process
+from logstore.purge import Rules, judge_staged
 from logstore.purge.purge_report import Kept, Why
 from tests.logstore.engine import NOW_MS
 from tests.logstore.purge.test_remove_staged import DUE_MS, NAME, Case, case, segment
@@ -43,7 +42,7 @@ def test_before_its_time_it_goes_only_when_that_is_said(case: Case) -> None:
     ],
 )  # fmt: skip
 def test_without_a_valid_record_nothing_goes(case: Case, spoil: Callable[[Path], object], why: Why) -> None:
-    spoil(case.directory / FILE_NAME)
+    spoil(case.directory / STAGED_RECORD)
     kept = case.empty(Rules(DUE_MS, before_due=True))
     assert isinstance(kept, Kept)
     assert kept.why is why

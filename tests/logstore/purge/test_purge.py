@@ -13,23 +13,16 @@ import pytest
 from layout.directory_name import stray_name
 from layout.meta_properties import FILE_NAME as IDENTITY_FILE
 from layout.meta_properties import encode
-from layout.ours.staged_record import FILE_NAME
+from layout.ours import STAGED_RECORD
 from layout.topic import TopicPartition
+from logstore import OfflineLogDirError
 from logstore.clock import ManualClock
-from logstore.errors import OfflineLogDirError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.log_dir_view import ReadOnlyLogDir
-from logstore.purge import purge as purge_module
-from logstore.purge import purge_workers
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import planned_purge, purge, purge_steps
-from logstore.purge.purge_report import LogDirPurge, Why
-from logstore.purge.throttle import Throttle
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import list_staged
-from logstore.staging.staging import stage
-from logstore.staging.staging_root import Placement
+from logstore.fs import Disk
+from logstore.log_dir import LogDir, ReadOnlyLogDir
+from logstore.purge import LogDirPurge, Rules, Throttle, planned_purge, purge, purge_steps, purge_workers
+from logstore.purge import run as purge_module
+from logstore.purge.purge_report import Why
+from logstore.staging import Placement, SpareRecords, list_staged, stage
 from tests.logstore.engine import (
     NOW_MS,
     DiskThat,
@@ -108,7 +101,7 @@ def test_the_plan_is_what_the_purge_does(tmp_path: Path) -> None:
     path = tmp_path / "disk"
     staged(path, 5).close()
     (path / "deleting" / "not-ours").mkdir()
-    record = next((path / "deleting").glob("*_1")) / FILE_NAME
+    record = next((path / "deleting").glob("*_1")) / STAGED_RECORD
     record.unlink()  # it may be linked into others
     record.write_bytes(b"")
     before = picture(path)
@@ -159,7 +152,7 @@ def test_the_records_go_only_after_a_barrier(tmp_path: Path) -> None:
             return super().sync_file_system(descriptor)
 
         def unlink(self, parent: int, name: str) -> None:
-            self.steps.append("record" if name == FILE_NAME else "content")
+            self.steps.append("record" if name == STAGED_RECORD else "content")
             super().unlink(parent, name)
 
     disk = Ordered()
@@ -221,7 +214,7 @@ def test_cancelled_it_finishes_the_lots_that_it_has_emptied_and_the_next_one_goe
         assert gone in (2, 3, 4)  # the second lot is begun when the first is brought to its end
         left = [path for path in (tmp_path / "disk" / "deleting").iterdir() if path.is_dir()]
         assert len(left) == 8 - gone
-        assert all({path.name for path in each.iterdir()} > {FILE_NAME} for each in left)
+        assert all({path.name for path in each.iterdir()} > {STAGED_RECORD} for each in left)
         assert len(only(log_dir, Rules(LATER_MS)).purged) == 8 - gone
 
 
@@ -247,7 +240,7 @@ def test_one_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> 
         report = only(log_dir, Rules(LATER_MS))
         assert len(report.purged) == 2
         assert report.failures == [f"deleting/{stuck.name} is not purged whole: Operation not permitted"]
-        assert (stuck / FILE_NAME).exists()
+        assert (stuck / STAGED_RECORD).exists()
 
 
 def test_a_disk_that_fails_goes_offline_and_the_others_go_on(tmp_path: Path) -> None:

@@ -13,18 +13,15 @@ from pathlib import Path
 import pytest
 
 from layout.directory_name import parse_staged
-from layout.ours.staged_record import FILE_NAME
+from layout.ours import STAGED_RECORD
 from logstore.clock import ManualClock
-from logstore.fs.durable import Disk
+from logstore.fs import Disk
 from logstore.parallel import pace
-from logstore.purge import purge_lots, purge_workers
-from logstore.purge.judge_staged import Rules, StagingRoot
+from logstore.purge import Rules, Throttle, purge_lots, purge_workers
+from logstore.purge.judge_staged import StagingRoot
 from logstore.purge.purge_lots import Lot, LotWorker
 from logstore.purge.remove_staged import Removal
-from logstore.purge.throttle import Throttle
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import RecordReader, list_staged
-from logstore.staging.staging_root import staging_roots
+from logstore.staging import RecordReader, SpareRecords, list_staged, staging_roots
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
 
@@ -66,7 +63,7 @@ class Noted(Disk):
 
     def unlink(self, parent: int, name: str) -> None:
         if not name.startswith(".logstore"):
-            self.note("record" if name == FILE_NAME else "content", parent)
+            self.note("record" if name == STAGED_RECORD else "content", parent)
         super().unlink(parent, name)
 
 
@@ -163,7 +160,7 @@ class Meeting(Disk):
             self.barriers[what].wait(SECONDS)
 
     def unlink(self, parent: int, name: str) -> None:
-        if not name.startswith((".", FILE_NAME)):
+        if not name.startswith((".", STAGED_RECORD)):
             self.meet("unlink")
         super().unlink(parent, name)
 
@@ -202,7 +199,7 @@ def test_what_several_threads_found_out_stands_in_the_order_of_the_names(tmp_pat
         """Some of the records are gone when their turn comes."""
 
         def unlink(self, parent: int, name: str) -> None:
-            if name == FILE_NAME and os.readlink(f"/proc/self/fd/{parent}").endswith(("_3", "_20")):
+            if name == STAGED_RECORD and os.readlink(f"/proc/self/fd/{parent}").endswith(("_3", "_20")):
                 super().unlink(parent, name)
             super().unlink(parent, name)
 
@@ -263,5 +260,5 @@ def test_a_disk_that_fails_one_of_the_threads_fails_the_purge_and_no_record_goes
         log_dir.abandon()
     left = list((tmp_path / "disk" / "deleting").iterdir())
     assert len(left) == 25
-    assert all((directory / FILE_NAME).exists() for directory in left)
+    assert all((directory / STAGED_RECORD).exists() for directory in left)
     assert not any(thread.name.startswith(("pace", "purge")) for thread in threading.enumerate())

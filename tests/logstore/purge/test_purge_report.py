@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from logstore.log_dir.open_files import Process
-from logstore.purge.purge_report import HeldFile, Kept, LogDirPurge, Purged, PurgeReport, Why
+from logstore.log_dir import Process
+from logstore.purge import LogDirPurge, Purged, PurgeReport
+from logstore.purge.purge_report import HeldFile, Kept, Why
 
 
 def test_only_what_is_not_due_is_counted_the_rest_is_listed() -> None:

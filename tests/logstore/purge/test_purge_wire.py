@@ -7,7 +7,7 @@ import marshal
 import pytest
 
 from layout.ids import TopicId
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord
 from logstore.purge.judge_staged import Due, Seen
 from logstore.purge.purge_lots import Lot
 from logstore.purge.purge_report import Kept, Why

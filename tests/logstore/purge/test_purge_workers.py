@@ -17,17 +17,16 @@ from pathlib import Path
 import pytest
 
 from layout.directory_name import DirectoryName
-from layout.ours.staged_record import FILE_NAME
+from layout.ours import STAGED_RECORD
+from logstore import LogDirInUseError
 from logstore.clock import ManualClock
-from logstore.errors import LogDirInUseError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.purge import purge_workers
-from logstore.purge.judge_staged import Rules, StagingRoot
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.purge import Rules, Throttle, purge_workers
+from logstore.purge.judge_staged import StagingRoot
 from logstore.purge.purge_wire import Look
 from logstore.purge.seen_ahead import look_at_all
-from logstore.purge.throttle import Throttle
-from logstore.staging.staged import list_staged
+from logstore.staging import list_staged
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
 from tests.logstore.purge.test_purge_lots import SECONDS, Noted, small_lots
@@ -112,8 +111,8 @@ def _unusual(log_dir: LogDir) -> None:
     (first / "inner").mkdir()
     (first / "inner" / "file").write_bytes(bytes(5000))
     (second / "link").symlink_to(third)
-    (third / FILE_NAME).unlink()  # others share the file
-    (third / FILE_NAME).write_text("{")
+    (third / STAGED_RECORD).unlink()  # others share the file
+    (third / STAGED_RECORD).write_text("{")
     os.link(fourth / "00000000000000000000.log", Path(log_dir.path, "another-name"))
 
 
@@ -172,7 +171,7 @@ def test_what_a_worker_that_is_killed_has_left_is_purged_by_the_first_process(
 
         def unlink(self, parent: int, name: str) -> None:
             super().unlink(parent, name)
-            if os.getpid() != first and name == FILE_NAME:
+            if os.getpid() != first and name == STAGED_RECORD:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     disk = Dying(tmp_path / "processes")

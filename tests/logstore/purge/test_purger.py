@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
+from logstore import ChangeFailedError
 from logstore.clock import ManualClock
-from logstore.errors import ChangeFailedError
-from logstore.purge.purger import RETRY_MS, Purger
+from logstore.purge import Purger
+from logstore.purge.purger import RETRY_MS
 
 PATIENCE_S = 30
 

@@ -15,18 +15,15 @@ from pathlib import Path
 import pytest
 
 from layout.directory_name import parse_staged
-from layout.ours.staged_record import FILE_NAME
-from logstore.errors import UnsafePathError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.open_files import Process
-from logstore.purge.judge_staged import Due, Rules, Seen, StagingRoot, weigh
+from layout.ours import STAGED_RECORD
+from logstore import UnsafePathError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir, Process
+from logstore.purge import Rules, weigh
+from logstore.purge.judge_staged import Due, Seen, StagingRoot
 from logstore.purge.purge_report import Kept, Why
 from logstore.purge.remove_staged import Removal
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import RecordReader
-from logstore.staging.staging import stage
-from logstore.staging.staging_root import Placement, open_staging_root
+from logstore.staging import Placement, RecordReader, SpareRecords, open_staging_root, stage
 from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, fill, formatted, open_descriptors
 
 DUE_MS = NOW_MS + 1000
@@ -101,7 +98,7 @@ def test_all_goes_the_record_last_then_the_directory(case: Case) -> None:
     disk = Noting()
     due = case.remove(disk=disk)
     assert not case.directory.exists()
-    assert disk.steps[-2:] == [f"unlink {FILE_NAME}", f"rmdir {NAME}"]
+    assert disk.steps[-2:] == [f"unlink {STAGED_RECORD}", f"rmdir {NAME}"]
     assert len(disk.steps) == 5
     assert (due.files, due.problem, due.cancelled) == (3, None, False)
 
@@ -126,7 +123,7 @@ def test_its_last_blocks_are_not_given_back_while_others_wait_for_the_staging_ro
 
 def test_what_is_given_back_is_what_the_disk_had_given_it(case: Case) -> None:
     (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
-    allocated = sum(512 * each.stat().st_blocks for each in case.directory.iterdir() if each.name != FILE_NAME)
+    allocated = sum(512 * each.stat().st_blocks for each in case.directory.iterdir() if each.name != STAGED_RECORD)
     staging = case.staging()
     with staging.root, staging.root.child(NAME) as directory:
         planned = weigh(directory, {})
@@ -144,7 +141,7 @@ def test_links_fifos_and_sockets_go_and_nothing_is_followed(case: Case, tmp_path
     inner = case.directory / "inner" / "deeper"
     inner.mkdir(parents=True)
     (inner / "link").symlink_to(precious)
-    (inner / FILE_NAME).write_text("no record down here")
+    (inner / STAGED_RECORD).write_text("no record down here")
     with socket.socket(socket.AF_UNIX) as server:
         descriptor = os.open(case.directory, os.O_RDONLY)
         server.bind(f"/proc/self/fd/{descriptor}/socket")
@@ -190,7 +187,7 @@ def test_directories_nested_without_end_are_left_with_their_record(case: Case) -
     assert isinstance(due, Due)
     assert due.problem is not None
     assert "nested" in due.problem
-    assert FILE_NAME in case.names()
+    assert STAGED_RECORD in case.names()
     staging = case.staging()
     with staging.root, staging.root.child(NAME) as directory, pytest.raises(UnsafePathError, match="nested"):
         weigh(directory, {})
@@ -247,7 +244,7 @@ def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_la
     assert isinstance(due, Due)
     assert due.cancelled
     assert path.stat().st_size == 83_333
-    assert FILE_NAME in case.names()
+    assert STAGED_RECORD in case.names()
     case.remove()
     assert not case.directory.exists()
 
@@ -275,7 +272,7 @@ def test_a_directory_that_is_gone_or_was_swapped_meanwhile_is_no_loss(case: Case
         removal.finish(due)
         assert due.problem is not None
         assert "another directory" in due.problem
-        assert case.names() == {FILE_NAME}
+        assert case.names() == {STAGED_RECORD}
         shutil.rmtree(case.directory)
         assert removal.empty(parse_staged(NAME)) is None
 
@@ -295,7 +292,7 @@ def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
 
 def _seen(case: Case) -> Seen:
     """What somebody who looks ahead would tell of the directory as it is now."""
-    names = sorted(case.names() - {FILE_NAME})
+    names = sorted(case.names() - {STAGED_RECORD})
     staging = case.staging()
     with staging.root as root, root.child(NAME) as directory:
         judged = staging.judge(directory, parse_staged(NAME))
@@ -320,7 +317,7 @@ def test_what_was_seen_ahead_goes_and_counts_as_if_it_were_seen_now(case: Case) 
     assert isinstance(due, Due)
     assert (due.files, due.bytes, due.touched, due.problem) == (3, sum(seen.weights), True, None)
     assert told == [(0, sum(seen.weights))]
-    assert case.names() == {FILE_NAME}
+    assert case.names() == {STAGED_RECORD}
 
 
 def test_another_directory_than_the_one_that_was_seen_is_judged_anew(case: Case, tmp_path: Path) -> None:
@@ -353,7 +350,7 @@ def test_a_file_that_is_something_else_by_now_stops_the_removal_and_the_record_s
     assert isinstance(due, Due)
     assert due.problem == f"deleting/{NAME} is not purged whole: Is a directory"
     assert (due.files, due.bytes, due.touched) == (1, seen.weights[0], True)
-    assert case.names() == {FILE_NAME, *seen.names[1:]}
+    assert case.names() == {STAGED_RECORD, *seen.names[1:]}
 
 
 def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 import pytest
 
 from layout.directory_name import parse_staged
-from layout.ours.staged_record import FILE_NAME
-from logstore.log_dir.open_files import Process
-from logstore.purge.judge_staged import Due, Rules, Seen
+from layout.ours import STAGED_RECORD
+from logstore.log_dir import Process
+from logstore.purge import Rules
+from logstore.purge.judge_staged import Due, Seen
 from logstore.purge.purge_wire import seen
 from logstore.purge.remove_staged import Removal
 from logstore.purge.seen_ahead import look_at_all
@@ -37,7 +38,7 @@ def test_a_usual_directory_is_handed_over_with_its_files_their_bytes_and_its_rec
     found = _seen(case)
     assert isinstance(found, Seen)
     assert case.names() == names
-    assert set(found.names) == names - {FILE_NAME}
+    assert set(found.names) == names - {STAGED_RECORD}
     assert found.weights == [512 * (case.directory / name).stat().st_blocks for name in found.names]
     assert found.inode == case.directory.stat().st_ino
     staging = case.staging()
@@ -77,11 +78,11 @@ def _held(case: Case) -> None:
 
 
 def _with_a_damaged_record(case: Case) -> None:
-    (case.directory / FILE_NAME).write_text("{}")
+    (case.directory / STAGED_RECORD).write_text("{}")
 
 
 def _without_record(case: Case) -> None:
-    (case.directory / FILE_NAME).unlink()
+    (case.directory / STAGED_RECORD).unlink()
 
 
 def _empty(case: Case) -> None:

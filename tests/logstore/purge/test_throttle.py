@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
+from logstore import ChangeRefusedError
 from logstore.clock import ManualClock
-from logstore.errors import ChangeRefusedError
-from logstore.purge.throttle import Throttle
+from logstore.purge import Throttle
 
 
 class Impatient(ManualClock):

@@ -8,10 +8,20 @@ from typing import Any
 
 from layout import checkpoint_salvage, partition_metadata
 from layout.ids import TopicId
-from layout.ours.repair_paths import MISSING, sum_of
-from layout.ours.repair_plan import KeptCopy, PlannedLogDir, RepairAction, RepairKind, RepairPlan, encode, parse, sealed
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.identity import read_identity
+from layout.ours import (
+    MISSING,
+    KeptCopy,
+    PlannedLogDir,
+    RepairAction,
+    RepairKind,
+    RepairPlan,
+    encode_repair_plan,
+    parse_repair_plan,
+    sealed_repair_plan,
+    sum_of,
+)
+from logstore.fs import read_small_file
+from logstore.log_dir import read_identity
 
 METADATA = partition_metadata.FILE_NAME
 CHECKPOINT = "recovery-point-offset-checkpoint"
@@ -85,7 +95,9 @@ def stage_copy(log_dir: object, name: str, topic_id: str | None, kept_in: object
 def plan_of(*actions: RepairAction) -> RepairPlan:
     """A plan as it comes out of its file."""
     paths = {each.log_dir for each in actions} | {each.keeps.log_dir for each in actions if each.keeps is not None}
-    return parse(encode(sealed(RepairPlan(1, tuple(map(planned, sorted(paths))), (), actions))))
+    return parse_repair_plan(
+        encode_repair_plan(sealed_repair_plan(RepairPlan(1, tuple(map(planned, sorted(paths))), (), actions)))
+    )
 
 
 def planned(path: str) -> PlannedLogDir:

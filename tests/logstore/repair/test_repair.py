@@ -13,14 +13,13 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from layout.ours import repair_backup
-from layout.ours.repair_plan import RepairKind
+from layout.ours import RepairKind, repair_backup
 from layout.scheme import INTENT_FILE, UNCLEAN_FILE
-from logstore.errors import ChangeRefusedError, LogDirInUseError, NotALogDirError
+from logstore import ChangeRefusedError, LogDirInUseError, NotALogDirError
+from logstore.log_dir import LogDir as OpenLogDir
 from logstore.log_dir.lock import Lock
-from logstore.log_dir.log_dir import LogDir as OpenLogDir
-from logstore.repair.repair import apply
-from logstore.scan.scan import scan
+from logstore.repair import apply
+from logstore.scan import scan
 from tests.crash.failing_disk import FailingDisk
 from tests.logstore.repair.repair_plans import (
     CHECKPOINT,
@@ -93,7 +92,7 @@ def test_every_kind_of_damage_is_repaired_and_a_scan_finds_nothing_more(damaged)
 def test_the_backup_holds_every_old_byte_and_no_scan_calls_it_foreign(damaged) -> None:
     before = files_of(damaged.path)
     (backup,) = apply(plan_of(*actions_of(damaged)), NOW_MS).backups
-    kept = repair_backup.parse(Path(backup).read_bytes())
+    kept = repair_backup.parse_backup(Path(backup).read_bytes())
     assert {each.path: each.before for each in kept.files} == {
         path: before.get(path) for path in [each.path for each in actions_of(damaged)]
     }

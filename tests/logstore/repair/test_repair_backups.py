@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours import repair_backup
-from layout.ours.repair_backup import KeptFile
-from layout.ours.repair_paths import sum_of
-from logstore.errors import ChangeRefusedError
-from logstore.log_dir.log_dir import LogDir as OpenLogDir
+from layout.ours import KeptFile, repair_backup, sum_of
+from logstore import ChangeRefusedError
+from logstore.log_dir import LogDir as OpenLogDir
 from logstore.repair import repair_backups
 from logstore.repair.repair_backups import read_backup, write_backup
 
 FINGERPRINT = "ab" * 32
-NAME = repair_backup.file_name(FINGERPRINT)
+NAME = repair_backup.backup_file_name(FINGERPRINT)
 FIRST = KeptFile("cleaner-offset-checkpoint", b"old", sum_of(b"new"))
 SECOND = KeptFile("orders-0/partition.metadata", None, sum_of(b"new"), 7)
 

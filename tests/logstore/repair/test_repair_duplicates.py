@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from logstore.log_dir.log_dir import LogDir as OpenLogDir
-from logstore.repair.repair import apply
+from logstore import DEFAULTS, STALE_DELAY
+from logstore.log_dir import LogDir as OpenLogDir
+from logstore.repair import apply
 from logstore.repair.repair_duplicates import VERDICT
-from logstore.settings import DEFAULTS, STALE_DELAY
-from logstore.staging.restore import restore
-from logstore.staging.staged import list_staged
+from logstore.staging import list_staged, restore
 from tests.logstore.repair.repair_plans import CHECKPOINT, METADATA, plan_of, stage_copy
 
 NOW_MS = 1_700_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from logstore.repair.repair_look import read_files
+from logstore.repair import read_files
 
 
 def test_what_is_there_what_is_missing_and_what_cannot_be_read_are_three_things(log_dir) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours.repair_paths import MISSING, sum_of
-from layout.ours.repair_plan import RepairKind
+from layout.ours import MISSING, RepairKind, sum_of
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError
-from logstore.log_dir.log_dir import LogDir as OpenLogDir
+from logstore import LogStoreError
+from logstore.log_dir import LogDir as OpenLogDir
 from logstore.repair.repair_step import ChangedSinceError, check_home, looked_at
 from tests.logstore.repair.repair_plans import METADATA, drop, rebuild, remove, write_id
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from layout.scheme import UNCLEAN_FILE
-from logstore.errors import ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError
-from logstore.log_dir.log_dir import LogDir as OpenLogDir
-from logstore.repair.repair import apply
-from logstore.repair.repair_undo import undo
+from logstore import ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError
+from logstore.log_dir import LogDir as OpenLogDir
+from logstore.repair import apply, undo
 from tests.crash.failing_disk import FailingDisk
 from tests.logstore.repair.repair_plans import CHECKPOINT, METADATA, drop, plan_of, rebuild, remove, write_id
 

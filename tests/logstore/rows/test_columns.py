@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.rows.columns import VARYING, Row, by_column, joined, plain_row, utf8
+from logstore.rows import VARYING, Row, by_column, joined, plain_row, utf8
 
 
 def test_bytes_that_are_not_utf8_are_escapes_in_text_that_arrow_can_hold() -> None:

@@ -4,9 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.rows.columns import LogDirFacts, plain_row, utf8
-from logstore.rows.row_batches import to_batch, to_table
-from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows import ROW_SCHEMA, LogDirFacts, plain_row, to_batch, to_table, utf8
 
 FACTS = LogDirFacts("host", "/data", 5, "C", 1, None)
 

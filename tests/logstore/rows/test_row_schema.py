@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from logstore.rows.columns import VARYING
-from logstore.rows.row_schema import ROW_SCHEMA
-from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY
+from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, VARYING, VERSION_KEY
 
 
 def test_the_schema_carries_its_version_to_wherever_rows_are_written() -> None:

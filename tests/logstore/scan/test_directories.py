@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from layout.scheme import MARKER_FILE, Scheme
-from logstore.parallel.pace import Pace
-from logstore.scan import directories
+from logstore.parallel import Pace
+from logstore.scan import Glance, directories, list_log_dir
 from logstore.scan.directories import look_everywhere
-from logstore.scan.entries import list_in_lots, list_log_dir
-from logstore.scan.replica_dir import Glance
+from logstore.scan.entries import list_in_lots
 
 GONE = "0123456789abcdef" * 2
 

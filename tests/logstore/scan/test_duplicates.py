@@ -3,10 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from logstore.scan import Observation, scan, scan_all
 from logstore.scan.census import Census
 from logstore.scan.duplicates import with_leader_epochs
-from logstore.scan.observation import Observation
-from logstore.scan.scan import scan, scan_all
 
 
 def _epochs(observations: list[Observation]) -> dict[tuple[str, str], int | None]:

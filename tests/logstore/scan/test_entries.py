@@ -9,8 +9,8 @@ import pytest
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.directory_name import DirectoryKind
 from layout.scheme import MARKER_FILE, Scheme
-from logstore.rows.columns import VARYING
-from logstore.scan.entries import KNOWN_FILES, Listing, list_log_dir
+from logstore.rows import VARYING
+from logstore.scan import KNOWN_FILES, Listing, list_log_dir
 
 
 def _rows(listing: Listing) -> dict[str, dict[str, Any]]:

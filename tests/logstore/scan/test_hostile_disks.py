@@ -22,19 +22,16 @@ import pytest
 
 from layout import checkpoint
 from layout.errors import LayoutError
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord, staged_record
 from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.namespaces.layout_changes import create_namespace, delete_namespace, move_topic
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge
-from logstore.staging.staged import list_staged
-from logstore.staging.staging import stage
-from logstore.store.store import LogStore
+from logstore import LogStoreError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.namespaces import create_namespace, delete_namespace, move_topic
+from logstore.purge import Rules, purge
+from logstore.staging import list_staged, stage
+from logstore.store import LogStore
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS,
@@ -84,7 +81,7 @@ def _nothing_stays_open() -> Iterator[None]:
 def record(**changes: Any) -> bytes:
     """A record as the engine writes it, with some fields as an enemy would have them."""
     fields = json.loads(
-        staged_record.encode(StagedRecord("orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "", NOW_MS, NOW_MS))
+        staged_record.encode_record(StagedRecord("orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "", NOW_MS, NOW_MS))
     )
     return json.dumps({**fields, **changes}).encode()
 

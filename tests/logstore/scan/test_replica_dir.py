@@ -14,11 +14,10 @@ from layout.directory_name import (
     stray_name,
 )
 from layout.ids import TopicId
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
-from logstore.rows.columns import VARYING
-from logstore.scan.entries import Place, Reading, lots_of
-from logstore.scan.replica_dir import Glance, look
+from layout.ours import StagedRecord, staged_record
+from logstore.rows import VARYING
+from logstore.scan import Glance, Place, Reading, look
+from logstore.scan.entries import lots_of
 from logstore.scan.usual_replicas import look_at_usual, usual_columns
 
 UNIQUE = "0123456789abcdef" * 2
@@ -179,7 +178,7 @@ def _staged(log_dir: Any, record: bytes | None) -> dict[str, Any]:
     name = f"{log_dir.topic_id}_3"
     path = log_dir.replica(f"deleting/{name}")
     if record is not None:
-        (path / staged_record.FILE_NAME).write_bytes(record)
+        (path / staged_record.STAGED_RECORD).write_bytes(record)
     (row,) = _look(Place("deleting/", f"{log_dir}/deleting/", Reading.STAGED), name)
     assert (row["name"], row["kind"], row["partition"]) == (f"deleting/{name}", "staged", 3)
     assert row["topic_id"] == log_dir.topic_id
@@ -188,7 +187,9 @@ def _staged(log_dir: Any, record: bytes | None) -> dict[str, Any]:
 
 def _record(log_dir: Any, topic_id: str, partition: int = 3) -> bytes:
     parsed = TopicId.parse(topic_id)
-    return staged_record.encode(StagedRecord("orders", partition, parsed, "orders-3", "STALE_ID", "why", 1000, 5000))
+    return staged_record.encode_record(
+        StagedRecord("orders", partition, parsed, "orders-3", "STALE_ID", "why", 1000, 5000)
+    )
 
 
 def test_a_staged_replica_knows_its_topic_and_its_due_time(log_dir: Any) -> None:
@@ -215,8 +216,10 @@ def test_a_record_of_another_replica_is_no_record(log_dir: Any, other: bool, par
 def test_a_stray_that_was_staged_in_place_is_staged(log_dir: Any, topic: str) -> None:
     name = stray_name(topic, 3, UNIQUE)
     path = log_dir.replica(name)
-    record = staged_record.parse(_record(log_dir, log_dir.topic_id))
-    (path / staged_record.FILE_NAME).write_bytes(staged_record.encode(replace(record, topic=topic, path=f"{topic}-3")))
+    record = staged_record.parse_record(_record(log_dir, log_dir.topic_id))
+    (path / staged_record.STAGED_RECORD).write_bytes(
+        staged_record.encode_record(replace(record, topic=topic, path=f"{topic}-3"))
+    )
     (row,) = _look(log_dir, name)
     assert (row["kind"], row["topic"], row["partition"], row["due_ms"]) == ("staged", topic, 3, 5000)
     assert (row["topic_id"], row["metadata_state"], row["problem"]) == (log_dir.topic_id, "ok", None)
@@ -229,6 +232,6 @@ def test_a_stray_that_was_staged_in_place_is_staged(log_dir: Any, topic: str) ->
 def test_a_stray_without_a_record_of_its_own_was_moved_aside_by_a_broker(log_dir: Any, partition: int) -> None:
     path = log_dir.replica(stray_name("orders", 3, UNIQUE))
     record = _record(log_dir, log_dir.topic_id, 4) if partition == 4 else b"{"
-    (path / staged_record.FILE_NAME).write_bytes(record)
+    (path / staged_record.STAGED_RECORD).write_bytes(record)
     (row,) = _look(log_dir, path.name)
     assert (row["kind"], row["topic"], row["due_ms"], row["problem"]) == ("stray", "orders", None, None)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from logstore.scan.replica_id import METADATA_LIMIT, VanishedError, held_against_name, read_topic_id, unreadable
+from logstore.scan import METADATA_LIMIT, read_topic_id
+from logstore.scan.replica_id import VanishedError, held_against_name, unreadable
 
 ZERO = "A" * 22
 

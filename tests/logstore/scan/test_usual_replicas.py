@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from logstore.rows.columns import VARYING
-from logstore.scan.entries import Lot, Place
-from logstore.scan.replica_dir import Glance, look
+from logstore.rows import VARYING
+from logstore.scan import Glance, Place, look
+from logstore.scan.entries import Lot
 from logstore.scan.usual_replicas import look_at_usual, usual_columns
 
 NAMES = ["orders-3", "orders-1", "payments-2"]

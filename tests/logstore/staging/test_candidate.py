@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from layout.ids import TopicId
-from logstore.fs.directory import Directory
-from logstore.staging.candidate import Candidate, change_since
+from logstore.fs import Directory
+from logstore.staging import Candidate
+from logstore.staging.candidate import change_since
 from tests.logstore.engine import ORDERS_ID, OTHER_ID, candidate, fill
 
 

@@ -12,14 +12,20 @@ from pathlib import Path
 import pytest
 
 from layout.scheme import PURGE_NOTE_FILE
-from logstore.errors import ChangeRefusedError
-from logstore.log_dir.log_dir import LogDir
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge
-from logstore.staging import purge_note
-from logstore.staging.purge_note import ALL_MS, PurgeNote, begin, end, read
-from logstore.staging.restore import planned_restore, restore
-from logstore.staging.staged import list_staged
+from logstore import ChangeRefusedError
+from logstore.log_dir import LogDir
+from logstore.purge import Rules, purge
+from logstore.staging import (
+    ALL_MS,
+    PurgeNote,
+    begin_purge,
+    end_purge,
+    list_staged,
+    planned_restore,
+    purge_note,
+    restore,
+)
+from logstore.staging.purge_note import read_purge_note
 from tests.logstore.engine import NOW_MS, DiskThat, formatted
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
 
@@ -27,7 +33,7 @@ from tests.logstore.purge.test_purge import LATER_MS, only, staged
 def test_while_a_purge_is_under_way_what_was_due_cannot_come_back_and_the_rest_can(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 2) as log_dir:
         first, second = list_staged(log_dir)
-        begin(log_dir, NOW_MS + 1000)
+        begin_purge(log_dir, NOW_MS + 1000)
         with pytest.raises(ChangeRefusedError, match="only be purged"):
             planned_restore(log_dir, first)
         assert planned_restore(log_dir, second).path == "orders-1"
@@ -36,7 +42,7 @@ def test_while_a_purge_is_under_way_what_was_due_cannot_come_back_and_the_rest_c
 def test_an_orderly_purge_leaves_no_note(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 3) as log_dir:
         only(log_dir, Rules(NOW_MS + 1000))
-        assert read(log_dir) == PurgeNote()
+        assert read_purge_note(log_dir) == PurgeNote()
         assert not (tmp_path / "disk" / PURGE_NOTE_FILE).exists()
         assert len([restore(log_dir, each) for each in list_staged(log_dir)]) == 2
 
@@ -51,30 +57,33 @@ def test_cancelled_it_names_what_is_partly_gone_and_only_that(tmp_path: Path) ->
                 planned_restore(log_dir, each)
             except ChangeRefusedError:
                 refused.append(each.location)
-        assert refused == list(read(log_dir).directories)
+        assert refused == list(read_purge_note(log_dir).directories)
         assert len(refused) == 1
         only(log_dir, Rules(LATER_MS))
-        assert read(log_dir) == PurgeNote()
+        assert read_purge_note(log_dir) == PurgeNote()
 
 
 def test_after_a_crash_a_purge_of_some_or_one_that_fails_does_not_vouch_for_the_others(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 3) as log_dir:
-        begin(log_dir, LATER_MS)
+        begin_purge(log_dir, LATER_MS)
         names = [each.location for each in list_staged(log_dir)]
         only(log_dir, Rules(LATER_MS, only=lambda each: each.location == names[0]))
-        assert read(log_dir).due_by_ms == LATER_MS
+        assert read_purge_note(log_dir).due_by_ms == LATER_MS
         log_dir.disk = DiskThat(errno.EPERM, {"unlink"}, below=tmp_path / "disk" / names[1])
         only(log_dir, Rules(LATER_MS))
-        assert read(log_dir).due_by_ms == LATER_MS
+        assert read_purge_note(log_dir).due_by_ms == LATER_MS
         log_dir.disk = DiskThat()
         only(log_dir, Rules(LATER_MS))
-        assert read(log_dir) == PurgeNote()
+        assert read_purge_note(log_dir) == PurgeNote()
 
 
 def test_a_purge_before_the_due_time_is_noted_for_everything(tmp_path: Path) -> None:
     noted = []
     with staged(tmp_path / "disk", 1) as log_dir:
-        only(log_dir, Rules(NOW_MS, before_due=True, progress=lambda *_: noted.append(read(log_dir).due_by_ms)))
+        only(
+            log_dir,
+            Rules(NOW_MS, before_due=True, progress=lambda *_: noted.append(read_purge_note(log_dir).due_by_ms)),
+        )
     assert set(noted) == {ALL_MS}
 
 
@@ -102,7 +111,7 @@ def test_a_note_that_cannot_be_read_vouches_for_nothing(tmp_path: Path, spoil: C
     path = formatted(tmp_path / "disk")
     spoil(path / PURGE_NOTE_FILE)
     with LogDir.open(str(path)) as log_dir:
-        assert read(log_dir).due_by_ms == ALL_MS
+        assert read_purge_note(log_dir).due_by_ms == ALL_MS
 
 
 def test_a_full_disk_is_purged_without_a_note_and_that_is_said(tmp_path: Path, caplog) -> None:
@@ -121,10 +130,10 @@ def test_a_note_that_cannot_be_written_otherwise_stops_the_purge(tmp_path: Path)
 
 def test_the_end_takes_the_note_away_or_says_what_is_left(tmp_path: Path) -> None:
     with LogDir.open(str(formatted(tmp_path / "disk"))) as log_dir:
-        end(log_dir, PurgeNote(None, {"deleting/x": 5}))
-        assert read(log_dir) == PurgeNote(None, {"deleting/x": 5})
-        assert begin(log_dir, 7) == PurgeNote(None, {"deleting/x": 5})
-        assert read(log_dir) == PurgeNote(7, {"deleting/x": 5})
-        end(log_dir, PurgeNote())
-        end(log_dir, PurgeNote())
-        assert read(log_dir) == PurgeNote()
+        end_purge(log_dir, PurgeNote(None, {"deleting/x": 5}))
+        assert read_purge_note(log_dir) == PurgeNote(None, {"deleting/x": 5})
+        assert begin_purge(log_dir, 7) == PurgeNote(None, {"deleting/x": 5})
+        assert read_purge_note(log_dir) == PurgeNote(7, {"deleting/x": 5})
+        end_purge(log_dir, PurgeNote())
+        end_purge(log_dir, PurgeNote())
+        assert read_purge_note(log_dir) == PurgeNote()

@@ -11,18 +11,14 @@ from typing import Any, ClassVar
 
 import pytest
 
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord, staged_record
 from layout.topic import TopicPartition
-from logstore.errors import OfflineLogDirError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging import shared_records
-from logstore.staging.shared_records import carry_out, sync, write
-from logstore.staging.staged import list_staged
-from logstore.staging.staging import stage
-from logstore.staging.staging_root import Placement, open_staging_root
-from logstore.store.recovery import recover
+from logstore import OfflineLogDirError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.staging import Placement, finish_shared_records, list_staged, open_staging_root, shared_records, stage
+from logstore.staging.shared_records import sync, write
+from logstore.store import recover
 from tests.logstore.engine import NOW_MS, ORDERS_ID, OTHER_ID, DiskThat, candidate, contents, fill, formatted
 
 OTHER = "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
@@ -47,7 +43,7 @@ class LosesLinks(Disk):
         """It is lost."""
 
     def unlink(self, parent: int, name: str) -> None:
-        if not name.startswith(staged_record.FILE_NAME):
+        if not name.startswith(staged_record.STAGED_RECORD):
             super().unlink(parent, name)
 
 
@@ -60,7 +56,7 @@ def crashed(path: Path, placement: Placement | None = None) -> Path:
     stage(log_dir, candidates, NOW_MS, placement=placement)
     with open_staging_root(log_dir, placement or default(log_dir)) or log_dir.root as root:
         staging_root = Path(os.path.realpath(f"/proc/self/fd/{root.descriptor}"))
-        assert staged_record.shared_file(0) in os.listdir(root.descriptor)
+        assert staged_record.shared_records_name(0) in os.listdir(root.descriptor)
     log_dir.abandon()
     return staging_root
 
@@ -105,12 +101,12 @@ def test_strays_get_their_links_back_as_well(log_dir: Any) -> None:
     with LogDir.open(str(path)) as opened:
         assert len(recover(opened)) == 1
         assert [each.problem for each in list_staged(opened)] == [None] * 6
-    assert not (path / staged_record.shared_file(0)).exists()
+    assert not (path / staged_record.shared_records_name(0)).exists()
 
 
 def test_a_file_that_never_became_durable_says_nothing_and_goes(path: Path) -> None:
     root = crashed(path)
-    (root / staged_record.shared_file(0)).write_bytes(b'{"schema_version": 1, "records": {')
+    (root / staged_record.shared_records_name(0)).write_bytes(b'{"schema_version": 1, "records": {')
     with LogDir.open(str(path)) as log_dir:
         (told,) = recover(log_dir)
     assert "did not finish, and is removed" in told
@@ -119,11 +115,11 @@ def test_a_file_that_never_became_durable_says_nothing_and_goes(path: Path) -> N
 
 def test_a_record_that_is_there_already_stays(path: Path) -> None:
     root = crashed(path)
-    own = staged_record.encode(record(3))
-    (root / f"{ORDERS_ID}_3" / staged_record.FILE_NAME).write_bytes(own)
+    own = staged_record.encode_record(record(3))
+    (root / f"{ORDERS_ID}_3" / staged_record.STAGED_RECORD).write_bytes(own)
     with LogDir.open(str(path)) as log_dir:
         recover(log_dir)
-    assert (root / f"{ORDERS_ID}_3" / staged_record.FILE_NAME).read_bytes() == own
+    assert (root / f"{ORDERS_ID}_3" / staged_record.STAGED_RECORD).read_bytes() == own
 
 
 @pytest.fixture
@@ -138,7 +134,7 @@ def inside(tmp_path: Path) -> Iterator[tuple[LogDir, Path]]:
 def planted(inside: tuple[LogDir, Path], records: dict[str, StagedRecord]) -> list[str]:
     """Recover a staging root that holds a file with these records."""
     log_dir, root = inside
-    (root / staged_record.shared_file(0)).write_bytes(staged_record.encode_many(records))
+    (root / staged_record.shared_records_name(0)).write_bytes(staged_record.encode_records(records))
     return recovered(log_dir)
 
 
@@ -146,7 +142,7 @@ def recovered(log_dir: LogDir) -> list[str]:
     root = open_staging_root(log_dir, Placement.INSIDE)
     assert root is not None
     with root:
-        return list(carry_out(log_dir, Placement.INSIDE, root))
+        return list(finish_shared_records(log_dir, Placement.INSIDE, root))
 
 
 @pytest.mark.parametrize("name", ["../t-0", "..", ".", "t-0", f"{ORDERS_ID}_0", "nothing", "nothing/t-0", ""])
@@ -190,7 +186,7 @@ def test_what_is_not_the_replica_of_a_record_does_not_get_it(
 def test_a_record_that_speaks_of_another_replica_is_not_given(inside: tuple[LogDir, Path], wrong: StagedRecord) -> None:
     fill(inside[1] / NAME)
     planted(inside, {NAME: wrong})
-    assert not (inside[1] / NAME / staged_record.FILE_NAME).exists()
+    assert not (inside[1] / NAME / staged_record.STAGED_RECORD).exists()
 
 
 def test_a_file_goes_when_the_links_to_it_are_durable(path: Path) -> None:
@@ -212,7 +208,7 @@ def test_a_file_goes_when_the_links_to_it_are_durable(path: Path) -> None:
     root = crashed(path)
     with LogDir.open(str(path), disk=Noted()) as log_dir:
         recover(log_dir)
-    before = Noted.steps[: Noted.steps.index(f"unlink {staged_record.shared_file(0)}")]
+    before = Noted.steps[: Noted.steps.index(f"unlink {staged_record.shared_records_name(0)}")]
     linked = [step.removeprefix("link ") for step in before if step.startswith("link ")]
     assert len(linked) == 6
     assert all(f"synced {directory}" in before[before.index(f"link {directory}") :] for directory in linked)
@@ -222,17 +218,17 @@ def test_a_file_goes_when_the_links_to_it_are_durable(path: Path) -> None:
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path.parent.parent / "t-0/x")])
 def test_a_fifo_or_a_link_in_its_place_goes(inside: tuple[LogDir, Path], make: Callable[[Path], None]) -> None:
     log_dir, root = inside
-    make(root / staged_record.shared_file(7))
+    make(root / staged_record.shared_records_name(7))
     assert len(recovered(log_dir)) == 1
     assert os.listdir(root) == []
 
 
 @pytest.mark.parametrize(
-    "name", [staged_record.shared_file(0), "staged.json", "staged.json.x.tmp", "staged.json.1.tmp.old"]
+    "name", [staged_record.shared_records_name(0), "staged.json", "staged.json.x.tmp", "staged.json.1.tmp.old"]
 )
 def test_what_has_not_its_name_or_is_a_directory_is_left(inside: tuple[LogDir, Path], name: str) -> None:
     log_dir, root = inside
-    (root / name).mkdir() if name == staged_record.shared_file(0) else (root / name).touch()
+    (root / name).mkdir() if name == staged_record.shared_records_name(0) else (root / name).touch()
     assert recovered(log_dir) == []
     assert os.listdir(root) == [name]
 
@@ -245,7 +241,7 @@ def test_a_link_that_the_system_refuses_keeps_the_file_for_the_next_open(
     with LogDir.open(str(path), disk=disk) as log_dir:
         assert recover(log_dir) == []
         assert log_dir.leave_unclean
-    assert (root / staged_record.shared_file(0)).exists()
+    assert (root / staged_record.shared_records_name(0)).exists()
     assert "cannot get its record back: Permission denied" in caplog.text
     with LogDir.open(str(path)) as log_dir:
         assert len(recover(log_dir)) == 1
@@ -259,7 +255,7 @@ def test_a_disk_that_fails_at_it_goes_offline_and_the_file_stays(path: Path) -> 
         pytest.raises(OfflineLogDirError),
     ):
         recover(log_dir)
-    assert (root / staged_record.shared_file(0)).exists()
+    assert (root / staged_record.shared_records_name(0)).exists()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])

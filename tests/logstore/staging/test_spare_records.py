@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from layout.ours.staged_record import MOST_BYTES
-from logstore.errors import LogStoreError, UnreadableFileError
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.spare_records import SpareRecords
+from layout.ours import STAGED_RECORD_LIMIT
+from logstore import LogStoreError, UnreadableFileError
+from logstore.log_dir import LogDir
+from logstore.staging import SpareRecords
 from tests.logstore.engine import DiskThat, formatted, open_descriptors, picture
 
 
@@ -82,7 +82,7 @@ def test_a_link_in_the_folder_is_not_followed(opened: LogDir, folder: Path, tmp_
 
 def test_more_than_a_record_can_be_is_not_read(opened: LogDir, folder: Path) -> None:
     spare = SpareRecords(str(folder))
-    spare.write(opened, "x", b"1" * (MOST_BYTES + 1))
+    spare.write(opened, "x", b"1" * (STAGED_RECORD_LIMIT + 1))
     with pytest.raises(UnreadableFileError, match="larger"):
         spare.read(opened, "x")
 

@@ -13,20 +13,14 @@ from typing import Any
 import pytest
 
 from layout.ids import TopicId
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord, staged_record
 from layout.topic import TopicPartition
-from logstore.errors import DamagedRecordError, OfflineLogDirError
-from logstore.fs.directory import Directory
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.log_dir_view import ReadOnlyLogDir
+from logstore import DamagedRecordError, OfflineLogDirError
+from logstore.fs import Directory
+from logstore.log_dir import LogDir, ReadOnlyLogDir
 from logstore.parallel import pace
+from logstore.staging import Placement, SpareRecords, Staged, home_of, list_staged, look_for_staged, stage, staging_root
 from logstore.staging import staged as staged_module
-from logstore.staging import staging_root
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import Staged, home_of, list_staged, look_for_staged
-from logstore.staging.staging import stage
-from logstore.staging.staging_root import Placement
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS,
@@ -59,7 +53,7 @@ def record(**changes: Any) -> StagedRecord:
 def put(path: Path, data: bytes | None = None, name: str = f"{ORDERS_ID}_0") -> Path:
     """Put a staged directory in place by hand, as somebody else might."""
     staged = fill(path / "deleting" / name)
-    (staged / "staged.json").write_bytes(staged_record.encode(record()) if data is None else data)
+    (staged / "staged.json").write_bytes(staged_record.encode_record(record()) if data is None else data)
     return staged
 
 
@@ -82,7 +76,7 @@ def test_while_the_disk_is_waited_for_other_threads_look_and_find_the_same(
     names = [f"{ORDERS_ID}_{number}" for number in range(9)]
     for number, name in enumerate(names):
         told = record(partition=number, path=f"orders-{number}")
-        put(our_log_dir, b"damaged" if number == 7 else staged_record.encode(told), name)
+        put(our_log_dir, b"damaged" if number == 7 else staged_record.encode_record(told), name)
     threads = set()
 
     def look_at(*arguments: Any) -> Staged:
@@ -127,12 +121,12 @@ def test_it_is_due_when_its_time_has_come_and_not_when_the_clock_went_backwards(
         (b"x" * (1 << 21), "larger than"),
         (b"[" * 50_000, "JSON"),
         (b'{"schema_version": ' + b"9" * 5000 + b"}", "JSON|schema_version|digits"),
-        (staged_record.encode(record(topic_id=OTHER_ID)), "speaks of topic ID"),
-        (staged_record.encode(record(partition=1, path="orders-1")), "partition 1"),
-        (staged_record.encode(record()).replace(b'"orders-0"', b'"../orders-0"'), "path"),
-        (staged_record.encode(record()).replace(b'"orders-0"', b'"/etc"'), "path"),
-        (staged_record.encode(record()).replace(str(NOW_MS + 1000).encode(), b"1e300"), "due_ms"),
-        (staged_record.encode(record()).replace(str(NOW_MS + 1000).encode(), b"5"), "due_ms"),
+        (staged_record.encode_record(record(topic_id=OTHER_ID)), "speaks of topic ID"),
+        (staged_record.encode_record(record(partition=1, path="orders-1")), "partition 1"),
+        (staged_record.encode_record(record()).replace(b'"orders-0"', b'"../orders-0"'), "path"),
+        (staged_record.encode_record(record()).replace(b'"orders-0"', b'"/etc"'), "path"),
+        (staged_record.encode_record(record()).replace(str(NOW_MS + 1000).encode(), b"1e300"), "due_ms"),
+        (staged_record.encode_record(record()).replace(str(NOW_MS + 1000).encode(), b"5"), "due_ms"),
     ],
 )
 def test_a_record_that_is_damaged_or_lies_is_never_due(our_log_dir: Path, data: bytes, problem: str) -> None:
@@ -340,7 +334,7 @@ def test_a_spare_record_speaks_where_there_is_none_inside(our_log_dir: Path, tmp
     (tmp_path / "spare").mkdir()
     spare = SpareRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir)) as log_dir:
-        spare.write(log_dir, f"{ORDERS_ID}_0", staged_record.encode(record()))
+        spare.write(log_dir, f"{ORDERS_ID}_0", staged_record.encode_record(record()))
         (found,) = list_staged(log_dir, spare)
     assert (found.partition, found.problem) == (ORDERS, None)
 

@@ -16,14 +16,10 @@ from layout.ids import TopicId
 from layout.ours import staged_record
 from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore.errors import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging import shared_records, staging
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import list_staged
-from logstore.staging.staging import stage
-from logstore.staging.staging_root import Placement
+from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.staging import Placement, SpareRecords, list_staged, shared_records, stage, staging
 from tests.logstore.engine import (
     HOUR_MS,
     NOW_MS,
@@ -69,7 +65,7 @@ def test_a_staged_replica_is_whole_elsewhere_and_carries_its_way_back(path: Path
     with LogDir.open(str(path)) as log_dir:
         outcome = stage(log_dir, [candidate()], NOW_MS)
     staged = staging_root_of(path) / f"{ORDERS_ID}_0"
-    record = staged_record.parse((staged / "staged.json").read_bytes())
+    record = staged_record.parse_record((staged / "staged.json").read_bytes())
     assert (record.topic, record.partition, record.topic_id, record.path) == ("orders", 0, ORDERS_ID, "orders-0")
     assert (record.staged_ms, record.due_ms) == (NOW_MS, NOW_MS + 4 * HOUR_MS)
     assert (record.verdict, record.evidence) == ("STALE_ID", "the cluster has it under another ID")
@@ -646,7 +642,7 @@ def test_a_lot_is_renamed_while_the_barrier_of_the_one_before_is_waited_for(path
 
 
 def file_of(number: int) -> str:
-    return staged_record.shared_file(number // 5)
+    return staged_record.shared_records_name(number // 5)
 
 
 @pytest.mark.usefixtures("lots_of_five")

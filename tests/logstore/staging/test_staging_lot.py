@@ -13,20 +13,15 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord, staged_record
 from layout.partition_metadata import encode_json
 from layout.topic import TopicPartition
-from logstore.errors import UnsafePathError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging import shared_records
-from logstore.staging.candidate import Candidate
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import list_staged
+from logstore import UnsafePathError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.staging import Candidate, Placement, SpareRecords, list_staged, shared_records
 from logstore.staging.staging_lot import Lot
 from logstore.staging.staging_place import Place
-from logstore.staging.staging_root import Placement
 from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, contents, fill
 
 Make = Callable[..., Lot]
@@ -68,18 +63,20 @@ def calls(log_dir: LogDir, name: str) -> int:
 
 
 def files_of(log_dir: LogDir) -> list[str]:
-    return [name for name in os.listdir(f"{log_dir.path}/deleting") if name.startswith(staged_record.FILE_NAME)]
+    return [name for name in os.listdir(f"{log_dir.path}/deleting") if name.startswith(staged_record.STAGED_RECORD)]
 
 
 def links(log_dir: LogDir) -> list[int]:
-    paths = (f"{log_dir.path}/deleting/{ORDERS_ID}_{number}/{staged_record.FILE_NAME}" for number in range(5))
+    paths = (f"{log_dir.path}/deleting/{ORDERS_ID}_{number}/{staged_record.STAGED_RECORD}" for number in range(5))
     return [os.stat(path).st_nlink for path in paths]
 
 
 def test_the_records_of_many_are_one_file_whose_own_name_goes_at_the_end(place: Place, log_dir: LogDir) -> None:
     lot = written(place, five())
     assert (len(files_of(log_dir)), lot.files) == (1, 1)
-    assert not [number for number in range(5) if Path(log_dir.path, f"t-{number}", staged_record.FILE_NAME).exists()]
+    assert not [
+        number for number in range(5) if Path(log_dir.path, f"t-{number}", staged_record.STAGED_RECORD).exists()
+    ]
     lot.rename()
     assert links(log_dir) == [6] * 5
     lot.drop_files()
@@ -196,7 +193,7 @@ def test_one_unusual_replica_has_a_record_of_its_own_and_the_others_share_theirs
     former = StagedRecord(
         "t", 3, ORDERS_ID, "t-3", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
     )
-    Path(log_dir.path, "t-3", staged_record.FILE_NAME).write_bytes(staged_record.encode(former))
+    Path(log_dir.path, "t-3", staged_record.STAGED_RECORD).write_bytes(staged_record.encode_record(former))
     lot = written(place, five())
     lot.rename()
     lot.drop_files()
@@ -225,7 +222,7 @@ class RoomForFilesAlone(DiskThat):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def create(self, parent: int, name: str) -> int:
-        if name == staged_record.FILE_NAME:
+        if name == staged_record.STAGED_RECORD:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return super().create(parent, name)
 
@@ -250,7 +247,7 @@ def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
     former = StagedRecord(
         "orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
     )
-    Path(log_dir.path, "orders-0", staged_record.FILE_NAME).write_bytes(staged_record.encode(former))
+    Path(log_dir.path, "orders-0", staged_record.STAGED_RECORD).write_bytes(staged_record.encode_record(former))
     lot = written(place, [candidate()], each_synced=each_synced)
     lot.rename()
     (record,) = [step.record for step in lot.steps]
@@ -260,7 +257,7 @@ def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
 
 @pytest.mark.parametrize("each_synced", [True, False])
 def test_a_directory_in_the_place_of_the_record_is_told(place: Place, log_dir: LogDir, each_synced: bool) -> None:
-    Path(log_dir.path, "orders-0", staged_record.FILE_NAME).mkdir()
+    Path(log_dir.path, "orders-0", staged_record.STAGED_RECORD).mkdir()
     lot = written(place, [candidate()], each_synced=each_synced)
     lot.rename()
     assert (lot.steps, len(lot.refused)) == ([], 1)

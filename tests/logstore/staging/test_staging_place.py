@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from layout.ids import TopicId
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.spare_records import SpareRecords
+from logstore.log_dir import LogDir
+from logstore.staging import Placement, SpareRecords
 from logstore.staging.staging_place import Place, Step
-from logstore.staging.staging_root import Placement
 from tests.logstore.engine import NOW_MS, ORDERS, ORDERS_ID, DiskThat, candidate, fill
 
 

@@ -10,21 +10,20 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import UnsafePathError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging import staging_root
-from logstore.staging.staging_root import (
+from logstore import UnsafePathError
+from logstore.fs import Directory, Disk
+from logstore.log_dir import LogDir
+from logstore.staging import (
     Placement,
     choose_placement,
-    free_name,
     name_below_log_dir,
     open_staging_root,
     placement_of,
     placements,
     staging_path,
+    staging_root,
 )
+from logstore.staging.staging_root import free_name
 from tests.logstore.engine import ORDERS, ORDERS_ID, formatted, picture
 
 

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours.staged_record import FILE_NAME
-from logstore.errors import ChangeFailedError, ChangeRefusedError
-from logstore.log_dir.log_dir import LogDir
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge
-from logstore.staging.staged import Staged, list_staged
-from logstore.staging.staging_root import Placement
-from logstore.staging.stray_record import give_record
+from layout.ours import STAGED_RECORD
+from logstore import ChangeFailedError, ChangeRefusedError
+from logstore.log_dir import LogDir
+from logstore.purge import Rules, purge
+from logstore.staging import Placement, Staged, give_record, list_staged
 from tests.logstore.engine import NOW_MS, ORDERS, ORDERS_ID, DiskThat, contents, fill, formatted, identity, picture
 
 NAME = f"orders-0.{'0123456789abcdef' * 2}-stray"
@@ -54,7 +51,7 @@ def test_the_record_is_all_that_is_added(broker: Path) -> None:
     before = contents(broker)
     with LogDir.open(str(broker)) as log_dir:
         give_record(log_dir, only(log_dir), REASON, NOW_MS, 1000)
-    (broker / NAME / FILE_NAME).unlink()
+    (broker / NAME / STAGED_RECORD).unlink()
     assert contents(broker) == before
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir import LogDir
 from tests.logstore.engine import ORDERS, ORDERS_ID, OTHER_ID, DiskThat, fill, formatted, opened
 
 WHY = ("STALE_ID", "it was re-created")

@@ -12,12 +12,11 @@ from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import ChangeFailedError, InvalidNamespaceError, NameTakenError, OfflineLogDirError
-from logstore.log_dir.log_dir import LogDir
-from logstore.namespaces.layout_changes import create_namespace
-from logstore.store.aside import BATCH
-from logstore.store.create_many import create_replicas, spread
-from logstore.store.replica_index import Replica
+from logstore import ChangeFailedError, InvalidNamespaceError, NameTakenError, OfflineLogDirError
+from logstore.log_dir import LogDir
+from logstore.namespaces import create_namespace
+from logstore.store import BATCH, Replica, spread
+from logstore.store.create_many import create_replicas
 from tests.logstore.engine import (
     ORDERS,
     ORDERS_ID,

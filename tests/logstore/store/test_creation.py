@@ -13,16 +13,10 @@ from layout.ids import TopicId
 from layout.partition_metadata import Form
 from layout.scheme import MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore.errors import (
-    ChangeFailedError,
-    InvalidNamespaceError,
-    NameTakenError,
-    OfflineLogDirError,
-    UnsafePathError,
-)
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.scan.scan import scan
+from logstore import ChangeFailedError, InvalidNamespaceError, NameTakenError, OfflineLogDirError, UnsafePathError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.scan import scan
 from logstore.store.create_many import create_replica
 from logstore.store.creation import write_topic_ids
 from tests.logstore.engine import (

@@ -10,9 +10,9 @@ import pytest
 
 from layout import checkpoint
 from layout.topic import TopicPartition
-from logstore.errors import ChangeFailedError, ChangeRefusedError, LogStoreError, NameTakenError, OfflineLogDirError
-from logstore.fs.durable import Disk
-from logstore.store.store import LogStore
+from logstore import ChangeFailedError, ChangeRefusedError, LogStoreError, NameTakenError, OfflineLogDirError
+from logstore.fs import Disk
+from logstore.store import LogStore
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS,

@@ -10,16 +10,9 @@ import pytest
 from layout.ids import DirectoryId, TopicId
 from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore.errors import (
-    ChangeRefusedError,
-    KafkaError,
-    LogDirInUseError,
-    OfflineLogDirError,
-    UnknownReplicaError,
-)
-from logstore.log_dir.log_dir import LogDir
-from logstore.store import open_store
-from logstore.store.store import LogStore
+from logstore import ChangeRefusedError, KafkaError, LogDirInUseError, OfflineLogDirError, UnknownReplicaError
+from logstore.log_dir import LogDir
+from logstore.store import LogStore, open_store
 from tests.logstore.engine import (
     ORDERS,
     ORDERS_ID,

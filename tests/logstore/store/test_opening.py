@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from layout.scheme import UNCLEAN_FILE
-from logstore.errors import ChangeRefusedError, LogDirInUseError, NotALogDirError, OfflineLogDirError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.spare_records import SpareRecords
-from logstore.store import opening
-from logstore.store.opening import open_log_dirs, recover_all
+from logstore import ChangeRefusedError, LogDirInUseError, NotALogDirError, OfflineLogDirError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.staging import SpareRecords
+from logstore.store import opening, recover_all
+from logstore.store.opening import open_log_dirs
 from tests.logstore.engine import DiskThat, formatted, open_descriptors
 
 UNIQUE = "0123456789abcdef0123456789abcdef"

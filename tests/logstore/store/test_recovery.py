@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord, staged_record
 from layout.scheme import MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore.errors import OfflineLogDirError
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staging import stage
-from logstore.store.recovery import recover
+from logstore import OfflineLogDirError
+from logstore.log_dir import LogDir
+from logstore.staging import SpareRecords, stage
+from logstore.store import recover
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,
@@ -38,7 +36,7 @@ UNIQUE = "0123456789abcdef0123456789abcdef"
 
 def record(topic: str = "orders", partition: int = 0, path: str = "orders-0", offset: int = 42) -> bytes:
     offsets = {RECOVERY_POINT_CHECKPOINT: offset}
-    return staged_record.encode(
+    return staged_record.encode_record(
         StagedRecord(topic, partition, ORDERS_ID, path, "STALE_ID", "", NOW_MS, NOW_MS, offsets)
     )
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.scan.scan import scan
-from logstore.store.replica_index import Replica, ReplicaIndex
+from logstore.scan import scan
+from logstore.store import Replica, ReplicaIndex
 from tests.logstore.engine import ORDERS, ORDERS_ID, OTHER_ID, fill, formatted
 
 PAYMENTS = TopicPartition("payments", 3)

@@ -17,8 +17,9 @@ from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ids import DirectoryId, TopicId
 from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore.clock import ManualClock
-from logstore.errors import (
+from logstore import (
+    DELETE_DELAY,
+    STALE_DELAY,
     ChangeFailedError,
     ChangeRefusedError,
     InconsistentTopicIdError,
@@ -26,14 +27,13 @@ from logstore.errors import (
     LogStoreError,
     NameTakenError,
     OfflineLogDirError,
+    Settings,
     UnknownReplicaError,
     UnsafePathError,
 )
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge
-from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
-from logstore.store.replica_index import Replica
-from logstore.store.store import LogStore
+from logstore.clock import ManualClock
+from logstore.purge import Rules, purge
+from logstore.store import LogStore, Replica
 from tests.logstore.engine import (
     HOUR_MS,
     NOW_MS,

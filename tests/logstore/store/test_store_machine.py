@@ -20,22 +20,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ids import TopicId
 from layout.topic import TopicPartition, namespace_of
-from logstore.clock import ManualClock
-from logstore.errors import (
+from logstore import (
+    DELETE_DELAY,
+    STALE_DELAY,
     InconsistentTopicIdError,
     InvalidNamespaceError,
     KafkaError,
     LogStoreError,
     NameTakenError,
+    Settings,
     UnknownReplicaError,
 )
-from logstore.namespaces.layout_changes import create_namespace, delete_namespace, rename_topic
-from logstore.namespaces.namespaces import list_namespaces
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge
-from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
-from logstore.staging.staged import Staged
-from logstore.store.store import LogStore
+from logstore.clock import ManualClock
+from logstore.namespaces import create_namespace, delete_namespace, list_namespaces, rename_topic
+from logstore.purge import Rules, purge
+from logstore.staging import Staged
+from logstore.store import LogStore
 from tests.logstore.engine import HOUR_MS, NOW_MS, formatted, identity, opened
 
 NAMESPACES = ["", "org", "org:apache"]

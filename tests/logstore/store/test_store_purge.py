@@ -7,9 +7,8 @@ from pathlib import Path
 
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
-from logstore.staging.staging_root import Placement
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
+from logstore.staging import Placement
+from logstore.store import LogStore, StoreOptions
 from tests.logstore.engine import HOUR_MS, NOW_MS, ORDERS_ID, fill, formatted, opened
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.rows.columns import plain_row
-from logstore.rows.rows import Kind
-from logstore.watch.known_rows import HeldReplicas, KnownRows, RowChange, Seen, first_to_last, name_of, of_row
+from logstore.rows import Kind, plain_row
+from logstore.watch import RowChange, Seen, name_of
+from logstore.watch.known_rows import HeldReplicas, KnownRows, first_to_last, of_row
 
 LIVE = Seen("live", "orders", 0, "ID", "ok")
 

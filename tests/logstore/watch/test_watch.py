@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from logstore.watch.known_rows import LOG_DIR_KEY, RowChange
-from logstore.watch.watch import Watch, WatchTimes
+from logstore.watch import LOG_DIR_KEY, RowChange, Watch, WatchTimes
 from logstore.watch.watch_events import OVERFLOW_LOGGER, WatchEvents
 
 PATIENCE_S = 15.0

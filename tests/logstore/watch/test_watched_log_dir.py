@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from logstore.rows.columns import utf8
-from logstore.rows.rows import MetadataState
-from logstore.scan.scan import scan
+from logstore.rows import MetadataState, utf8
+from logstore.scan import scan
+from logstore.watch import LOG_DIR_KEY, RowChange, WatchedLogDir, name_of
 from logstore.watch import watched_log_dir as module
-from logstore.watch.known_rows import LOG_DIR_KEY, RowChange, name_of
-from logstore.watch.watched_log_dir import WatchedLogDir
 
 STRAY = "." + "a" * 32 + "-stray"
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.audit.result import AuditResult, BrokerSummary, FleetFinding
-from reconciler.desired.desired import MetadataIdentity
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.audit import FINDING_SCHEMA, AuditResult
+from reconciler.audit.result import BrokerSummary, FleetFinding
+from reconciler.desired import MetadataIdentity
+from reconciler.verdicts import Verdict
 
 NOW_MS = 1_700_000_000_000
 PLAIN = dict.fromkeys(FINDING_SCHEMA.names) | {

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows import ROW_SCHEMA
 from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
 from reconciler.audit.small_tables import keep_metadata, rows_of
-from reconciler.desired.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
-from reconciler.desired.scope import Broker, Speaks
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, Broker, Speaks
 
 TOPIC_ID, OLD_ID = "I" * 21 + "A", "J" * 21 + "A"
 

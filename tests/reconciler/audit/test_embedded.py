@@ -13,15 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logstore.rows.row_schema import ROW_SCHEMA
-from reconciler.audit.embedded import FINDINGS_FILE, TOPICS_FILE, audit
-from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.audit.result import AuditResult
-from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
-from reconciler.desired.scope import by_cluster
+from logstore.rows import ROW_SCHEMA
+from reconciler.audit import FINDING_SCHEMA, TOPICS_FILE, AuditResult, audit
+from reconciler.audit.embedded import FINDINGS_FILE
+from reconciler.desired import DesiredBuilder, MetadataIdentity, by_cluster
 from reconciler.errors import RefusedError, UsageError
-from reconciler.verdicts.compare import Judged, broker_of, compare
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts import Judged, Verdict, broker_of, compare
 from tests.fleets import NOW_MS, random_fleet
 
 Told = tuple[Any, ...]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.verdicts.verdicts import BENIGN, URGENCY, Verdict
+from reconciler.audit import FINDING_SCHEMA
+from reconciler.verdicts import BENIGN, URGENCY, Verdict
 
 
 def test_urgency_orders_every_verdict_once() -> None:

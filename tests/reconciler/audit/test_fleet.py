@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from logstore.rows.row_schema import ROW_SCHEMA
-from reconciler.audit.embedded import audit
+from logstore.rows import ROW_SCHEMA
+from reconciler.audit import audit
 from reconciler.audit.fleet import LIMIT, QUERIES, FleetQuery, tell
 from reconciler.audit.result import FleetFinding
-from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 
 OLD, NEW = "o" * 21 + "A", "n" * 21 + "A"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows import ROW_SCHEMA
 from reconciler.audit.joined import VIEWS
-from reconciler.desired.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
-from reconciler.verdicts.verdicts import JoinedRow
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
+from reconciler.verdicts import JoinedRow
 
 
 def connect() -> duckdb.DuckDBPyConnection:

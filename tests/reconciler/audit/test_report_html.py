@@ -9,10 +9,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from reconciler.audit import report_html
-from reconciler.audit.report_html import render
-from reconciler.audit.result import AuditResult, FleetFinding
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.audit import AuditResult, render_report, report_html
+from reconciler.audit.result import FleetFinding
+from reconciler.verdicts import Verdict
 
 Make = Callable[..., AuditResult]
 VOID = {"meta", "br", "rect"}
@@ -42,7 +41,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_stands_alone(make_result: Make, fleet_finding: FleetFinding) -> None:
-    text = render(make_result({"verdict": "STRAY", "bytes": 5}, ok=2, fleet=(fleet_finding,)))
+    text = render_report(make_result({"verdict": "STRAY", "bytes": 5}, ok=2, fleet=(fleet_finding,)))
     page = Page(text)
     assert page.open == []
     assert not page.tags & {"script", "link", "img", "iframe", "a"}
@@ -51,7 +50,7 @@ def test_the_page_stands_alone(make_result: Make, fleet_finding: FleetFinding) -
 
 def test_the_page_tells_metadata_totals_findings_and_what_is_next(make_result: Make) -> None:
     stray = {"verdict": "STRAY", "name": "orders-0.aa-stray", "bytes": 1_900_000_000_000}
-    text = Page(render(make_result(stray, ok=2))).text
+    text = Page(render_report(make_result(stray, ok=2))).text
     for told in ("cluster c1", "/meta", "42, epoch 3", "1.9 TB", "/disks/1/orders-0.aa-stray"):
         assert told in text
     assert "60 s before the audit" in text
@@ -60,20 +59,20 @@ def test_the_page_tells_metadata_totals_findings_and_what_is_next(make_result: M
 
 
 def test_a_clean_audit_says_so(make_result: Make) -> None:
-    text = Page(render(make_result(ok=2))).text
+    text = Page(render_report(make_result(ok=2))).text
     assert "Clean: nobody has to act" in text
     assert "There is none." in text
 
 
 def test_fleet_findings_alone_are_not_clean(make_result: Make, fleet_finding: FleetFinding) -> None:
-    text = Page(render(make_result(ok=2, fleet=(fleet_finding,)))).text
+    text = Page(render_report(make_result(ok=2, fleet=(fleet_finding,)))).text
     assert "No finding of a replica, but 1 finding of the fleet as a whole." in text
     assert "If this one goes, the data is gone." in text
 
 
 def test_names_from_a_disk_are_text_and_what_does_not_print_is_visible(make_result: Make) -> None:
     name = "<script>alert(1)</script>\x1b[2J\u202e-0"
-    page = Page(render(make_result({"verdict": "FOREIGN", "name": name, "topic": "<b>"})))
+    page = Page(render_report(make_result({"verdict": "FOREIGN", "name": name, "topic": "<b>"})))
     assert "script" not in page.tags
     assert "<script>alert(1)</script>\\x1b[2J\\u202e-0" in page.text
     assert "\x1b" not in page.text
@@ -85,29 +84,29 @@ def test_the_page_shows_so_many_findings_and_brokers_and_says_how_many_more(
     monkeypatch.setattr(report_html, "FINDINGS_SHOWN", 2)
     monkeypatch.setattr(report_html, "BROKERS_SHOWN", 1)
     result = make_result(*[{"verdict": "STRAY"}] * 5)
-    text = Page(render(replace(result, brokers=result.brokers * 3))).text
+    text = Page(render_report(replace(result, brokers=result.brokers * 3))).text
     assert "And 3 more; findings.parquet has them all." in text
     assert "And 2 brokers more; summary.json has them all." in text
 
 
 def test_without_sizes_the_chart_counts(make_result: Make) -> None:
-    text = render(make_result({"verdict": "STRAY"}, ok=2, bytes={}))
+    text = render_report(make_result({"verdict": "STRAY"}, ok=2, bytes={}))
     assert "<th>Count, without OK</th>" in text
     assert 'width="1000" height="12" rx="2"' in text
 
 
 def test_bars_of_brokers_add_up_the_bytes_of_their_findings(make_result: Make) -> None:
     result = make_result({"verdict": "STALE_ID", "bytes": 400}, {"verdict": "STRAY", "bytes": 100}, ok=1)
-    text = render(replace(result, brokers=(replace(result.brokers[0], bytes=1000),)))
+    text = render_report(replace(result, brokers=(replace(result.brokers[0], bytes=1000),)))
     assert '<rect class="critical" x="0" width="400" height="12"/>' in text
     assert '<rect class="attention" x="400" width="100" height="12"/>' in text
     assert '<rect class="rest" x="500" width="500" height="12"/>' in text
 
 
 def test_without_metadata_the_page_says_that_nothing_was_compared(make_result: Make) -> None:
-    assert "no replica was compared" in Page(render(make_result(ok=1, metadata=()))).text
+    assert "no replica was compared" in Page(render_report(make_result(ok=1, metadata=()))).text
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_every_verdict_has_its_place_on_the_page(make_result: Make, verdict: Verdict) -> None:
-    assert verdict.value in Page(render(make_result({"verdict": verdict.value}))).text
+    assert verdict.value in Page(render_report(make_result({"verdict": verdict.value}))).text

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.audit import report_json
-from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.audit.result import AuditResult, FleetFinding
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.audit import FINDING_SCHEMA, AuditResult, report_json
+from reconciler.audit.result import FleetFinding
+from reconciler.verdicts import Verdict
 
 Make = Callable[..., AuditResult]
 STRAY, STALE = {"verdict": "STRAY", "bytes": 5}, {"verdict": "STALE_ID", "bytes": 7}
@@ -21,7 +20,7 @@ STRAY, STALE = {"verdict": "STRAY", "bytes": 5}, {"verdict": "STALE_ID", "bytes"
 
 def document(result: AuditResult, *verdicts: Verdict) -> dict[str, Any]:
     out = io.BytesIO()
-    report_json.write(result, out, *([verdicts] if verdicts else []))
+    report_json.write_findings(result, out, *([verdicts] if verdicts else []))
     read: dict[str, Any] = json.loads(out.getvalue())
     return read
 

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.audit.result import AuditResult, FleetFinding
+from reconciler.audit import FINDING_SCHEMA, AuditResult
+from reconciler.audit.result import FleetFinding
 
 
 def finding(verdict: str, broker: int | None = 1, partition: int = 0) -> dict[str, Any]:

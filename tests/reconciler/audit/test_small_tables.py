@@ -20,7 +20,7 @@ from reconciler.audit.small_tables import (
     quoted,
     rows_of,
 )
-from reconciler.desired.scope import Broker, Registered, Speaks
+from reconciler.desired import Broker, Registered, Speaks
 
 OBSERVED = """
     SELECT *, 'h' AS host, '/' || directory_id AS log_dir, '' AS topic, '' AS problem, true AS clean_shutdown

@@ -10,8 +10,7 @@ import pytest
 from layout.ids import TopicId
 from reconciler.broker import Broker
 from reconciler.errors import InvalidRequestError, UsageError
-from reconciler.protocol.requests import ControlRequest, PartitionState, RequestType, TopicState
-from reconciler.protocol.requests_check import MAX_PARTITIONS
+from reconciler.protocol import MAX_PARTITIONS, ControlRequest, PartitionState, RequestType, TopicState
 from tests.logstore.engine import contents
 from tests.reconciler.protocol.control_requests import (
     FULL,

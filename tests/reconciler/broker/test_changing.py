@@ -10,9 +10,8 @@ import pytest
 
 from layout import partition_metadata
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from logstore.settings import STALE_DELAY
-from logstore.store.store import LogStore
+from logstore import STALE_DELAY, KafkaError
+from logstore.store import LogStore
 from reconciler.broker import changing
 from tests.logstore.conftest import LogDir
 from tests.logstore.engine import DiskThat, opened

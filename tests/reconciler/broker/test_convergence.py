@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layout.ids import TopicId
 from reconciler.broker import Broker
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, TopicState
 from tests.reconciler.protocol.control_requests import (
     FULL,
     INCREMENTAL,

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from layout.ids import TopicId
-from logstore.store.replica_index import Entry
-from reconciler.broker.judging import Judged, Key, Offline, Present, judge
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType
-from reconciler.verdicts.verdicts import Verdict
+from logstore.store import Entry
+from reconciler.broker import Judged, Key, Present, judge
+from reconciler.broker.judging import Offline
+from reconciler.protocol import LeaderAndIsrRequest, RequestType
+from reconciler.verdicts import Verdict
 from tests.reconciler.protocol.control_requests import (
     FULL,
     INCREMENTAL,

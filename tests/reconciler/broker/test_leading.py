@@ -13,14 +13,13 @@ import pytest
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from logstore.namespaces.layout_changes import create_namespace, rename_topic
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge
+from logstore import KafkaError
+from logstore.namespaces import create_namespace, rename_topic
+from logstore.purge import Rules, purge
 from reconciler.broker import Broker
 from reconciler.broker.leading import LEFT_ALONE, STAGED_BY
-from reconciler.protocol.requests import LiveLeader, RequestType
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.protocol import LiveLeader, RequestType
+from reconciler.verdicts import Verdict
 from tests.logstore.engine import HOUR_MS, DiskThat, contents
 from tests.reconciler.protocol.control_requests import (
     FULL,

@@ -18,16 +18,21 @@ from click.testing import CliRunner, Result
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.broker import Broker
 from reconciler.cli import logstore
-from reconciler.protocol.header import decode_request, decode_response_header, encode_request, encode_response
-from reconciler.protocol.messages import decode_response
-from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest
+from reconciler.protocol import (
+    KIP516,
+    ControlRequest,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    Version,
+    decode_request,
+    decode_response,
+)
+from reconciler.protocol.header import decode_response_header, encode_request, encode_response
 from reconciler.protocol.requests_json import encode_json
-from reconciler.protocol.responses import LeaderAndIsrResponse
-from reconciler.protocol.tables import KIP516, Version
-from reconciler.sources.zookeeper.znodes import decode_topic
+from reconciler.sources.zookeeper import decode_topic
 from reconciler.topic_ids.znode_migration import with_topic_id
 from tests.logstore.engine import formatted, opened
 from tests.reconciler.protocol.control_requests import (

@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.namespaces.layout_changes import carry_out
-from logstore.namespaces.namespaces import plan_create
-from reconciler.broker import Broker
-from reconciler.broker.effects import Effect, EffectKind, Picture, effects
-from reconciler.broker.rehearsal import rehearse
-from reconciler.protocol.requests import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
+from logstore.namespaces import carry_out, plan_create
+from reconciler.broker import Broker, Effect, EffectKind, Picture, effects, rehearse
+from reconciler.protocol import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
 from tests.logstore.engine import contents
 from tests.reconciler.protocol.control_requests import (
     FULL,

@@ -9,9 +9,8 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import InconsistentTopicIdError, KafkaError, NameTakenError, UnknownReplicaError
-from logstore.store.replica_index import Replica
-from logstore.store.store import LogStore
+from logstore import InconsistentTopicIdError, KafkaError, NameTakenError, UnknownReplicaError
+from logstore.store import LogStore, Replica
 from reconciler.broker.rehearsal import Rehearsal
 from reconciler.broker.replica_store import ReplicaStore
 from tests.reconciler.protocol.control_requests import A, B, Sim

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.broker.effects import Effect, EffectKind
-from reconciler.broker.request_gates import ALLOWABLE, CREATE, Sent, shut_gates
-from reconciler.plan.policy import Policy
+from reconciler.broker import Effect, EffectKind, Sent, shut_gates
+from reconciler.broker.request_gates import ALLOWABLE, CREATE
+from reconciler.plan import Policy
 from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, leader_and_isr, state, stop_replica, topic
 
 POLICY = Policy(None, None, 0.3, 5)

@@ -9,16 +9,22 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore import KafkaError
 from logstore.clock import ManualClock
-from logstore.errors import KafkaError
-from logstore.purge.judge_staged import Rules
-from logstore.purge.purge import purge
-from logstore.staging.staged import list_staged
+from logstore.purge import Rules, purge
+from logstore.staging import list_staged
 from reconciler.broker import Broker
-from reconciler.protocol.header import decode_request, encode_request
-from reconciler.protocol.messages import decode_leader_and_isr, encode
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, TopicState
-from reconciler.protocol.tables import KIP516, Version
+from reconciler.protocol import (
+    KIP516,
+    LeaderAndIsrRequest,
+    RequestType,
+    TopicState,
+    Version,
+    decode_leader_and_isr,
+    decode_request,
+    encode,
+)
+from reconciler.protocol.header import encode_request
 from tests.logstore.engine import HOUR_MS, NOW_MS, formatted, opened
 from tests.reconciler.protocol.control_requests import (
     FULL,

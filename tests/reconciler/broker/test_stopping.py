@@ -7,8 +7,7 @@ import errno
 import pytest
 
 from layout.ids import TopicId
-from reconciler.protocol.messages import decode_stop_replica, encode
-from reconciler.protocol.tables import KIP516
+from reconciler.protocol import KIP516, decode_stop_replica, encode
 from tests.logstore.engine import DiskThat, contents
 from tests.reconciler.protocol.control_requests import (
     FULL,

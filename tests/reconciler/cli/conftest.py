@@ -17,7 +17,7 @@ from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from reconciler.cli import logstore
-from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
+from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 
 CLUSTER = "cluster-of-the-tests"
@@ -62,7 +62,9 @@ def save_metadata(folder: Path, cluster: str | None = CLUSTER) -> Path:
     builder = DesiredBuilder()
     for partition in range(2):
         builder.partition("orders", str(ORDERS), partition, [1, 2], isr=[1, 2], leader=1)
-    parquet.save(builder.build(MetadataIdentity("kraft", "a test", cluster, offset=42, timestamp_ms=1000)), str(folder))
+    parquet.save_state(
+        builder.build(MetadataIdentity("kraft", "a test", cluster, offset=42, timestamp_ms=1000)), str(folder)
+    )
     return folder
 
 

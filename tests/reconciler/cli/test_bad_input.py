@@ -16,10 +16,9 @@ import pytest
 
 from layout import meta_properties
 from layout.ids import TopicId
-from logstore.rows import inventory
-from logstore.rows.inventory import Form
-from logstore.scan.scan import scan
-from reconciler.cli.frame.exits import Exit
+from logstore.rows import InventoryForm, inventory
+from logstore.scan import scan
+from reconciler.cli.frame import Exit
 from reconciler.sources import load
 from tools.writers import kraft_writer
 from tools.writers.zookeeper_writer import snapshot_bytes
@@ -67,7 +66,7 @@ def sparse(path: Path, length: int = LONG) -> Path:
 def written(cluster, node: int, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as out:
-        inventory.write([scan(str(cluster.log_dir(node))).rows], out, Form.PARQUET)
+        inventory.write_inventory([scan(str(cluster.log_dir(node))).rows], out, InventoryForm.PARQUET)
     return path
 
 
@@ -161,7 +160,7 @@ def test_a_zookeeper_snapshot_that_unpacks_to_something_else(refused, cluster) -
 @pytest.mark.parametrize("source", ["kraft", "log", "zookeeper", "saved"])
 def test_metadata_that_is_cut_short_is_refused_or_says_what_is_missing(run, cluster, source: str) -> None:
     topic_id = TopicId.from_halves(5, 5)
-    records = [kraft_writer.topic("orders", topic_id), kraft_writer.partition(topic_id, 0, [1])]
+    records = [kraft_writer.topic_record("orders", topic_id), kraft_writer.partition_record(topic_id, 0, [1])]
     spec = cluster.folder / "source"
     if source == "zookeeper":
         spec.mkdir()
@@ -170,7 +169,7 @@ def test_metadata_that_is_cut_short_is_refused_or_says_what_is_missing(run, clus
     elif source == "saved":
         spec, path = Path(cluster.metadata), Path(cluster.metadata, "replicas.parquet")
     else:
-        snapshot, log = (records, [[kraft_writer.no_op()]]) if source == "kraft" else (None, [records])
+        snapshot, log = (records, [[kraft_writer.no_op_record()]]) if source == "kraft" else (None, [records])
         folder = Path(kraft_writer.write_metadata_dir(spec, snapshot=snapshot, log=log))
         path = next(folder.glob("*.checkpoint" if source == "kraft" else "*.log"))
     whole, before = path.read_bytes(), load(str(spec))[0].identity

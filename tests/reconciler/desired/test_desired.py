@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.desired.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredBuilder, MetadataIdentity
+from reconciler.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredBuilder, MetadataIdentity
 
 IDENTITY = MetadataIdentity("kraft", "/metadata")
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.desired.saved_table import SavedTable, in_memory
+from reconciler.desired import SavedTable, in_memory
 from reconciler.errors import MetadataError
 
 TABLE = pa.table({"topic": ["orders", None], "node_id": pa.array([1, 2], pa.int32())})

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.desired.scope import Broker, Speaks, by_cluster, speaking
+from reconciler.desired import (
+    Broker,
+    Completeness,
+    DesiredBuilder,
+    DesiredState,
+    MetadataIdentity,
+    Speaks,
+    by_cluster,
+    speaking,
+)
 from reconciler.errors import RefusedError
 
 

@@ -12,21 +12,26 @@ from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from logstore.clock import ManualClock
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.log_dir_view import ReadOnlyLogDir
-from logstore.scan.scan import scan_all
-from logstore.staging.staged import look_for_staged
-from logstore.staging.staging_root import Placement, choose_placement, staging_path
-from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.plan.apply import How, Outcome, apply
-from reconciler.plan.make_plan import Maker, make_plan
-from reconciler.plan.plan import Plan
-from reconciler.plan.plan_choice import Choice
+from logstore.log_dir import LogDir, ReadOnlyLogDir
+from logstore.scan import scan_all
+from logstore.staging import Placement, choose_placement, look_for_staged, staging_path
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.plan import (
+    Aside,
+    Choice,
+    How,
+    Maker,
+    Outcome,
+    Plan,
+    PlanView,
+    Policy,
+    apply_plan,
+    encode_plan,
+    make_plan,
+    parse_plan,
+)
 from reconciler.plan.plan_facts import Memory
-from reconciler.plan.plan_json import encode, parse
-from reconciler.plan.plan_view import Aside, PlanView
-from reconciler.plan.policy import Policy
-from reconciler.verdicts.compare import Judged
+from reconciler.verdicts import Judged
 
 ORDERS, OLD, CLICKS, GONE, UNUSED = (TopicId(bytes(range(start, start + 16))) for start in (0, 40, 80, 120, 160))
 CLUSTER = "c1"
@@ -105,11 +110,11 @@ class Broker:
         """A plan, which its file gives back; without gates where nothing else is asked for."""
         asked = choice or Choice(Policy.kip516())
         made = make_plan(self.view(*states), asked, Maker(self.clock.now_ms(), HOST, "a user"), memory)
-        assert parse(encode(made)) == replace(made, left_alone=(), counts={})
+        assert parse_plan(encode_plan(made)) == replace(made, left_alone=(), counts={})
         return made
 
     def apply(self, plan: Plan, **how: Any) -> Outcome:
-        return apply(plan, How(**{"host": HOST, "user": "a user", "clock": self.clock, **how}))
+        return apply_plan(plan, How(**{"host": HOST, "user": "a user", "clock": self.clock, **how}))
 
     def verdicts(self) -> dict[str, str]:
         """Verdict of everything but what is in order, by name."""
@@ -133,7 +138,7 @@ def statuses(outcome: Outcome) -> list[tuple[str, str]]:
 
 def without(plan: Plan, *numbers: int) -> bytes:
     """The plan's file with the lines of some actions taken out, as an editor does it."""
-    text = encode(plan).decode().splitlines(keepends=True)
+    text = encode_plan(plan).decode().splitlines(keepends=True)
     marked = [number for number, line in enumerate(text) if line.startswith('    {"kind"')]
     gone = {marked[number] for number in numbers}
     return "".join(line for number, line in enumerate(text) if number not in gone).encode()
@@ -141,6 +146,6 @@ def without(plan: Plan, *numbers: int) -> bytes:
 
 def edited(plan: Plan, **fields: Any) -> bytes:
     """The plan's file with fields of its first action changed, as JSON."""
-    document = json.loads(encode(plan))
+    document = json.loads(encode_plan(plan))
     document["actions"][0].update(fields)
     return json.dumps(document).encode()

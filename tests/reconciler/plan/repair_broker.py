@@ -9,13 +9,11 @@ from typing import Any
 from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
-from layout.ours.repair_plan import LeftAlone, RepairKind, RepairPlan, encode, parse
-from logstore.repair.repair_look import read_files
-from logstore.scan.scan import scan_all
-from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.desired.scope import by_cluster
-from reconciler.plan.propose_repair import Choice, propose
-from reconciler.plan.repair_view import RepairView
+from layout.ours import LeftAlone, RepairKind, RepairPlan, encode_repair_plan, parse_repair_plan
+from logstore.repair import read_files
+from logstore.scan import scan_all
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity, by_cluster
+from reconciler.plan import RepairChoice, RepairView, propose_repair
 
 ORDERS, OLD, OTHER = (TopicId(bytes(range(start, start + 16))) for start in (0, 100, 200))
 CLUSTER = "c1"
@@ -76,11 +74,13 @@ class Broker:
 
     def plan(self, *, metadata: bool = True, adopt: Iterable[str] = (), only: Iterable[RepairKind] = ()) -> RepairPlan:
         """The plan, as it comes out of its file."""
-        choice = Choice(frozenset(only), frozenset(adopt))
+        choice = RepairChoice(frozenset(only), frozenset(adopt))
         states = [self.state()] if metadata else []
         view = self.view(states, choice.adopted)
         files = read_files(view.files_wanted(choice.adopted))
-        return parse(encode(propose(view, files, by_cluster(states, {CLUSTER}), NOW_MS, choice)))
+        return parse_repair_plan(
+            encode_repair_plan(propose_repair(view, files, by_cluster(states, {CLUSTER}), NOW_MS, choice))
+        )
 
 
 def done(plan: RepairPlan) -> list[tuple[str, str]]:

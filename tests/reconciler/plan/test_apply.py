@@ -12,20 +12,15 @@ from click.testing import CliRunner
 
 from layout.ours import run_journal
 from layout.scheme import Scheme
-from logstore.errors import LogDirInUseError
-from logstore.fs.durable import Disk
-from logstore.log_dir.log_dir import LogDir
-from logstore.scan.scan import scan_all
+from logstore import LogDirInUseError
+from logstore.fs import Disk
+from logstore.log_dir import LogDir
+from logstore.scan import scan_all
 from logstore.staging import staging
 from reconciler.cli import logstore
 from reconciler.errors import RefusedError
-from reconciler.plan import apply
+from reconciler.plan import Choice, Plan, Policy, apply, parse_plan, read_history
 from reconciler.plan.apply import UNDER_WAY
-from reconciler.plan.plan import Plan
-from reconciler.plan.plan_choice import Choice
-from reconciler.plan.plan_json import parse
-from reconciler.plan.policy import Policy
-from reconciler.plan.run_history import read_history
 from tests.logstore.engine import DiskThat, contents
 from tests.reconciler.plan.plan_broker import (
     CLICKS,
@@ -124,7 +119,7 @@ def test_the_undo_of_every_line_gives_back_the_first_observation(messy: Broker) 
     taken_back = [action for action in plan.actions if action.undo is not None]
     kept = [action for action in plan.actions if action.undo is None]
     assert [action.kind for action in kept] == ["restore"], "what the metadata wants is not taken back"
-    messy.apply(parse(without(plan, plan.actions.index(kept[0]))))
+    messy.apply(parse_plan(without(plan, plan.actions.index(kept[0]))))
     assert observed(messy) != before
     for action in taken_back:
         program, *words = shlex.split(action.undo or "")
@@ -140,7 +135,7 @@ def test_a_restore_of_everything_gives_back_the_first_observation(messy: Broker)
     before = observed(messy)
     plan = messy.plan(Choice(Policy.kip516()))
     only = [number for number, action in enumerate(plan.actions) if action.kind != "stage"]
-    messy.apply(parse(without(plan, *only)))
+    messy.apply(parse_plan(without(plan, *only)))
     result = CliRunner().invoke(logstore, ["restore", *messy.paths, "--all"])
     assert (result.exit_code, observed(messy)) == (0, before), result.output
 
@@ -148,7 +143,7 @@ def test_a_restore_of_everything_gives_back_the_first_observation(messy: Broker)
 def test_lines_that_were_taken_out_are_not_carried_out(messy: Broker) -> None:
     plan = messy.plan(Choice(Policy.kip516()))
     last = len(plan.actions) - 1
-    edited = parse(without(plan, 0, last))
+    edited = parse_plan(without(plan, 0, last))
     outcome = messy.apply(edited)
     assert len(outcome.results) == last - 1
     assert lines(messy.plan(Choice(Policy.kip516()))) == [lines(plan)[0], lines(plan)[last]]
@@ -214,7 +209,7 @@ def test_the_journal_says_who_did_what_when_and_on_which_evidence(messy: Broker)
     plan = messy.plan(Choice(Policy.kip516(), topics=("gone",)))
     outcome = messy.apply(plan)
     assert sorted(outcome.journals) == sorted(
-        f"{path}/{run_journal.file_name(NOW_MS, plan.fingerprint)}" for path in messy.paths
+        f"{path}/{run_journal.run_journal_name(NOW_MS, plan.fingerprint)}" for path in messy.paths
     )
     (path, first), (_, second) = read_history(messy.paths).journals
     assert (path, first.host, first.user, first.plan) == (messy.paths[0], "a-host", "a user", plan.fingerprint)

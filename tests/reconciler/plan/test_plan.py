@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from layout.topic import TopicPartition
-from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
+from reconciler.plan import Action, ActionKind, Plan
+from reconciler.plan.plan import PlannedLogDir
 
 
 def action(kind: ActionKind, name: str, size: int | None) -> Action:

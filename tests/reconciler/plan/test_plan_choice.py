@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.plan.plan import Action, ActionKind
-from reconciler.plan.plan_choice import SAFEST_FIRST, Choice, cheapest
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.plan import Action, ActionKind, Choice
+from reconciler.plan.plan_choice import SAFEST_FIRST, cheapest
+from reconciler.verdicts import Verdict
 
 
 def stage(name: str, size: int, verdict: Verdict = Verdict.STALE_ID, kind: ActionKind = ActionKind.STAGE) -> Action:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.staging import stage
+from logstore.log_dir import LogDir
+from logstore.staging import stage
 from reconciler.plan.plan_draft import Draft
 from tests.logstore.engine import candidate
 from tests.reconciler.plan.plan_broker import GONE, NOW_MS, OLD, ORDERS, Broker, lines

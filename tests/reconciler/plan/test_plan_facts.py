@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.plan.make_plan import GatesShutError
-from reconciler.plan.plan import Action, ActionKind
-from reconciler.plan.plan_choice import Choice
+from reconciler.plan import Action, ActionKind, Choice, Gate, Policy
 from reconciler.plan.plan_facts import Memory, is_internal
-from reconciler.plan.policy import Gate, Policy
+from reconciler.plan.proposal import GatesShutError
 from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, OLD, ORDERS, Broker
 
 LOOSE = Policy(Policy.cautious().oldest_ms, 0.3, 1.0, None)

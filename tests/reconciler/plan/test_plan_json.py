@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import RefusedError
-from reconciler.plan.plan import Plan
-from reconciler.plan.plan_choice import Choice
-from reconciler.plan.plan_json import encode, parse
-from reconciler.plan.policy import Policy
+from reconciler.plan import Choice, Plan, Policy, encode_plan, parse_plan
 from tests.reconciler.plan.plan_broker import CLICKS, GONE, HOUR_MS, OLD, ORDERS, Broker, edited, without
 
 
@@ -31,7 +28,7 @@ def plan(broker: Broker) -> Plan:
 
 
 def test_it_is_json_with_one_action_to_a_line(plan: Plan) -> None:
-    data = encode(plan)
+    data = encode_plan(plan)
     document = json.loads(data)
     assert [action["name"] for action in document["actions"]] == ["clicks-0", "gone-0", "orders-0"]
     assert [action["bytes"] for action in document["actions"]] == [143] * 3
@@ -44,13 +41,13 @@ def test_it_is_json_with_one_action_to_a_line(plan: Plan) -> None:
 
 @pytest.mark.parametrize("gone", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)])
 def test_any_lines_may_be_taken_out(plan: Plan, gone: tuple[int, ...]) -> None:
-    read = parse(without(plan, *gone))
+    read = parse_plan(without(plan, *gone))
     assert read.actions == tuple(each for number, each in enumerate(plan.actions) if number not in gone)
     assert read.log_dirs == plan.log_dirs
 
 
 def test_the_same_plan_as_other_json_is_the_same_plan(plan: Plan) -> None:
-    assert parse(json.dumps(json.loads(encode(plan)), indent=7).encode()).actions == plan.actions
+    assert parse_plan(json.dumps(json.loads(encode_plan(plan)), indent=7).encode()).actions == plan.actions
 
 
 @pytest.mark.parametrize(
@@ -62,47 +59,47 @@ def test_the_same_plan_as_other_json_is_the_same_plan(plan: Plan) -> None:
 )  # fmt: skip
 def test_an_action_that_was_changed_is_refused(plan: Plan, field: str, value: object) -> None:
     with pytest.raises(RefusedError, match="action 1: it was changed, or comes from another plan"):
-        parse(edited(plan, **{field: value}))
+        parse_plan(edited(plan, **{field: value}))
 
 
 def test_a_line_of_another_plan_is_refused(broker: Broker, plan: Plan) -> None:
     broker.clock.advance(HOUR_MS)
-    other = json.loads(encode(broker.plan(Choice(Policy.kip516()))))
-    document = json.loads(encode(plan))
+    other = json.loads(encode_plan(broker.plan(Choice(Policy.kip516()))))
+    document = json.loads(encode_plan(plan))
     document["actions"][1] = other["actions"][1]
     with pytest.raises(RefusedError, match="action 2: it was changed, or comes from another plan"):
-        parse(json.dumps(document).encode())
+        parse_plan(json.dumps(document).encode())
 
 
 @pytest.mark.parametrize(
     ("field", "value"), [("host", "another"), ("created_ms", 1), ("delay_ms", 0), ("log_dirs", []), ("metadata", [])]
 )
 def test_a_head_that_was_changed_is_refused(plan: Plan, field: str, value: object) -> None:
-    document = json.loads(encode(plan)) | {field: value}
+    document = json.loads(encode_plan(plan)) | {field: value}
     with pytest.raises(RefusedError, match="something in it was changed"):
-        parse(json.dumps(document).encode())
+        parse_plan(json.dumps(document).encode())
 
 
 def test_a_line_that_stands_there_twice_is_refused(plan: Plan) -> None:
-    document = json.loads(encode(plan))
+    document = json.loads(encode_plan(plan))
     document["actions"].append(document["actions"][0])
     with pytest.raises(RefusedError, match="stands there twice"):
-        parse(json.dumps(document).encode())
+        parse_plan(json.dumps(document).encode())
 
 
 def test_nonsense_is_refused_with_all_its_reasons(plan: Plan) -> None:
     nonsense = {"kind": "explode", "log_dir": "/elsewhere", "name": "../../etc", "partition": -1, "topic_id": "x"}
     with pytest.raises(RefusedError) as caught:
-        parse(edited(plan, **nonsense), "plan.json")
+        parse_plan(edited(plan, **nonsense), "plan.json")
     for reason in ("plan.json", "explode", "/elsewhere", "../../etc", "partition is -1", "topic_id", "make a new plan"):
         assert reason in str(caught.value)
 
 
 def test_no_more_than_twenty_reasons_are_listed(plan: Plan) -> None:
-    document = json.loads(encode(plan))
+    document = json.loads(encode_plan(plan))
     document["actions"] = [{"kind": [number]} for number in range(50)]
     with pytest.raises(RefusedError, match="and 80 more"):
-        parse(json.dumps(document).encode())
+        parse_plan(json.dumps(document).encode())
 
 
 @pytest.mark.parametrize(
@@ -111,4 +108,4 @@ def test_no_more_than_twenty_reasons_are_listed(plan: Plan) -> None:
 )
 def test_what_is_no_plan_is_refused_in_a_sentence(data: bytes) -> None:
     with pytest.raises(RefusedError, match="make a new plan"):
-        parse(data)
+        parse_plan(data)

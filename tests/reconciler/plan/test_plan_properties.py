@@ -20,20 +20,15 @@ from layout import checkpoint, meta_properties, partition_metadata
 from layout.ids import TopicId
 from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
-from logstore.namespaces.layout_changes import carry_out
-from logstore.namespaces.namespaces import plan_create
-from logstore.repair.repair_step import Status
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
+from logstore.namespaces import carry_out, plan_create
+from logstore.repair import Status
+from logstore.store import LogStore, StoreOptions
 from reconciler.broker import Broker as RequestBroker
 from reconciler.errors import RefusedError
-from reconciler.plan.plan import Action, ActionKind
-from reconciler.plan.plan_choice import Choice
-from reconciler.plan.plan_json import encode, parse
-from reconciler.plan.policy import Policy
-from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.plan import Action, ActionKind, Choice, Policy, encode_plan, parse_plan
+from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.sources.request_state import Received, merge
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.verdicts import Verdict
 from tests.logstore.engine import contents
 from tests.reconciler.plan.plan_broker import HOST, Broker
 
@@ -205,7 +200,7 @@ def test_applying_a_plan_twice_changes_nothing_the_second_time(world: World) -> 
         plan = broker.plan(choice(world))
         broker.apply(plan)
         between = trees(broker)
-        again = broker.apply(parse(encode(plan)))
+        again = broker.apply(parse_plan(encode_plan(plan)))
         assert {each.status for each in again.results} <= {Status.ALREADY}, again.results
         assert trees(broker) == between
         assert again.journals == []
@@ -234,10 +229,10 @@ def test_what_was_applied_is_taken_back_to_the_last_byte(world: World) -> None:
         kept = {each.fingerprint for each in actions}
         first = without_places(trees(broker))
         taken_out = [number for number, each in enumerate(plan.actions) if each.fingerprint not in kept]
-        text = encode(plan).decode().splitlines(keepends=True)
+        text = encode_plan(plan).decode().splitlines(keepends=True)
         lines = [number for number, line in enumerate(text) if line.startswith('    {"kind"')]
         dropped = {lines[number] for number in taken_out}
-        edited = parse("".join(line for number, line in enumerate(text) if number not in dropped).encode())
+        edited = parse_plan("".join(line for number, line in enumerate(text) if number not in dropped).encode())
         # A replica that was to be restored may be what a staged one made room for; the rest stands for itself.
         assert broker.apply(edited).is_complete
         for action in sorted(edited.actions, key=lambda each: each.kind is not ActionKind.CREATE):

@@ -6,17 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.plan.policy import (
-    ALLOWABLE,
-    BY_NUMBER,
-    DAY_MS,
-    BrokerFacts,
-    Facts,
-    Gate,
-    MetadataFacts,
-    Policy,
-    refusals,
-)
+from reconciler.plan import ALLOWABLE, BrokerFacts, Facts, Gate, MetadataFacts, Policy, refusals
+from reconciler.plan.policy import BY_NUMBER, DAY_MS
 
 NOW_MS = 1_700_000_000_000
 FRESH = MetadataFacts("/m", True, NOW_MS - 1000, 100, 900)

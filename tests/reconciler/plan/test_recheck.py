@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
-from reconciler.plan.plan import Action
-from reconciler.plan.plan_choice import Choice
-from reconciler.plan.policy import Policy
+from logstore.store import LogStore, StoreOptions
+from reconciler.plan import Action, Choice, Policy
 from reconciler.plan.recheck import Checked, Recheck
 from tests.reconciler.plan.plan_broker import GONE, OLD, ORDERS, UNUSED, Broker
 

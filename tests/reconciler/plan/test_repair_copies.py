@@ -9,10 +9,11 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
-from logstore.repair.repair import apply
-from logstore.scan.scan import scan_all
-from reconciler.audit.embedded import FINDINGS_FILE, audit
-from reconciler.desired.desired import DesiredState
+from logstore.repair import apply
+from logstore.scan import scan_all
+from reconciler.audit import audit
+from reconciler.audit.embedded import FINDINGS_FILE
+from reconciler.desired import DesiredState
 from reconciler.plan.repair_copies import MANY
 from tests.reconciler.plan.repair_broker import NOW_MS, OLD, ORDERS, Broker, done, reason
 

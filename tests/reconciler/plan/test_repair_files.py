@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours.repair_paths import sum_of
-from layout.ours.repair_plan import RepairKind
+from layout.ours import RepairKind, sum_of
 from tests.reconciler.plan.repair_broker import Broker, done, reason
 
 POINT, CLEANER = "recovery-point-offset-checkpoint", "cleaner-offset-checkpoint"

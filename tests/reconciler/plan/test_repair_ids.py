@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layout import partition_metadata
-from layout.ours.repair_paths import MISSING, sum_of
+from layout.ours import MISSING, sum_of
 from layout.topic import TopicPartition
 from tests.reconciler.plan.repair_broker import OLD, ORDERS, OTHER, Broker, done, reason
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours import run_journal
-from layout.ours.run_journal import RunJournal
-from logstore.log_dir.log_dir import LogDir
-from reconciler.plan.run_history import MOST_READ, journal_paths, read_history, write_journal
+from layout.ours import RunJournal, run_journal
+from logstore.log_dir import LogDir
+from reconciler.plan import read_history
+from reconciler.plan.run_history import MOST_READ, journal_paths, write_journal
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.reconciler.plan.plan_broker import CLUSTER, Broker
 
@@ -26,8 +26,8 @@ def log_dir(tmp_path: Path) -> str:
 
 
 def put(log_dir: str, journal: RunJournal) -> None:
-    name = run_journal.file_name(journal.started_ms, journal.plan)
-    Path(log_dir, name).write_bytes(run_journal.encode(journal))
+    name = run_journal.run_journal_name(journal.started_ms, journal.plan)
+    Path(log_dir, name).write_bytes(run_journal.encode_run_journal(journal))
 
 
 def test_what_was_written_is_read(log_dir: str) -> None:
@@ -68,8 +68,8 @@ def test_a_restore_is_no_sighting(log_dir: str) -> None:
 
 def test_a_damaged_journal_is_passed_over_and_told(log_dir: str) -> None:
     put(log_dir, JOURNAL)
-    Path(log_dir, run_journal.file_name(1, "c" * 64)).write_bytes(b"{")
-    Path(log_dir, run_journal.file_name(2, "c" * 64)).mkdir()
+    Path(log_dir, run_journal.run_journal_name(1, "c" * 64)).write_bytes(b"{")
+    Path(log_dir, run_journal.run_journal_name(2, "c" * 64)).mkdir()
     history = read_history([log_dir, "/absent"])
     assert (len(history.journals), len(history.unreadable)) == (1, 2)
     assert all("is passed over" in sentence for sentence in history.unreadable)

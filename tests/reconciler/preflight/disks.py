@@ -8,12 +8,9 @@ from pathlib import Path
 from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
-from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.preflight.finding import Effect, Finding
-from reconciler.preflight.judgement import Preflight, preflight
-from reconciler.preflight.question import BrokerAsked, BrokerMode
-from reconciler.preflight.releases import KafkaRelease
-from reconciler.preflight.seen import SeenBroker, look
+from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.preflight import BrokerAsked, BrokerMode, Effect, KafkaRelease, Preflight, SeenBroker, look, preflight
+from reconciler.preflight.finding import Finding
 
 CLUSTER, NODE = "cluster-of-the-tests", 1
 ORDERS, OTHER = TopicId(bytes(range(16))), TopicId(bytes(range(100, 116)))

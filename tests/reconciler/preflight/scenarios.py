@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from layout import meta_properties
-from reconciler.preflight.finding import Effect
-from reconciler.preflight.judgement import Preflight
-from reconciler.preflight.seen import SeenBroker, look
+from reconciler.preflight import Effect, Preflight, SeenBroker, look
 from tests.reconciler.preflight.disks import (
     HEX,
     METADATA_LOG,
@@ -184,7 +182,7 @@ SCENARIOS: list[tuple[str, Effect, Scenario]] = [
 
 def empty_metadata():  # type: ignore[no-untyped-def]
     """Metadata of the right cluster that know no topic."""
-    from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
+    from reconciler.desired import DesiredBuilder, MetadataIdentity
     from tests.reconciler.preflight.disks import CLUSTER
 
     return {CLUSTER: DesiredBuilder().build(MetadataIdentity("kraft", "a test", CLUSTER))}

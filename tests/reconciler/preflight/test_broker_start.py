@@ -8,14 +8,8 @@ from hypothesis import strategies as st
 
 from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect, InvalidQuestionError
-from reconciler.preflight.releases import (
-    KafkaRelease,
-    Mode,
-    StartAction,
-    start_unwanted,
-    start_with_directory,
-    start_with_metadata,
-)
+from reconciler.preflight import KafkaRelease, Mode, start_with_directory, start_with_metadata
+from reconciler.preflight.releases import StartAction, start_unwanted
 
 HEX = "0123456789abcdef0123456789abcdef"
 STATES = ["ok", "missing", "empty", "malformed", "zero_id", "contradicts", "unreadable"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.preflight.finding import Effect
+from reconciler.preflight import Effect
 from tests.reconciler.preflight.disks import (
     HEX,
     METADATA_LOG,

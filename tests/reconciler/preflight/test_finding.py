@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.preflight.finding import FINDING_SCHEMA, ORDER, Effect, Finding, Place
+from reconciler.preflight import FINDING_SCHEMA, Effect
+from reconciler.preflight.finding import ORDER, Finding, Place
 
 
 def test_effects_are_ordered_from_the_gravest_to_a_note() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.preflight.finding import Effect
-from reconciler.preflight.seen import look
+from reconciler.preflight import Effect, look
 from tests.reconciler.preflight.disks import HEX, ask, asked, effects, identity, kraft_log_dir, log_dir, wanted
 from tests.reconciler.preflight.scenarios import empty_metadata
 

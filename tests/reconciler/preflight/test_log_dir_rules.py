@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from layout import checkpoint
-from reconciler.preflight.finding import Effect
-from reconciler.preflight.seen import look
+from reconciler.preflight import Effect, look
 from tests.reconciler.preflight.disks import (
     METADATA_LOG,
     ask,

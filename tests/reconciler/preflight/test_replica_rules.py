@@ -8,8 +8,8 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.preflight.finding import Effect
+from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.preflight import Effect
 from tests.reconciler.preflight.disks import (
     CLUSTER,
     HEX,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.preflight.finding import Effect, Finding, Place
-from reconciler.preflight.rules import RULES, next_command, source_of
+from reconciler.preflight import Effect, next_command, source_of
+from reconciler.preflight.finding import Finding, Place
+from reconciler.preflight.rules import RULES
 from tests.reconciler.preflight.disks import of_rule
 from tests.reconciler.preflight.scenarios import SCENARIOS, Scenario
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from layout.log_dir_set import FailedLogDir
 from layout.meta_properties import MetaProperties
-from reconciler.preflight.seen import SeenBroker, is_anything_there, look
+from reconciler.preflight import SeenBroker, is_anything_there, look
 from tests.reconciler.preflight.disks import HEX, METADATA_LOG, identity, kraft_log_dir, log_dir
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from layout.ids import TopicId
-from reconciler.desired.desired import Completeness, DesiredState
-from reconciler.preflight.seen import look
+from reconciler.desired import Completeness, DesiredState
+from reconciler.preflight import look
 from reconciler.preflight.wants import UNKNOWN, Wants, ask, is_only_in_sync
 from tests.reconciler.preflight.disks import HEX, ORDERS, OTHER, directory_id, log_dir, wanted
 

@@ -8,11 +8,13 @@ from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
-from logstore.fs.durable import Disk
-from logstore.store.store import LogStore
+from logstore.fs import Disk
+from logstore.store import LogStore
 from reconciler.broker import Broker
-from reconciler.protocol.requests import (
+from reconciler.protocol import (
+    ControlResponse,
     LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
     PartitionState,
     RequestType,
     StopPartition,
@@ -20,7 +22,6 @@ from reconciler.protocol.requests import (
     StopTopic,
     TopicState,
 )
-from reconciler.protocol.responses import ControlResponse, LeaderAndIsrResponse
 from tests.logstore.engine import NOW_MS, formatted, opened
 
 FULL, INCREMENTAL, UNSPECIFIED = RequestType.FULL, RequestType.INCREMENTAL, RequestType.UNSPECIFIED

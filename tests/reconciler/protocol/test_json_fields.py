@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.protocol.json_fields import INT64, Fields, shown
+from reconciler.protocol import INT64, Fields
+from reconciler.protocol.json_fields import shown
 
 
 def fields(**values: Any) -> Fields:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.protocol.requests import (
+from reconciler.protocol import (
     LeaderAndIsrRequest,
     PartitionState,
     RequestType,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import InvalidRequestError
-from reconciler.protocol.requests import StopPartition, StopTopic, TopicState
-from reconciler.protocol.requests_check import MAX_PARTITIONS, check, check_extent, reasons
+from reconciler.protocol import MAX_PARTITIONS, StopPartition, StopTopic, TopicState, check, check_extent
+from reconciler.protocol.requests_check import reasons
 from tests.reconciler.protocol.control_requests import FULL, A, B, leader_and_isr, state, stop_replica, topic
 
 

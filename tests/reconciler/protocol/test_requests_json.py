@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import InvalidRequestError
-from reconciler.protocol.requests import RequestType
-from reconciler.protocol.requests_json import encode_json, parse_response, parse_stop_replica
-from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
-from reconciler.protocol.tables import KIP516, Version
+from reconciler.protocol import (
+    KIP516,
+    LeaderAndIsrResponse,
+    PartitionError,
+    RequestType,
+    StopReplicaResponse,
+    TopicErrors,
+    Version,
+    parse_stop_replica,
+)
+from reconciler.protocol.requests_json import encode_json, parse_response
 from reconciler.sources import request_json
 from tests.reconciler.protocol.control_requests import FULL, A, B, leader_and_isr, stop_replica, topic
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from logstore.errors import KafkaError
-from reconciler.protocol.responses import LeaderAndIsrResponse, StopReplicaResponse, error_response
+from logstore import KafkaError
+from reconciler.protocol import LeaderAndIsrResponse, StopReplicaResponse, error_response
 from tests.reconciler.protocol.control_requests import FULL, A, B, errors, leader_and_isr, stop_replica, topic
 
 

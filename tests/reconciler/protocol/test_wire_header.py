@@ -6,18 +6,18 @@ import struct
 
 import pytest
 
-from reconciler.errors import ReconcilerError
-from reconciler.protocol.header import (
-    RequestHeader,
+from reconciler import ReconcilerError
+from reconciler.protocol import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    RequestType,
+    StopReplicaResponse,
+    UnsupportedVersionError,
     decode_request,
-    decode_response_header,
-    encode_request,
-    encode_response,
+    decode_response,
 )
-from reconciler.protocol.messages import decode_response
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType
-from reconciler.protocol.responses import LeaderAndIsrResponse, StopReplicaResponse
-from reconciler.protocol.wire_errors import MalformedMessageError, UnsupportedVersionError
+from reconciler.protocol.header import RequestHeader, decode_response_header, encode_request, encode_response
+from reconciler.protocol.wire_errors import MalformedMessageError
 from tests.reconciler.protocol.control_requests import leader_and_isr, stop_replica, topic
 
 PLAIN = leader_and_isr(RequestType.UNSPECIFIED, topic("a", None, 0))

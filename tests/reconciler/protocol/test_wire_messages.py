@@ -14,35 +14,32 @@ from hypothesis import strategies as st
 
 from layout.ids import TopicId
 from reconciler.errors import InvalidRequestError
-from reconciler.protocol.messages import (
-    decode_leader_and_isr,
-    decode_response,
-    decode_stop_replica,
-    encode,
-    is_flexible,
-    tree,
-)
-from reconciler.protocol.reading import MAX_MESSAGE_BYTES
-from reconciler.protocol.requests import (
+from reconciler.protocol import (
+    KIP516,
     ControlRequest,
+    ControlResponse,
     LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
     LiveLeader,
+    PartitionError,
     PartitionState,
     RequestType,
     StopPartition,
     StopReplicaRequest,
-    StopTopic,
-    TopicState,
-)
-from reconciler.protocol.responses import (
-    ControlResponse,
-    LeaderAndIsrResponse,
-    PartitionError,
     StopReplicaResponse,
+    StopTopic,
     TopicErrors,
+    TopicState,
+    UnsupportedVersionError,
+    Version,
+    decode_leader_and_isr,
+    decode_response,
+    decode_stop_replica,
+    encode,
 )
-from reconciler.protocol.tables import KIP516, Version
-from reconciler.protocol.wire_errors import MalformedMessageError, UnsupportedVersionError
+from reconciler.protocol.messages import is_flexible, tree
+from reconciler.protocol.reading import MAX_MESSAGE_BYTES
+from reconciler.protocol.wire_errors import MalformedMessageError
 from tests.reconciler.protocol.control_requests import FULL, A, B, leader_and_isr, stop_replica, topic
 
 LEADING = [*range(8), KIP516]

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from logstore.settings import DELETE_DELAY, STALE_DELAY, Settings
-from reconciler.simulator.cluster.cluster import Cluster
-from reconciler.simulator.cluster.member import ClusterSettings
-from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
-from reconciler.simulator.kernel.fault_rates import FaultRates
-from reconciler.simulator.machine.broker_settings import BrokerSettings
+from logstore import DELETE_DELAY, STALE_DELAY, Settings
+from reconciler.simulator.cluster import Cluster, ClusterSettings
+from reconciler.simulator.controller import FewerPartitionsSettings
+from reconciler.simulator.kernel import FaultRates
+from reconciler.simulator.machine import BrokerSettings
 
 NewCluster = Callable[..., Cluster]
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from layout.ids import TopicId
-from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
+from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.protocol.header import encode_request
-from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.sources import find, load, locate, parquet
 from tools.writers import kraft_writer
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
@@ -40,7 +40,7 @@ def kraft(log_dir: Path, cluster: str = A) -> Path:
     """A log dir with a metadata directory of one topic, and that directory's path."""
     log_dir.mkdir(parents=True, exist_ok=True)
     topic_id = TopicId.from_halves(5, 5)
-    records = [kraft_writer.topic("orders", topic_id), kraft_writer.partition(topic_id, 0, [1])]
+    records = [kraft_writer.topic_record("orders", topic_id), kraft_writer.partition_record(topic_id, 0, [1])]
     kraft_writer.write_metadata_dir(str(log_dir), snapshot=records, cluster_id=cluster)
     return log_dir / kraft_writer.METADATA_DIR
 
@@ -57,7 +57,7 @@ def request(path: Path, node: int, **values: Any) -> Path:
 def saved(folder: Path, cluster: str | None = A, **values: Any) -> Path:
     folder.mkdir(parents=True)
     identity = replace(MetadataIdentity("kraft", "/m", cluster_id=cluster), **values)
-    parquet.save(DesiredBuilder().build(identity), str(folder))
+    parquet.save_state(DesiredBuilder().build(identity), str(folder))
     return folder
 
 

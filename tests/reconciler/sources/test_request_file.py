@@ -13,13 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from reconciler.errors import InvalidRequestError, MetadataError, UsageError
+from reconciler.protocol import KIP516, MAX_PARTITIONS, ControlRequest
 from reconciler.protocol.header import encode_request
-from reconciler.protocol.requests import ControlRequest
-from reconciler.protocol.requests_check import MAX_PARTITIONS
 from reconciler.protocol.requests_json import encode_json
-from reconciler.protocol.tables import KIP516
-from reconciler.sources import request_file
-from reconciler.sources.request_file import read_request
+from reconciler.sources import read_request, request_file
 from tests.reconciler.protocol.control_requests import FULL, UNSPECIFIED, A, leader_and_isr, stop_replica, topic
 
 LEAD = leader_and_isr(FULL, topic("orders", A, 0, 1))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import MetadataError, UsageError
-from reconciler.protocol.requests import LeaderAndIsrRequest
+from reconciler.protocol import LeaderAndIsrRequest
 from reconciler.sources import request_files
 from reconciler.sources.request_files import load_requests, read_file, split_receiver
 from tests.reconciler.protocol.control_requests import FULL, A, leader_and_isr, topic

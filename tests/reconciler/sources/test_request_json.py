@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from reconciler.desired.desired import Completeness
+from reconciler.desired import Completeness
 from reconciler.errors import SHOWN_REASONS, InvalidRequestError, MetadataError, UsageError
-from reconciler.protocol.requests import LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
-from reconciler.protocol.requests_check import MAX_PARTITIONS
+from reconciler.protocol import MAX_PARTITIONS, LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
 from reconciler.sources import request_files, request_json
 
 ID = TopicId.parse("b8tRS7h4TJ2Vt43Dp85v2A")

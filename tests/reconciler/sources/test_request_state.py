@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from layout.ids import TopicId
-from reconciler.desired.desired import Completeness, DesiredState
+from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.sources.request_state import Received, merge, receiver
 
 A, B = TopicId.from_halves(1, 1), TopicId.from_halves(2, 2)

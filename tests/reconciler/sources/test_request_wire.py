@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from reconciler.desired.desired import Completeness
+from reconciler.desired import Completeness
 from reconciler.errors import MetadataError, UsageError
+from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.protocol.header import encode_request
 from reconciler.protocol.messages import tree
-from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.sources import load, request_json, request_wire
 from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, B, leader_and_isr, stop_replica, topic
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.text.figures import age, count, listed, moment, quoted, size, visible
+from reconciler.text import age, count, listed, moment, quoted, size, visible
 
 
 @pytest.mark.parametrize(

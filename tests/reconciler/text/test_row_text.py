@@ -22,7 +22,7 @@ TABLES = [table(("a", 1, True), ("b", None, False)), table(), table(('c,"\x1b[2J
 
 def test_objects_come_row_by_row_however_many_pieces_it_takes() -> None:
     many = pa.table({"n": pa.array(range(row_text.PIECE + 1))})
-    assert [row["n"] for row in row_text.objects(many)] == list(range(row_text.PIECE + 1))
+    assert [row["n"] for row in row_text.json_objects(many)] == list(range(row_text.PIECE + 1))
 
 
 def test_an_array_of_several_tables_is_one_json_document() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from layout.ids import TopicId
 from reconciler.errors import MetadataError, RefusedError, UsageError
-from reconciler.topic_ids.znode_migration import TopicState
-from reconciler.topic_ids.znode_writing import assign, connected, look
+from reconciler.topic_ids import TopicState, assign, connected, look
 
 exceptions = pytest.importorskip("kazoo.exceptions", reason="kazoo is not installed")
 

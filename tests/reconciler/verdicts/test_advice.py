@@ -9,8 +9,17 @@ import pytest
 
 from reconciler.audit import fleet
 from reconciler.cli import logstore
-from reconciler.verdicts.advice import ADVICE, FLEET_ADVICE, Severity, evidence, next_command, severity, where
-from reconciler.verdicts.verdicts import BENIGN, Verdict
+from reconciler.verdicts import (
+    ADVICE,
+    BENIGN,
+    FLEET_ADVICE,
+    Severity,
+    Verdict,
+    full_evidence,
+    next_command,
+    severity,
+    where,
+)
 
 PLACEHOLDERS = {"path", "log_dir", "topic", "broker", "metadata"}
 READING_TOOLS = {
@@ -66,8 +75,8 @@ def test_a_finding_is_where_its_path_says() -> None:
 
 def test_the_evidence_tells_the_rank_of_a_copy_and_the_only_replica_in_sync() -> None:
     finding = {"evidence": "twice", "copy_rank": 2, "only_in_sync": True}
-    assert evidence(finding) == "copy 2: twice; the metadata's only in-sync replica"
-    assert evidence({**finding, "copy_rank": None, "only_in_sync": False}) == "twice"
+    assert full_evidence(finding) == "copy 2: twice; the metadata's only in-sync replica"
+    assert full_evidence({**finding, "copy_rank": None, "only_in_sync": False}) == "twice"
 
 
 def test_what_asks_nobody_to_act_is_calm_or_ok() -> None:

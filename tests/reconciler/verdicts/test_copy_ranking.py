@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.verdicts.copy_ranking import Copy, Ranking, rank
+from reconciler.verdicts import Copy, Ranking, rank
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.verdicts.verdicts import CASES, JoinedRow, Verdict, case_number, plainly_in_order
+from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number, plainly_in_order
 
 A, B = "UXyU9i5ARn6W00ON2taeWA", "cxBT72dK4si8Ied1iP4wBA"
 

@@ -12,7 +12,7 @@ from reconciler.watch.metadata_tail import quiet_until
 from tools.writers import kraft_writer as kraft
 
 A = TopicId(bytes(range(16)))
-FIRST = kraft.log_batch([kraft.topic("a", A)], 0)
+FIRST = kraft.log_batch([kraft.topic_record("a", A)], 0)
 
 
 def tail(tmp_path: Path, *batches: Sequence[bytes], torn: bytes = b"") -> tuple[str, int, int]:
@@ -28,9 +28,9 @@ def tail(tmp_path: Path, *batches: Sequence[bytes], torn: bytes = b"") -> tuple[
 @pytest.mark.parametrize(
     "records",
     [
-        [kraft.no_op()],
-        [kraft.no_op(), kraft.feature_level("metadata.version", 20)],
-        [kraft.partition_change(A, 0, isr=[1, 2], leader=2)],
+        [kraft.no_op_record()],
+        [kraft.no_op_record(), kraft.feature_level_record("metadata.version", 20)],
+        [kraft.partition_change_record(A, 0, isr=[1, 2], leader=2)],
     ],
 )
 def test_what_says_nothing_of_replicas_is_quiet(tmp_path: Path, records: list[bytes]) -> None:
@@ -41,17 +41,17 @@ def test_what_says_nothing_of_replicas_is_quiet(tmp_path: Path, records: list[by
 @pytest.mark.parametrize(
     "record",
     [
-        kraft.topic("b", A),
-        kraft.partition(A, 0, [1]),
-        kraft.remove_topic(A),
-        kraft.partition_change(A, 0, replicas=[1, 3]),
-        kraft.partition_change(A, 0, removingReplicas=[1]),
+        kraft.topic_record("b", A),
+        kraft.partition_record(A, 0, [1]),
+        kraft.remove_topic_record(A),
+        kraft.partition_change_record(A, 0, replicas=[1, 3]),
+        kraft.partition_change_record(A, 0, removingReplicas=[1]),
         kraft.begin_transaction(),
         kraft.end_transaction(),
     ],
 )
 def test_what_says_something_of_replicas_is_not(tmp_path: Path, record: bytes) -> None:
-    path, start, size = tail(tmp_path, [kraft.no_op()], [kraft.no_op(), record])
+    path, start, size = tail(tmp_path, [kraft.no_op_record()], [kraft.no_op_record(), record])
     assert quiet_until(path, start, size) is None
 
 
@@ -62,7 +62,7 @@ def test_a_control_batch_is_quiet(tmp_path: Path) -> None:
 
 
 def test_a_write_that_goes_on_is_looked_at_again_from_its_beginning(tmp_path: Path) -> None:
-    path, start, size = tail(tmp_path, [kraft.no_op()], torn=FIRST[:20])
+    path, start, size = tail(tmp_path, [kraft.no_op_record()], torn=FIRST[:20])
     assert quiet_until(path, start, size) == size - 20
 
 

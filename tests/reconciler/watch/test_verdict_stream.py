@@ -10,12 +10,10 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from logstore.watch.watch import Watch, WatchTimes
+from logstore.watch import Watch, WatchTimes
 from reconciler.errors import RefusedError
 from reconciler.sources import load
-from reconciler.watch.verdict_stream import verdict_changes
-from reconciler.watch.watch_verdicts import VerdictChange
-from reconciler.watch.watched_metadata import WatchedMetadata
+from reconciler.watch import VerdictChange, WatchedMetadata, verdict_changes
 from tools.writers import kraft_writer as kraft
 
 A, B = (TopicId(bytes([number] * 16)) for number in (1, 2))
@@ -31,8 +29,8 @@ def made(path: Path, cluster: str = "C") -> Path:
 
 
 def metadata_of(folder: Path, cluster: str = "C", said: list[str] | None = None) -> WatchedMetadata:
-    frames = [kraft.topic("a", A), kraft.partition(A, 0, [1])]
-    kraft.write_metadata_dir(folder, snapshot=frames, log=[[kraft.no_op()]], cluster_id=cluster, node_id=9)
+    frames = [kraft.topic_record("a", A), kraft.partition_record(A, 0, [1])]
+    kraft.write_metadata_dir(folder, snapshot=frames, log=[[kraft.no_op_record()]], cluster_id=cluster, node_id=9)
     return WatchedMetadata([str(folder)], load(str(folder)), (said if said is not None else []).append)
 
 
@@ -53,7 +51,7 @@ def test_rows_and_metadata_that_change_are_verdicts_that_change(tmp_path: Path) 
         assert until(stream, ("OK", "MISSING"), ("", "RENAMED"))
         log = tmp_path / "controller" / "__cluster_metadata-0" / "00000000000000000002.log"
         with log.open("ab") as file:
-            file.write(kraft.log_batch([kraft.remove_topic(A), kraft.topic("b", B)], 4))
+            file.write(kraft.log_batch([kraft.remove_topic_record(A), kraft.topic_record("b", B)], 4))
         assert until(stream, ("MISSING", ""), ("RENAMED", "STALE_ID"))
         watch.stop()
         assert not any(stream)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.desired.scope import Broker
+from reconciler.desired import Broker, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.watch.wanted_replicas import WantedReplicas
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"

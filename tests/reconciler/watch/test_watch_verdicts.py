@@ -11,17 +11,15 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import DirectoryId, TopicId
-from layout.ours import staged_record
-from layout.ours.staged_record import StagedRecord
-from logstore.scan.scan import scan
-from logstore.watch.known_rows import RowChange, first_to_last
-from logstore.watch.watched_log_dir import WatchedLogDir
-from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.desired.scope import by_cluster
-from reconciler.verdicts.compare import compare
-from reconciler.verdicts.verdicts import Verdict
+from layout.ours import StagedRecord, staged_record
+from logstore.scan import scan
+from logstore.watch import RowChange, WatchedLogDir
+from logstore.watch.known_rows import first_to_last
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity, by_cluster
+from reconciler.verdicts import Verdict, compare
+from reconciler.watch import VerdictChange
 from reconciler.watch import watch_verdicts as module
-from reconciler.watch.watch_verdicts import VerdictChange, VerdictWatch
+from reconciler.watch.watch_verdicts import VerdictWatch
 
 A, B, C, OLD = (TopicId(bytes([number] * 16)) for number in (1, 2, 3, 4))
 HOMES = [DirectoryId(bytes([number] * 16)) for number in (100, 101)]
@@ -183,7 +181,7 @@ def test_a_staged_replica_becomes_due_by_time_alone(machine: Machine) -> None:
         topic="a", topic_id=A, partition=0, path="a-0", verdict="STALE_ID", evidence="", staged_ms=NOW_MS,
         due_ms=NOW_MS + 1000,
     )  # fmt: skip
-    (path / staged_record.FILE_NAME).write_bytes(staged_record.encode(record))
+    (path / staged_record.STAGED_RECORD).write_bytes(staged_record.encode_record(record))
     machine.start(state(("other", B, 0, [2])))
     assert flat(machine.verdicts.time_passed()) == []
     machine.now_ms += 2000

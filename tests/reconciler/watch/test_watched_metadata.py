@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from layout.ids import TopicId
-from reconciler.desired.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, RefusedError
 from reconciler.sources import load, parquet
-from reconciler.watch.watched_metadata import LIVE_S, RETRY_S, SHARE, WatchedMetadata
+from reconciler.watch import WatchedMetadata
+from reconciler.watch.watched_metadata import LIVE_S, RETRY_S, SHARE
 from tools.writers import kraft_writer as kraft
 
 A, B = (TopicId(bytes([number] * 16)) for number in (1, 2))
@@ -44,7 +45,9 @@ def appended(log_dir: Path, records: list[bytes], offset: int) -> None:
 @pytest.fixture
 def kraft_dir(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
-    kraft.write_metadata_dir(folder, snapshot=[kraft.topic("a", A)], log=[[kraft.no_op()]], cluster_id="C")
+    kraft.write_metadata_dir(
+        folder, snapshot=[kraft.topic_record("a", A)], log=[[kraft.no_op_record()]], cluster_id="C"
+    )
     return folder
 
 
@@ -53,7 +56,7 @@ def saved(folder: Path, *topics: str) -> str:
     builder = DesiredBuilder()
     for topic in topics:
         builder.topic(topic, str(A))
-    parquet.save(builder.build(MetadataIdentity("kraft", "x", "C")), str(folder))
+    parquet.save_state(builder.build(MetadataIdentity("kraft", "x", "C")), str(folder))
     return str(folder)
 
 
@@ -66,7 +69,7 @@ def test_nothing_is_loaded_while_nothing_changes(kraft_dir: Path) -> None:
 
 def test_a_record_of_a_new_topic_in_the_log_is_seen(kraft_dir: Path) -> None:
     watching = Watching(f"kraft:{kraft_dir}")
-    appended(kraft_dir, [kraft.topic("b", B)], 3)
+    appended(kraft_dir, [kraft.topic_record("b", B)], 3)
     assert watching.polled()
     assert watching.topics == ["a", "b"]
     assert not watching.polled()
@@ -76,17 +79,17 @@ def test_records_that_say_nothing_of_replicas_load_nothing(kraft_dir: Path, monk
     watching = Watching(str(kraft_dir))
     monkeypatch.setattr("reconciler.watch.watched_metadata.load", lambda _: pytest.fail("loaded"))
     for offset in (3, 4):
-        appended(kraft_dir, [kraft.no_op()], offset)
+        appended(kraft_dir, [kraft.no_op_record()], offset)
         assert not watching.polled()
     monkeypatch.undo()
-    appended(kraft_dir, [kraft.topic("b", B)], 5)
+    appended(kraft_dir, [kraft.topic_record("b", B)], 5)
     assert watching.polled()
 
 
 def test_a_new_snapshot_a_new_file_and_another_file_are_seen(kraft_dir: Path, tmp_path: Path) -> None:
     watching = Watching(str(kraft_dir))
     folder = kraft_dir / "__cluster_metadata-0"
-    snapshot = kraft.snapshot_bytes([kraft.topic("a", A), kraft.topic("c", B)], epoch=9)
+    snapshot = kraft.snapshot_bytes([kraft.topic_record("a", A), kraft.topic_record("c", B)], epoch=9)
     (folder / "00000000000000000020-0000000009.checkpoint").write_bytes(snapshot)
     assert watching.polled()
     assert watching.topics == ["a", "c"]
@@ -116,7 +119,7 @@ def test_what_cannot_be_used_is_refused_like_what_cannot_be_read(kraft_dir: Path
     def refused(_: object) -> None:
         raise RefusedError("another cluster")
 
-    appended(kraft_dir, [kraft.topic("b", B)], 3)
+    appended(kraft_dir, [kraft.topic_record("b", B)], 3)
     for _ in range(3):
         watching.now += 2 * RETRY_S
         assert not watching.metadata.poll(refused)
@@ -130,7 +133,7 @@ def test_what_looks_the_same_is_tried_again_after_a_while(kraft_dir: Path, monke
     def failing(_: str) -> list[DesiredState]:
         raise MetadataError("Input/output error")
 
-    appended(kraft_dir, [kraft.topic("b", B)], 3)
+    appended(kraft_dir, [kraft.topic_record("b", B)], 3)
     monkeypatch.setattr("reconciler.watch.watched_metadata.load", failing)
     assert not watching.polled()
     monkeypatch.undo()
@@ -148,7 +151,7 @@ def test_what_took_long_to_load_is_not_loaded_again_soon(kraft_dir: Path, monkey
     monkeypatch.setattr("reconciler.watch.watched_metadata.load", slowly)
     polled = []
     for number, seconds in enumerate((1.0, 10.0, 31.0)):
-        appended(kraft_dir, [kraft.topic(f"t{number}", TopicId(bytes([9, number] * 8)))], 3 + number)
+        appended(kraft_dir, [kraft.topic_record(f"t{number}", TopicId(bytes([9, number] * 8)))], 3 + number)
         polled.append(watching.polled(seconds))
     assert polled == [True, False, True]
 

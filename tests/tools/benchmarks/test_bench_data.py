@@ -10,9 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from layout.ids import DirectoryId, TopicId
-from logstore.rows import inventory
-from logstore.rows.row_schema import ROW_SCHEMA
-from logstore.rows.rows import Kind
+from logstore.rows import ROW_SCHEMA, Kind, inventory
 from reconciler.sources import load
 from tools.benchmarks import data as bench_data
 
@@ -28,16 +26,16 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def rows(fleet: str) -> pa.Table:
-    return pa.concat_tables([inventory.read(path) for path in bench_data.inventories(fleet)])
+    return pa.concat_tables([inventory.read_inventory(path) for path in bench_data.inventories(fleet)])
 
 
 def test_every_broker_has_an_inventory_that_an_audit_accepts(fleet: str) -> None:
     paths = bench_data.inventories(fleet)
     assert len(paths) == BROKERS
     for path in paths:
-        inventory.check(path)
+        inventory.check_inventory(path)
         assert pq.read_schema(path).names == ROW_SCHEMA.names
-        assert pc.count_distinct(inventory.read(path)["node_id"]).as_py() == 1
+        assert pc.count_distinct(inventory.read_inventory(path)["node_id"]).as_py() == 1
 
 
 def test_every_partition_has_three_replicas_on_different_brokers(fleet: str) -> None:
@@ -72,5 +70,5 @@ def test_a_fleet_is_complete_only_when_it_was_made_to_its_end(fleet: str, tmp_pa
 
 def test_the_same_number_of_rows_makes_the_same_fleet(fleet: str, rows: pa.Table, tmp_path: Path) -> None:
     bench_data.generate(str(tmp_path), ROWS, BROKERS)
-    again = pa.concat_tables([inventory.read(path) for path in bench_data.inventories(str(tmp_path))])
+    again = pa.concat_tables([inventory.read_inventory(path) for path in bench_data.inventories(str(tmp_path))])
     assert sorted(map(str, again.to_pylist())) == sorted(map(str, rows.to_pylist()))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from logstore.log_dir.discover import discover
-from logstore.rows.rows import MetadataState
-from logstore.scan.scan import scan_all
-from reconciler.audit.embedded import audit
+from logstore.log_dir import discover
+from logstore.rows import MetadataState
+from logstore.scan import scan_all
+from reconciler.audit import audit
 from reconciler.sources import load
 from tools.benchmarks import data as bench_data
 from tools.benchmarks import fleet as bench_fleet

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.audit import FINDING_SCHEMA
+from reconciler.verdicts import Verdict
 from tools.benchmarks import data as bench_data
 from tools.benchmarks import peers as bench_peers
 from tools.benchmarks.peers import Answer

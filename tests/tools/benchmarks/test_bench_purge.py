@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.log_dir.log_dir_view import ReadOnlyLogDir
-from logstore.staging.staged import look_for_staged
+from logstore.log_dir import ReadOnlyLogDir
+from logstore.staging import look_for_staged
 from tools.benchmarks import purge as bench_purge
 from tools.benchmarks import tree as bench_tree
 

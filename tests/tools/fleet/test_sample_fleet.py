@@ -10,10 +10,10 @@ import pytest
 
 from layout import checkpoint, meta_properties, partition_metadata
 from layout.directory_name import DirectoryKind, parse
-from logstore.scan.scan import scan_all
+from logstore.scan import scan_all
 from reconciler.audit import embedded
-from reconciler.sources import kraft
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.sources.kraft import source as kraft
+from reconciler.verdicts import Verdict
 from tools.fleet.sample_check import differences
 from tools.fleet.sample_fleet import Truth, build, load_truth
 

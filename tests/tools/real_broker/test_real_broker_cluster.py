@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from tools.real_broker import RELEASES, java, reassign, settings, znodes
 from tools.real_broker import __main__ as command
 from tools.real_broker import cluster as cluster_module
-from tools.real_broker import java, reassign, settings, znodes
 from tools.real_broker.client import Partition, until
 from tools.real_broker.cluster import Cluster, random_cluster_id
 from tools.real_broker.errors import CommandError, NotInTimeError, RealBrokerError, StartError
-from tools.real_broker.releases import RELEASES, Mode
+from tools.real_broker.releases import Mode
 from tools.real_broker.servers import answers, free_ports, gives_sessions
 
 

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tools.real_broker import fetch
+from tools.real_broker import RELEASES, fetch
 from tools.real_broker.errors import FetchError, RealBrokerError
-from tools.real_broker.releases import EACH_WAY, RELEASES, Mode, find_release
+from tools.real_broker.releases import EACH_WAY, Mode, find_release
 
 RELEASE = RELEASES["3.9"]
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.real_broker import java
+from tools.real_broker import RELEASES, java
 from tools.real_broker.client import until
 from tools.real_broker.errors import CommandError
 from tools.real_broker.java import JavaServer, run_command
-from tools.real_broker.releases import RELEASES
 from tools.real_broker.watchdog import Watchdog, kill_group, watch
 
 RELEASE = RELEASES["3.9"]

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from logstore.fs.crash_disk.copy import inodes_below
-from reconciler.simulator.machine.disks import MachineDisks
+from logstore.fs.crash_disk import inodes_below
+from reconciler.simulator.machine import MachineDisks
 from tests.crash.by_path import ByPath
 from tests.crash.images import digest, read_image, read_tree
 from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.fs.crash_disk.volume import PLAIN, Volume, parent_of, read, rewrite
+from logstore.fs.crash_disk import PLAIN, Volume
+from logstore.fs.crash_disk.volume import parent_of, read, rewrite
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir import LogDir
 from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS
 
 Run = Callable[..., Result]

@@ -14,8 +14,8 @@ import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
-from reconciler.audit.report_json import SCHEMA_VERSION
-from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
+from reconciler.audit import SCHEMA_VERSION
+from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 from tools.writers import kraft_writer
 
@@ -95,8 +95,8 @@ def test_without_sizes_bytes_are_unknown(cluster, run: Run) -> None:
 
 
 def test_metadata_beside_the_log_dirs_is_found(cluster, run: Run) -> None:
-    records = [kraft_writer.topic("orders", ORDERS)]
-    records += [kraft_writer.partition(ORDERS, index, [1, 2]) for index in range(2)]
+    records = [kraft_writer.topic_record("orders", ORDERS)]
+    records += [kraft_writer.partition_record(ORDERS, index, [1, 2]) for index in range(2)]
     kraft_writer.write_metadata_dir(cluster.log_dir(1), log=[records], cluster_id="cluster-of-the-tests")
     result = run("audit", cluster.folder / "disks", "--format", "json")
     assert json.loads(result.stdout)["metadata"]["source"] == "kraft"
@@ -136,7 +136,7 @@ def test_a_report_leaves_four_files_and_the_next_audit_finds_what_changed(cluste
     builder = DesiredBuilder()
     builder.partition("orders", str(NEWER_ORDERS), 0, [1, 2])
     (tmp_path / "newer").mkdir()
-    parquet.save(builder.build(MetadataIdentity("kraft", "", "cluster-of-the-tests")), str(tmp_path / "newer"))
+    parquet.save_state(builder.build(MetadataIdentity("kraft", "", "cluster-of-the-tests")), str(tmp_path / "newer"))
     again = json.loads(run(*args, "--metadata", tmp_path / "newer", "--previous", report).stdout)
     changed = [finding for finding in again["fleet"] if finding["kind"] == "TOPIC_ID_CHANGED"]
     assert [finding["subject"] for finding in changed] == ["orders"]
@@ -157,7 +157,9 @@ def test_two_log_dirs_with_one_directory_id_are_a_finding_of_the_fleet(cluster, 
 
 def test_metadata_of_another_cluster_is_refused(cluster, run: Run, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    parquet.save(DesiredBuilder().build(MetadataIdentity("kraft", "", "another-cluster")), str(tmp_path / "other"))
+    parquet.save_state(
+        DesiredBuilder().build(MetadataIdentity("kraft", "", "another-cluster")), str(tmp_path / "other")
+    )
     result = run("audit", *cluster.log_dirs, "--metadata", tmp_path / "other")
     refused(result, 3, "another-cluster", "cluster-of-the-tests")
 
@@ -179,7 +181,7 @@ def test_damaged_kraft_metadata_is_refused(cluster, run: Run, tmp_path: Path, co
 
 
 def test_a_truncated_kraft_snapshot_is_refused(cluster, run: Run, tmp_path: Path) -> None:
-    kraft_writer.write_metadata_dir(tmp_path, snapshot=[kraft_writer.topic("orders", ORDERS)], end_offset=9)
+    kraft_writer.write_metadata_dir(tmp_path, snapshot=[kraft_writer.topic_record("orders", ORDERS)], end_offset=9)
     (snapshot,) = (tmp_path / "__cluster_metadata-0").glob("*.checkpoint")
     snapshot.write_bytes(snapshot.read_bytes()[:-7])
     refused(run("audit", *cluster.log_dirs, "--metadata", f"kraft:{snapshot}"), 3, snapshot.name)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from layout.scheme import INTENT_FILE, UNCLEAN_FILE
-from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir import LogDir
 from tests.logstore.changes import fill_store, lies, look, two_disks
 from tests.logstore.engine import opened
 from tests.reconciler.cli.conftest import make_log_dir

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir import LogDir
 from reconciler.cli.commands.plan import parse_share, parse_size, who
 from reconciler.errors import UsageError
-from reconciler.plan.plan_json import parse
-from reconciler.text.figures import size
+from reconciler.plan import parse_plan
+from reconciler.text import size
 from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, make_log_dir
 
 Run = Callable[..., Result]
@@ -60,14 +60,14 @@ def test_a_plan_is_shown_with_its_evidence_and_nothing_is_changed(cluster, plan:
 def test_a_plan_is_kept_in_a_file_that_the_next_command_takes(plan: Callable[..., Result], tmp_path: Path) -> None:
     result = plan(*OLD_METADATA, *HALF, "-o", tmp_path / "plan.json")
     assert (result.exit_code, f"Next: logstore apply {tmp_path}/plan.json" in result.stderr) == (1, True)
-    (action,) = parse((tmp_path / "plan.json").read_bytes()).actions
+    (action,) = parse_plan((tmp_path / "plan.json").read_bytes()).actions
     assert (action.name, action.bytes) == ("orders-1", 1043)
 
 
 def test_json_goes_to_standard_output(plan: Callable[..., Result]) -> None:
     result = plan(*OLD_METADATA, *HALF, "--format", "json")
-    (action,) = parse(result.stdout.encode()).actions
-    (same,) = parse(plan(*OLD_METADATA, *HALF, "-o", "-").stdout.encode()).actions
+    (action,) = parse_plan(result.stdout.encode()).actions
+    (same,) = parse_plan(plan(*OLD_METADATA, *HALF, "-o", "-").stdout.encode()).actions
     assert (action.name, action.inode) == (same.name, same.inode)
     assert json.loads(result.stdout)["totals"] == {"stage": {"actions": 1, "bytes": action.disk_bytes}}
 

@@ -14,7 +14,7 @@ from click.testing import Result
 
 from layout import meta_properties
 from layout.meta_properties import MetaProperties
-from reconciler.preflight.finding import FINDING_SCHEMA
+from reconciler.preflight import FINDING_SCHEMA
 from tests.reconciler.cli.conftest import CLUSTER, save_metadata
 
 Run = Callable[..., Result]

@@ -15,9 +15,8 @@ import pytest
 from click.testing import Result
 
 from layout.topic import TopicPartition
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.candidate import Candidate
-from logstore.staging.staging import stage
+from logstore.log_dir import LogDir
+from logstore.staging import Candidate, stage
 from reconciler.cli.commands.purge import freed_text, parse_rate, until_interrupted
 from reconciler.errors import UsageError
 from tests.reconciler.cli.conftest import ORDERS, REPOSITORY

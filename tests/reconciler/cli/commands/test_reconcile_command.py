@@ -12,14 +12,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from layout.ids import TopicId
-from logstore.errors import OfflineLogDirError
-from logstore.log_dir.log_dir import LogDir
+from logstore import OfflineLogDirError
+from logstore.log_dir import LogDir
 from reconciler.broker import broker
 from reconciler.cli import logstore
+from reconciler.protocol import KIP516, ControlRequest, Version
 from reconciler.protocol.header import encode_request
-from reconciler.protocol.requests import ControlRequest
 from reconciler.protocol.requests_json import encode_json
-from reconciler.protocol.tables import KIP516, Version
 from tests.logstore.engine import NOW_MS, picture
 from tests.reconciler.cli.conftest import ORDERS, make_log_dir
 from tests.reconciler.protocol.control_requests import (

@@ -12,7 +12,7 @@ from click.testing import Result
 
 from layout import partition_metadata
 from layout.ours import repair_plan
-from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir import LogDir
 from tests.reconciler.cli.conftest import ORDERS
 
 Run = Callable[..., Result]
@@ -45,7 +45,7 @@ def test_a_plan_is_shown_and_kept_and_nothing_is_changed(damaged, run: Run, tmp_
     assert "write_partition_metadata" in result.stdout and str(damaged.log_dir(1) / "orders-0") in result.stdout
     assert "nothing was changed" in result.stderr and "logstore repair --apply" in result.stderr
     assert not (damaged.log_dir(1) / ".lock").exists()
-    assert len(repair_plan.parse((tmp_path / "plan.json").read_bytes()).actions) == 2
+    assert len(repair_plan.parse_repair_plan((tmp_path / "plan.json").read_bytes()).actions) == 2
 
 
 def test_apply_repairs_and_undo_takes_it_back(damaged, run: Run, plan_file: Path) -> None:
@@ -139,7 +139,9 @@ def test_several_backups_are_undone_at_once(damaged, run: Run, tmp_path: Path) -
     plan = tmp_path / "plan.json"
     run("repair", *damaged.log_dirs, "--metadata", damaged.metadata, "-o", plan)
     # Two brokers in one plan: broker 2 holds its other partition under the old topic ID, so nothing there is certain.
-    assert {each.log_dir for each in repair_plan.parse(plan.read_bytes()).actions} == {str(damaged.log_dir(1))}
+    assert {each.log_dir for each in repair_plan.parse_repair_plan(plan.read_bytes()).actions} == {
+        str(damaged.log_dir(1))
+    }
     (damaged.log_dir(2) / "meta.properties.tmp").touch()
     run("repair", *damaged.log_dirs, "--metadata", damaged.metadata, "-o", plan)
     assert run("repair", "--apply", plan).exit_code == 0

@@ -11,7 +11,7 @@ from click.testing import Result
 
 from layout.directory_name import stray_name
 from layout.topic import TopicPartition
-from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir import LogDir
 from reconciler.cli.commands.restore import parse_partition
 from reconciler.errors import UsageError
 from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, put_aside

@@ -19,9 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
-from logstore.rows import inventory
-from logstore.rows.row_schema import ROW_SCHEMA
-from logstore.rows.rows import SCHEMA_VERSION
+from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, inventory
 
 Run = Callable[..., Result]
 NAMES = {".", "orders-0", "orders-1"}
@@ -89,7 +87,7 @@ def test_an_inventory_is_written_to_a_file_or_a_pipe_and_scanned_again(cluster, 
     path = cluster.folder / "inventory"
     assert run("scan", cluster.log_dirs[0], "--format", form, "-o", path).exit_code == 0
     piped = run("scan", cluster.log_dirs[0], "--format", form, "-o", "-").stdout_bytes
-    assert set(inventory.read(str(path))["name"].to_pylist()) == NAMES
+    assert set(inventory.read_inventory(str(path))["name"].to_pylist()) == NAMES
     if form == "parquet":
         assert set(pq.read_table(pa.BufferReader(piped))["name"].to_pylist()) == NAMES
     again = json.loads(run("scan", path, "--format", "json").stdout)

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from reconciler.simulator.checks import rest
-from reconciler.simulator.checks.promises import BrokenPromiseError
-from reconciler.simulator.runs.scenario import shipped
+from reconciler.simulator.checks import BrokenPromiseError, rest
+from reconciler.simulator.runs import shipped
 
 Run = Callable[..., Result]
 SMALL = ("--brokers", "3", "--steps", "60")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from layout.ours.staged_record import FILE_NAME
-from logstore.log_dir.log_dir import LogDir
+from layout.ours import STAGED_RECORD
+from logstore.log_dir import LogDir
 from reconciler.cli.commands.staged import SCHEMA_VERSION
 from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, LONG_AGO_MS, put_aside
 from tests.reconciler.cli.conftest import ORDERS
@@ -82,7 +82,7 @@ def test_it_takes_no_lock_and_leaves_no_trace(run: Run, log_dir: str) -> None:
 
 
 def test_a_damaged_record_and_a_taken_home_are_told(run: Run, log_dir: str) -> None:
-    record = Path(f"{log_dir}.deleting/{ORDERS}_0/{FILE_NAME}")
+    record = Path(f"{log_dir}.deleting/{ORDERS}_0/{STAGED_RECORD}")
     record.unlink()
     record.write_bytes(b"{}")
     (Path(log_dir) / "orders-1").mkdir()
@@ -118,10 +118,10 @@ def test_an_inventory_is_refused_in_a_sentence(run: Run, cluster, tmp_path: Path
 
 def test_a_record_outside_the_log_dir_is_found_in_the_folder_that_is_named(run: Run, log_dir: str, tmp_path) -> None:
     with LogDir.open(log_dir) as opened:
-        from logstore.staging.spare_records import SpareRecords
+        from logstore.staging import SpareRecords
 
         spare = SpareRecords(str(tmp_path))
-        record = Path(f"{log_dir}.deleting/{ORDERS}_0/{FILE_NAME}")
+        record = Path(f"{log_dir}.deleting/{ORDERS}_0/{STAGED_RECORD}")
         spare.write(opened, f"{ORDERS}_0", record.read_bytes())
         record.unlink()
     location = f"../broker-1.deleting/{ORDERS}_0"

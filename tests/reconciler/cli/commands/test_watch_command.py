@@ -19,7 +19,7 @@ from click.testing import Result
 
 from layout.ids import TopicId
 from reconciler.cli.commands import watch as watch_command
-from reconciler.desired.desired import DesiredBuilder, MetadataIdentity
+from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 
 Run = Callable[..., Result]
@@ -134,7 +134,7 @@ def test_metadata_that_changes_is_loaded_again(cluster, watching) -> None:
     builder = DesiredBuilder()
     builder.partition("orders", str(OLD_ORDERS), 0, [1])
     cluster_id = (cluster.log_dir(1) / "meta.properties").read_text().partition("cluster.id=")[2].splitlines()[0]
-    parquet.save(builder.build(MetadataIdentity("kraft", "a test", cluster_id)), cluster.metadata)
+    parquet.save_state(builder.build(MetadataIdentity("kraft", "a test", cluster_id)), cluster.metadata)
     assert {watch.line()["after"], watch.line()["after"]} == {"STALE_ID"}
     shutil.rmtree(cluster.metadata)
     (cluster.log_dir(1) / "orders-0").rename(cluster.log_dir(1) / "orders-7")

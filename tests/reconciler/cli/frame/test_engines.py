@@ -5,12 +5,9 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from logstore.rows import inventory
-from logstore.rows.inventory import Form
-from logstore.scan.scan import scan
-from reconciler.cli.frame.engines import Job, run_embedded, run_spark
-from reconciler.cli.frame.exits import PartlyFailedError
-from reconciler.cli.frame.inputs import Inputs, sort_out
+from logstore.rows import InventoryForm, inventory
+from logstore.scan import scan
+from reconciler.cli.frame import Inputs, Job, PartlyFailedError, run_embedded, run_spark, sort_out
 from reconciler.errors import UsageError
 from reconciler.sources import load
 
@@ -20,19 +17,19 @@ def job(cluster, inputs: Inputs, **changes) -> Job:
     return Job(inputs, load(cluster.metadata), str(cluster.folder), **values)
 
 
-def written(cluster, node: int, form: Form) -> str:
+def written(cluster, node: int, form: InventoryForm) -> str:
     path = cluster.folder / f"{node}.{form}"
     with path.open("wb") as out:
-        inventory.write([scan(str(cluster.log_dir(node))).rows], out, form)
+        inventory.write_inventory([scan(str(cluster.log_dir(node))).rows], out, form)
     return str(path)
 
 
 def test_trees_and_inventories_of_both_forms_give_the_same_audit(cluster) -> None:
     ways = [
         cluster.log_dirs,
-        [cluster.log_dirs[0], written(cluster, 2, Form.PARQUET)],
-        [written(cluster, 1, Form.ARROW), cluster.log_dirs[1]],
-        [written(cluster, 1, Form.ARROW), written(cluster, 2, Form.PARQUET)],
+        [cluster.log_dirs[0], written(cluster, 2, InventoryForm.PARQUET)],
+        [written(cluster, 1, InventoryForm.ARROW), cluster.log_dirs[1]],
+        [written(cluster, 1, InventoryForm.ARROW), written(cluster, 2, InventoryForm.PARQUET)],
     ]
     for paths in ways:
         result = run_embedded(job(cluster, sort_out(paths)), jobs=1, memory_limit="1GB")
@@ -64,4 +61,4 @@ def test_an_engine_without_room_says_what_to_do(
 
 def test_spark_is_not_started_for_an_inventory_that_it_cannot_read(cluster) -> None:
     with pytest.raises(UsageError, match="is an Arrow file, and Spark reads Parquet"):
-        run_spark(job(cluster, sort_out([written(cluster, 1, Form.ARROW)])), master=None)
+        run_spark(job(cluster, sort_out([written(cluster, 1, InventoryForm.ARROW)])), master=None)

@@ -9,8 +9,9 @@ import os
 import click
 import pytest
 
-from logstore.errors import InventoryError, LogStoreError, NotALogDirError
-from reconciler.cli.frame.exits import TRACEBACK, Exit, PartlyFailedError, abandon_output, say, sentences
+from logstore import InventoryError, LogStoreError, NotALogDirError
+from reconciler.cli.frame import Exit, PartlyFailedError, abandon_output, say
+from reconciler.cli.frame.exits import TRACEBACK, sentences
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError, UsageError
 
 

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from logstore.errors import InventoryError
-from logstore.rows import inventory
-from logstore.rows.inventory import Form
-from logstore.scan.scan import scan
-from reconciler.cli.frame.inputs import sort_out
+from logstore import InventoryError
+from logstore.rows import InventoryForm, inventory
+from logstore.scan import scan
+from reconciler.cli.frame import sort_out
 from reconciler.errors import RefusedError, UsageError
 
 
 def inventory_of(log_dir: str, path: Path) -> str:
     with path.open("wb") as out:
-        inventory.write([scan(log_dir).rows], out, Form.PARQUET)
+        inventory.write_inventory([scan(log_dir).rows], out, InventoryForm.PARQUET)
     return str(path)
 
 

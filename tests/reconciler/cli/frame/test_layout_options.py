@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from logstore.fs.durable import Disk
-from reconciler.cli.frame.layout_options import opened, refuse_unsorted
+from logstore.fs import Disk
+from reconciler.cli.frame import refuse_unsorted
+from reconciler.cli.frame.layout_options import opened
 from reconciler.errors import RefusedError
 from tests.logstore.changes import lies, look, two_disks
 

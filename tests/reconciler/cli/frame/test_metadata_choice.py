@@ -7,8 +7,7 @@ import shutil
 import pytest
 
 from layout.ids import TopicId
-from reconciler.cli.frame.inputs import sort_out
-from reconciler.cli.frame.metadata_choice import NONE, choose
+from reconciler.cli.frame import NONE, choose, sort_out
 from reconciler.errors import MetadataError, UsageError
 from tools.writers import kraft_writer
 
@@ -19,7 +18,7 @@ TOPIC = TopicId(bytes(range(16)))
 def kraft_log(log_dir, cluster_id: str, epoch: int = 1) -> None:
     kraft_writer.write_metadata_dir(
         log_dir,
-        log=[[kraft_writer.topic("orders", TOPIC), kraft_writer.partition(TOPIC, 0, [1, 2])]],
+        log=[[kraft_writer.topic_record("orders", TOPIC), kraft_writer.partition_record(TOPIC, 0, [1, 2])]],
         cluster_id=cluster_id,
         epoch=epoch,
     )

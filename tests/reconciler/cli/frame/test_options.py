@@ -6,8 +6,7 @@ import click
 import pytest
 
 from reconciler.cli import logstore
-from reconciler.cli.frame.options import metadata_option, output_options, scan_options
-from reconciler.cli.frame.output import Format
+from reconciler.cli.frame import Format, metadata_option, output_options, scan_options
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from reconciler.cli.frame.exits import PartlyFailedError
-from reconciler.cli.frame.output import Format, check_output, destination, is_standard, refuse_inside, write_rows
+from reconciler.cli.frame import (
+    Format,
+    PartlyFailedError,
+    check_output,
+    destination,
+    is_standard,
+    refuse_inside,
+    write_rows,
+)
 from reconciler.errors import UsageError
 
 FULL = Path("/dev/full")

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from reconciler.cli.frame.progress import busy, followed
+from reconciler.cli.frame import busy, followed
 
 
 class Terminal(io.StringIO):

@@ -30,7 +30,7 @@ def hangup_is_nothing() -> Iterator[None]:
 def test_each_is_told_by_its_number_and_things_are_as_before_afterwards(number: signal.Signals) -> None:
     former = signal.getsignal(number)
     heard: list[int] = []
-    with signals.instead(heard.append):
+    with signals.on_signals(heard.append):
         os.kill(os.getpid(), number)
     assert heard == [number]
     assert signal.getsignal(number) is former
@@ -38,7 +38,7 @@ def test_each_is_told_by_its_number_and_things_are_as_before_afterwards(number: 
 
 def test_one_that_is_nothing_to_the_process_stays_nothing(hangup_is_nothing: None) -> None:
     heard: list[int] = []
-    with signals.instead(heard.append):
+    with signals.on_signals(heard.append):
         os.kill(os.getpid(), signal.SIGHUP)
         os.kill(os.getpid(), signal.SIGTERM)
     assert heard == [signal.SIGTERM]
@@ -47,13 +47,13 @@ def test_one_that_is_nothing_to_the_process_stays_nothing(hangup_is_nothing: Non
 
 @pytest.mark.parametrize("number", signals.ENDING)
 def test_each_interrupts_where_nothing_else_is_asked_for(number: signal.Signals) -> None:
-    signals.interrupt()
+    signals.interrupt_on_signals()
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), number)
 
 
 def test_what_is_nothing_to_the_process_interrupts_nothing(hangup_is_nothing: None) -> None:
-    signals.interrupt()
+    signals.interrupt_on_signals()
     os.kill(os.getpid(), signal.SIGHUP)
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 

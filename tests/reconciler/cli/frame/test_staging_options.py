@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from layout.scheme import UNCLEAN_FILE
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.spare_records import SpareRecords
-from reconciler.cli.frame import staging_options
-from reconciler.cli.frame.exits import Exit
-from reconciler.cli.frame.staging_options import Opened, in_use, log_dirs_in, spare_records
+from logstore.log_dir import LogDir
+from logstore.staging import SpareRecords
+from reconciler.cli.frame import Exit, Opened, in_use, log_dirs_in, spare_records, staging_options
 from reconciler.errors import UsageError
 
 

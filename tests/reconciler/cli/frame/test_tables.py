@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from reconciler.cli.frame.tables import Column, PlainPage, TerminalPage, page
+from reconciler.cli.frame import Column, page
+from reconciler.cli.frame.tables import PlainPage, TerminalPage
 
 COLUMNS = (Column("NAME"), Column("SIZE", right=True), Column("WHY"))
 

@@ -9,12 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.audit.result import AuditResult, FleetFinding
+from reconciler.audit import FINDING_SCHEMA, AuditResult
+from reconciler.audit.result import FleetFinding
 from reconciler.cli.frame.tables import PlainPage
-from reconciler.cli.pages import audit_table
-from reconciler.cli.pages.audit_table import next_steps, show
-from reconciler.verdicts.verdicts import URGENCY, Verdict
+from reconciler.cli.pages import audit_table, next_steps, show
+from reconciler.verdicts import URGENCY, Verdict
 
 NOW_MS = 1_700_000_000_000
 DAY_MS = 86_400_000

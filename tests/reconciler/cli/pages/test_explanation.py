@@ -8,7 +8,8 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from reconciler.cli.pages.explanation import Home, home_of, judge, rows_of
+from reconciler.cli.pages import home_of, judge, rows_of
+from reconciler.cli.pages.explanation import Home
 from reconciler.errors import RefusedError
 from reconciler.sources import load
 from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from logstore.repair.repair_step import Status
-from reconciler.cli.frame.output import Format
-from reconciler.cli.pages.plan_pages import show_plan, write_outcome
-from reconciler.plan.apply import Applied, Outcome
-from reconciler.plan.plan import Action, ActionKind, LeftAlone, Plan, PlannedLogDir
+from logstore.repair import Status
+from reconciler.cli.frame import Format
+from reconciler.cli.pages import show_plan, write_outcome
+from reconciler.plan import Action, ActionKind, Applied, Outcome, Plan
+from reconciler.plan.plan import LeftAlone, PlannedLogDir
 
 LOG_DIR = PlannedLogDir("/d", "c", 1, None, "/d.deleting")
 STAGE = Action(ActionKind.STAGE, "/d", "a\udcff-0", "a", 0, None, None, "STRAY", "why", 1, 2000, 0, 0, "undo it")

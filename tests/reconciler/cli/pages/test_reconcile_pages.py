@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from reconciler.broker.effects import Effect, EffectKind
-from reconciler.cli.frame.output import Format
-from reconciler.cli.pages.reconcile_pages import Report, error_name, undo_of, write_report
-from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
+from reconciler.broker import Effect, EffectKind
+from reconciler.cli.frame import Format
+from reconciler.cli.pages import Report, error_name, write_report
+from reconciler.cli.pages.reconcile_pages import undo_of
+from reconciler.protocol import LeaderAndIsrResponse, PartitionError, TopicErrors
 from tests.reconciler.protocol.control_requests import FULL, A, leader_and_isr, topic
 
 STAGED = Effect(EffectKind.STAGED, "my orders", 3, str(A), "/a dir", "deleting/x_3", "STALE_ID", "why", 0)

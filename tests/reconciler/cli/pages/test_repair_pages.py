@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours.repair_plan import LeftAlone, RepairAction, RepairKind, RepairPlan
-from logstore.repair.repair import Repaired, RepairOutcome
-from logstore.repair.repair_step import Status
-from logstore.repair.repair_undo import Undone, UndoOutcome
-from reconciler.cli.frame.output import Format
-from reconciler.cli.pages.repair_pages import SCHEMA_VERSION, show_plan, write_outcome, write_undone
+from layout.ours import LeftAlone, RepairAction, RepairKind, RepairPlan
+from logstore.repair import RepairOutcome, Status, UndoOutcome
+from logstore.repair.repair import Repaired
+from logstore.repair.repair_undo import Undone
+from reconciler.cli.frame import Format
+from reconciler.cli.pages import show_repair_plan, write_repair_outcome, write_undone
+from reconciler.cli.pages.repair_pages import SCHEMA_VERSION
 
 ACTION = RepairAction(RepairKind.REMOVE_LEFTOVER, "/d", "meta.properties.tmp", "why it goes", "0" * 64, "missing")
 
 
 def test_a_plan_has_a_line_for_each_action_and_for_what_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    show_plan(RepairPlan(1, (), (), (ACTION,), (LeftAlone("/d", ".", "not trusted"), LeftAlone("/d", "t-0", "odd"))))
+    show_repair_plan(
+        RepairPlan(1, (), (), (ACTION,), (LeftAlone("/d", ".", "not trusted"), LeftAlone("/d", "t-0", "odd")))
+    )
     shown = capsys.readouterr().out
     assert "1 action\n" in shown
     assert "remove_leftover  /d/meta.properties.tmp  why it goes" in shown
@@ -26,15 +29,15 @@ def test_a_plan_has_a_line_for_each_action_and_for_what_is_left_alone(capsys: py
 
 
 def test_an_empty_plan_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    show_plan(RepairPlan(1, (), (), ()))
+    show_repair_plan(RepairPlan(1, (), (), ()))
     assert capsys.readouterr().out == "There is nothing that can be repaired.\n"
 
 
 def test_an_outcome_is_a_table_or_json(tmp_path: Path) -> None:
     outcome = RepairOutcome([Repaired(ACTION, Status.SKIPPED, "it has changed")], ["/d/b"])
-    write_outcome(outcome, Format.TABLE, str(tmp_path / "t"))
+    write_repair_outcome(outcome, Format.TABLE, str(tmp_path / "t"))
     assert "skipped  remove_leftover  /d/meta.properties.tmp  it has changed" in (tmp_path / "t").read_text()
-    write_outcome(outcome, Format.JSON, str(tmp_path / "j"))
+    write_repair_outcome(outcome, Format.JSON, str(tmp_path / "j"))
     assert json.loads((tmp_path / "j").read_text()) == {
         "schema_version": SCHEMA_VERSION,
         "results": [
@@ -59,5 +62,5 @@ def test_an_undo_shows_paths_that_are_not_utf8(tmp_path: Path) -> None:
 
 
 def test_nothing_to_do_is_said(tmp_path: Path) -> None:
-    write_outcome(RepairOutcome(), Format.TABLE, str(tmp_path / "t"))
+    write_repair_outcome(RepairOutcome(), Format.TABLE, str(tmp_path / "t"))
     assert (tmp_path / "t").read_text() == "There was nothing to do.\n"

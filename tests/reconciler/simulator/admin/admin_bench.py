@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
+from reconciler.simulator.admin import Admin
 from reconciler.simulator.admin.acls import Authorizer
-from reconciler.simulator.admin.admin import Admin
-from reconciler.simulator.kernel.messages import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.simulator.zookeeper.tree import ZooKeeper
-from reconciler.sources.zookeeper.znodes import TopicNode
+from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
+from reconciler.simulator.zookeeper import ZooKeeper, kafka_nodes, kafka_paths
+from reconciler.sources.zookeeper import TopicNode
 
 
 class Crank:

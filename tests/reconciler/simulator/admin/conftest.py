@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.admin.commands import Outcome
+from reconciler.simulator.admin import Outcome
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 

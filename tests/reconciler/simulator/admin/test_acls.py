@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
+from logstore import KafkaError
+from reconciler.simulator.admin import AlterTopic, CreateTopic, Outcome
 from reconciler.simulator.admin.acls import (
     EVERYBODY,
     Acl,
@@ -14,7 +15,6 @@ from reconciler.simulator.admin.acls import (
     encode_acls,
     set_acls,
 )
-from reconciler.simulator.admin.commands import AlterTopic, CreateTopic, Outcome
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 ALICE, BOB = "User:alice", "User:bob"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.commands import AlterTopic, CreateTopic, Outcome
-from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER_EPOCH
+from logstore import KafkaError
+from reconciler.simulator.admin import AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.zookeeper import CONTROLLER_EPOCH
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 ORDERS = TopicPartition("orders", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.admin.commands import AlterTopic
+from reconciler.simulator.admin import AlterTopic
 
 
 @pytest.mark.parametrize(

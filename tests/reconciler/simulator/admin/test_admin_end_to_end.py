@@ -12,23 +12,22 @@ import pytest
 
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.admin import Admin
-from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
-from reconciler.simulator.admin.commands import AlterTopic, CreateTopic, Outcome, TopicDescription
-from reconciler.simulator.admin.delete_partitions import DeletePartitions
-from reconciler.simulator.admin.describe import is_created, is_deleted, is_preferred, is_reassigned
-from reconciler.simulator.controller.controller import Controller
-from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings, fewer_partitions
-from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.kernel.messages import MetadataRequest, MetadataResponse, PartitionMode
-from reconciler.simulator.kernel.ports import broker_endpoint
-from reconciler.simulator.kernel.world import World
-from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.machine.disks import MachineDisks
-from reconciler.simulator.machine.simulated_broker import SimulatedBroker
-from reconciler.simulator.zookeeper import kafka_paths
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+from logstore import KafkaError
+from reconciler.simulator.admin import (
+    Admin,
+    AlterTopic,
+    BrokerNamespaces,
+    CreateTopic,
+    DeletePartitions,
+    Outcome,
+    is_created,
+)
+from reconciler.simulator.admin.commands import TopicDescription
+from reconciler.simulator.admin.describe import is_deleted, is_preferred, is_reassigned
+from reconciler.simulator.controller import Controller, ControllerSettings, FewerPartitionsSettings, fewer_partitions
+from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, PartitionMode, World, broker_endpoint
+from reconciler.simulator.machine import BrokerSettings, MachineDisks, SimulatedBroker
+from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_paths
 
 FEWER = FewerPartitionsSettings(enabled=True, interval_ms=1_000)
 LONG_ENOUGH_MS = 60_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.commands import AlterTopic, CreateTopic, Outcome
+from logstore import KafkaError
+from reconciler.simulator.admin import AlterTopic, CreateTopic, Outcome
 from reconciler.simulator.admin.configs import own_configs
-from reconciler.simulator.controller.assignment import assign
+from reconciler.simulator.controller import assign
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 

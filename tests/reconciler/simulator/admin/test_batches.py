@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from layout.errors import InvalidNameError
-from logstore.errors import KafkaError
+from logstore import KafkaError
+from reconciler.simulator.admin import Outcome
 from reconciler.simulator.admin.batches import carry_out, outcome_of
-from reconciler.simulator.admin.commands import CommandRefusedError, Outcome
-from reconciler.simulator.controller.assignment import AssignmentError
+from reconciler.simulator.admin.commands import CommandRefusedError
+from reconciler.simulator.controller import AssignmentError
 
 
 def test_what_is_named_once_is_carried_out_in_order_and_what_is_named_twice_is_not() -> None:  # KIP4-2

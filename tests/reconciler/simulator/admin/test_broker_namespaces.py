@@ -9,11 +9,9 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.namespaces.layout_changes import create_namespace, delete_namespace
-from logstore.namespaces.namespaces import list_namespaces
-from logstore.store.store import LogStore
-from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
-from reconciler.simulator.admin.commands import CreateTopic
+from logstore.namespaces import create_namespace, delete_namespace, list_namespaces
+from logstore.store import LogStore
+from reconciler.simulator.admin import BrokerNamespaces, CreateTopic
 from tests.logstore.engine import formatted, opened
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
 

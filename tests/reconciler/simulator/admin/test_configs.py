@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
-from logstore.settings import DELETE_DELAY, STALE_DELAY
-from reconciler.simulator.admin.commands import AlterTopic, CommandRefusedError, CreateTopic, Outcome
+from logstore import DELETE_DELAY, STALE_DELAY, KafkaError
+from reconciler.simulator.admin import AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.configs import check_configs, effective_configs, own_configs, store_settings
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 

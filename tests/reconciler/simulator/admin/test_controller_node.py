@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
-from reconciler.simulator.zookeeper.kafka_paths import CONTROLLER_EPOCH
-from reconciler.simulator.zookeeper.tree import Create, Operation, Set
+from reconciler.simulator.zookeeper import CONTROLLER_EPOCH, Create, Operation, Set
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 

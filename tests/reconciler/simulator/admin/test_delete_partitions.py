@@ -6,14 +6,13 @@ from random import Random
 
 import pytest
 
-from logstore.errors import KafkaError
+from logstore import KafkaError
+from reconciler.simulator.admin import Admin, CreateTopic, DeletePartitions, Outcome
 from reconciler.simulator.admin.acls import Acl, AclOperation, Authorizer, set_acls
-from reconciler.simulator.admin.admin import Admin
-from reconciler.simulator.admin.commands import CreateTopic, Outcome
-from reconciler.simulator.admin.delete_partitions import ALL, DeletePartitions
-from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings, decode_request
-from reconciler.simulator.kernel.messages import PartitionMode
-from reconciler.simulator.zookeeper.kafka_paths import delete_partitions_path
+from reconciler.simulator.admin.delete_partitions import ALL
+from reconciler.simulator.controller import FewerPartitionsSettings, decode_request
+from reconciler.simulator.kernel import PartitionMode
+from reconciler.simulator.zookeeper import delete_partitions_path
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 

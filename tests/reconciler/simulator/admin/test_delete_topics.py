@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from layout.ids import TopicId
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.commands import CreateTopic, Outcome
-from reconciler.simulator.zookeeper.kafka_paths import topics_to_delete
+from logstore import KafkaError
+from reconciler.simulator.admin import CreateTopic, Outcome
+from reconciler.simulator.zookeeper import topics_to_delete
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.commands import CreateTopic, TopicDescription
-from reconciler.simulator.admin.describe import describe, is_created, is_deleted, is_preferred, is_reassigned
-from reconciler.simulator.kernel.messages import (
+from logstore import KafkaError
+from reconciler.simulator.admin import CreateTopic, is_created
+from reconciler.simulator.admin.commands import TopicDescription
+from reconciler.simulator.admin.describe import describe, is_deleted, is_preferred, is_reassigned
+from reconciler.simulator.kernel import (
     DURING_DELETE,
     MetadataRequest,
     MetadataResponse,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.commands import CommandRefusedError, CreateTopic
+from logstore import KafkaError
+from reconciler.simulator.admin import CreateTopic
+from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.known_topic import find_steady, find_topic
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench

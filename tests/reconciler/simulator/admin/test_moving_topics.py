@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from layout.topic import TopicPartition
+from reconciler.simulator.admin import CreateTopic, Outcome
 from reconciler.simulator.admin.acls import Acl, AclOperation, set_acls
-from reconciler.simulator.admin.commands import CreateTopic, Outcome
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.simulator.admin.commands import CreateTopic, Outcome
+from reconciler.simulator.admin import CreateTopic, Outcome
 from reconciler.simulator.admin.namespace_sweep import NamespaceSweep
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away

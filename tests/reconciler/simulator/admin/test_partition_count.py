@@ -6,12 +6,11 @@ from random import Random
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.admin import Admin
-from reconciler.simulator.admin.commands import CreateTopic, Outcome
+from logstore import KafkaError
+from reconciler.simulator.admin import Admin, CreateTopic, Outcome
 from reconciler.simulator.admin.partition_count import GROWING, SWITCHED_OFF, UNDER_CHANGE, PartitionCount
-from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings, decode_request
-from reconciler.simulator.zookeeper.kafka_paths import delete_partitions_path
+from reconciler.simulator.controller import FewerPartitionsSettings, decode_request
+from reconciler.simulator.zookeeper import delete_partitions_path
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.commands import CommandRefusedError, CreateTopic, Outcome
+from logstore import KafkaError
+from reconciler.simulator.admin import CreateTopic, Outcome
+from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
 

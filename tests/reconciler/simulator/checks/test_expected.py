@@ -14,16 +14,15 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.scan.scan import scan_all
+from logstore.scan import scan_all
 from reconciler.audit import embedded
-from reconciler.simulator.checks import expected
-from reconciler.simulator.checks.expected import audit, desired, differences
-from reconciler.simulator.cluster.cluster import Cluster
-from reconciler.simulator.runs.simulation import settings_for
+from reconciler.simulator.checks import desired, expected
+from reconciler.simulator.checks.expected import audit, differences
+from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.runs import settings_for
 from reconciler.simulator.runs.workload import Workload
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.verdicts.compare import Judged
-from reconciler.verdicts.verdicts import CASES, Verdict
+from reconciler.verdicts import CASES, Judged, Verdict
 from tests.reconciler.simulator.conftest import NewCluster
 
 ORDERS = TopicPartition("orders", 0)
@@ -135,7 +134,7 @@ def test_a_case_table_that_says_something_else_is_told_with_broker_replica_and_b
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, right: Verdict, wrong: Verdict, name: str
 ) -> None:
     changed = tuple(replace(case, verdict=wrong) if case.verdict is right else case for case in CASES)
-    monkeypatch.setattr("reconciler.verdicts.compare.CASES", changed)
+    monkeypatch.setattr("reconciler.verdicts.join.CASES", changed)
     found = audit(cluster)
     assert any(each.startswith(f"broker 3: {name}") for each in found)
     assert all(f" is {wrong}, and {right} was expected" in each for each in found)

@@ -10,13 +10,13 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from logstore.purge.judge_staged import Rules
-from logstore.store.store import LogStore
-from reconciler.broker import leading
-from reconciler.broker.judging import Judgement, Key
-from reconciler.protocol.requests import RequestType
-from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
+from logstore import KafkaError
+from logstore.purge import Rules
+from logstore.store import LogStore
+from reconciler.broker import Key, leading
+from reconciler.broker.judging import Judgement
+from reconciler.protocol import RequestType
+from reconciler.simulator.checks import BrokenPromiseError, Promises
 from reconciler.simulator.machine.partition import Partition
 from tests.reconciler.simulator.conftest import NewCluster
 

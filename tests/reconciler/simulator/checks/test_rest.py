@@ -11,20 +11,25 @@ import pytest
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import ChangeFailedError, KafkaError
-from logstore.store.store import LogStore
+from logstore import ChangeFailedError, KafkaError
+from logstore.store import LogStore
 from reconciler.broker import changing
-from reconciler.simulator.admin.commands import ABSENT, AlterTopic
-from reconciler.simulator.admin.delete_partitions import DeletePartitions
-from reconciler.simulator.checks import rest
-from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
-from reconciler.simulator.checks.rest import check_audit, check_rest, come_to_rest, let_delays_pass
-from reconciler.simulator.cluster.cluster import Cluster
+from reconciler.simulator.admin import ABSENT, AlterTopic, DeletePartitions
+from reconciler.simulator.checks import (
+    BrokenPromiseError,
+    Promises,
+    check_audit,
+    check_rest,
+    come_to_rest,
+    let_delays_pass,
+    rest,
+)
+from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.controller.channels import Channels
-from reconciler.simulator.kernel.messages import Record
+from reconciler.simulator.kernel import Record
+from reconciler.simulator.machine import SEGMENT
 from reconciler.simulator.machine.control import Control
 from reconciler.simulator.machine.partition import Partition
-from reconciler.simulator.machine.replica_log import SEGMENT
 from tests.reconciler.simulator.conftest import NewCluster
 
 ORDERS = TopicPartition("orders", 0)

@@ -9,11 +9,11 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from logstore.store.store import LogStore
+from logstore import KafkaError
+from logstore.store import LogStore
 from reconciler.simulator.checks.served import wrongly_served
-from reconciler.simulator.cluster.cluster import Cluster
-from reconciler.simulator.kernel.messages import (
+from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.kernel import (
     CONSUMER,
     EpochEndRequest,
     FetchRequest,

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
+from logstore import KafkaError
 from logstore.staging import staging
-from reconciler.simulator.admin.delete_partitions import DeletePartitions
-from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
-from reconciler.simulator.cluster.cluster import Cluster
+from reconciler.simulator.admin import DeletePartitions
+from reconciler.simulator.checks import BrokenPromiseError, Promises
+from reconciler.simulator.cluster import Cluster
 from tests.reconciler.simulator.conftest import NewCluster
 
 ORDERS = TopicPartition("orders", 0)

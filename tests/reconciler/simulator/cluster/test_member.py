@@ -6,12 +6,10 @@ from random import Random
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.commands import CreateTopic
-from reconciler.simulator.cluster.cluster import Cluster
-from reconciler.simulator.cluster.member import ClusterSettings
-from reconciler.simulator.controller.fewer_partitions import FewerPartitionsSettings
-from reconciler.simulator.controller.settings import ControllerSettings
+from logstore import KafkaError
+from reconciler.simulator.admin import CreateTopic
+from reconciler.simulator.cluster import Cluster, ClusterSettings
+from reconciler.simulator.controller import ControllerSettings, FewerPartitionsSettings
 from tests.reconciler.simulator.conftest import NewCluster
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.simulator.admin.delete_partitions import DeletePartitions
-from reconciler.simulator.controller.fewer_partitions import PartitionsRequest, encode_request
-from reconciler.simulator.kernel.messages import PartitionMode
+from logstore import KafkaError
+from reconciler.simulator.admin import DeletePartitions
+from reconciler.simulator.controller import PartitionsRequest, encode_request
+from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.conftest import NewCluster
 

@@ -13,16 +13,21 @@ from typing import Any, TypeVar
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
+from logstore import KafkaError
+from reconciler.protocol import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    TopicErrors,
+)
 from reconciler.protocol.requests_check import reasons
-from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
+from reconciler.simulator.controller import Controller, ControllerSettings
 from reconciler.simulator.controller.active import Active
 from reconciler.simulator.controller.context import LeaderAndIsr
-from reconciler.simulator.controller.controller import Controller
 from reconciler.simulator.controller.extensions import Extension
-from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.kernel.messages import (
+from reconciler.simulator.kernel import (
     AlterIsrRequest,
     AlterIsrResponse,
     Numbered,
@@ -30,8 +35,7 @@ from reconciler.simulator.kernel.messages import (
     Response,
     UpdateMetadataRequest,
 )
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_nodes, kafka_paths
 
 _R = TypeVar("_R", LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
 

@@ -11,15 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logstore.errors import KafkaError
-from reconciler.simulator.controller.assignment import (
-    Assignment,
-    AssignmentError,
-    assign,
-    check_added_by_hand,
-    check_by_hand,
-    rack_alternated,
-)
+from logstore import KafkaError
+from reconciler.simulator.controller import Assignment, AssignmentError, assign, check_added_by_hand, check_by_hand
+from reconciler.simulator.controller.assignment import rack_alternated
 
 SIX_RACKED = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 EVEN_RACKS = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.batch import partition_metadata
 from reconciler.simulator.controller.replica_states import Replica
-from reconciler.simulator.kernel.messages import DURING_DELETE, PartitionMode, TopicMetadata, UpdateMetadataRequest
+from reconciler.simulator.kernel import DURING_DELETE, PartitionMode, TopicMetadata, UpdateMetadataRequest
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 
 

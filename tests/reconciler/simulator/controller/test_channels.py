@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logstore.errors import KafkaError
+from logstore import KafkaError
+from reconciler.simulator.controller import ControllerSettings
 from reconciler.simulator.controller.channels import Channels
-from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.kernel.messages import Numbered, Request, Response, UpdateMetadataRequest
+from reconciler.simulator.kernel import Numbered, Request, Response, UpdateMetadataRequest
 from tests.reconciler.simulator.controller.cluster import HandTimers
 
 

@@ -5,8 +5,15 @@ import pytest
 from reconciler.simulator.controller.cluster_nodes import ClusterNodes, elect, elected
 from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.errors import ControllerMovedError
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.simulator.zookeeper.tree import BadVersionError, NoNodeError, Session, SessionExpiredError, ZooKeeper
+from reconciler.simulator.zookeeper import (
+    BadVersionError,
+    NoNodeError,
+    Session,
+    SessionExpiredError,
+    ZooKeeper,
+    kafka_nodes,
+    kafka_paths,
+)
 from tests.reconciler.simulator.controller.cluster import ID, HandTimers, at
 
 STATE = LeaderAndIsr(1, 0, (1, 2), 0, 1)

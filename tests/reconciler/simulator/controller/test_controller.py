@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import LeaderAndIsrRequest
-from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse
+from logstore import KafkaError
+from reconciler.protocol import LeaderAndIsrRequest
+from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from reconciler.simulator.controller import ControllerSettings
 from reconciler.simulator.controller.extensions import Extension
-from reconciler.simulator.controller.settings import ControllerSettings
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, Notes, at
 
 

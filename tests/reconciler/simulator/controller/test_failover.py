@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from logstore import KafkaError
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.partition_states import PartitionState
-from reconciler.simulator.kernel.messages import AlterIsrRequest, PartitionMode, UpdateMetadataRequest
+from reconciler.simulator.kernel import AlterIsrRequest, PartitionMode, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, Notes, at
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import StopReplicaRequest
-from reconciler.simulator.admin.admin import Admin
-from reconciler.simulator.admin.commands import AlterTopic
-from reconciler.simulator.admin.delete_partitions import DeletePartitions, PartitionOutcome
-from reconciler.simulator.controller.fewer_partitions import (
+from logstore import KafkaError
+from reconciler.protocol import StopReplicaRequest
+from reconciler.simulator.admin import Admin, AlterTopic, DeletePartitions
+from reconciler.simulator.admin.delete_partitions import PartitionOutcome
+from reconciler.simulator.controller import (
     FewerPartitionsSettings,
     PartitionsRequest,
     decode_request,
@@ -22,7 +21,7 @@ from reconciler.simulator.controller.fewer_partitions import (
 )
 from reconciler.simulator.controller.partition_states import PartitionState
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
-from reconciler.simulator.kernel.messages import DURING_DELETE, MetadataResponse, PartitionMode, UpdateMetadataRequest
+from reconciler.simulator.kernel import DURING_DELETE, MetadataResponse, PartitionMode, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import LeaderAndIsrRequest
+from logstore import KafkaError
+from reconciler.protocol import LeaderAndIsrRequest
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.replica_states import Replica
-from reconciler.simulator.kernel.messages import AlterIsrRequest, AlterIsrResponse, UpdateMetadataRequest
+from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 

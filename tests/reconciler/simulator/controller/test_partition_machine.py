@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.protocol.requests import LeaderAndIsrRequest
+from reconciler.protocol import LeaderAndIsrRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.errors import ControllerMovedError, IllegalTransitionError
 from reconciler.simulator.controller.partition_machine import Election

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from logstore import KafkaError
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths

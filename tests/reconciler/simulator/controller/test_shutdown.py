@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import LeaderAndIsrRequest, StopReplicaRequest
+from logstore import KafkaError
+from reconciler.protocol import LeaderAndIsrRequest, StopReplicaRequest
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from logstore import KafkaError
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.partition_states import PartitionState, PartitionStates
 from reconciler.simulator.controller.replica_states import ReplicaState, ReplicaStates
-from reconciler.simulator.kernel.messages import DURING_DELETE, UpdateMetadataRequest
+from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 

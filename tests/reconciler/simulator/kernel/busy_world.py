@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from reconciler.simulator.kernel.fault_rates import FaultRates
-from reconciler.simulator.kernel.faults import Fault
-from reconciler.simulator.kernel.messages import MetadataRequest, MetadataResponse, Request, Response
-from reconciler.simulator.kernel.ports import Answer
-from reconciler.simulator.kernel.world import World
+from reconciler.simulator.kernel import (
+    Answer,
+    Fault,
+    FaultRates,
+    MetadataRequest,
+    MetadataResponse,
+    Request,
+    Response,
+    World,
+)
 
 NAMES = ("broker-1", "broker-2", "broker-3")
 

@@ -7,7 +7,8 @@ from dataclasses import fields
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.simulator.kernel.fault_rates import KINDS, FaultRates
+from reconciler.simulator.kernel import FaultRates
+from reconciler.simulator.kernel.fault_rates import KINDS
 
 
 def test_what_is_not_given_never_happens() -> None:

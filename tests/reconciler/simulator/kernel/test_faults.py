@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from reconciler.simulator.kernel.fault_rates import KINDS, FaultRates
-from reconciler.simulator.kernel.faults import FAULT_INTERVAL_MS, Fault
-from reconciler.simulator.kernel.world import START_MS, World
+from reconciler.simulator.kernel import START_MS, Fault, FaultRates, World
+from reconciler.simulator.kernel.fault_rates import KINDS
+from reconciler.simulator.kernel.faults import FAULT_INTERVAL_MS
 from tests.reconciler.simulator.kernel.busy_world import busy
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.kernel.fault_rates import FaultRates
-from reconciler.simulator.kernel.messages import MetadataRequest, MetadataResponse, Request, Response
+from reconciler.simulator.kernel import (
+    START_MS,
+    Answer,
+    FaultRates,
+    MetadataRequest,
+    MetadataResponse,
+    Request,
+    Response,
+    World,
+)
 from reconciler.simulator.kernel.network import TIMEOUT_MS
-from reconciler.simulator.kernel.ports import Answer
-from reconciler.simulator.kernel.world import START_MS, World
 
 ANSWER = MetadataResponse((), (), 1)
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from reconciler.simulator.kernel.ports import broker_endpoint
+from reconciler.simulator.kernel import broker_endpoint
 
 
 def test_a_broker_and_the_controller_in_its_process_listen_at_one_endpoint() -> None:

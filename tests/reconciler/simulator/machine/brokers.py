@@ -8,8 +8,8 @@ from typing import Any
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import (
+from logstore import KafkaError
+from reconciler.protocol import (
     LeaderAndIsrRequest,
     PartitionState,
     RequestType,
@@ -18,23 +18,21 @@ from reconciler.protocol.requests import (
     StopTopic,
     TopicState,
 )
-from reconciler.simulator.kernel.messages import (
+from reconciler.simulator.kernel import (
     AlterIsrRequest,
     AlterIsrResponse,
+    Answer,
     FetchRequest,
     ProduceRequest,
     Record,
     Request,
     Response,
+    World,
+    broker_endpoint,
 )
-from reconciler.simulator.kernel.ports import Answer, broker_endpoint
-from reconciler.simulator.kernel.world import World
-from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.machine.disks import MachineDisks
+from reconciler.simulator.machine import BrokerSettings, MachineDisks, SimulatedBroker
 from reconciler.simulator.machine.partition import Partition
-from reconciler.simulator.machine.simulated_broker import SimulatedBroker
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_nodes, kafka_paths
 
 A = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
 B = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")

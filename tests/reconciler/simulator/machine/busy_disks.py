@@ -11,14 +11,11 @@ from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
+from logstore import LogStoreError, Settings
 from logstore.clock import ManualClock
-from logstore.errors import LogStoreError
-from logstore.log_dir.log_dir import LogDir
-from logstore.settings import Settings
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
-from reconciler.simulator.machine.disk_faults import while_running, while_stopped
-from reconciler.simulator.machine.disks import MachineDisks
+from logstore.log_dir import LogDir
+from logstore.store import LogStore, StoreOptions
+from reconciler.simulator.machine import MachineDisks, faults_while_running, faults_while_stopped
 from tests.crash.images import digest, read_tree
 from tests.reconciler.simulator.machine.disk_folders import fresh_folders
 
@@ -57,7 +54,7 @@ class BusyDisks:
             for log_dir in store.log_dirs if store else ():
                 log_dir.abandon()
             self.disks.crash(self.random)
-            self.happen(while_stopped(self.disks), 0.2)
+            self.happen(faults_while_stopped(self.disks), 0.2)
             self.told.append(digest(read_tree(self.disks.root)).hex())
         return self.told
 
@@ -83,7 +80,7 @@ class BusyDisks:
                 store.purge_step()
             except LogStoreError as error:
                 self.told.append(type(error).__name__)
-            self.happen(while_running(self.disks), 0.1)
+            self.happen(faults_while_running(self.disks), 0.1)
 
     def happen(self, offered: dict, chance: float) -> None:  # type: ignore[type-arg]
         for kind in sorted(offered):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from layout.ids import TopicId
-from reconciler.simulator.kernel.messages import PartitionMetadata, PartitionMode, TopicMetadata, UpdateMetadataRequest
-from reconciler.simulator.machine.client_metadata import ClientMetadata
+from reconciler.simulator.kernel import PartitionMetadata, PartitionMode, TopicMetadata, UpdateMetadataRequest
+from reconciler.simulator.machine import ClientMetadata
 from tests.reconciler.simulator.machine.brokers import ALL, A, Brokers
 
 

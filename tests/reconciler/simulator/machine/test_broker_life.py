@@ -7,10 +7,9 @@ from random import Random
 
 import pytest
 
-from logstore.errors import KafkaError
-from logstore.settings import Settings
-from reconciler.protocol.requests import LeaderAndIsrRequest, PartitionState, TopicState
-from reconciler.simulator.kernel.messages import (
+from logstore import KafkaError, Settings
+from reconciler.protocol import LeaderAndIsrRequest, PartitionState, TopicState
+from reconciler.simulator.kernel import (
     AlterIsrRequest,
     AlterIsrResponse,
     MetadataRequest,

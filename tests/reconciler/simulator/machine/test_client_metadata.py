@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from reconciler.simulator.kernel.messages import (
+from reconciler.simulator.kernel import (
+    Answer,
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
     Request,
     TopicMetadata,
+    World,
 )
-from reconciler.simulator.kernel.ports import Answer
-from reconciler.simulator.kernel.world import World
-from reconciler.simulator.machine.client_metadata import ClientMetadata
+from reconciler.simulator.machine import ClientMetadata
 from tests.reconciler.simulator.machine.brokers import A
 
 ORDERS = TopicMetadata("orders", A, (PartitionMetadata(0, 1, 0, (1,), (1,)),))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.kernel.messages import PartitionMode, Record
-from reconciler.simulator.machine.consumer import Believed, Consumer
+from reconciler.simulator.kernel import PartitionMode, Record
+from reconciler.simulator.machine import Believed, Consumer
 from tests.reconciler.simulator.machine.brokers import ORDERS, A, B, Brokers
 from tests.reconciler.simulator.machine.clients import metadata_of, tell
 

@@ -9,18 +9,21 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.protocol.requests import (
+from logstore import KafkaError
+from reconciler.protocol import (
     LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
     PartitionState,
     RequestType,
     StopPartition,
     StopReplicaRequest,
+    StopReplicaResponse,
     StopTopic,
+    TopicErrors,
     TopicState,
 )
-from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
-from reconciler.simulator.kernel.messages import FetchRequest
+from reconciler.simulator.kernel import FetchRequest
 from tests.reconciler.simulator.machine.brokers import FULL, INCREMENTAL, ORDERS, A, B, Brokers, values
 
 OTHER = TopicPartition("other", 0)

@@ -17,13 +17,12 @@ from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
+from logstore import ChangeFailedError, NotALogDirError, OfflineLogDirError, UnknownReplicaError
 from logstore.clock import ManualClock
-from logstore.errors import ChangeFailedError, NotALogDirError, OfflineLogDirError, UnknownReplicaError
-from logstore.log_dir.log_dir import LogDir
+from logstore.log_dir import LogDir
 from logstore.staging import staging
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
-from reconciler.simulator.machine.disks import MachineDisks
+from logstore.store import LogStore, StoreOptions
+from reconciler.simulator.machine import MachineDisks
 from tests.crash.by_path import ByPath
 from tests.crash.images import read_tree
 from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders

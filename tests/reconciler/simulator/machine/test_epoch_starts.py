@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.kernel.messages import Record
+from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine.epoch_starts import EpochStarts
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.simulator.kernel.messages import (
+from logstore import KafkaError
+from reconciler.simulator.kernel import (
+    Answer,
     EpochEndRequest,
     EpochEndResponse,
     FetchRequest,
@@ -13,7 +14,6 @@ from reconciler.simulator.kernel.messages import (
     Record,
     Request,
 )
-from reconciler.simulator.kernel.ports import Answer
 from tests.reconciler.simulator.machine.brokers import ORDERS, A, B, Brokers
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from logstore.errors import OfflineLogDirError
-from reconciler.simulator.kernel.messages import MetadataRequest, MetadataResponse
-from reconciler.simulator.kernel.world import World
-from reconciler.simulator.machine.broker_settings import BrokerSettings
+from logstore import OfflineLogDirError
+from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, World
+from reconciler.simulator.machine import BrokerSettings
 from reconciler.simulator.machine.host import Host
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from logstore.errors import KafkaError
-from reconciler.simulator.kernel.messages import AlterIsrRequest
+from logstore import KafkaError
+from reconciler.simulator.kernel import AlterIsrRequest
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.machine.brokers import NOTHING, ORDERS, A, Brokers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from reconciler.simulator.kernel.world import START_MS, World
+from reconciler.simulator.kernel import START_MS, World
 from reconciler.simulator.machine.machine_clock import MachineClock
 
 

@@ -10,20 +10,19 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler.simulator.controller.controller import Controller
-from reconciler.simulator.kernel.fault_rates import FaultRates
-from reconciler.simulator.kernel.faults import Fault
-from reconciler.simulator.kernel.messages import Record
-from reconciler.simulator.kernel.world import World
-from reconciler.simulator.machine import disk_faults
-from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.machine.client_metadata import ClientMetadata
-from reconciler.simulator.machine.consumer import Believed, Consumer
-from reconciler.simulator.machine.disks import MachineDisks
-from reconciler.simulator.machine.producer import Producer
-from reconciler.simulator.machine.simulated_broker import SimulatedBroker
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.simulator.zookeeper.tree import ZooKeeper
+from reconciler.simulator.controller import Controller
+from reconciler.simulator.kernel import Fault, FaultRates, Record, World
+from reconciler.simulator.machine import (
+    Believed,
+    BrokerSettings,
+    ClientMetadata,
+    Consumer,
+    MachineDisks,
+    Producer,
+    SimulatedBroker,
+    disk_faults,
+)
+from reconciler.simulator.zookeeper import ZooKeeper, kafka_nodes, kafka_paths
 from tests.reconciler.simulator.machine.brokers import ALL
 
 SESSION_MS = 6_000
@@ -61,8 +60,8 @@ class Machine:
 
     def faults(self) -> Mapping[str, Fault]:
         if not self.running:
-            return {"restart": self.start, **disk_faults.while_stopped(self.disks)}
-        return disk_faults.while_running(self.disks)
+            return {"restart": self.start, **disk_faults.faults_while_stopped(self.disks)}
+        return disk_faults.faults_while_running(self.disks)
 
 
 class Cluster:

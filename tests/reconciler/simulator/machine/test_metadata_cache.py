@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layout.ids import TopicId
-from reconciler.simulator.kernel.messages import (
+from reconciler.simulator.kernel import (
     DURING_DELETE,
     MetadataRequest,
     PartitionMetadata,

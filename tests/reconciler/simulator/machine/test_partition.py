@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from logstore.errors import KafkaError
-from logstore.store.store import LogStore
-from reconciler.protocol.requests import PartitionState
-from reconciler.simulator.kernel.messages import Record
+from logstore import KafkaError
+from logstore.store import LogStore
+from reconciler.protocol import PartitionState
+from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine.partition import Partition
 from reconciler.simulator.machine.replica_log import ReplicaLog
 from tests.logstore.engine import formatted, opened

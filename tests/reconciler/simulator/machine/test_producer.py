@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from reconciler.simulator.kernel.messages import PartitionMode
-from reconciler.simulator.machine.producer import Acknowledged, Producer
+from reconciler.simulator.kernel import PartitionMode
+from reconciler.simulator.machine import Acknowledged, Producer
 from tests.reconciler.simulator.machine.brokers import ORDERS, A, B, Brokers
 from tests.reconciler.simulator.machine.clients import metadata_of, tell
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.simulator.kernel.messages import Record
-from reconciler.simulator.machine.record_lines import decode, encode
+from reconciler.simulator.kernel import Record
+from reconciler.simulator.machine import decode
+from reconciler.simulator.machine.record_lines import encode
 from tests.reconciler.simulator.machine.brokers import A, B
 
 RECORDS = [Record(0, 0, A, "order 17"), Record(1, 0, None, ""), Record(2, 4, B, "größer  ")]

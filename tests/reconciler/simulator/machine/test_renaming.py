@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from logstore.namespaces.namespaces import list_namespaces
-from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, TopicErrors
-from reconciler.simulator.kernel.messages import FetchRequest
+from logstore import KafkaError
+from logstore.namespaces import list_namespaces
+from reconciler.protocol import LeaderAndIsrResponse, PartitionError, TopicErrors
+from reconciler.simulator.kernel import FetchRequest
 from reconciler.simulator.machine.renaming import merged
 from tests.reconciler.simulator.machine.brokers import FULL, INCREMENTAL, ORDERS, A, B, Brokers, values
 

@@ -9,15 +9,12 @@ from random import Random
 import pytest
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from logstore.errors import ChangeFailedError, OfflineLogDirError
-from logstore.store.open_store import StoreOptions
-from logstore.store.store import LogStore
-from reconciler.simulator.kernel.messages import Record
-from reconciler.simulator.kernel.world import World
-from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.machine.disks import MachineDisks
+from logstore import ChangeFailedError, OfflineLogDirError
+from logstore.store import LogStore, StoreOptions
+from reconciler.simulator.kernel import Record, World
+from reconciler.simulator.machine import SEGMENT, BrokerSettings, MachineDisks
 from reconciler.simulator.machine.machine_clock import MachineClock
-from reconciler.simulator.machine.replica_log import SEGMENT, ReplicaLog
+from reconciler.simulator.machine.replica_log import ReplicaLog
 from reconciler.simulator.machine.starting import open_store
 from tests.reconciler.simulator.machine.brokers import ORDERS, A
 

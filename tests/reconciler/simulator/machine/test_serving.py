@@ -8,8 +8,8 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import KafkaError
-from reconciler.simulator.kernel.messages import (
+from logstore import KafkaError
+from reconciler.simulator.kernel import (
     EpochEndRequest,
     EpochEndResponse,
     FetchRequest,

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from layout.scheme import UNCLEAN_FILE
-from logstore.errors import KafkaError
-from reconciler.simulator.kernel.messages import MetadataRequest
+from logstore import KafkaError
+from reconciler.simulator.kernel import MetadataRequest
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.machine.brokers import ALL, FULL, ORDERS, A, Brokers, HandController, values
 

@@ -8,11 +8,10 @@ from random import Random
 
 import pytest
 
-from logstore.errors import OfflineLogDirError
-from logstore.store.store import LogStore
-from reconciler.simulator.kernel.world import World
-from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.machine.disks import MachineDisks
+from logstore import OfflineLogDirError
+from logstore.store import LogStore
+from reconciler.simulator.kernel import World
+from reconciler.simulator.machine import BrokerSettings, MachineDisks
 from reconciler.simulator.machine.host import short
 from reconciler.simulator.machine.machine_clock import MachineClock
 from reconciler.simulator.machine.starting import open_store

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
+from reconciler.simulator.checks import BrokenPromiseError, Promises
 from reconciler.simulator.kernel.history import History
-from reconciler.simulator.runs.scenario import _VERBS, parse, shipped
-from reconciler.simulator.runs.simulation import play_scenario
+from reconciler.simulator.runs import parse, play_scenario, shipped
+from reconciler.simulator.runs.scenario import _VERBS
 
 BEGIN = "brokers 3\ncreate orders 0:1,2\nproduce orders 2\nwait 5s\n"
 """Four lines; the topic is the first of its name, and its leader is broker 1."""

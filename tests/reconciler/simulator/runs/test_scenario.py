@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from layout.topic import TopicPartition
 from reconciler.errors import UsageError
-from reconciler.simulator.runs.scenario import _VERBS, Scenario, parse, shipped
+from reconciler.simulator.runs import Scenario, parse, shipped
+from reconciler.simulator.runs.scenario import _VERBS
 
 GOOD = """
 # A comment, and a blank line.

@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from logstore.errors import ChangeFailedError
-from logstore.settings import DELETE_DELAY, STALE_DELAY
-from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
-from reconciler.simulator.cluster.cluster import Cluster
-from reconciler.simulator.kernel.fault_rates import FaultRates
-from reconciler.simulator.runs import simulation
-from reconciler.simulator.runs.scenario import parse
-from reconciler.simulator.runs.simulation import play_scenario, settings_for, shortest, simulate
+from logstore import DELETE_DELAY, STALE_DELAY, ChangeFailedError
+from reconciler.simulator.checks import BrokenPromiseError, Promises
+from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.kernel import FaultRates
+from reconciler.simulator.runs import parse, play_scenario, settings_for, shortest, simulate, simulation
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+from reconciler.simulator.zookeeper import Session, ZooKeeper
 from tests.reconciler.simulator.admin.admin_bench import Crank
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_nodes, kafka_paths
 from reconciler.sources.zookeeper import znodes
 
 ID = TopicId.parse("cxBT72dK4si8Ied1iP4wBA")

@@ -6,8 +6,7 @@ import pytest
 
 from layout.errors import InvalidNameError
 from layout.topic import TopicPartition
-from reconciler.simulator.zookeeper import kafka_paths
-from reconciler.simulator.zookeeper.tree import Session
+from reconciler.simulator.zookeeper import Session, kafka_paths
 
 
 def test_without_a_namespace_paths_are_kafkas() -> None:  # KIP37-1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from reconciler.simulator.zookeeper import Session, ZooKeeper
 from reconciler.simulator.zookeeper.mirror import Difference, compare, load
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
 
 
 def test_nodes_are_loaded_with_those_above_them_and_the_others_stay(server: ZooKeeper, session: Session) -> None:

@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.simulator.zookeeper.errors import (
+from reconciler.simulator.zookeeper import (
     BadVersionError,
-    EphemeralParentError,
-    InvalidPathError,
+    Check,
+    Create,
+    Delete,
     NodeExistsError,
     NoNodeError,
-    NotEmptyError,
+    Operation,
+    Set,
     SimulatedZooKeeperError,
 )
-from reconciler.simulator.zookeeper.nodes import Check, Create, Delete, Nodes, Operation, Set
+from reconciler.simulator.zookeeper.errors import EphemeralParentError, InvalidPathError, NotEmptyError
+from reconciler.simulator.zookeeper.nodes import Nodes
 
 
 @pytest.fixture

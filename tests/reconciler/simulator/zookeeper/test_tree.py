@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.zookeeper.tree import (
+from reconciler.simulator.zookeeper import (
     Check,
     Create,
     Delete,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from layout.ids import TopicId
-from reconciler.desired.desired import Completeness
+from reconciler.desired import Completeness
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
 from reconciler.sources.kafka import kafka_admin, kafka_admin_reading

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.desired.desired import Completeness
+from reconciler.desired import Completeness
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
 from reconciler.sources.kafka import kafka_topics

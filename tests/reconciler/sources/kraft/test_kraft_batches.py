@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.sources.kraft import batches
-from reconciler.sources.kraft.batches import Batch, BrokenBatchError, find_batch, read_batches
-from reconciler.sources.kraft.wire import WireError
+from reconciler.sources.kraft import Batch, BrokenBatchError, WireError, batches, read_batches
+from reconciler.sources.kraft.batches import find_batch
 from tools.writers import kraft_encoding, kraft_writer
 
 ONE = kraft_writer.log_batch([b"first", b"second"], 40, epoch=3, timestamp_ms=1_700_000_000_000)

@@ -9,7 +9,8 @@ import pytest
 
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError
-from reconciler.sources.kraft.files import find_metadata_dir, list_files, name_snapshot, opened
+from reconciler.sources.kraft import find_metadata_dir, list_files, opened
+from reconciler.sources.kraft.files import name_snapshot
 
 
 def test_a_metadata_directory_is_found_by_its_name_or_in_a_log_dir(tmp_path: Path) -> None:

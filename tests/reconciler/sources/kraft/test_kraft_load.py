@@ -12,23 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layout.ids import DirectoryId, TopicId
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources import kraft
-from tools.writers.kraft_writer import (
-    begin_transaction,
-    end_transaction,
-    feature_level,
-    log_bytes,
-    no_op,
-    partition,
-    partition_change,
-    register_broker,
-    remove_topic,
-    snapshot_bytes,
-    topic,
+from reconciler.sources.kraft import source as kraft
+from tools.writers import (
+    feature_level_record,
+    no_op_record,
+    partition_change_record,
+    partition_record,
+    register_broker_record,
+    remove_topic_record,
+    topic_record,
     write_metadata_dir,
 )
+from tools.writers.kraft_writer import begin_transaction, end_transaction, log_bytes, snapshot_bytes
 
 ORDERS = TopicId.parse("cxBT72dK4si8Ied1iP4wBA")
 EMPTY = TopicId.parse("oTM53yT_SbSfzlvkh_PfVA")
@@ -37,20 +34,20 @@ LEFT = DirectoryId.parse("s33AdXtkR8Gf_xRO-R_dpA")
 CLUSTER = "AtgGav8yQjiaJ3rTXE7VCA"
 
 SNAPSHOT = [
-    feature_level("metadata.version", 21),
-    register_broker(2, 11, fenced=True),
-    register_broker(1, 10, directory_ids=[LEFT]),
-    topic("zeta-empty", EMPTY),
-    topic("gone", GONE),
-    partition(GONE, 0, [1]),
-    topic("orders", ORDERS),
-    partition(
+    feature_level_record("metadata.version", 21),
+    register_broker_record(2, 11, fenced=True),
+    register_broker_record(1, 10, directory_ids=[LEFT]),
+    topic_record("zeta-empty", EMPTY),
+    topic_record("gone", GONE),
+    partition_record(GONE, 0, [1]),
+    topic_record("orders", ORDERS),
+    partition_record(
         ORDERS, 1, [1, 2, 3, 4], isr=[1, 2], removing=[1], adding=[4], leader=2, leader_epoch=5, partition_epoch=7,
         directories=[LEFT, DirectoryId.UNASSIGNED, DirectoryId.LOST, DirectoryId.MIGRATING],
     ),
-    partition(ORDERS, 0, [2], leader=-1, isr=[]),
+    partition_record(ORDERS, 0, [2], leader=-1, isr=[]),
 ]  # fmt: skip
-LOG = [[remove_topic(GONE)], [partition_change(ORDERS, 0, isr=[2], leader=2)]]
+LOG = [[remove_topic_record(GONE)], [partition_change_record(ORDERS, 0, isr=[2], leader=2)]]
 
 
 @pytest.fixture
@@ -156,7 +153,9 @@ def test_a_path_is_taken_relative_to_the_current_directory(log_dir: Path, monkey
 
 
 def test_bootstrap_checkpoint_is_no_statement_about_a_cluster(log_dir: Path) -> None:
-    (log_dir / "bootstrap.checkpoint").write_bytes(snapshot_bytes([feature_level("metadata.version", 21)], epoch=0))
+    (log_dir / "bootstrap.checkpoint").write_bytes(
+        snapshot_bytes([feature_level_record("metadata.version", 21)], epoch=0)
+    )
     with pytest.raises(MetadataError, match="the offset and the epoch of a snapshot stand in its name"):
         kraft.load(str(log_dir / "bootstrap.checkpoint"))
 
@@ -200,7 +199,7 @@ def test_any_bytes_are_refused(fuzzed: Path, snapshot: bytes, log: bytes) -> Non
 
 
 GOOD_SNAPSHOT = snapshot_bytes(SNAPSHOT, timestamp_ms=5, batch_size=4)
-GOOD_LOG = log_bytes([*LOG, [begin_transaction(), no_op(), end_transaction()]], 20, timestamp_ms=6)
+GOOD_LOG = log_bytes([*LOG, [begin_transaction(), no_op_record(), end_transaction()]], 20, timestamp_ms=6)
 MUTATION = st.tuples(st.integers(0, 10_000), st.binary(max_size=8), st.integers(0, 8))
 
 

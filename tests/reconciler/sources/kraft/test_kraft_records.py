@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from reconciler.sources.kraft.records import Frame, RecordDecoder, read_control_type, read_frame
-from reconciler.sources.kraft.tables import METADATA_RECORDS, Array, Field, FieldType, Struct, Type
-from reconciler.sources.kraft.wire import WireError
+from reconciler.sources.kraft import (
+    METADATA_RECORDS,
+    Array,
+    Field,
+    FieldType,
+    RecordDecoder,
+    Struct,
+    Type,
+    WireError,
+    read_frame,
+)
+from reconciler.sources.kraft.records import Frame, read_control_type
 from tools.writers import kraft_encoding
 
 BAR = TopicId.parse("cxBT72dK4si8Ied1iP4wBA").to_bytes()

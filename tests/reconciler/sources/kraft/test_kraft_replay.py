@@ -12,6 +12,7 @@ from layout.segment_name import metadata_snapshot_name
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kraft.replay import Replay, read
+from tools.writers import log_batch, no_op_record, partition_record, remove_topic_record, topic_record
 from tools.writers.kraft_encoding import batch, control_record
 from tools.writers.kraft_writer import (
     abort_transaction,
@@ -19,17 +20,12 @@ from tools.writers.kraft_writer import (
     control_batch,
     end_transaction,
     leader_change_batch,
-    log_batch,
     log_bytes,
-    no_op,
-    partition,
-    remove_topic,
     snapshot_bytes,
-    topic,
 )
 
 IDS = [TopicId.from_halves(1000 + number, 1) for number in range(10)]
-TOPICS = [topic(f"t{number}", IDS[number]) for number in range(10)]
+TOPICS = [topic_record(f"t{number}", IDS[number]) for number in range(10)]
 
 
 class Folder:
@@ -76,7 +72,7 @@ def _broken(content: bytes, at: int) -> bytes:
 
 
 def test_a_log_from_offset_0_is_enough(folder: Folder) -> None:
-    folder.segment(0, log_bytes([TOPICS[:2], [remove_topic(IDS[0])]], epoch=4, timestamp_ms=1000))
+    folder.segment(0, log_bytes([TOPICS[:2], [remove_topic_record(IDS[0])]], epoch=4, timestamp_ms=1000))
     replay = folder.read()
     assert _names(replay) == ["t1"]
     # One offset for the LeaderChange, then three records.
@@ -175,13 +171,13 @@ def test_a_newer_snapshot_that_is_cut_off_is_passed_over_and_the_log_makes_up_fo
     [
         (b"", "is empty"),
         (bytes(300), "zero padding"),
-        (snapshot_bytes(TOPICS[:2]) + log_batch([no_op()], 4), "does not end with a footer"),
+        (snapshot_bytes(TOPICS[:2]) + log_batch([no_op_record()], 4), "does not end with a footer"),
         (log_bytes([TOPICS[:2]]), "does not begin with the header"),
         (log_batch(TOPICS[:2], 0), "does not begin with the header"),
         (snapshot_bytes(TOPICS[:2], epoch=2), "epoch 2 stands where 0 and 1 must"),
         (snapshot_bytes(TOPICS[:2])[80:], "is not whole"),
-        (snapshot_bytes([remove_topic(IDS[0])]), "at offset 1: topic ID"),
-        (snapshot_bytes([begin_transaction(), no_op()]), "ends within a transaction"),
+        (snapshot_bytes([remove_topic_record(IDS[0])]), "at offset 1: topic ID"),
+        (snapshot_bytes([begin_transaction(), no_op_record()]), "ends within a transaction"),
         (_broken(snapshot_bytes(TOPICS[:2]), 150), "CRC-32C"),
     ],
 )
@@ -332,15 +328,20 @@ def test_a_log_of_a_newer_epoch_below_the_snapshot_contradicts_it(folder: Folder
 
 
 @pytest.mark.parametrize(
-    "group", [[remove_topic(IDS[0])], [partition(IDS[0], 0, [1])], [topic("t1", IDS[1]), end_transaction()]]
+    "group",
+    [
+        [remove_topic_record(IDS[0])],
+        [partition_record(IDS[0], 0, [1])],
+        [topic_record("t1", IDS[1]), end_transaction()],
+    ],
 )
 def test_a_record_that_cannot_be_true_is_an_error_with_its_offset(folder: Folder, group: list[bytes]) -> None:
-    path = folder.segment(0, log_bytes([[no_op()], group]))
+    path = folder.segment(0, log_bytes([[no_op_record()], group]))
     assert f"{path}: at offset {1 + len(group)}:" in folder.refused()
 
 
 def test_two_live_topics_of_one_name_are_an_error(folder: Folder) -> None:
-    folder.segment(0, log_bytes([[topic("same", IDS[0]), topic("same", IDS[1])]]))
+    folder.segment(0, log_bytes([[topic_record("same", IDS[0]), topic_record("same", IDS[1])]]))
     assert "two topics are named same" in folder.refused()
 
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from reconciler.sources.kraft.tables import (
+from reconciler.sources.kraft import (
     CONTROL_RECORDS,
     METADATA_RECORDS,
     Array,
     Field,
     FieldType,
-    Message,
     Struct,
     Type,
     tagged,
     written,
 )
+from reconciler.sources.kraft.tables import Message
 
 NOT_OURS = {"QuorumStateData"}
 """A text file, not a record."""

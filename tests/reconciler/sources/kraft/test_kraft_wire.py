@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.sources.kraft.tables import Array, Field, Struct, Type
-from reconciler.sources.kraft.wire import (
-    UNREADABLE,
-    WireError,
-    struct_reader,
-    unsigned_varint,
-    varint,
-    varlong,
-)
+from reconciler.sources.kraft import Array, Field, Struct, Type, WireError
+from reconciler.sources.kraft.wire import UNREADABLE, struct_reader, unsigned_varint, varint, varlong
 from tools.writers import kraft_encoding
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
-from reconciler.sources.zookeeper import zookeeper_live
-from reconciler.sources.zookeeper.jute import Znode
+from reconciler.sources.zookeeper import Znode, zookeeper_live
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from reconciler.desired.desired import DesiredState, MetadataIdentity
+from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.zookeeper import jute, znodes, zookeeper_snapshot
+from reconciler.sources.zookeeper import assemble, jute, znodes, zookeeper_snapshot
 from reconciler.sources.zookeeper.zookeeper_reading import ATTEMPTS, Reading, read
-from reconciler.sources.zookeeper.zookeeper_state import assemble
 from tests.reconciler.sources.zookeeper.zookeeper_tree import Tree
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 

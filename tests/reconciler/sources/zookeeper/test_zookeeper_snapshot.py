@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from reconciler.desired.desired import Completeness, DesiredState
+from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.zookeeper import zookeeper_snapshot
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.desired.desired import MetadataIdentity
-from reconciler.sources.zookeeper.jute import Znode
-from reconciler.sources.zookeeper.zookeeper_state import assemble, listed
+from reconciler.desired import MetadataIdentity
+from reconciler.sources.zookeeper import Znode, assemble, listed
 
 IDENTITY = MetadataIdentity("zookeeper", "here", offset=7, timestamp_ms=8, digest="ab", problems=("first",))
 

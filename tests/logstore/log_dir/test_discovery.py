@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from layout.checkpoint import OFFSET_CHECKPOINTS
-from logstore.log_dir.discover import discover
+from logstore.log_dir import discover
 
 
 def _mark(path: Path, sign: str = "meta.properties") -> str:

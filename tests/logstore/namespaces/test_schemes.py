@@ -12,11 +12,11 @@ import pytest
 from layout import meta_properties, partition_metadata
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
-from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError, OfflineLogDirError
-from logstore.namespaces.convert import plan_convert
-from logstore.namespaces.layout_changes import carry_out, convert, create_namespace
-from logstore.scan.scan import scan
-from logstore.store.store import LogStore
+from logstore import ChangeRefusedError, LogStoreError, NameTakenError, OfflineLogDirError
+from logstore.namespaces import carry_out, create_namespace, plan_convert
+from logstore.namespaces import schemes as convert
+from logstore.scan import scan
+from logstore.store import LogStore
 from tests.logstore.changes import ORDERS, fill_store, lies, look, offsets, two_disks
 from tests.logstore.engine import SHIPPED, fill, opened
 

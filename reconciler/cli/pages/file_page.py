@@ -11,13 +11,11 @@ from collections.abc import Callable, Mapping
 from layout import checkpoint, clean_shutdown, meta_properties, partition_metadata, segment_name
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.segment_name import FileKind, Transient
-from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import kind_of_file, read_small_file
-from logstore.log_dir.identity import read_identity
-from logstore.log_dir.lock_holder import LOCK_FILE, find_lock_holder
-from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
+from logstore import UnreadableFileError
+from logstore.fs import kind_of_file, read_small_file
+from logstore.log_dir import CHECKPOINT_LIMIT, LOCK_FILE, find_lock_holder, read_identity
 from reconciler.cli.pages.explanation import Explanation, Home
-from reconciler.text.figures import count, size
+from reconciler.text import count, size
 
 Facts = list[tuple[str, str]]
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from layout.ours.repair_plan import (
+from layout.ours import (
     OF_CHECKPOINT,
     WITH_TOPIC_ID,
     LeftAlone,
@@ -20,20 +20,19 @@ from layout.ours.repair_plan import (
     RepairAction,
     RepairKind,
     RepairPlan,
-    sealed,
+    sealed_repair_plan,
 )
-from logstore.rows.rows import Kind
-from reconciler.desired.desired import DesiredState, MetadataIdentity
-from reconciler.desired.scope import registered
+from logstore.rows import Kind
+from reconciler.desired import DesiredState, MetadataIdentity, registered
 from reconciler.plan.repair_copies import duplicates
 from reconciler.plan.repair_files import checkpoint_actions, is_damaged, leftover_action
 from reconciler.plan.repair_ids import Files, certain_id, stale_topics
-from reconciler.plan.repair_view import LogDirSeen, RepairView
-from reconciler.verdicts.compare import Judged, Row, compare
+from reconciler.plan.repair_view import RepairableLogDir, RepairView
+from reconciler.verdicts import Judged, Row, compare
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RepairChoice:
     """What the operator asks for.
 
     Attributes:
@@ -54,22 +53,22 @@ class _Draft:
     actions: list[RepairAction] = field(default_factory=list)
     left: list[LeftAlone] = field(default_factory=list)
 
-    def add(self, found: RepairAction | LeftAlone | None, choice: Choice) -> None:
+    def add(self, found: RepairAction | LeftAlone | None, choice: RepairChoice) -> None:
         if isinstance(found, LeftAlone):
             self.left.append(found)
         elif found is not None and choice.has([found.kind]):
             self.actions.append(found)
 
 
-def propose(
-    view: RepairView, files: Files, states: Mapping[str, DesiredState], now_ms: int, choice: Choice
+def propose_repair(
+    view: RepairView, files: Files, states: Mapping[str, DesiredState], now_ms: int, choice: RepairChoice
 ) -> RepairPlan:
     """Make a plan, with its fingerprint.
 
     Args:
         view: what was seen.
         files: what the files hold that :meth:`RepairView.files_wanted` names.
-        states: by cluster, as :func:`reconciler.desired.scope.by_cluster` gives them; the same that the view was made
+        states: by cluster, as :func:`reconciler.desired.by_cluster` gives them; the same that the view was made
         with.
         now_ms: when, in ms since 1970.
         choice: what the operator asks for.
@@ -97,10 +96,10 @@ def propose(
         for found in duplicates(live, view, files, broken, registered(dict(states))):
             draft.add(found, choice)
     _on_log_dirs(draft, rows, view, files, choice)
-    return sealed(_plan(draft, view, states, now_ms))
+    return sealed_repair_plan(_plan(draft, view, states, now_ms))
 
 
-def _on_log_dirs(draft: _Draft, rows: Sequence[Row], view: RepairView, files: Files, choice: Choice) -> None:
+def _on_log_dirs(draft: _Draft, rows: Sequence[Row], view: RepairView, files: Files, choice: RepairChoice) -> None:
     """Checkpoints and leftovers, log dir by log dir."""
     staging = {action.log_dir for action in draft.actions if action.kind is RepairKind.STAGE_DUPLICATE}
     entries: dict[str, list[Row]] = {}
@@ -139,7 +138,7 @@ def _plan(draft: _Draft, view: RepairView, states: Mapping[str, DesiredState], n
     )
 
 
-def _planned(log_dir: LogDirSeen) -> PlannedLogDir:
+def _planned(log_dir: RepairableLogDir) -> PlannedLogDir:
     row = log_dir.row
     return PlannedLogDir(log_dir.path, row["cluster_id"], row["node_id"], row["directory_id"])
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from layout.ids import TopicId
-from layout.ours.staged_record import StagedRecord
+from layout.ours import StagedRecord
 from layout.topic import TopicPartition
-from logstore.staging.staged import Staged
-from logstore.staging.staging_root import Placement
-from logstore.store.replica_index import Entry
-from reconciler.broker.effects import Effect, EffectKind, Picture, effects
+from logstore.staging import Placement, Staged
+from logstore.store import Entry
+from reconciler.broker import Effect, EffectKind, Picture, effects
 
 ID = TopicId(b"i" * 16)
 OTHER = TopicId(b"o" * 16)

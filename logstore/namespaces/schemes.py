@@ -23,14 +23,13 @@ from dataclasses import dataclass, replace
 from layout import meta_properties
 from layout.directory_name import DirectoryKind
 from layout.errors import InvalidNameError
-from layout.ours.intent import MakeDirectory, RemoveDirectory, Rename, Rewrite, to_text
+from layout.ours import MakeDirectory, RemoveDirectory, Rename, Rewrite, to_text
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, namespace_of
 from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError
-from logstore.fs.small_file import read_small_file
-from logstore.journal.tiers import name_of, path_of, tiers_of, with_parents
-from logstore.log_dir.identity import META_PROPERTIES_LIMIT
-from logstore.log_dir.log_dir import LogDir
+from logstore.fs import read_small_file
+from logstore.journal import name_of, path_of, tiers_of, with_parents
+from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir
 from logstore.namespaces.namespaces import check_known
 from logstore.namespaces.planned_change import (
     ChangePlanner,
@@ -42,12 +41,10 @@ from logstore.namespaces.planned_change import (
     looking,
     moved,
 )
-from logstore.namespaces.rename_topic import rewritten
-from logstore.scan.entries import list_log_dir
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import Staged, list_staged
-from logstore.store.open_store import OpenStore
-from logstore.store.replica_index import Replica
+from logstore.namespaces.rename import rewritten
+from logstore.scan import list_log_dir
+from logstore.staging import SpareRecords, Staged, list_staged
+from logstore.store import OpenStore, Replica
 
 
 def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:

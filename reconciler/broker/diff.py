@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from layout.ids import TopicId
-from logstore.staging.staged import Staged
-from logstore.store.replica_index import Entry
+from logstore.staging import Staged
+from logstore.store import Entry
 from reconciler.broker.judging import Key
 from reconciler.broker.replica_store import ReplicaStore
 

@@ -14,15 +14,13 @@ from typing import Any
 from layout import partition_metadata, segment_name
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged
 from layout.errors import BrokerEffect, DamagedFileError
-from logstore.errors import UnreadableFileError
-from logstore.fs.small_file import read_small_file, refusal
-from logstore.log_dir.identity import read_identity
-from logstore.log_dir.lock_holder import find_lock_holder
-from logstore.rows.rows import MetadataState
+from logstore import UnreadableFileError
+from logstore.fs import read_small_file, refusal
+from logstore.log_dir import find_lock_holder, read_identity
+from logstore.rows import MetadataState
 from reconciler.cli.pages.explanation import AtStart, Explanation, Home
-from reconciler.preflight import releases as broker_start
-from reconciler.preflight.releases import KafkaRelease, Mode
-from reconciler.text.figures import count, listed, size
+from reconciler.preflight import KafkaRelease, Mode, start_with_directory, start_with_metadata
+from reconciler.text import count, listed, size
 
 BROKERS = (
     (KafkaRelease(2, 8), Mode.ZOOKEEPER),
@@ -183,10 +181,8 @@ def _at_start(path: str, name: DirectoryName, row: Mapping[str, Any] | None) -> 
     version = 0 if found is None else found.version
     answers = []
     for release, mode in BROKERS:
-        answer = broker_start.start_with_directory(name.text, release, mode)
+        answer = start_with_directory(name.text, release, mode)
         if name.kind is DirectoryKind.STAGED or (answer.starts and name.kind is not DirectoryKind.INTERNAL):
-            answer = broker_start.start_with_metadata(
-                name.kind, state.value, release, mode, effect=effect, version=version
-            )
+            answer = start_with_metadata(name.kind, state.value, release, mode, effect=effect, version=version)
         answers.append(AtStart(f"{release.major}.{release.minor} {mode}", str(answer.action), answer.sentence))
     return tuple(answers)

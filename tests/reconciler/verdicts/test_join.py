@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from logstore.rows.row_schema import ROW_SCHEMA
-from reconciler.desired.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.desired.scope import Broker
-from reconciler.verdicts.compare import Judged, broker_of, compare, evidence
-from reconciler.verdicts.verdicts import JoinedRow, Verdict
+from logstore.rows import ROW_SCHEMA
+from reconciler.desired import Broker, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.verdicts import JoinedRow, Judged, Verdict, broker_of, compare, fill_evidence
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
 
@@ -122,7 +120,7 @@ def test_rows_of_a_cluster_without_metadata_are_not_compared() -> None:
 
 
 def test_evidence_shows_empty_text_as_none() -> None:
-    assert evidence("ID {disk_topic_id} of {topic}", JoinedRow(topic="t")) == "ID none of t"
+    assert fill_evidence("ID {disk_topic_id} of {topic}", JoinedRow(topic="t")) == "ID none of t"
 
 
 def test_a_row_without_identity_belongs_to_no_broker() -> None:

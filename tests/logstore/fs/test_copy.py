@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from logstore.errors import ChangeRefusedError
-from logstore.fs import copy_replica as module
-from logstore.fs.copy_replica import copy_replica
-from logstore.fs.directory import Directory
-from logstore.fs.durable import Disk
+from logstore import ChangeRefusedError
+from logstore.fs import Directory, Disk, copy_replica
+from logstore.fs import copy as module
 
 
 @pytest.fixture

@@ -19,13 +19,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from layout import clean_shutdown
 from layout.meta_properties import MetaProperties
-from logstore.fs.small_file import kind_of_file, refusal
-from logstore.log_dir.identity import ExpectedIdentity, IdentityFound, read_identity
-from logstore.log_dir.lock_holder import find_lock_holder
-from logstore.log_dir.offset_checkpoints import OffsetCheckpoints, read_offset_checkpoints
-from logstore.parallel.workers import processors, spread
-from logstore.rows.columns import LogDirFacts, plain_row
-from logstore.rows.rows import Kind, MetadataState
+from logstore.fs import kind_of_file, refusal
+from logstore.log_dir import (
+    ExpectedIdentity,
+    IdentityFound,
+    OffsetCheckpoints,
+    find_lock_holder,
+    read_identity,
+    read_offset_checkpoints,
+)
+from logstore.parallel import processors, spread
+from logstore.rows import Kind, LogDirFacts, MetadataState, plain_row
 from logstore.scan.census import Census
 from logstore.scan.directories import PAYS_TO_FORK, Seen, look_everywhere
 from logstore.scan.duplicates import with_leader_epochs
@@ -71,7 +75,7 @@ def _scan(
     # What could not be listed holds unknown replicas, so no checkpoint entry can be said to lack one.
     orphans = () if found.state is MetadataState.UNREADABLE else checkpoints.orphans(seen.census)
     # Imported here, because Arrow takes long: where workers look, it is there by now.
-    from logstore.rows.row_batches import to_batch, to_table
+    from logstore.rows import to_batch, to_table
 
     table = to_table(
         [to_batch([first, *seen.rows, *checkpoints.damaged, *orphans]), *seen.batches],
@@ -129,7 +133,7 @@ def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[t
         return [_scan(log_dir, sizes, jobs) for log_dir in log_dirs]
     import pickle
 
-    import logstore.rows.row_batches  # noqa: F401 - before the fork, so that not every process imports Arrow for itself
+    from logstore.rows import to_batch  # noqa: F401 - before the fork, so that not every process imports Arrow for itself
 
     def scanned(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, bytes]]:
         for number, log_dir in numbered:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.desired.desired import DesiredState
+from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
 from reconciler.plan.plan import STAGING, Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.plan_choice import Choice, cheapest

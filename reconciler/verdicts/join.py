@@ -12,13 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.desired.desired import DesiredState
-from reconciler.desired.saved_table import in_memory
-from reconciler.desired.scope import Broker, speaking
+from reconciler.desired import Broker, DesiredState, in_memory, speaking
 from reconciler.verdicts.verdicts import CASES, JoinedRow, Verdict, case_number
 
 Row = Mapping[str, Any]
-"""A row of ``logstore.rows.row_schema.ROW_SCHEMA`` or of ``reconciler.desired.desired.REPLICA_SCHEMA`` as a mapping."""
+"""A row of ``logstore.rows.ROW_SCHEMA`` or of ``reconciler.desired.REPLICA_SCHEMA`` as a mapping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
     """Judge every row, and every replica that is wanted on a scanned broker and was not found.
 
     Args:
-        states: desired state by cluster ID, as :func:`reconciler.desired.scope.by_cluster` gives it.
+        states: desired state by cluster ID, as :func:`reconciler.desired.by_cluster` gives it.
         rows: rows of one scan or of many.
         now_ms: the time against which due times are held, ms since 1970.
     """
@@ -152,10 +150,10 @@ def _absent(wanted: Row, broker: Broker, cluster: _Cluster, context: _Context) -
 def _judge(joined: JoinedRow, observed: Row | None, wanted: Row | None) -> Judged:
     number = case_number(joined)
     case = CASES[number]
-    return Judged(case.verdict, evidence(case.evidence, joined), joined, number, observed, wanted)
+    return Judged(case.verdict, fill_evidence(case.evidence, joined), joined, number, observed, wanted)
 
 
-def evidence(template: str, row: JoinedRow) -> str:
+def fill_evidence(template: str, row: JoinedRow) -> str:
     """Fill an evidence template from a row; empty text shows as ``none``."""
     return template.format_map({name: _shown(getattr(row, name)) for name in JoinedRow.__dataclass_fields__})
 

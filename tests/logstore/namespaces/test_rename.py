@@ -12,17 +12,11 @@ import pytest
 from layout import partition_metadata
 from layout.errors import InvalidNameError
 from layout.topic import TopicPartition
-from logstore.errors import (
-    ChangeRefusedError,
-    InvalidNamespaceError,
-    NameTakenError,
-    OfflineLogDirError,
-    UnknownReplicaError,
-)
-from logstore.namespaces.layout_changes import create_namespace, move_topic, rename_topic
-from logstore.rows.rows import MetadataState
-from logstore.scan.scan import scan
-from logstore.store.store import LogStore
+from logstore import ChangeRefusedError, InvalidNamespaceError, NameTakenError, OfflineLogDirError, UnknownReplicaError
+from logstore.namespaces import create_namespace, move_topic, rename_topic
+from logstore.rows import MetadataState
+from logstore.scan import scan
+from logstore.store import LogStore
 from tests.logstore.changes import CHECKPOINT, ORDERS, fill_store, lies, look, offsets, two_disks
 from tests.logstore.engine import SHIPPED, opened, read_offsets, write_offsets
 

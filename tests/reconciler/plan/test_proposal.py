@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours.staged_record import FILE_NAME
-from reconciler.plan.make_plan import GatesShutError
-from reconciler.plan.plan_choice import Choice
+from layout.ours import STAGED_RECORD
+from reconciler.plan import Choice, Gate, Policy
 from reconciler.plan.plan_facts import Memory
-from reconciler.plan.policy import Gate, Policy
-from reconciler.verdicts.verdicts import Verdict
+from reconciler.plan.proposal import GatesShutError
+from reconciler.verdicts import Verdict
 from tests.reconciler.plan.plan_broker import CLICKS, GONE, NOW_MS, OLD, ORDERS, UNUSED, Broker, lines
 
 
@@ -105,7 +104,7 @@ def test_strays_get_a_due_time_only_when_asked_for_and_only_once(broker: Broker)
     assert (plan.actions, "--strays" in plan.left_alone[0].reason) == ((), True)
     plan = broker.plan(Choice(Policy.kip516(), strays=True))
     assert lines(plan) == [("stage_stray", stray.name)]
-    assert plan.actions[0].undo == f"rm {stray}/{FILE_NAME}"
+    assert plan.actions[0].undo == f"rm {stray}/{STAGED_RECORD}"
     broker.apply(plan)
     assert broker.plan(Choice(Policy.kip516(), strays=True)).actions == ()
 

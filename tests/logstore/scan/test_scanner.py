@@ -12,13 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logstore.log_dir.identity import ExpectedIdentity
-from logstore.rows.row_schema import ROW_SCHEMA
-from logstore.rows.rows import MetadataState
-from logstore.scan import directories
-from logstore.scan import scan as scan_module
-from logstore.scan.observation import Observation
-from logstore.scan.scan import scan, scan_all
+from logstore.log_dir import ExpectedIdentity
+from logstore.rows import ROW_SCHEMA, MetadataState
+from logstore.scan import Observation, directories, scan, scan_all
+from logstore.scan import scanner as scan_module
 
 
 def _rows(seen: Observation) -> list[dict[str, Any]]:
@@ -207,7 +204,7 @@ def test_a_scan_forks_nothing_unless_it_is_told_to(log_dir: Any, monkeypatch: An
 
 
 def test_what_is_imported_before_workers_look_leaves_arrow_out() -> None:
-    code = "import sys, logstore.scan.scan; print('pyarrow' in sys.modules)"
+    code = "import sys, logstore.scan.scanner; print('pyarrow' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False"
 

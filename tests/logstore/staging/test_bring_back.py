@@ -11,7 +11,7 @@ from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
 from layout.ours import staged_record
 from layout.scheme import MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore.errors import (
+from logstore import (
     ChangeFailedError,
     ChangeRefusedError,
     DamagedRecordError,
@@ -20,12 +20,8 @@ from logstore.errors import (
     NameTakenError,
     OfflineLogDirError,
 )
-from logstore.log_dir.log_dir import LogDir
-from logstore.staging.restore import planned_restore, restore
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import list_staged
-from logstore.staging.staging import stage
-from logstore.staging.staging_root import Placement
+from logstore.log_dir import LogDir
+from logstore.staging import Placement, SpareRecords, list_staged, planned_restore, restore, stage
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS,
@@ -339,7 +335,7 @@ def test_a_record_inside_is_what_makes_it_staged_in_place(log_dir: Any) -> None:
     with LogDir.open(str(log_dir)) as opened:
         stage(opened, [candidate()], NOW_MS, placement=Placement.IN_PLACE)
         (found,) = list_staged(opened)
-        record = staged_record.parse((log_dir.path / found.name / "staged.json").read_bytes())
+        record = staged_record.parse_record((log_dir.path / found.name / "staged.json").read_bytes())
         assert found.record == record
 
 

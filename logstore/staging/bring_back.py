@@ -13,15 +13,12 @@ from dataclasses import dataclass
 
 from layout.directory_name import live_name, parse, parse_staged
 from layout.errors import LayoutError
-from layout.ours import staged_record
+from layout.ours import STAGED_RECORD
 from layout.scheme import MARKER_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, DamagedRecordError, InvalidNamespaceError, NameTakenError
-from logstore.fs.directory import Directory
-from logstore.fs.durable import move, remove_file, sync_all
-from logstore.log_dir.checkpoint_files import Offsets
-from logstore.log_dir.log_dir import DISK_FAILURES, LogDir, open_home
-from logstore.log_dir.log_dir_view import LogDirView
+from logstore.fs import Directory, move, remove_file, sync_all
+from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, Offsets, open_home
 from logstore.staging import purge_note
 from logstore.staging.spare_records import SpareRecords
 from logstore.staging.staged import Staged, home_of
@@ -54,7 +51,7 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
         InvalidNamespaceError: its namespace is gone.
         OSError: the system refuses to look.
     """
-    if purge_note.read(log_dir).covers(staged):
+    if purge_note.read_purge_note(log_dir).covers(staged):
         raise ChangeRefusedError(
             f"{staged.location} is past its due time, and a purge that was cut short may have emptied it in part: it "
             "can only be purged"
@@ -90,12 +87,12 @@ def restore(
 
     Args:
         log_dir: that holds it.
-        staged: from :func:`logstore.staging.staged.list_staged`.
+        staged: from :func:`logstore.staging.list_staged`.
         partition: as for :func:`planned_restore`.
         spare: where records lie that found no room in the log dir.
 
     Raises:
-        OfflineLogDirError, ChangeFailedError: as for :func:`logstore.staging.staging.stage`.
+        OfflineLogDirError, ChangeFailedError: as for :func:`logstore.staging.stage`.
         DamagedRecordError, NameTakenError, InvalidNamespaceError: as for :func:`planned_restore`.
         ChangeRefusedError: the directory is not the one that was listed.
     """
@@ -133,7 +130,7 @@ def finish(log_dir: LogDir, parent: Directory, name: str, offsets: Offsets, part
         return
     try:
         with parent.child(name) as directory:
-            remove_file(log_dir.disk, directory, staged_record.FILE_NAME)
+            remove_file(log_dir.disk, directory, STAGED_RECORD)
     except OSError as error:
         if error.errno in DISK_FAILURES:
             raise

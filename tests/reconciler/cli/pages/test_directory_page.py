@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from layout.ids import TopicId
-from layout.ours.staged_record import FILE_NAME, StagedRecord, encode
-from reconciler.cli.pages.explain_directory import BROKERS, explain_directory, explain_log_dir
-from reconciler.cli.pages.explanation import Explanation, home_of, rows_of
+from layout.ours import STAGED_RECORD, StagedRecord, encode_record
+from reconciler.cli.pages import Explanation, explain_directory, explain_log_dir, home_of, rows_of
+from reconciler.cli.pages.directory_page import BROKERS
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
 
@@ -58,7 +58,7 @@ def test_a_stray_with_a_record_is_staged_and_says_by_what(cluster) -> None:
     path.mkdir(parents=True)
     topic_id = TopicId.parse("AAECAwQFBgcICQoLDA0ODw")
     record = StagedRecord("orders", 0, topic_id, "orders-0", "STALE_ID", "why", 1000, 5000)
-    (path / FILE_NAME).write_bytes(encode(record))
+    (path / STAGED_RECORD).write_bytes(encode_record(record))
     explanation = explained_as_it_is(path)
     assert explanation.what == "a staged replica: partition 0 of topic ID AAECAwQFBgcICQoLDA0ODw"
     assert "the record in it says what it was" in explanation.rule

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from layout.ids import TopicId
-from layout.ours.repair_plan import RepairKind
-from logstore.repair.repair import apply
-from reconciler.plan.propose_repair import Choice
+from layout.ours import RepairKind
+from logstore.repair import apply
+from reconciler.plan import RepairChoice
 from tests.reconciler.plan.repair_broker import NOW_MS, OTHER, Broker, done, reason
 
 POINT = "recovery-point-offset-checkpoint"
@@ -68,7 +68,7 @@ def test_only_the_kinds_that_were_asked_for_are_planned(broker: Broker) -> None:
     broker.wanted("orders", 0)
     assert done(broker.plan(only=[RepairKind.REMOVE_LEFTOVER])) == [("remove_leftover", "meta.properties.tmp")]
     assert done(broker.plan(only=[RepairKind.REPLACE_TOPIC_ID])) == []
-    assert Choice().has([RepairKind.REMOVE_LEFTOVER])
+    assert RepairChoice().has([RepairKind.REMOVE_LEFTOVER])
 
 
 def test_the_same_disks_give_the_same_plan(broker: Broker) -> None:

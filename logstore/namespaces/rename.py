@@ -21,13 +21,13 @@ from __future__ import annotations
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse
 from layout.errors import InvalidNameError, LayoutError
-from layout.ours.intent import Rename, RenameEntries, Rewrite, to_text
+from layout.ours import Rename, RenameEntries, Rewrite, to_text
 from layout.partition_metadata import Form
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import METADATA_TOPIC, Namespace, TopicPartition, check_full_topic_name, namespace_of
 from logstore.errors import ChangeRefusedError, NameTakenError, UnknownReplicaError, UnreadableFileError
-from logstore.fs.small_file import read_small_file
-from logstore.log_dir.log_dir import LogDir
+from logstore.fs import read_small_file
+from logstore.log_dir import LogDir
 from logstore.namespaces.namespaces import check_exists
 from logstore.namespaces.planned_change import (
     ChangePlanner,
@@ -38,9 +38,8 @@ from logstore.namespaces.planned_change import (
     looking,
     moved,
 )
-from logstore.scan.replica_id import METADATA_LIMIT
-from logstore.store.open_store import OpenStore
-from logstore.store.replica_index import Replica
+from logstore.scan import METADATA_LIMIT
+from logstore.store import OpenStore, Replica
 
 
 def plan_move(store: OpenStore, topic: str, namespace: str) -> PlannedChange:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from layout import checkpoint
-from reconciler.cli.pages.explain_file import explain_file
-from reconciler.cli.pages.explanation import Explanation, home_of
+from reconciler.cli.pages import Explanation, explain_file, home_of
 
 
 def explained(path: Path, content: bytes | None = None) -> Explanation:

@@ -19,18 +19,22 @@ from typing import Final
 
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_staged
 from logstore.errors import LogStoreError, UnsafePathError
-from logstore.fs.directory import Directory
-from logstore.log_dir.log_dir import LogDir
-from logstore.log_dir.log_dir_view import LogDirView
-from logstore.log_dir.open_files import OpenFiles, find_open_files
+from logstore.fs import Directory
+from logstore.log_dir import LogDir, LogDirView, OpenFiles, find_open_files
 from logstore.purge.judge_staged import Due, Rules, StagingRoot, weigh
 from logstore.purge.purge_lots import Lot
 from logstore.purge.purge_report import HeldFile, Kept, LogDirPurge, Purged, PurgeReport, Why
 from logstore.purge.purge_workers import PurgeWorkers
-from logstore.staging import purge_note
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import RecordReader
-from logstore.staging.staging_root import Placement, staging_roots
+from logstore.staging import (
+    ALL_MS,
+    Placement,
+    PurgeNote,
+    RecordReader,
+    SpareRecords,
+    begin_purge,
+    end_purge,
+    staging_roots,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +145,7 @@ class _Run:
         self._workers, self._may_fork = workers, may_fork
         self._open_files: OpenFiles | None = None if look_at_processes else OpenFiles()
         self._held: list[HeldFile] = []
-        self._former: purge_note.PurgeNote | None = None
+        self._former: PurgeNote | None = None
         self._partly: dict[str, int] = {}
 
     def purge(self) -> None:
@@ -184,8 +188,8 @@ class _Run:
         staging.holders = self._open_files.holders
         with self.log_dir.changing("what is staged cannot be purged"):
             if self._former is None:
-                due_by_ms = purge_note.ALL_MS if self.rules.before_due else self.rules.now_ms
-                self._former = purge_note.begin(self.log_dir, due_by_ms)
+                due_by_ms = ALL_MS if self.rules.before_due else self.rules.now_ms
+                self._former = begin_purge(self.log_dir, due_by_ms)
             workers = PurgeWorkers(staging, self.log_dir.disk, self._workers, may_fork=self._may_fork)
             try:
                 workers.purge(names[first:])
@@ -205,7 +209,7 @@ class _Run:
         partly = {**former.directories, **self._partly}
         with self.log_dir.changing("the end of a purge cannot be noted"):
             named = {location: staged_ms for location, staged_ms in partly.items() if location not in gone}
-            purge_note.end(self.log_dir, purge_note.PurgeNote(None if is_whole else former.due_by_ms, named))
+            end_purge(self.log_dir, PurgeNote(None if is_whole else former.due_by_ms, named))
 
     def _is_partly_gone(self, staging: StagingRoot, due: Due) -> None:
         self.report.partly_bytes += due.bytes
