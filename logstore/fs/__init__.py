@@ -8,18 +8,18 @@ from logstore.fs.durable import (
     Disk,
     barrier,
     make_directory,
-    move,
     remove_file,
     remove_tree,
+    rename_exclusively,
     replace_file,
     sync_all,
     write_new_file,
 )
-from logstore.fs.small_file import PIECE, READ_FLAGS, kind_of_file, read_small_file, refusal
+from logstore.fs.small_file import FIRST_READ, READ_FLAGS, kind_of_file, read_small_file, refusal
 
 __all__ = [
     "DIRECTORY_FLAGS",
-    "PIECE",
+    "FIRST_READ",
     "READ_FLAGS",
     "TEMPORARY",
     "Directory",
@@ -33,11 +33,11 @@ __all__ = [
     "kind_of_file",
     "make_directory",
     "mount_of",
-    "move",
     "read_small_file",
     "refusal",
     "remove_file",
     "remove_tree",
+    "rename_exclusively",
     "replace_file",
     "sync_all",
     "write_new_file",

@@ -183,7 +183,7 @@ def make_directory(disk: Disk, parent: Directory, name: str) -> Directory:
     return parent.child(name)
 
 
-def move(disk: Disk, source: Directory, name: str, target: Directory, new_name: str) -> None:
+def rename_exclusively(disk: Disk, source: Directory, name: str, target: Directory, new_name: str) -> None:
     """Rename within one file system, and refuse to replace anything.
 
     Nothing is synced: the caller syncs the parents, :func:`sync_all`, once for all that it moves. The look before the

@@ -16,7 +16,7 @@ from logstore.errors import UnreadableFileError
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 """For ``os.open``: a link is an error, a FIFO or a terminal neither blocks nor takes over, no child inherits it."""
 
-PIECE = 256
+FIRST_READ = 256
 """Bytes asked for at first. ``partition.metadata`` has 43, and most files of a log dir that are read fit. For more than
 some 450 of them Python would turn to the C library, which takes longer."""
 
@@ -57,7 +57,7 @@ def read_small_file(path: str, limit: int, directory: int | None = None) -> byte
 def _read_up_to(descriptor: int, limit: int, expected: int) -> bytes:
     """Read until the end, and no more than one byte beyond the limit, which tells that there is more."""
     left = limit + 1
-    asked = min(left, PIECE)
+    asked = min(left, FIRST_READ)
     piece = os.read(descriptor, asked)
     if len(piece) == expected < asked:
         return piece  # nearly always: as much as there should be, and no more though more was asked for

@@ -1,18 +1,26 @@
 """A change of many steps ends wholly done or wholly undone, whatever ends the process."""
 
-from logstore.journal.journal import carry_out_intent, check_nothing_pending, finish_intents, key_of
-from logstore.journal.tiers import complete, is_tier, look_for_tiers, name_of, path_of, tiers_of, with_parents
+from logstore.journal.journal import carry_out_intent, check_nothing_pending, finish_intents, log_dir_key
+from logstore.journal.tiers import (
+    find_namespace_dirs,
+    is_namespace_dir,
+    make_missing_namespace_dirs,
+    namespace_at,
+    namespace_dir,
+    namespace_dirs,
+    with_parents,
+)
 
 __all__ = [
     "carry_out_intent",
     "check_nothing_pending",
-    "complete",
+    "find_namespace_dirs",
     "finish_intents",
-    "is_tier",
-    "key_of",
-    "look_for_tiers",
-    "name_of",
-    "path_of",
-    "tiers_of",
+    "is_namespace_dir",
+    "log_dir_key",
+    "make_missing_namespace_dirs",
+    "namespace_at",
+    "namespace_dir",
+    "namespace_dirs",
     "with_parents",
 ]

@@ -34,7 +34,7 @@ from logstore.errors import (
 from logstore.fs import TEMPORARY, read_small_file, remove_file, replace_file
 from logstore.journal.steps import do_steps
 from logstore.log_dir import DISK_FAILURES, LogDir
-from logstore.staging import SpareRecords
+from logstore.staging import FallbackRecords
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ INTENT_LIMIT = 1 << 30
 """Bytes of an intent that are read; a conversion of 100,000 replicas writes about 12 MB."""
 
 
-def key_of(log_dir: LogDir) -> str:
+def log_dir_key(log_dir: LogDir) -> str:
     """How an intent names a log dir."""
     return log_dir.directory_id or log_dir.path
 
@@ -61,7 +61,7 @@ def check_nothing_pending(log_dirs: Iterable[LogDir]) -> None:
             )
 
 
-def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: SpareRecords) -> list[LogDir]:
+def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: FallbackRecords) -> list[LogDir]:
     """Do all the steps of a change, or none; gives the log dirs whose disk failed on the way.
 
     The others have done their part by then, and the rest is done when those are opened again.
@@ -79,7 +79,7 @@ def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: SpareRec
     if not intent.steps:
         return []
     check_nothing_pending(log_dirs)
-    by_key = {key_of(log_dir): log_dir for log_dir in log_dirs}
+    by_key = {log_dir_key(log_dir): log_dir for log_dir in log_dirs}
     members = [by_key[key] for key in intent.log_dirs]
     for log_dir in members:
         log_dir.check_online()
@@ -95,7 +95,7 @@ def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: SpareRec
     return [log_dir for log_dir in members if log_dir.offline is not None]
 
 
-def finish_intents(log_dirs: Sequence[LogDir], spare: SpareRecords) -> list[str]:
+def finish_intents(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> list[str]:
     """Bring every change that a crash cut short to its end, before anything else is done; what was done, in sentences.
 
     A log dir in which that cannot be done goes offline, and so do the others that take part, because nothing may be
@@ -107,15 +107,15 @@ def finish_intents(log_dirs: Sequence[LogDir], spare: SpareRecords) -> list[str]
         if found is not None or (log_dir.offline is None and log_dir.root.holds(INTENT_FILE + TEMPORARY)):
             log_dir.was_unclean = True  # also where a full disk had no room for the mark that says so
         if found is not None:
-            copies.setdefault(found.id, {})[key_of(log_dir)] = found
-    by_key = {key_of(log_dir): log_dir for log_dir in log_dirs if log_dir.offline is None}
+            copies.setdefault(found.id, {})[log_dir_key(log_dir)] = found
+    by_key = {log_dir_key(log_dir): log_dir for log_dir in log_dirs if log_dir.offline is None}
     done = [_finish(by_key, own, spare) for own in copies.values()]
     for sentence in done:
         logger.warning("%s", sentence)
     return done
 
 
-def _finish(by_key: dict[str, LogDir], copies: dict[str, Intent], spare: SpareRecords) -> str:
+def _finish(by_key: dict[str, LogDir], copies: dict[str, Intent], spare: FallbackRecords) -> str:
     """Bring one change to its end, by the files of it that there are."""
     any_copy = next(iter(copies.values()))
     first = any_copy.log_dirs[0]
@@ -158,7 +158,7 @@ def _read(log_dir: LogDir) -> Intent | None:
         if data is None:
             return None
         found = parse_intent(data)
-        problem = "" if key_of(log_dir) in found.log_dirs else "it is about other log dirs"
+        problem = "" if log_dir_key(log_dir) in found.log_dirs else "it is about other log dirs"
     except (UnreadableFileError, DamagedFileError) as error:
         problem = str(error)
     if not problem:
@@ -176,7 +176,7 @@ class _Change:
 
     intent: Intent
     members: Sequence[LogDir | None]
-    spare: SpareRecords
+    spare: FallbackRecords
 
     @property
     def online(self) -> list[bool]:

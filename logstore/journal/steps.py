@@ -26,13 +26,13 @@ from layout.ours import MakeDirectory, RemoveDirectory, Rename, RenameEntries, R
 from layout.scheme import MARKER_FILE
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
-from logstore.fs import TEMPORARY, barrier, move, read_small_file, remove_file, write_new_file
+from logstore.fs import TEMPORARY, barrier, read_small_file, remove_file, rename_exclusively, write_new_file
 from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir, OpenDirectories, read_identity
-from logstore.staging import Candidate, SpareRecords, list_staged, restore, stage
+from logstore.staging import Candidate, FallbackRecords, list_staged, restore, stage
 
 logger = logging.getLogger(__name__)
 
-_LOT = 500
+_BATCH = 500
 """Replicas that are staged, or files that are rewritten, behind one barrier."""
 
 _FEW = 4
@@ -53,7 +53,7 @@ class Run:
 
     log_dir: LogDir
     resuming: bool
-    spare: SpareRecords
+    spare: FallbackRecords
 
     def odd(self, sentence: str) -> None:
         """What is there is neither what was before the step nor what is after it.
@@ -66,7 +66,7 @@ class Run:
         logger.warning("%s: %s; it is left as it is", self.log_dir.path, sentence)
 
 
-def do_steps(log_dir: LogDir, steps: Iterable[Step], what: str, *, resuming: bool, spare: SpareRecords) -> None:
+def do_steps(log_dir: LogDir, steps: Iterable[Step], what: str, *, resuming: bool, spare: FallbackRecords) -> None:
     """Do a row of steps of one log dir, durably.
 
     Args:
@@ -138,7 +138,7 @@ def _rename_directories(run: Run, steps: Sequence[Rename]) -> None:
             folder, _, name = step.path.rpartition("/")
             new_folder, _, new_name = step.new_path.rpartition("/")
             if not run.resuming or _is_to_be_renamed(run, step, opened):
-                move(run.log_dir.disk, opened.at(folder), name, opened.at(new_folder), new_name)
+                rename_exclusively(run.log_dir.disk, opened.at(folder), name, opened.at(new_folder), new_name)
             sources[folder] = targets[new_folder] = None
         # On the way back, or the second time, a directory may be gone that a later step has removed.
         opened.sync([folder for folder in (*targets, *sources) if not run.resuming or opened.has(folder)])
@@ -154,20 +154,20 @@ def _is_to_be_renamed(run: Run, step: Rename, opened: OpenDirectories) -> bool:
 
 
 def _rewrite_files(run: Run, steps: Sequence[Rewrite]) -> None:
-    """Lot by lot: all the new files beside the old ones, one barrier, then the renames, and a barrier again.
+    """Batch by batch: all the new files beside the old ones, one barrier, then the renames, and a barrier again.
 
     A rename may become durable before the bytes do, so the barrier stands between them (``durable.replace_file``).
     """
-    for start in range(0, len(steps), _LOT):
+    for start in range(0, len(steps), _BATCH):
         with OpenDirectories(run.log_dir) as opened:
-            _rewrite_lot(run, steps[start : start + _LOT], opened)
+            _rewrite_batch(run, steps[start : start + _BATCH], opened)
     if any(step.path == meta_properties.FILE_NAME for step in steps):
         found = read_identity(run.log_dir.path).identity
         if found is not None:
             run.log_dir.identity = found
 
 
-def _rewrite_lot(run: Run, steps: Sequence[Rewrite], opened: OpenDirectories) -> None:
+def _rewrite_batch(run: Run, steps: Sequence[Rewrite], opened: OpenDirectories) -> None:
     disk, written, few = run.log_dir.disk, list[Rewrite](), len(steps) <= _FEW
     try:
         for step in steps:
@@ -220,9 +220,9 @@ def _stage_replicas(run: Run, steps: Sequence[Stage]) -> None:
     if run.resuming:
         with OpenDirectories(run.log_dir) as opened:
             steps = [step for step in steps if opened.holds(step.path)]
-    for start in range(0, len(steps), _LOT):
-        lot = steps[start : start + _LOT]
-        outcome = stage(run.log_dir, map(_candidate, lot), lot[0].staged_ms, spare=run.spare)
+    for start in range(0, len(steps), _BATCH):
+        batch = steps[start : start + _BATCH]
+        outcome = stage(run.log_dir, map(_candidate, batch), batch[0].staged_ms, spare=run.spare)
         for refused in outcome.refused:
             run.odd(refused.reason)
 

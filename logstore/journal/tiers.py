@@ -19,7 +19,7 @@ from logstore.errors import ChangeFailedError, OfflineLogDirError
 from logstore.fs import Directory
 from logstore.journal.steps import do_steps
 from logstore.log_dir import LogDir, LogDirView
-from logstore.staging import SpareRecords
+from logstore.staging import FallbackRecords
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ DEEPEST_TIER = 64
 """Tiers below one another that are followed; a path has room for hardly more."""
 
 
-def tiers_of(log_dir: LogDir) -> list[str]:
+def namespace_dirs(log_dir: LogDir) -> list[str]:
     """Paths of all tier directories below a log dir, parents before what lies in them; none unless ``namespaced``.
 
     Raises:
@@ -35,12 +35,12 @@ def tiers_of(log_dir: LogDir) -> list[str]:
         UnsafePathError: another file system is mounted at a tier.
     """
     try:
-        return look_for_tiers(log_dir)
+        return find_namespace_dirs(log_dir)
     except OSError as error:
         raise log_dir.failed("the tiers of namespaces cannot be listed", error) from error
 
 
-def look_for_tiers(log_dir: LogDirView) -> list[str]:
+def find_namespace_dirs(log_dir: LogDirView) -> list[str]:
     """The same for a log dir that is only looked at. Raises OSError, and UnsafePathError."""
     if not log_dir.is_ours or log_dir.scheme is not Scheme.NAMESPACED:
         return []
@@ -49,25 +49,25 @@ def look_for_tiers(log_dir: LogDirView) -> list[str]:
 
 def _below(directory: Directory, prefix: str, deepest: int) -> Iterator[str]:
     for name, is_directory in directory.entries():
-        if is_directory and deepest and is_tier(directory, name):
+        if is_directory and deepest and is_namespace_dir(directory, name):
             yield f"{prefix}{name}"
             with directory.child(name) as tier:
                 yield from _below(tier, f"{prefix}{name}/", deepest - 1)
 
 
-def is_tier(directory: Directory, name: str) -> bool:
+def is_namespace_dir(directory: Directory, name: str) -> bool:
     """Whether a directory in this one carries a tier's marker file. Raises OSError."""
     marker = directory.status(f"{name}/{MARKER_FILE}")
     return marker is not None and stat.S_ISREG(marker.st_mode)
 
 
-def name_of(path: str) -> str:
+def namespace_at(path: str) -> str:
     """The namespace that a tier's directory stands for: ``org/apache`` → ``org:apache``."""
     return path.replace("/", NAMESPACE_SEPARATOR)
 
 
-def path_of(namespace: str) -> str:
-    """The directory of a namespace's last tier; the opposite of :func:`name_of`."""
+def namespace_dir(namespace: str) -> str:
+    """The directory of a namespace's last tier; the opposite of :func:`namespace_at`."""
     return namespace.replace(NAMESPACE_SEPARATOR, "/")
 
 
@@ -77,7 +77,7 @@ def with_parents(paths: Iterable[str]) -> list[str]:
     return sorted(found, key=lambda path: path.split("/"))
 
 
-def complete(log_dirs: Sequence[LogDir]) -> None:
+def make_missing_namespace_dirs(log_dirs: Sequence[LogDir]) -> None:
     """Make the tiers that other log dirs of the store have and this one lacks.
 
     What is in the way of a tier, or a disk that takes no directory more, is said and left: the namespace cannot be used
@@ -88,7 +88,7 @@ def complete(log_dirs: Sequence[LogDir]) -> None:
     online = [log_dir for log_dir in tiered if log_dir.offline is None]
     for log_dir in online if len(online) > 1 else ():
         with suppress(OfflineLogDirError):
-            own[log_dir] = tiers_of(log_dir)
+            own[log_dir] = namespace_dirs(log_dir)
     everywhere = with_parents(path for paths in own.values() for path in paths)
     for log_dir, listed in own.items():
         here = {"", *listed}
@@ -104,11 +104,11 @@ def complete(log_dirs: Sequence[LogDir]) -> None:
 def _make_missing(log_dir: LogDir, path: str) -> bool:
     """Make a tier whose parent is there; False: something is in its way."""
     if _is_taken(log_dir, path):
-        logger.warning("%s: %s is in the way of namespace %s", log_dir.path, path, name_of(path))
+        logger.warning("%s: %s is in the way of namespace %s", log_dir.path, path, namespace_at(path))
         return False
     step = MakeDirectory(0, path, tier=True)
-    do_steps(log_dir, [step], f"make the tier {path}", resuming=True, spare=SpareRecords(None))
-    logger.warning("%s: namespace %s was not there, and is made", log_dir.path, name_of(path))
+    do_steps(log_dir, [step], f"make the tier {path}", resuming=True, spare=FallbackRecords(None))
+    logger.warning("%s: namespace %s was not there, and is made", log_dir.path, namespace_at(path))
     return True
 
 

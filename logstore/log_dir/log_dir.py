@@ -337,7 +337,7 @@ def _made_with_parents(path: str, disk: Disk) -> Directory:
     return found
 
 
-def open_home(log_dir: LogDir, folder: str, partition: TopicPartition) -> Directory:
+def open_replica_parent(log_dir: LogDir, folder: str, partition: TopicPartition) -> Directory:
     """Open the directory that holds a replica: the log dir, the last tier of its namespace, or the prefix of its ID.
 
     The prefix directory of the by-topic-id scheme is made at need; tiers are made by creating a namespace.

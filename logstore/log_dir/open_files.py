@@ -17,7 +17,7 @@ _PROC = "/proc"
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class FileHolder:
     """One process that holds files."""
 
     pid: int
@@ -38,7 +38,7 @@ class OpenFiles:
         known: False where the system does not tell at all.
     """
 
-    holders: Mapping[int, tuple[Process, ...]] = field(default_factory=dict)
+    holders: Mapping[int, tuple[FileHolder, ...]] = field(default_factory=dict)
     unseen: int = 0
     known: bool = True
 
@@ -55,7 +55,7 @@ def find_open_files(device: int, pids: Collection[int] | None = None) -> OpenFil
             pids = [int(name) for name in os.listdir(_PROC) if name.isdecimal()]
         except OSError:
             return OpenFiles(known=False)
-    holders: dict[int, tuple[Process, ...]] = {}
+    holders: dict[int, tuple[FileHolder, ...]] = {}
     unseen = 0
     for pid in pids:
         try:
@@ -66,7 +66,7 @@ def find_open_files(device: int, pids: Collection[int] | None = None) -> OpenFil
         except OSError:
             continue  # it ended meanwhile
         if inodes:
-            process = Process(pid, _command(pid))
+            process = FileHolder(pid, _command(pid))
             for inode in inodes:
                 holders[inode] = (*holders.get(inode, ()), process)
     return OpenFiles(holders, unseen, known=bool(pids) or os.path.isdir(f"{_PROC}/self/fd"))

@@ -1,7 +1,7 @@
 """Replaces or removes small files that already lie in a log dir: one at a time, or many behind two barriers.
 
 Each file holds its old bytes or its new ones, whatever happens meanwhile. For one file that takes two syncs; for
-thousands of them, as after somebody has deleted every ``partition.metadata`` of a broker, two for each lot::
+thousands of them, as after somebody has deleted every ``partition.metadata`` of a broker, two for each batch::
 
     1  every new file is written beside the old one, under its name with .tmp
     2  one barrier                                        the bytes are durable before any rename may be
@@ -9,7 +9,7 @@ thousands of them, as after somebody has deleted every ``partition.metadata`` of
     4  one barrier                                        the names are durable
 
 A crash leaves temporary files at most, which the next open removes. Where the system refuses something on the way, the
-files of the lot are done again one by one, so that those which can be replaced are, and the others say why not.
+files of the batch are done again one by one, so that those which can be replaced are, and the others say why not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
 
 logger = logging.getLogger(__name__)
 
-LOT = 400
+BATCH = 400
 """Files behind one pair of barriers; each keeps a directory open."""
 
 _FEW = 4
@@ -34,7 +34,7 @@ _FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class NewBytes:
+class FileChange:
     """What a file is to hold.
 
     Attributes:
@@ -48,7 +48,7 @@ class NewBytes:
     inode: int | None = None
 
 
-def put_all(log_dir: LogDir, changes: Sequence[NewBytes], what: str) -> dict[str, LogStoreError]:
+def change_files(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> dict[str, LogStoreError]:
     """Make files hold these bytes, durably. Never raises for a file: the answer has what went wrong, by path.
 
     A file that is not in the answer is done. One that is there holds what it held, unless the disk itself failed.
@@ -61,30 +61,30 @@ def put_all(log_dir: LogDir, changes: Sequence[NewBytes], what: str) -> dict[str
     # A file left over under the temporary name of another comes after it: until then that name is the other's.
     files = [change for change in changes if not change.path.endswith(TEMPORARY)]
     left_over = [change for change in changes if change.path.endswith(TEMPORARY)]
-    return _put_lots(log_dir, files, what) | _put_lots(log_dir, left_over, what)
+    return _put_batches(log_dir, files, what) | _put_batches(log_dir, left_over, what)
 
 
-def _put_lots(log_dir: LogDir, changes: Sequence[NewBytes], what: str) -> dict[str, LogStoreError]:
+def _put_batches(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> dict[str, LogStoreError]:
     failed: dict[str, LogStoreError] = {}
-    for start in range(0, len(changes), LOT):
-        lot = changes[start : start + LOT]
-        if len(lot) > _FEW and log_dir.offline is None:
+    for start in range(0, len(changes), BATCH):
+        batch = changes[start : start + BATCH]
+        if len(batch) > _FEW and log_dir.offline is None:
             try:
-                with log_dir.changing(f"{lot[0].path} and {len(lot) - 1} more {what}"):
-                    _put_together(log_dir, lot)
+                with log_dir.changing(f"{batch[0].path} and {len(batch) - 1} more {what}"):
+                    _put_together(log_dir, batch)
                 continue
             except LogStoreError as error:
                 logger.warning("%s; trying one by one", error)
-        for change in lot:
+        for change in batch:
             try:
                 with log_dir.changing(f"{change.path} {what}"), _opened(log_dir, change) as parent:
-                    put(log_dir, parent, change.path.rpartition("/")[2], change.data)
+                    change_file(log_dir, parent, change.path.rpartition("/")[2], change.data)
             except LogStoreError as error:
                 failed[change.path] = error
     return failed
 
 
-def put(log_dir: LogDir, parent: Directory, name: str, data: bytes | None) -> None:
+def change_file(log_dir: LogDir, parent: Directory, name: str, data: bytes | None) -> None:
     """Make one file hold these bytes, or be gone; afterwards it does, or nothing was changed.
 
     Raises:
@@ -102,7 +102,7 @@ def put(log_dir: LogDir, parent: Directory, name: str, data: bytes | None) -> No
         logger.warning("%s: %s is changed, and may change back (%s)", parent.path, name, error.strerror)
 
 
-def _opened(log_dir: LogDir, change: NewBytes) -> Directory:
+def _opened(log_dir: LogDir, change: FileChange) -> Directory:
     """Open the directory of a file, along no link; OSError where it is gone or another one."""
     parent = log_dir.root.below(change.path.rpartition("/")[0])
     if change.inode is not None and parent.key[1] != change.inode:
@@ -111,21 +111,21 @@ def _opened(log_dir: LogDir, change: NewBytes) -> Directory:
     return parent
 
 
-def _put_together(log_dir: LogDir, lot: Sequence[NewBytes]) -> None:
+def _put_together(log_dir: LogDir, batch: Sequence[FileChange]) -> None:
     """Steps 1 to 4. Where it fails, no temporary file is left, and some of the files may be done."""
     disk = log_dir.disk
     with ExitStack() as opened:
         waiting: dict[tuple[int, str], Directory] = {}
         try:
-            parents = [opened.enter_context(_opened(log_dir, change)) for change in lot]
-            for parent, change in zip(parents, lot, strict=True):
+            parents = [opened.enter_context(_opened(log_dir, change)) for change in batch]
+            for parent, change in zip(parents, batch, strict=True):
                 if change.data is not None:
                     name = change.path.rpartition("/")[2]
                     write_new_file(disk, parent, name + TEMPORARY, change.data, durable=False)
                     waiting[parent.descriptor, name] = parent
             if waiting:
                 barrier(disk, log_dir.root, parents)
-            for parent, change in zip(parents, lot, strict=True):
+            for parent, change in zip(parents, batch, strict=True):
                 name = change.path.rpartition("/")[2]
                 if change.data is None:
                     remove_file(disk, parent, name, durable=False)

@@ -17,7 +17,7 @@ from layout.ours import MakeDirectory, RemoveDirectory, Stage
 from layout.scheme import MARKER_FILE, Scheme, check_namespace_fits
 from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
 from logstore.errors import ChangeRefusedError, InvalidNamespaceError, NameTakenError
-from logstore.journal import is_tier, name_of, path_of, tiers_of, with_parents
+from logstore.journal import is_namespace_dir, namespace_at, namespace_dir, namespace_dirs, with_parents
 from logstore.log_dir import LogDir
 from logstore.namespaces.planned_change import (
     ChangePlanner,
@@ -49,10 +49,14 @@ def list_namespaces(store: OpenStore, below: str = "") -> list[str]:
     """
     Namespace.parse(below)
     with store.changing:
-        found = {name_of(path) for log_dir in _online(store) for path in tiers_of(log_dir)}
+        found = {namespace_at(path) for log_dir in _online(store) for path in namespace_dirs(log_dir)}
         if any(log_dir.scheme is Scheme.BY_TOPIC_ID for log_dir in _online(store)):
             topics = {replica.partition.topic for replica in store.replicas()}
-            found |= {name_of(path) for path in with_parents(path_of(namespace_of(topic)) for topic in topics) if path}
+            found |= {
+                namespace_at(path)
+                for path in with_parents(namespace_dir(namespace_of(topic)) for topic in topics)
+                if path
+            }
     if below and below not in found:
         raise InvalidNamespaceError(f"there is no namespace {below}: {_those(sorted(found))}")
     prefix = f"{below}{NAMESPACE_SEPARATOR}" if below else ""
@@ -76,8 +80,8 @@ def plan_create(store: OpenStore, namespace: str) -> PlannedChange:
     planner = ChangePlanner("create-namespace", f"create namespace {namespace}")
     for log_dir in _with_tiers(store):
         check_namespace_fits(log_dir.path, wanted)
-        here = set(tiers_of(log_dir))
-        missing = [path for path in with_parents([path_of(namespace)]) if path not in here]
+        here = set(namespace_dirs(log_dir))
+        missing = [path for path in with_parents([namespace_dir(namespace)]) if path not in here]
         if missing:
             with looking(log_dir, f"namespace {namespace} cannot be created"):
                 _check_free(log_dir, missing[0])
@@ -126,8 +130,8 @@ def plan_delete(
                 due_ms = now_ms + store.settings.of(replica.partition.topic, setting)
                 planner.add(log_dir, _stage(replica, f"namespace {namespace} was deleted", now_ms, due_ms))
                 planner.replicas.append((replica, None))
-        path = path_of(namespace)
-        tiers = [tier for tier in tiers_of(log_dir) if tier == path or tier.startswith(f"{path}/")]
+        path = namespace_dir(namespace)
+        tiers = [tier for tier in namespace_dirs(log_dir) if tier == path or tier.startswith(f"{path}/")]
         with looking(log_dir, f"namespace {namespace} cannot be deleted"):
             check_known(log_dir, tiers, {replica.path for replica in inside if replica.log_dir == log_dir.path})
         planner.add(log_dir, *(RemoveDirectory(0, tier, tier=True) for tier in reversed(tiers)))
@@ -167,10 +171,10 @@ def check_exists(log_dir: LogDir, namespace: str) -> None:
     """
     if not namespace or log_dir.scheme is not Scheme.NAMESPACED:
         return
-    folder, _, name = path_of(namespace).rpartition("/")
+    folder, _, name = namespace_dir(namespace).rpartition("/")
     try:
         with log_dir.root.below(folder) as parent:
-            found = is_tier(parent, name)
+            found = is_namespace_dir(parent, name)
     except (FileNotFoundError, NotADirectoryError):
         found = False
     if not found:

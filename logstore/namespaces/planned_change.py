@@ -14,7 +14,7 @@ from layout.ours import Intent, MakeDirectory, RemoveDirectory, Rename, RenameEn
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, OfflineLogDirError
 from logstore.fs import Disk
-from logstore.journal import key_of
+from logstore.journal import log_dir_key
 from logstore.log_dir import LogDir
 from logstore.store import OpenStore, Replica
 
@@ -82,7 +82,7 @@ class ChangePlanner:
         """All of it."""
         members = [log_dir for log_dir, _ in self._steps.values()]
         steps = tuple(step._replace(at=number) for number, (_, own) in enumerate(self._steps.values()) for step in own)
-        keys = tuple(key_of(log_dir) for log_dir in members)
+        keys = tuple(log_dir_key(log_dir) for log_dir in members)
         unique = (members[0].disk if members else Disk()).unique()
         intent = Intent(unique, self.operation, self.sentence, keys, steps)
         return PlannedChange(intent, tuple(self.replicas), tuple(each.path for each in members), tuple(self.notes))

@@ -28,7 +28,7 @@ from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, namespace_of
 from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError
 from logstore.fs import read_small_file
-from logstore.journal import name_of, path_of, tiers_of, with_parents
+from logstore.journal import namespace_at, namespace_dir, namespace_dirs, with_parents
 from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir
 from logstore.namespaces.namespaces import check_known
 from logstore.namespaces.planned_change import (
@@ -43,7 +43,7 @@ from logstore.namespaces.planned_change import (
 )
 from logstore.namespaces.rename import rewritten
 from logstore.scan import list_log_dir
-from logstore.staging import SpareRecords, Staged, list_staged
+from logstore.staging import FallbackRecords, Staged, list_staged
 from logstore.store import OpenStore, Replica
 
 
@@ -77,12 +77,12 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
 
 
 def _namespaces_on_disk(store: OpenStore) -> set[str]:
-    return {name_of(path) for log_dir in store.log_dirs for path in tiers_of(log_dir)}
+    return {namespace_at(path) for log_dir in store.log_dirs for path in namespace_dirs(log_dir)}
 
 
 def _namespaces_in_use(store: OpenStore) -> set[str]:
     topics = {replica.partition.topic for replica in store.replicas()}
-    return {name_of(path) for path in with_parents(path_of(namespace_of(topic)) for topic in topics)}
+    return {namespace_at(path) for path in with_parents(namespace_dir(namespace_of(topic)) for topic in topics)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class _Conversion:
     log_dir: LogDir
     scheme: Scheme
     replicas: list[Replica]
-    spare: SpareRecords
+    spare: FallbackRecords
 
     def plan(self, planner: ChangePlanner) -> None:
         """Add the steps. Raises as :func:`plan_convert`, and OSError."""
@@ -188,7 +188,7 @@ class _Conversion:
         folders = {path.rpartition("/")[0] for _, path in targets} - {""}
         if self.scheme is Scheme.NAMESPACED:
             for folder in folders:
-                check_namespace_fits(self.log_dir.path, Namespace.parse(name_of(folder)))
+                check_namespace_fits(self.log_dir.path, Namespace.parse(namespace_at(folder)))
         return with_parents(folders)
 
     def _gone_directories(self) -> list[str]:
@@ -197,7 +197,7 @@ class _Conversion:
             return sorted(
                 name for name, is_directory in self.log_dir.root.entries() if is_directory and _is_prefix(name)
             )
-        return tiers_of(self.log_dir)[::-1]
+        return namespace_dirs(self.log_dir)[::-1]
 
     def _check_free(self, made: list[str], paths: list[str]) -> None:
         """Make sure that nothing lies where something will; what lies below a directory to be made is not there yet."""

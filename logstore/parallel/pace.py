@@ -2,8 +2,8 @@
 
 With warm caches one thread is fastest, because threads only pass the interpreter lock around; with cold caches, and
 where each file that goes is waited for, several threads that wait at the same time are much faster, because the disk
-serves many requests at once. So the first piece of each lot is done by one thread, and tells: a thread that waits gives
-the processor away of its own will, and the system counts that. Time on a clock would not tell, because on a busy
+serves many requests at once. So the first piece of each batch is done by one thread, and tells: a thread that waits
+gives the processor away of its own will, and the system counts that. Time on a clock would not tell, because on a busy
 machine others take the processor away, and because a virtual disk uses processor time for its answers. What the pieces
 are is left to the caller.
 """
@@ -29,8 +29,8 @@ twice as long as 8 to add up cold files, and gained a tenth where only topic IDs
 _THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 
-class Pace(Generic[Piece, Result]):
-    """Applies one function to lots of pieces, each at the pace that suits; threads are kept from lot to lot."""
+class AdaptiveThreadPool(Generic[Piece, Result]):
+    """Applies one function to batches of pieces, each at the pace that suits; threads are kept from batch to batch."""
 
     __slots__ = ("_pool", "_threads", "_work")
 
@@ -48,28 +48,28 @@ class Pace(Generic[Piece, Result]):
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def map(self, lot: Sequence[Piece], fewest_waits: int) -> list[Result]:
-        """The results for all the pieces of a lot, in their order. What the function raises comes out here.
+    def map(self, batch: Sequence[Piece], fewest_waits: int) -> list[Result]:
+        """The results for all the pieces of a batch, in their order. What the function raises comes out here.
 
         Args:
-            lot: the pieces, each about as much work as the next.
+            batch: the pieces, each about as much work as the next.
             fewest_waits: number of waits during the first piece from which on threads do the others.
         """
         before = waits()
-        results = [self._work(piece) for piece in lot[:1]]
+        results = [self._work(piece) for piece in batch[:1]]
         if waits() - before < fewest_waits:
-            return results + [self._work(piece) for piece in lot[1:]]
+            return results + [self._work(piece) for piece in batch[1:]]
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="pace")
-        return results + list(self._pool.map(self._work, lot[1:]))
+        return results + list(self._pool.map(self._work, batch[1:]))
 
 
-def by_pieces(
-    pace: Pace[Sequence[Item], list[Result]], items: Sequence[Item], size: int, fewest_waits: int
+def map_chunks(
+    pace: AdaptiveThreadPool[Sequence[Item], list[Result]], items: Sequence[Item], size: int, fewest_waits: int
 ) -> list[Result]:
-    """The results for all the items of a lot, in their order, where a piece is so many of them; as :meth:`Pace.map`."""
+    """The results for all the items, in their order, where a piece is so many of them; as :meth:`Pace.map`."""
     pieces = [items[start : start + size] for start in range(0, len(items), size)]
     return [result for piece in pace.map(pieces, fewest_waits) for result in piece]
 

@@ -17,7 +17,7 @@ from layout.ours import STAGED_RECORD, StagedRecord
 from layout.topic import TopicPartition
 from logstore.errors import DamagedRecordError, UnsafePathError
 from logstore.fs import Directory
-from logstore.log_dir import LogDirView, Process
+from logstore.log_dir import FileHolder, LogDirView
 from logstore.purge.purge_report import Kept, Why
 from logstore.purge.throttle import Throttle
 from logstore.staging import Placement, RecordReader, Staged, name_below_log_dir
@@ -30,7 +30,7 @@ _DEEPEST = 32
 
 
 @dataclass(slots=True)
-class Rules:
+class PurgeRules:
     """What a purge was asked for, the same for all directories.
 
     Attributes:
@@ -93,13 +93,13 @@ class StagingRoot:
     """
 
     def __init__(
-        self, log_dir: LogDirView, placement: Placement, root: Directory, rules: Rules, reader: RecordReader
+        self, log_dir: LogDirView, placement: Placement, root: Directory, rules: PurgeRules, reader: RecordReader
     ) -> None:
         """Take an open staging root."""
         self.log_dir, self.placement, self.root = log_dir, placement, root
         self.rules, self._reader = rules, reader
         self._prefix = name_below_log_dir(log_dir, placement, "-")[:-1]
-        self.holders: Mapping[int, tuple[Process, ...]] = {}
+        self.holders: Mapping[int, tuple[FileHolder, ...]] = {}
 
     def judge(self, directory: Directory, name: DirectoryName) -> Due | Kept | None:
         """Whether a staged directory may go; None: it is not meant.
@@ -122,7 +122,9 @@ class StagingRoot:
             return self.not_due(text, record.due_ms)
         if rules.keep_held and self.holders:
             holders = {
-                str(process) for held in weigh(directory, self.holders).held for process in self.holders[held[0]]
+                str(process)
+                for held in measure_removal(directory, self.holders).held
+                for process in self.holders[held[0]]
             }
             if holders:
                 return self._kept(text, Why.IN_USE, f"held open by {', '.join(sorted(holders))}", record.due_ms)
@@ -163,7 +165,7 @@ class StagingRoot:
         )
 
 
-def weigh(directory: Directory, holders: Mapping[int, tuple[Process, ...]], depth: int = 0) -> Due:
+def measure_removal(directory: Directory, holders: Mapping[int, tuple[FileHolder, ...]], depth: int = 0) -> Due:
     """What a removal would give back: files, bytes, and what processes hold of them. Nothing is changed.
 
     Raises:
@@ -177,7 +179,7 @@ def weigh(directory: Directory, holders: Mapping[int, tuple[Process, ...]], dept
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             with directory.child(entry.name) as inner:
-                below = weigh(inner, holders, depth + 1)
+                below = measure_removal(inner, holders, depth + 1)
             total.files += below.files
             total.bytes += below.bytes
             total.held += below.held

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from layout.ours import StagedRecord
 from layout.topic import TopicPartition
-from logstore.log_dir import Process
+from logstore.log_dir import FileHolder
 
 
 class Why(StrEnum):
@@ -59,7 +59,7 @@ class Purged:
 class HeldFile:
     """A file whose name is gone, and whose space stays taken until a process lets go."""
 
-    process: Process
+    process: FileHolder
     name: str
     """Location of its directory, and the file's own name."""
     inode: int

@@ -1,4 +1,4 @@
-"""What the processes of a purge tell each other, in a form that ``marshal`` knows: looks, and what became of a lot."""
+"""What the processes of a purge tell each other, in a form that ``marshal`` knows: looks, and outcomes of batches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 from layout.ids import TopicId
 from layout.ours import StagedRecord
 from logstore.purge.judge_staged import Due, Seen
-from logstore.purge.purge_lots import Lot
+from logstore.purge.purge_batches import PurgeBatch
 from logstore.purge.purge_report import Kept, Why
 
 RecordFields: TypeAlias = tuple[str, int, bytes, str, str, str, int, int, dict[str, int]]
@@ -19,8 +19,8 @@ Look: TypeAlias = tuple[int, list[str], list[int], RecordFields] | int | None
 _Kept: TypeAlias = tuple[str, str, str, int | None]
 _Due: TypeAlias = tuple[str, int, RecordFields | None, int, int, str | None, bool, bool, list[tuple[int, str, int]]]
 
-ToldLot: TypeAlias = tuple[list[_Kept], list[_Due], list[_Due], str | None, list[bool]]
-"""What became of a lot: the fields of :class:`logstore.purge.purge_lots.Lot` from ``kept`` on, in their order."""
+ToldBatch: TypeAlias = tuple[list[_Kept], list[_Due], list[_Due], str | None, list[bool]]
+"""What became of a batch: the fields of :class:`PurgeBatch` from ``kept`` on, in their order."""
 
 
 def fields_of(record: StagedRecord) -> RecordFields:
@@ -53,17 +53,17 @@ def seen(look: Look) -> Seen | int | None:
     return Seen(inode, names, weights, record_of(fields))
 
 
-def told(lot: Lot) -> ToldLot:
-    """What became of a lot, as one process tells it."""
-    kept = [(each.location, each.why.value, each.reason, each.due_ms) for each in lot.kept]
-    partly, emptied = ([_told(due) for due in some] for some in (lot.partly, lot.emptied))
-    return kept, partly, emptied, lot.failure, lot.had_record_inside
+def told(batch: PurgeBatch) -> ToldBatch:
+    """What became of a batch, as one process tells it."""
+    kept = [(each.location, each.why.value, each.reason, each.due_ms) for each in batch.kept]
+    partly, emptied = ([_told(due) for due in some] for some in (batch.partly, batch.emptied))
+    return kept, partly, emptied, batch.failure, batch.had_record_inside
 
 
-def heard(lot: ToldLot) -> Lot:
-    """What became of a lot, as the other one understands it; the names of its directories are not told."""
-    kept, partly, emptied, failure, had_record_inside = lot
-    return Lot(
+def heard(batch: ToldBatch) -> PurgeBatch:
+    """What became of a batch, as the other one understands it; the names of its directories are not told."""
+    kept, partly, emptied, failure, had_record_inside = batch
+    return PurgeBatch(
         names=(),
         kept=[Kept(location, Why(why), reason, due_ms) for location, why, reason, due_ms in kept],
         partly=[_heard(due) for due in partly],

@@ -1,4 +1,4 @@
-"""Shares the lots of a staging root among the workers of a purge: threads, or where there is much, processes.
+"""Shares the batches of a staging root among the workers of a purge: threads, or where there is much, processes.
 
 Threads share an interpreter, which two of them use up where the disk does not keep them waiting. So each of several
 workers of a large purge is a forked process. It shares the log dir's lock, which belongs to the open file: should this
@@ -6,8 +6,8 @@ process be killed, the lock is held until the last of them has noticed (``shared
 itself costs nothing but a part of the report, for this process then does again what it has not told of. One worker
 alone is this process.
 
-In a large purge every worker has one more process look at the lots to come (``seen_ahead``), so that it has nothing to
-do but remove. A slow purge would remove hours later what was seen ahead, one that means few has little to see, and a
+In a large purge every worker has one more process look at the batches to come (``seen_ahead``), so that it has nothing
+to do but remove. A slow purge would remove hours later what was seen ahead, one that means few has little to see, and a
 short one is over before processes pay, so these have threads.
 """
 
@@ -27,37 +27,37 @@ from logstore.fs import Disk
 from logstore.parallel import can_fork, paused_gc, spread
 from logstore.purge.ahead import done_ahead
 from logstore.purge.judge_staged import StagingRoot
-from logstore.purge.purge_lots import Lot, LotWorker
-from logstore.purge.purge_wire import Look, ToldLot, heard, seen, told
+from logstore.purge.purge_batches import BatchWorker, PurgeBatch
+from logstore.purge.purge_wire import Look, ToldBatch, heard, seen, told
 from logstore.purge.remove_staged import Removal
 from logstore.purge.seen_ahead import look_at_all
 from logstore.purge.shared_cancel import SharedCancel
 
 logger = logging.getLogger(__name__)
 
-LOT: Final = 1000
+BATCH: Final = 1000
 """Directories behind one barrier."""
 
-PROCESSES_FROM: Final = 2 * LOT
+PROCESSES_FROM: Final = 2 * BATCH
 """Directories from which on a purge is large, and it pays to start processes."""
 
-_SMALLEST_LOT = 25
+_SMALLEST_BATCH = 25
 """Directories that are not worth a second worker."""
 
-_LOTS_EACH = 4
-"""Lots for each worker of a large purge at the least, so that at the end none waits long for the others."""
+_BATCHES_EACH = 4
+"""Batches for each worker of a large purge at the least, so that at the end none waits long for the others."""
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _Range: TypeAlias = list[int]
-"""The lot's first directory, and the one after its last, as places among the names."""
+"""The batch's first directory, and the one after its last, as places among the names."""
 
 
 class PurgeWorkers:
     """The purge of one staging root.
 
     Attributes:
-        gone: the lots whose end is durable, in no order; filled also when a disk that fails ends the purge.
+        gone: the batches whose end is durable, in no order; filled also when a disk that fails ends the purge.
         cancelled: something was left because the purge was cancelled.
     """
 
@@ -72,7 +72,7 @@ class PurgeWorkers:
         self._left: Iterator[_Range] = iter(())
         self._taking = threading.Lock()
         self._given_up = False
-        self.gone: list[Lot] = []
+        self.gone: list[PurgeBatch] = []
         self.cancelled = False
 
     def purge(self, names: Sequence[DirectoryName]) -> None:
@@ -83,8 +83,8 @@ class PurgeWorkers:
         """
         self._names = names
         is_large = len(names) >= PROCESSES_FROM
-        shares = self._workers * (_LOTS_EACH if is_large else 1)
-        size = min(LOT, max(_SMALLEST_LOT, -(-len(names) // shares)))
+        shares = self._workers * (_BATCHES_EACH if is_large else 1)
+        size = min(BATCH, max(_SMALLEST_BATCH, -(-len(names) // shares)))
         ranges = [[start, min(start + size, len(names))] for start in range(0, len(names), size)]
         if not (self._may_fork and is_large):
             self._purge_by_threads(ranges)
@@ -98,16 +98,16 @@ class PurgeWorkers:
         begun = 0
         with (
             paused_gc(),
-            LotWorker(Removal(self._staging, self._disk), self._disk) as worker,
-            closing(self._seen_lots(enumerate(ranges))) as lots,
+            BatchWorker(Removal(self._staging, self._disk), self._disk) as worker,
+            closing(self._seen_batches(enumerate(ranges))) as batches,
         ):
             try:
-                for lot in lots:
+                for batch in batches:
                     if self._staging.rules.cancel.is_set():
                         self.cancelled = True
                         break
                     begun += 1
-                    worker.purge(lot)
+                    worker.purge(batch)
                 worker.end()
             finally:
                 self.gone += worker.gone
@@ -130,16 +130,16 @@ class PurgeWorkers:
 
     def _work(self) -> None:
         """What one thread does."""
-        with LotWorker(Removal(self._staging, self._disk), self._disk) as worker:
+        with BatchWorker(Removal(self._staging, self._disk), self._disk) as worker:
             try:
-                while (lot := self._take()) is not None:
-                    worker.purge(lot)
+                while (batch := self._take()) is not None:
+                    worker.purge(batch)
                 worker.end()
             finally:
                 self.gone += worker.gone
 
-    def _take(self) -> Lot | None:
-        """The next lot; None: there is none, or the purge is cancelled or failed."""
+    def _take(self) -> PurgeBatch | None:
+        """The next batch; None: there is none, or the purge is cancelled or failed."""
         with self._taking:
             taken = None if self._given_up else next(self._left, None)
         if taken is None:
@@ -147,7 +147,7 @@ class PurgeWorkers:
         if self._staging.rules.cancel.is_set():
             self.cancelled = True
             return None
-        return Lot(self._names[slice(*taken)])
+        return PurgeBatch(self._names[slice(*taken)])
 
     def _purge_by_processes(self, ranges: list[_Range]) -> None:
         rules = self._staging.rules
@@ -158,11 +158,11 @@ class PurgeWorkers:
             self._staging.rules = replace(rules, cancel=shared.in_child())
             self._is_forked = True
 
-        def take(_: int, lot: ToldLot | None) -> None:
-            if lot is None:
+        def take(_: int, batch: ToldBatch | None) -> None:
+            if batch is None:
                 self.cancelled = True
                 return
-            self.gone.append(heard(lot))
+            self.gone.append(heard(batch))
             if rules.progress is not None:
                 rules.progress(*_sums(self.gone[-1]))
 
@@ -173,32 +173,32 @@ class PurgeWorkers:
         finally:
             self._staging.rules = rules
 
-    def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, ToldLot | None]]:
-        """What one process does: purges lots, and tells of each, or None where it was cancelled before."""
+    def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, ToldBatch | None]]:
+        """What one process does: purges batches, and tells of each, or None where it was cancelled before."""
         cancel = self._staging.rules.cancel
         with (
-            LotWorker(Removal(self._staging, self._disk), self._disk) as worker,
-            closing(self._lots(ranges)) as lots,
+            BatchWorker(Removal(self._staging, self._disk), self._disk) as worker,
+            closing(self._batches(ranges)) as batches,
         ):
             try:
-                for lot in lots:
+                for batch in batches:
                     if not cancel.is_set():
-                        worker.purge(lot)
+                        worker.purge(batch)
                         yield from _told(worker)
                     elif self._is_forked:
                         break  # what is not told of, the first process comes to when all others have ended
                     else:
-                        yield lot.number, None
+                        yield batch.number, None
                 worker.end()
             except OSError:
                 yield from _told(worker)
                 raise
             yield from _told(worker)
 
-    def _lots(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[Lot, None, None]:
-        """Lots, as they are to be emptied; in the first process those that a forked one has left."""
+    def _batches(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[PurgeBatch, None, None]:
+        """Batches, as they are to be emptied; in the first process those that a forked one has left."""
         if self._is_forked:
-            yield from self._seen_lots(ranges)
+            yield from self._seen_batches(ranges)
             return
         for place, (number, range_) in enumerate(ranges):
             if place == 0 and not self._staging.rules.cancel.is_set():
@@ -207,27 +207,27 @@ class PurgeWorkers:
                     "now, but what it removed last may be missing in the report",
                     self._staging.root.path,
                 )
-            yield Lot(self._names[slice(*range_)], number=number)
+            yield PurgeBatch(self._names[slice(*range_)], number=number)
 
-    def _seen_lots(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[Lot, None, None]:
-        """Lots, each with what another process saw ahead in it."""
+    def _seen_batches(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[PurgeBatch, None, None]:
+        """Batches, each with what another process saw ahead in it."""
         with closing(done_ahead(self._looked, ranges)) as looked:
             for number, (start, stop), looks in looked:
-                yield Lot(self._names[start:stop], [seen(look) for look in looks], number)
+                yield PurgeBatch(self._names[start:stop], [seen(look) for look in looks], number)
 
     def _looked(self, numbered: tuple[int, _Range]) -> tuple[int, _Range, list[Look]]:
         number, (start, stop) = numbered
         return number, [start, stop], look_at_all(self._staging, self._names[start:stop])
 
 
-def _told(worker: LotWorker) -> Iterator[tuple[int, ToldLot]]:
-    """What became of the lots that the worker is done with."""
+def _told(worker: BatchWorker) -> Iterator[tuple[int, ToldBatch]]:
+    """What became of the batches that the worker is done with."""
     gone, worker.gone = worker.gone, []
-    for lot in gone:
-        yield lot.number, told(lot)
+    for batch in gone:
+        yield batch.number, told(batch)
 
 
-def _sums(lot: Lot) -> tuple[int, int]:
-    """How many directories of a lot are gone, and how many bytes."""
-    directories = 0 if lot.failure else sum(due.problem is None for due in lot.emptied)
-    return directories, sum(due.bytes for due in (*lot.emptied, *lot.partly))
+def _sums(batch: PurgeBatch) -> tuple[int, int]:
+    """How many directories of a batch are gone, and how many bytes."""
+    directories = 0 if batch.failure else sum(due.problem is None for due in batch.emptied)
+    return directories, sum(due.bytes for due in (*batch.emptied, *batch.partly))

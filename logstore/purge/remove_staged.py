@@ -9,7 +9,7 @@ In which order, and why (DESIGN §5)::
 
 Un-synced removals may come back each by itself, so without the barrier the record could be lost while data is kept,
 and nothing would say any more when that may go. Whether a directory may go is told by ``judge_staged``, just before it
-is emptied, or by a process that is a lot or two ahead (``seen_ahead``): then what it saw goes, if it is the same
+is emptied, or by a process that is a batch or two ahead (``seen_ahead``): then what it saw goes, if it is the same
 directory still, and nothing else does. Nothing is followed: links, FIFOs and sockets are unlinked, a mount point stops
 the removal. A large file is cut off from its end in steps, for one unlink of many extents keeps a disk busy for long;
 but never one that has another name elsewhere, whose bytes somebody may want, or that a process holds, which would fall

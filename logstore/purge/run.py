@@ -1,9 +1,9 @@
-"""Purges what is staged and due, for ever: by lots, several log dirs at a time, throttled, cancellable, resumable.
+"""Purges what is staged and due, for ever: by batches, several log dirs at a time, throttled, cancellable, resumable.
 
 Only what is due goes, only what carries a valid record, and the record goes last (``remove_staged`` says in which
 order, and why). Directories that a broker left have no record; nothing says when they may go, so a purge never takes
-them. How the directories of one staging root go, lot by lot and by several workers, is told by ``purge_lots`` and
-``purge_workers``. What fails or is cancelled in between stays staged and due, and the next purge goes on with it. A
+them. How the directories of one staging root go, batch by batch and by several workers, is told by ``purge_batches``
+and ``purge_workers``. What fails or is cancelled in between stays staged and due, and the next purge goes on with it. A
 clock that went backwards purges nothing.
 Source: DESIGN §5; USERS, pains 5, 6 and 8.
 """
@@ -21,16 +21,16 @@ from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_sta
 from logstore.errors import LogStoreError, UnsafePathError
 from logstore.fs import Directory
 from logstore.log_dir import LogDir, LogDirView, OpenFiles, find_open_files
-from logstore.purge.judge_staged import Due, Rules, StagingRoot, weigh
-from logstore.purge.purge_lots import Lot
+from logstore.purge.judge_staged import Due, PurgeRules, StagingRoot, measure_removal
+from logstore.purge.purge_batches import PurgeBatch
 from logstore.purge.purge_report import HeldFile, Kept, LogDirPurge, Purged, PurgeReport, Why
 from logstore.purge.purge_workers import PurgeWorkers
 from logstore.staging import (
-    ALL_MS,
+    EVERYTHING_DUE,
+    FallbackRecords,
     Placement,
     PurgeNote,
     RecordReader,
-    SpareRecords,
     begin_purge,
     end_purge,
     staging_roots,
@@ -38,16 +38,16 @@ from logstore.staging import (
 
 logger = logging.getLogger(__name__)
 
-WORKERS: Final = 2
+DEFAULT_WORKERS: Final = 2
 """How many work on each disk."""
 
 
 def purge(
     log_dirs: Sequence[LogDir],
-    rules: Rules,
+    rules: PurgeRules,
     *,
-    workers: int = WORKERS,
-    spare: SpareRecords | None = None,
+    workers: int = DEFAULT_WORKERS,
+    spare: FallbackRecords | None = None,
     look_at_processes: bool = True,
     may_fork: bool = False,
 ) -> PurgeReport:
@@ -66,7 +66,7 @@ def purge(
             share an interpreter; and others look ahead. Not for a program that must not be forked.
     """
     runs = [
-        _Run(log_dir, rules, workers, spare or SpareRecords(None), look_at_processes, may_fork=may_fork)
+        _Run(log_dir, rules, workers, spare or FallbackRecords(None), look_at_processes, may_fork=may_fork)
         for log_dir in log_dirs
     ]
     disks: dict[int, list[_Run]] = {}
@@ -85,17 +85,17 @@ def purge(
     return PurgeReport(tuple(run.report for run in runs))
 
 
-def purge_steps(log_dir: LogDir, rules: Rules, *, spare: SpareRecords | None = None) -> Iterator[Purged]:
+def purge_steps(log_dir: LogDir, rules: PurgeRules, *, spare: FallbackRecords | None = None) -> Iterator[Purged]:
     """Purge one due directory at each step, durably; for simulators, which do other things in between.
 
     Raises:
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
     """
-    run = _Run(log_dir, rules, 1, spare or SpareRecords(None), look_at_processes=False)
+    run = _Run(log_dir, rules, 1, spare or FallbackRecords(None), look_at_processes=False)
     yield from run.steps()
 
 
-def planned_purge(log_dir: LogDirView, rules: Rules, spare: SpareRecords | None = None) -> LogDirPurge:
+def planned_purge(log_dir: LogDirView, rules: PurgeRules, spare: FallbackRecords | None = None) -> LogDirPurge:
     """What a purge would do now, without doing it; no lock is needed.
 
     ``held`` has the files that processes hold, and whose space would not come back yet.
@@ -106,7 +106,7 @@ def planned_purge(log_dir: LogDirView, rules: Rules, spare: SpareRecords | None 
     report = LogDirPurge(log_dir.path)
     open_files = find_open_files(log_dir.root.device)
     report.unseen_processes = open_files.unseen
-    for staging, names in _staging_roots(log_dir, rules, spare or SpareRecords(None)):
+    for staging, names in _staging_roots(log_dir, rules, spare or FallbackRecords(None)):
         staging.holders = open_files.holders
         for name in names:
             try:
@@ -115,7 +115,7 @@ def planned_purge(log_dir: LogDirView, rules: Rules, spare: SpareRecords | None 
                     if isinstance(judged, Kept):
                         report.keep(judged)
                     elif judged is not None:
-                        found = weigh(directory, staging.holders)
+                        found = measure_removal(directory, staging.holders)
                         location = staging.location(name.text)
                         report.purged.append(Purged(location, judged.record, found.files, found.bytes))
                         report.held += _held(location, found, open_files)
@@ -132,9 +132,9 @@ class _Run:
     def __init__(
         self,
         log_dir: LogDir,
-        rules: Rules,
+        rules: PurgeRules,
         workers: int,
-        spare: SpareRecords,
+        spare: FallbackRecords,
         look_at_processes: bool,
         *,
         may_fork: bool = False,
@@ -188,15 +188,15 @@ class _Run:
         staging.holders = self._open_files.holders
         with self.log_dir.changing("what is staged cannot be purged"):
             if self._former is None:
-                due_by_ms = ALL_MS if self.rules.before_due else self.rules.now_ms
+                due_by_ms = EVERYTHING_DUE if self.rules.before_due else self.rules.now_ms
                 self._former = begin_purge(self.log_dir, due_by_ms)
             workers = PurgeWorkers(staging, self.log_dir.disk, self._workers, may_fork=self._may_fork)
             try:
                 workers.purge(names[first:])
             finally:
                 self.report.cancelled |= workers.cancelled
-                for lot in workers.gone:
-                    self._take_up(staging, lot)
+                for batch in workers.gone:
+                    self._take_up(staging, batch)
 
     def _note_end(self, *, all_looked_at: bool) -> None:
         """Say what is left partly gone, by this purge or an earlier one that was cut short and not made good by it."""
@@ -232,22 +232,22 @@ class _Run:
                 self.report.keep(judged)
         return len(names)
 
-    def _take_up(self, staging: StagingRoot, lot: Lot) -> None:
-        """Put what became of a lot into the report."""
+    def _take_up(self, staging: StagingRoot, batch: PurgeBatch) -> None:
+        """Put what became of a batch into the report."""
         report = self.report
-        for kept in lot.kept:
+        for kept in batch.kept:
             report.keep(kept)
-        for due in (*lot.emptied, *lot.partly):
+        for due in (*batch.emptied, *batch.partly):
             if due.held:
                 self._held += _held(staging.location(due.name), due, self._open_files or OpenFiles())
-        if lot.failure is not None:
-            report.failures.append(lot.failure)
-        left, gone = (lot.partly, lot.emptied) if lot.failure is None else ([*lot.partly, *lot.emptied], [])
+        if batch.failure is not None:
+            report.failures.append(batch.failure)
+        left, gone = (batch.partly, batch.emptied) if batch.failure is None else ([*batch.partly, *batch.emptied], [])
         for due in left:
             self._is_partly_gone(staging, due)
             report.failures += [due.problem] if due.problem else []
             report.cancelled |= due.cancelled
-        for due, had_record_inside in zip(gone, lot.had_record_inside, strict=True):
+        for due, had_record_inside in zip(gone, batch.had_record_inside, strict=True):
             if due.problem is not None:
                 self.log_dir.leave_unclean = True  # where only the empty directory is left, the next open removes it
                 self._is_partly_gone(staging, due)
@@ -265,7 +265,7 @@ class _Run:
 
 
 def _staging_roots(
-    log_dir: LogDirView, rules: Rules, spare: SpareRecords
+    log_dir: LogDirView, rules: PurgeRules, spare: FallbackRecords
 ) -> Iterator[tuple[StagingRoot, list[DirectoryName]]]:
     """Every staging root of a log dir, open while it is looked at, with what lies in it in the order of inodes."""
     reader = RecordReader(log_dir, spare)

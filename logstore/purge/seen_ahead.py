@@ -22,7 +22,7 @@ from logstore.purge.purge_wire import Look, fields_of
 
 
 def look_at_all(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[Look]:
-    """Look at the directories of a lot; nothing is changed, and nothing is raised."""
+    """Look at the directories of a batch; nothing is changed, and nothing is raised."""
     return [_look(staging, name) for name in names]
 
 

@@ -1,15 +1,15 @@
 """Files put right from a reviewed plan, with backup and undo."""
 
-from logstore.repair.repair import RepairOutcome, apply
+from logstore.repair.repair import RepairOutcome, apply_repair
 from logstore.repair.repair_look import read_files
-from logstore.repair.repair_step import Status
-from logstore.repair.repair_undo import UndoOutcome, undo
+from logstore.repair.repair_step import RepairStatus
+from logstore.repair.repair_undo import UndoOutcome, undo_repair
 
 __all__ = [
     "RepairOutcome",
-    "Status",
+    "RepairStatus",
     "UndoOutcome",
-    "apply",
+    "apply_repair",
     "read_files",
-    "undo",
+    "undo_repair",
 ]

@@ -24,10 +24,10 @@ from layout.ours import MISSING, OF_CHECKPOINT, KeptFile, PlannedLogDir, RepairA
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError, UnreadableFileError
 from logstore.fs import TEMPORARY, Disk, read_small_file
 from logstore.journal import check_nothing_pending
-from logstore.log_dir import CHECKPOINT_LIMIT, CheckpointFiles, ExpectedIdentity, LogDir, put_all
+from logstore.log_dir import CHECKPOINT_LIMIT, CheckpointFiles, ExpectedIdentity, LogDir, change_files
 from logstore.repair.repair_backups import write_backup
 from logstore.repair.repair_duplicates import stage_duplicate
-from logstore.repair.repair_step import ChangedSinceError, FileStep, Status, looked_at
+from logstore.repair.repair_step import ChangedSinceError, FileStep, RepairStatus, looked_at
 from logstore.rows import Kind, MetadataState
 from logstore.scan import scan
 from logstore.settings import Settings
@@ -41,7 +41,7 @@ class Repaired:
     """What became of one action; the detail is one sentence without a full stop, empty where all is well."""
 
     action: RepairAction
-    status: Status
+    status: RepairStatus
     detail: str = ""
 
 
@@ -57,10 +57,10 @@ class RepairOutcome:
     @property
     def is_complete(self) -> bool:
         """Whether everything is as the plan wants it."""
-        return all(each.status in (Status.DONE, Status.ALREADY) for each in self.results)
+        return all(each.status in (RepairStatus.DONE, RepairStatus.ALREADY) for each in self.results)
 
 
-def apply(
+def apply_repair(
     plan: RepairPlan, now_ms: int, *, disk: Disk | None = None, settings: Settings | None = None
 ) -> RepairOutcome:
     """Carry out a plan that somebody has reviewed. A log dir whose disk fails leaves its actions failed.
@@ -90,7 +90,7 @@ def apply(
         for planned in plan.log_dirs:
             actions = [action for action in plan.actions if action.log_dir == planned.path]
             if planned.path in offline:
-                outcome.results += [Repaired(each, Status.FAILED, offline[planned.path]) for each in actions]
+                outcome.results += [Repaired(each, RepairStatus.FAILED, offline[planned.path]) for each in actions]
                 continue
             work = _Work(log_dirs[planned.path], plan.fingerprint, now_ms)
             work.on_files([each for each in actions if each.kind is not RepairKind.STAGE_DUPLICATE])
@@ -143,12 +143,12 @@ class _Work:
             self.backups.append(write_backup(self.log_dir, self.fingerprint, self.now_ms, kept))
         except LogStoreError as error:
             for step in steps:
-                self._note(step.action, Status.FAILED, str(error))
+                self._note(step.action, RepairStatus.FAILED, str(error))
             return
-        failed = put_all(self.log_dir, [step.change for step in steps], "cannot be repaired")
+        failed = change_files(self.log_dir, [step.change for step in steps], "cannot be repaired")
         for step in steps:
             refusal = failed.get(step.action.path)
-            status = Status.DONE if refusal is None else Status.FAILED
+            status = RepairStatus.DONE if refusal is None else RepairStatus.FAILED
             self._note(step.action, status, "" if refusal is None else str(refusal))
         if any(step.action.kind in OF_CHECKPOINT for step in steps):
             self.log_dir.checkpoints = CheckpointFiles(self.log_dir.root)
@@ -158,7 +158,7 @@ class _Work:
         with self._noting(action):
             self.log_dir.check_online()
             staged, before = stage_duplicate(self.log_dir, action, log_dirs, self.now_ms, settings)
-            status = Status.ALREADY if before else Status.DONE
+            status = RepairStatus.ALREADY if before else RepairStatus.DONE
             self._note(action, status, f"staged as {staged.location}, from where logstore restore brings it back")
 
     def _looked_at(self, action: RepairAction, held: frozenset[tuple[str, int]] | None) -> FileStep | None:
@@ -169,7 +169,7 @@ class _Work:
                 raise ChangedSinceError("not everything in the log dir can be listed, so no entry is surely stale")
             step = looked_at(self.log_dir, action, held or frozenset())
             if step is None:
-                self._note(action, Status.ALREADY)
+                self._note(action, RepairStatus.ALREADY)
         return step
 
     @contextmanager
@@ -178,13 +178,15 @@ class _Work:
         try:
             yield
         except (ChangeFailedError, OfflineLogDirError) as error:
-            self._note(action, Status.FAILED, str(error))
+            self._note(action, RepairStatus.FAILED, str(error))
         except LogStoreError as error:
-            self._note(action, Status.SKIPPED, str(error))
+            self._note(action, RepairStatus.SKIPPED, str(error))
         except OSError as error:
-            self._note(action, Status.FAILED, str(self.log_dir.failed(f"{action.path} cannot be looked at", error)))
+            self._note(
+                action, RepairStatus.FAILED, str(self.log_dir.failed(f"{action.path} cannot be looked at", error))
+            )
 
-    def _note(self, action: RepairAction, status: Status, detail: str = "") -> None:
+    def _note(self, action: RepairAction, status: RepairStatus, detail: str = "") -> None:
         self.results[action.path] = Repaired(action, status, detail)
         place = f"{self.log_dir.path}/{action.path}"
         logger.info("repair: %s of %s: %s%s", action.kind, place, status, f", {detail}" if detail else "")

@@ -20,11 +20,11 @@ from layout.scheme import Scheme
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
 from logstore.fs import TEMPORARY, read_small_file
-from logstore.log_dir import CHECKPOINT_LIMIT, LogDir, NewBytes
+from logstore.log_dir import CHECKPOINT_LIMIT, FileChange, LogDir
 from logstore.store import metadata_bytes
 
 
-class Status(StrEnum):
+class RepairStatus(StrEnum):
     """What became of an action."""
 
     DONE = "done"
@@ -51,9 +51,9 @@ class FileStep:
     """None: it is removed."""
 
     @property
-    def change(self) -> NewBytes:
+    def change(self) -> FileChange:
         """What is to be done."""
-        return NewBytes(self.action.path, self.after, self.action.inode)
+        return FileChange(self.action.path, self.after, self.action.inode)
 
     @property
     def kept(self) -> KeptFile:

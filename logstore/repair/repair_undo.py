@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from layout.ours import KeptFile, is_backup_name, sum_of
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
 from logstore.fs import Disk, read_small_file, remove_file
-from logstore.log_dir import CHECKPOINT_LIMIT, LogDir, NewBytes, put_all
+from logstore.log_dir import CHECKPOINT_LIMIT, FileChange, LogDir, change_files
 from logstore.repair.repair_backups import read_backup
-from logstore.repair.repair_step import Status
+from logstore.repair.repair_step import RepairStatus
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Undone:
 
     path: str
     """Below the log dir."""
-    status: Status
+    status: RepairStatus
     detail: str = ""
 
 
@@ -44,7 +44,7 @@ class UndoOutcome:
     """All is as it was."""
 
 
-def undo(path: str, *, disk: Disk | None = None) -> UndoOutcome:
+def undo_repair(path: str, *, disk: Disk | None = None) -> UndoOutcome:
     """Put back what a repair changed.
 
     Args:
@@ -66,7 +66,7 @@ def undo(path: str, *, disk: Disk | None = None) -> UndoOutcome:
         backup = read_backup(log_dir, name)
         outcome = UndoOutcome(log_dir.path)
         outcome.results = _put_back(log_dir, list(reversed(backup.files)))
-        if all(each.status in (Status.DONE, Status.ALREADY) for each in outcome.results):
+        if all(each.status in (RepairStatus.DONE, RepairStatus.ALREADY) for each in outcome.results):
             with log_dir.changing(f"{name} cannot be removed"):
                 remove_file(log_dir.disk, log_dir.root, name)
             outcome.backup_removed = True
@@ -76,11 +76,11 @@ def undo(path: str, *, disk: Disk | None = None) -> UndoOutcome:
 def _put_back(log_dir: LogDir, files: Sequence[KeptFile]) -> list[Undone]:
     """Put back every file that still holds what the repair wrote; what became of each, in their order."""
     found = {file.path: _looked_at(log_dir, file) for file in files}
-    changes = [NewBytes(file.path, file.before, file.inode) for file in files if found[file.path] is None]
-    failed = put_all(log_dir, changes, "cannot be put back")
+    changes = [FileChange(file.path, file.before, file.inode) for file in files if found[file.path] is None]
+    failed = change_files(log_dir, changes, "cannot be put back")
     for change in changes:
         error = failed.get(change.path)
-        status = Status.DONE if error is None else Status.FAILED
+        status = RepairStatus.DONE if error is None else RepairStatus.FAILED
         found[change.path] = Undone(change.path, status, "" if error is None else str(error))
         logger.info("%s: undo of %s: %s", log_dir.path, change.path, status)
     return [undone for undone in found.values() if undone is not None]
@@ -92,16 +92,20 @@ def _looked_at(log_dir: LogDir, file: KeptFile) -> Undone | None:
     try:
         with log_dir.root.below(folder) as parent:
             if file.inode is not None and parent.key[1] != file.inode:
-                return Undone(file.path, Status.SKIPPED, "its directory is another one by now")
+                return Undone(file.path, RepairStatus.SKIPPED, "its directory is another one by now")
             now = read_small_file(name, CHECKPOINT_LIMIT, parent.descriptor)
     except (FileNotFoundError, NotADirectoryError):
-        return Undone(file.path, Status.SKIPPED, "its directory is gone")
+        return Undone(file.path, RepairStatus.SKIPPED, "its directory is gone")
     except UnreadableFileError as error:
-        return Undone(file.path, Status.SKIPPED, f"{name} {error}")
+        return Undone(file.path, RepairStatus.SKIPPED, f"{name} {error}")
     except LogStoreError as error:
-        return Undone(file.path, Status.SKIPPED, str(error))
+        return Undone(file.path, RepairStatus.SKIPPED, str(error))
     except OSError as error:
-        return Undone(file.path, Status.FAILED, str(log_dir.failed(f"{file.path} cannot be looked at", error)))
+        return Undone(file.path, RepairStatus.FAILED, str(log_dir.failed(f"{file.path} cannot be looked at", error)))
     if now == file.before:
-        return Undone(file.path, Status.ALREADY)
-    return None if sum_of(now) == file.after else Undone(file.path, Status.SKIPPED, "it has changed since the repair")
+        return Undone(file.path, RepairStatus.ALREADY)
+    return (
+        None
+        if sum_of(now) == file.after
+        else Undone(file.path, RepairStatus.SKIPPED, "it has changed since the repair")
+    )

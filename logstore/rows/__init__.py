@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from logstore.rows.columns import VARYING, Columns, LogDirFacts, Row, by_column, joined, plain_row, utf8
+    from logstore.rows.columns import VARYING, Columns, LogDirFacts, Row, by_column, concat_columns, plain_row, utf8
     from logstore.rows.inventory import (
         InventoryForm,
         check_inventory,
@@ -21,7 +21,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "columns": ("Columns", "LogDirFacts", "Row", "VARYING", "by_column", "joined", "plain_row", "utf8"),
+            "columns": ("Columns", "LogDirFacts", "Row", "VARYING", "by_column", "concat_columns", "plain_row", "utf8"),
             "inventory": (
                 "InventoryForm",
                 "check_inventory",
@@ -50,9 +50,9 @@ __all__ = [
     "by_column",
     "check_inventory",
     "columns_to_batch",
+    "concat_columns",
     "inventory_form",
     "inventory_log_dirs",
-    "joined",
     "plain_row",
     "read_inventory",
     "to_batch",

@@ -64,6 +64,6 @@ def by_column(rows: Sequence[Row]) -> Columns:
     return tuple(zip(*rows, strict=True)) or ((),) * len(VARYING)
 
 
-def joined(pieces: Sequence[Columns]) -> Columns:
+def concat_columns(pieces: Sequence[Columns]) -> Columns:
     """The rows of all the pieces, one after the other."""
     return [list(chain.from_iterable(column)) for column in zip(*pieces, strict=True)]

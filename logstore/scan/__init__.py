@@ -6,7 +6,7 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
-    from logstore.scan.entries import KNOWN_FILES, Listing, Place, Reading, list_log_dir
+    from logstore.scan.entries import KNOWN_FILES, Folder, Listing, NameRule, list_log_dir
     from logstore.scan.observation import Observation
     from logstore.scan.partition_files import (
         METADATA_LOG,
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         damaged_checkpoints,
         look_into_directories,
     )
-    from logstore.scan.replica_dir import Glance, look
+    from logstore.scan.replica_dir import ScanOptions, scan_directories
     from logstore.scan.replica_id import METADATA_LIMIT, read_topic_id
     from logstore.scan.scanner import scan, scan_all
 else:
@@ -23,7 +23,7 @@ else:
         __name__,
         {
             "duplicates": ("LEADER_EPOCH_LIMIT",),
-            "entries": ("KNOWN_FILES", "Listing", "Place", "Reading", "list_log_dir"),
+            "entries": ("Folder", "KNOWN_FILES", "Listing", "NameRule", "list_log_dir"),
             "observation": ("Observation",),
             "partition_files": (
                 "DirectorySeen",
@@ -32,7 +32,7 @@ else:
                 "damaged_checkpoints",
                 "look_into_directories",
             ),
-            "replica_dir": ("Glance", "look"),
+            "replica_dir": ("ScanOptions", "scan_directories"),
             "replica_id": ("METADATA_LIMIT", "read_topic_id"),
             "scanner": ("scan", "scan_all"),
         },
@@ -45,16 +45,16 @@ __all__ = [
     "METADATA_LOG",
     "DirectorySeen",
     "FileDamage",
-    "Glance",
+    "Folder",
     "Listing",
+    "NameRule",
     "Observation",
-    "Place",
-    "Reading",
+    "ScanOptions",
     "damaged_checkpoints",
     "list_log_dir",
-    "look",
     "look_into_directories",
     "read_topic_id",
     "scan",
     "scan_all",
+    "scan_directories",
 ]

@@ -16,11 +16,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from layout.scheme import Scheme
-from logstore.parallel import Pace, paused_gc, processors, spread
-from logstore.rows import Columns, Row, by_column, joined
+from logstore.parallel import AdaptiveThreadPool, paused_gc, processors, spread
+from logstore.rows import Columns, Row, by_column, concat_columns
 from logstore.scan.census import Census
-from logstore.scan.entries import Listing, Lot, Place, Reading, list_in_lots, list_log_dir, lots_of
-from logstore.scan.replica_dir import Glance, look
+from logstore.scan.entries import Folder, FolderBatch, Listing, NameRule, batches_of, list_in_batches, list_log_dir
+from logstore.scan.replica_dir import ScanOptions, scan_directories
 from logstore.scan.usual_replicas import Usual, look_at_usual, usual_columns
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ class Seen(NamedTuple):
 
 
 _Task: TypeAlias = tuple[str, str, str, str, bool, list[str], list[int]]
-"""A lot as it is sent: its place's prefix, path, reading and namespace; whether its names are live; names, inodes."""
+"""A batch as it is sent: its place's prefix, path, reading and namespace; whether its names are live; names, inodes."""
 
 _Look: TypeAlias = tuple[Usual | None, Columns | None]
 """What was found in some directories: one or the other."""
 
 
-def look_everywhere(log_dir: str, scheme: Scheme | None, glance: Glance, jobs: int | None) -> Seen:
+def look_everywhere(log_dir: str, scheme: Scheme | None, glance: ScanOptions, jobs: int | None) -> Seen:
     """Look into every directory of a log dir.
 
     Args:
@@ -72,17 +72,17 @@ def look_everywhere(log_dir: str, scheme: Scheme | None, glance: Glance, jobs: i
     """
     listing, census = Listing(), Census()
     with nullcontext() if jobs == 0 else paused_gc():
-        batches = _look_into(log_dir, list_in_lots(log_dir, scheme, listing, _UNIT), glance, jobs, census)
+        batches = _look_into(log_dir, list_in_batches(log_dir, scheme, listing, _UNIT), glance, jobs, census)
     if sum(batch.num_rows for batch in batches) < sum(len(place.names) for place in listing.places):
         again = list_log_dir(log_dir, scheme)
-        new = lots_of(_new_places(listing, again), _UNIT)
+        new = batches_of(_new_places(listing, again), _UNIT)
         batches += _look_into(log_dir, new, glance, 0, census)
         listing = again
     census.add(by_column(listing.rows))  # a broker follows a link that has a replica's name
     return Seen(batches, listing.rows, census)
 
 
-def _new_places(before: Listing, after: Listing) -> list[Place]:
+def _new_places(before: Listing, after: Listing) -> list[Folder]:
     """The places of a second listing, with only what the first had not."""
     seen = {(place.prefix, name) for place in before.places for name in place.names}
     for place in after.places:
@@ -93,10 +93,10 @@ def _new_places(before: Listing, after: Listing) -> list[Place]:
 
 
 def _look_into(
-    log_dir: str, lots: Iterable[Lot], glance: Glance, jobs: int | None, census: Census
+    log_dir: str, batches: Iterable[FolderBatch], glance: ScanOptions, jobs: int | None, census: Census
 ) -> list[pa.RecordBatch]:
-    """Look into all directories of some lots; batches in their order."""
-    listed: dict[int, Lot] = {}
+    """Look into all directories of some batches; batches in their order."""
+    listed: dict[int, FolderBatch] = {}
     entered = False
 
     def enter() -> None:
@@ -107,7 +107,9 @@ def _look_into(
             entered = True
 
     def looked_at(tasks: Iterable[tuple[int, _Task]]) -> Iterator[tuple[int, list[_Look]]]:
-        with Pace[tuple[Place, bool, list[str], list[int]], _Look](lambda piece: _look(glance, *piece)) as pace:
+        with AdaptiveThreadPool[tuple[Folder, bool, list[str], list[int]], _Look](
+            lambda piece: _look(glance, *piece)
+        ) as pace:
             for number, task in tasks:
                 yield number, pace.map(_pieces(task, entered), _FEWEST_WAITS)
 
@@ -120,16 +122,16 @@ def _look_into(
         return columns_to_batch(columns)
 
     fewest = PAYS_TO_FORK if jobs is None else _UNIT + 1
-    begun, tasks = _begun(_tasks(lots, listed), fewest)
+    begun, tasks = _begun(_tasks(batches, listed), fewest)
     jobs = processors() if jobs is None else jobs
     return spread(looked_at, tasks, 0 if begun < fewest else jobs, batch, enter)
 
 
-def _tasks(lots: Iterable[Lot], listed: dict[int, Lot]) -> Iterator[_Task]:
-    """The lots as they are sent; they themselves are put into ``listed``, by their number."""
-    for number, lot in enumerate(lots):
-        listed[number] = lot
-        place, names, inodes, replicas = lot
+def _tasks(batches: Iterable[FolderBatch], listed: dict[int, FolderBatch]) -> Iterator[_Task]:
+    """The batches as they are sent; they themselves are put into ``listed``, by their number."""
+    for number, batch in enumerate(batches):
+        listed[number] = batch
+        place, names, inodes, replicas = batch
         yield place.prefix, place.path, place.reading.value, place.namespace, replicas is not None, names, inodes
 
 
@@ -144,33 +146,33 @@ def _begun(tasks: Iterator[_Task], fewest: int) -> tuple[int, Iterator[_Task]]:
     return directories, chain(begun, tasks)
 
 
-def _pieces(task: _Task, entered: bool) -> list[tuple[Place, bool, list[str], list[int]]]:
+def _pieces(task: _Task, entered: bool) -> list[tuple[Folder, bool, list[str], list[int]]]:
     """Cut a task into pieces, as seen by a process that may have gone into the log dir."""
     prefix, path, reading, namespace, live, names, inodes = task
     # What lies beside a log dir keeps its whole path: if the log dir was reached by a link, '..' is another folder.
     if entered and not prefix.startswith("../"):
         path = prefix
-    place = Place(prefix, path, Reading(reading), namespace)
+    place = Folder(prefix, path, NameRule(reading), namespace)
     starts = range(0, len(names), _PIECE)
     return [(place, live, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
 
 
-def _look(glance: Glance, place: Place, live: bool, names: list[str], inodes: list[int]) -> _Look:
+def _look(glance: ScanOptions, place: Folder, live: bool, names: list[str], inodes: list[int]) -> _Look:
     usual = look_at_usual(glance, place, names) if live else None
     if usual is not None:
         return usual, None
-    return None, by_column(look(glance, place, list(zip(names, inodes, strict=True))))
+    return None, by_column(scan_directories(glance, place, list(zip(names, inodes, strict=True))))
 
 
-def _columns(lot: Lot, looks: Sequence[_Look], glance: Glance) -> Columns:
-    """The columns of a lot, whose pieces were looked at one after the other."""
+def _columns(batch: FolderBatch, looks: Sequence[_Look], glance: ScanOptions) -> Columns:
+    """The columns of a batch, whose pieces were looked at one after the other."""
     usual = [found for found, _ in looks if found is not None]
     if len(usual) == len(looks):
-        return usual_columns(lot, usual, glance.recovery_points)
+        return usual_columns(batch, usual, glance.recovery_points)
     pieces: list[Columns] = []
-    for start, (found, columns) in zip(range(0, len(lot.names), _PIECE), looks, strict=True):
+    for start, (found, columns) in zip(range(0, len(batch.names), _PIECE), looks, strict=True):
         if columns is not None:
             pieces.append(columns)
         elif found is not None:
-            pieces.append(usual_columns(lot.part(start, start + _PIECE), [found], glance.recovery_points))
-    return joined(pieces)
+            pieces.append(usual_columns(batch.part(start, start + _PIECE), [found], glance.recovery_points))
+    return concat_columns(pieces)

@@ -4,7 +4,7 @@ Where directories lie is a *place*: the log dir itself; its staging directory; i
 tiers of a namespace, or the prefixes of the by-topic-id scheme. A place says how the names in it are read. Types come
 from the listing itself, which costs nothing more; no link is followed. A replica's directory is not opened here.
 
-A listing can be had while it goes on, lot by lot, so that others look into the first directories meanwhile.
+A listing can be had while it goes on, batch by batch, so that others look into the first directories meanwhile.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _DEEPEST_TIER = 64
 _ENTRIES_AT_ONCE = 8192
 
 
-class Reading(StrEnum):
+class NameRule(StrEnum):
     """By which rule the names in a place are read."""
 
     REPLICAS = "replicas"
@@ -61,14 +61,14 @@ class Reading(StrEnum):
 
 
 @dataclass(slots=True)
-class Place:
+class Folder:
     """Directories that lie side by side, whose names are read by the same rule."""
 
     prefix: str
     """Stands before each name to give the path below the log dir: empty, or ending in ``/``."""
     path: str
     """Where they lie, ending in ``/``."""
-    reading: Reading = Reading.REPLICAS
+    reading: NameRule = NameRule.REPLICAS
     namespace: str = ""
     """Stands before each topic to give its full name: empty, or ending in ``:``."""
     names: list[str] = field(default_factory=list)
@@ -76,31 +76,31 @@ class Place:
 
     def parse(self, name: str) -> DirectoryName:
         """Read the name of a directory in this place."""
-        if self.reading is Reading.STAGED:
+        if self.reading is NameRule.STAGED:
             return parse_staged(name)
-        return parse_by_topic_id(self.prefix + name) if self.reading is Reading.BY_TOPIC_ID else parse(name)
+        return parse_by_topic_id(self.prefix + name) if self.reading is NameRule.BY_TOPIC_ID else parse(name)
 
 
-class Lot(NamedTuple):
+class FolderBatch(NamedTuple):
     """Some directories of one place."""
 
-    place: Place
+    place: Folder
     names: list[str]
     inodes: list[int]
     replicas: list[tuple[str, int]] | None
     """Topic and partition by each name; None: these are not plain names of live replicas."""
 
-    def part(self, first: int, end: int) -> Lot:
+    def part(self, first: int, end: int) -> FolderBatch:
         """The directories with these numbers."""
         replicas = None if self.replicas is None else self.replicas[first:end]
-        return Lot(self.place, self.names[first:end], self.inodes[first:end], replicas)
+        return FolderBatch(self.place, self.names[first:end], self.inodes[first:end], replicas)
 
 
 @dataclass(slots=True)
 class Listing:
     """All the places of one log dir, and rows for what is no directory."""
 
-    places: list[Place] = field(default_factory=list)
+    places: list[Folder] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
 
 
@@ -115,12 +115,12 @@ def list_log_dir(log_dir: str, scheme: Scheme | None) -> Listing:
         OSError: the log dir itself cannot be listed.
     """
     listing = Listing()
-    for _ in list_in_lots(log_dir, scheme, listing, _ENTRIES_AT_ONCE):
+    for _ in list_in_batches(log_dir, scheme, listing, _ENTRIES_AT_ONCE):
         pass
     return listing
 
 
-def list_in_lots(log_dir: str, scheme: Scheme | None, listing: Listing, most: int) -> Iterator[Lot]:
+def list_in_batches(log_dir: str, scheme: Scheme | None, listing: Listing, most: int) -> Iterator[FolderBatch]:
     """List a log dir and its staging directory, and hand on what is found while the listing goes on.
 
     What is staged is listed after the log dir: a replica that is staged meanwhile is seen there, if not here.
@@ -129,12 +129,12 @@ def list_in_lots(log_dir: str, scheme: Scheme | None, listing: Listing, most: in
         log_dir: its path, without a slash at the end.
         scheme: how it is laid out when it is ours; None for a real broker's.
         listing: is filled; the log dir is its first place.
-        most: directories in a lot.
+        most: directories in a batch.
 
     Raises:
         OSError: the log dir itself cannot be listed.
     """
-    root = Place("", f"{log_dir}/")
+    root = Folder("", f"{log_dir}/")
     listing.places.append(root)
     # Of a log dir with tiers or prefixes nothing is known before it is listed whole.
     at_once = scheme in {None, Scheme.FLAT}
@@ -148,45 +148,45 @@ def list_in_lots(log_dir: str, scheme: Scheme | None, listing: Listing, most: in
     if scheme is None:
         _list_sibling_staging(log_dir, listing)
     elif staging:
-        _list_below(Place(f"{STAGING_DIR}/", f"{log_dir}/{STAGING_DIR}/", Reading.STAGED), listing)
+        _list_below(Folder(f"{STAGING_DIR}/", f"{log_dir}/{STAGING_DIR}/", NameRule.STAGED), listing)
     if scheme is Scheme.NAMESPACED:
         _list_tiers(root, listing, _DEEPEST_TIER)
     elif scheme is Scheme.BY_TOPIC_ID:
         _list_prefixes(root, listing)
-    yield from lots_of(listing.places[at_once:], most)
+    yield from batches_of(listing.places[at_once:], most)
 
 
-def lots_of(places: Iterable[Place], most: int) -> Iterator[Lot]:
-    """The directories of places that are listed, at most so many in a lot."""
+def batches_of(places: Iterable[Folder], most: int) -> Iterator[FolderBatch]:
+    """The directories of places that are listed, at most so many in a batch."""
     for place in places:
         for first in range(0, len(place.names), most):
             yield from _sorted_out(place, first, first + most)
 
 
-def _sorted_out(place: Place, first: int, end: int) -> Iterator[Lot]:
-    """Directories of a place in two lots: those with plain names of live replicas, which nearly all are, and others."""
+def _sorted_out(place: Folder, first: int, end: int) -> Iterator[FolderBatch]:
+    """Directories of a place in two batches: those with plain names of live replicas, nearly all are, and others."""
     names, inodes = place.names[first:end], place.inodes[first:end]
-    read = list(map(split_live, names)) if place.reading is Reading.REPLICAS else [None] * len(names)
+    read = list(map(split_live, names)) if place.reading is NameRule.REPLICAS else [None] * len(names)
     replicas = [replica for replica in read if replica is not None]
     if len(replicas) == len(names):
-        yield Lot(place, names, inodes, replicas)
+        yield FolderBatch(place, names, inodes, replicas)
         return
     for live in (True, False):
         chosen = [index for index, replica in enumerate(read) if (replica is not None) == live]
         if chosen:
             some = [names[index] for index in chosen], [inodes[index] for index in chosen]
-            yield Lot(place, *some, replicas if live else None)
+            yield FolderBatch(place, *some, replicas if live else None)
 
 
-def _filled(place: Place, listing: Listing, most: int) -> Iterator[int]:
+def _filled(place: Folder, listing: Listing, most: int) -> Iterator[int]:
     """Fill a place with the directories in it, and give a row to everything else. Raises OSError.
 
     Yields after each ``most`` entries or fewer, with the number of directories that were there before them.
     """
     with os.scandir(place.path) as entries:
-        while lot := list(islice(entries, most)):
+        while batch := list(islice(entries, most)):
             before = len(place.names)
-            for entry in lot:
+            for entry in batch:
                 if entry.is_dir(follow_symlinks=False):
                     place.names.append(entry.name)
                     place.inodes.append(entry.inode())
@@ -199,7 +199,7 @@ def _filled(place: Place, listing: Listing, most: int) -> Iterator[int]:
             yield before
 
 
-def _list_below(place: Place, listing: Listing) -> bool:
+def _list_below(place: Folder, listing: Listing) -> bool:
     """List a place that is not the log dir itself; where that fails, a row says so. True: it was listed."""
     try:
         for _ in _filled(place, listing, _ENTRIES_AT_ONCE):
@@ -224,29 +224,29 @@ def _list_sibling_staging(log_dir: str, listing: Listing) -> None:
     except InvalidNameError:
         return
     prefix = f"../{os.path.basename(root)}/"
-    _list_below(Place(prefix, f"{root}/", Reading.STAGED), listing)
+    _list_below(Folder(prefix, f"{root}/", NameRule.STAGED), listing)
 
 
-def _list_tiers(place: Place, listing: Listing, deepest: int) -> None:
+def _list_tiers(place: Folder, listing: Listing, deepest: int) -> None:
     """Follow the directories of a place that carry a tier's marker file, however their names read."""
     tiers = [name for name in place.names if _is_plain_file(f"{place.path}{name}/{MARKER_FILE}")]
     for tier in tiers:
         if deepest:
             _taken_out(place, tier)
             namespace = f"{place.namespace}{tier}{NAMESPACE_SEPARATOR}"
-            below = Place(f"{place.prefix}{tier}/", f"{place.path}{tier}/", namespace=namespace)
+            below = Folder(f"{place.prefix}{tier}/", f"{place.path}{tier}/", namespace=namespace)
             if _list_below(below, listing):
                 _list_tiers(below, listing, deepest - 1)
 
 
-def _list_prefixes(root: Place, listing: Listing) -> None:
+def _list_prefixes(root: Folder, listing: Listing) -> None:
     """Follow the two-digit directories of the by-topic-id scheme. What does not fit the scheme stays where it is."""
     for prefix in [name for name in root.names if len(name) == 2 and not set(name) - set("0123456789abcdef")]:
         _taken_out(root, prefix)
-        _list_below(Place(f"{prefix}/", f"{root.path}{prefix}/", Reading.BY_TOPIC_ID), listing)
+        _list_below(Folder(f"{prefix}/", f"{root.path}{prefix}/", NameRule.BY_TOPIC_ID), listing)
 
 
-def _taken_out(place: Place, name: str, start: int = 0) -> bool:
+def _taken_out(place: Folder, name: str, start: int = 0) -> bool:
     """Take a directory out of a place; False when it is not there, from number ``start`` on."""
     try:
         index = place.names.index(name, start)
@@ -260,7 +260,7 @@ def _is_plain_file(path: str) -> bool:
     return os.path.isfile(path) and not os.path.islink(path)
 
 
-def _link_row(place: Place, entry: os.DirEntry[str]) -> Row:
+def _link_row(place: Folder, entry: os.DirEntry[str]) -> Row:
     """A link is told by its name, and never followed: what it leads to is not part of this log dir."""
     name = place.prefix + entry.name
     if entry.name in KNOWN_FILES:
@@ -282,7 +282,7 @@ def _link_row(place: Place, entry: os.DirEntry[str]) -> Row:
     )
 
 
-def _file_row(place: Place, entry: os.DirEntry[str]) -> Row | None:
+def _file_row(place: Folder, entry: os.DirEntry[str]) -> Row | None:
     """A row for an entry that is no directory, no link and no file that belongs here; None when it just vanished."""
     name = place.prefix + entry.name
     try:

@@ -21,7 +21,7 @@ from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
 from logstore.fs import read_small_file, refusal
 from logstore.log_dir import CHECKPOINT_LIMIT
-from logstore.parallel import Pace, by_pieces
+from logstore.parallel import AdaptiveThreadPool, map_chunks
 from logstore.rows import MetadataState, utf8
 from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
 from logstore.scan.replica_id import METADATA_LIMIT
@@ -116,8 +116,8 @@ def look_into_directories(log_dir: str) -> list[DirectorySeen]:
         seen = (_look(log_dir, name, is_link) for name, is_link in piece)
         return [each for each in seen if each is not None]
 
-    with Pace(looked_at) as pace:
-        return by_pieces(pace, names, _PIECE, _FEWEST_WAITS)
+    with AdaptiveThreadPool(looked_at) as pace:
+        return map_chunks(pace, names, _PIECE, _FEWEST_WAITS)
 
 
 def damaged_checkpoints(log_dir: str) -> list[FileDamage]:

@@ -19,7 +19,7 @@ from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
 from logstore.fs import read_small_file, refusal
 from logstore.rows import Row
-from logstore.scan.entries import Place, Reading
+from logstore.scan.entries import Folder, NameRule
 from logstore.scan.replica_id import IdFound, VanishedError, held_against_name, read_topic_id, unreadable
 
 Weight: TypeAlias = tuple[int | None, int | None, int | None, int | None, int | None, int | None]
@@ -37,7 +37,7 @@ _IN_CHECKPOINT = frozenset({DirectoryKind.LIVE, DirectoryKind.FUTURE})
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class ScanOptions:
     """What one scan looks for, and what it remembers between directories; threads may share it."""
 
     sizes: bool
@@ -46,7 +46,7 @@ class Glance:
     """Content of ``partition.metadata`` → topic ID text."""
 
 
-def look(glance: Glance, place: Place, entries: Sequence[tuple[str, int]]) -> list[Row]:
+def scan_directories(glance: ScanOptions, place: Folder, entries: Sequence[tuple[str, int]]) -> list[Row]:
     """Look into directories of one place; a row for each that is still there, in their order.
 
     Args:
@@ -55,7 +55,7 @@ def look(glance: Glance, place: Place, entries: Sequence[tuple[str, int]]) -> li
         entries: their names and inodes.
     """
     rows: list[Row] = []
-    usual = place.reading is Reading.REPLICAS
+    usual = place.reading is NameRule.REPLICAS
     for name, inode in entries:
         plain = split_live(name) if usual else None
         try:
@@ -68,7 +68,7 @@ def look(glance: Glance, place: Place, entries: Sequence[tuple[str, int]]) -> li
     return rows
 
 
-def _live_row(glance: Glance, place: Place, name: str, inode: int, topic: str, partition: int) -> Row:  # noqa: PLR0917
+def _live_row(glance: ScanOptions, place: Folder, name: str, inode: int, topic: str, partition: int) -> Row:  # noqa: PLR0917
     """A row for a live replica whose name is spelt as usual: nearly all of them."""
     path = place.path + name
     weight, obstacle = weigh(path) if glance.sizes else (UNKNOWN, None)
@@ -78,7 +78,7 @@ def _live_row(glance: Glance, place: Place, name: str, inode: int, topic: str, p
     return place.prefix + name, _LIVE, topic, partition, *found[:3], *weight, inode, None, offset
 
 
-def _unusual_row(glance: Glance, place: Place, name: str, inode: int) -> Row:
+def _unusual_row(glance: ScanOptions, place: Folder, name: str, inode: int) -> Row:
     """A row for any other directory."""
     read = place.parse(name)
     path = place.path + name

@@ -16,7 +16,7 @@ from layout.errors import DamagedFileError
 from layout.ids import TopicId
 from layout.partition_metadata import EmptyFileError, PartitionMetadata, ZeroTopicIdError
 from logstore.errors import UnreadableFileError
-from logstore.fs import PIECE, READ_FLAGS, read_small_file
+from logstore.fs import FIRST_READ, READ_FLAGS, read_small_file
 from logstore.rows import MetadataState
 
 METADATA_LIMIT = 1 << 16
@@ -51,7 +51,7 @@ def read_topic_id(path: str, topic: str | None, partition: int | None, known: di
     try:
         descriptor = os.open(path + _BELOW, READ_FLAGS)
         try:
-            data = os.read(descriptor, PIECE)
+            data = os.read(descriptor, FIRST_READ)
         finally:
             os.close(descriptor)
     except OSError:
@@ -79,7 +79,7 @@ def read_usual_topic_ids(
         for name in names:
             descriptor = os.open(folder + name + _BELOW, READ_FLAGS)
             try:
-                data = os.read(descriptor, PIECE)
+                data = os.read(descriptor, FIRST_READ)
                 if statuses is not None:
                     statuses.append(os.fstat(descriptor))
             finally:

@@ -34,9 +34,9 @@ from logstore.scan.census import Census
 from logstore.scan.directories import PAYS_TO_FORK, Seen, look_everywhere
 from logstore.scan.duplicates import with_leader_epochs
 from logstore.scan.observation import Observation
-from logstore.scan.replica_dir import Glance
+from logstore.scan.replica_dir import ScanOptions
 
-_LOT = 64
+_BATCH = 64
 """Small log dirs whose rows are in memory together, unless one broker has more."""
 
 
@@ -68,7 +68,7 @@ def _scan(
     if absence is None:
         try:
             checkpoints = read_offset_checkpoints(path)
-            seen = look_everywhere(path, found.scheme, Glance(sizes, checkpoints.recovery_points), jobs)
+            seen = look_everywhere(path, found.scheme, ScanOptions(sizes, checkpoints.recovery_points), jobs)
         except OSError as error:
             found = IdentityFound(found.identity, MetadataState.UNREADABLE, f"the log dir {refusal(error)}")
     first = plain_row(".", Kind.LOG_DIR, metadata_state=found.state, problem=found.problem, inode=inode)
@@ -92,9 +92,9 @@ def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = 
     :func:`scan`; with two jobs or more, many small log dirs are spread over them, each looked at by one. Large log dirs
     are in memory one broker at a time.
     """
-    for lot in _lots(_by_broker(log_dirs)):
-        seen = iter(_scan_each([log_dir for broker in lot for log_dir in broker], sizes, jobs))
-        for broker in lot:
+    for batch in _batches(_by_broker(log_dirs)):
+        seen = iter(_scan_each([log_dir for broker in batch for log_dir in broker], sizes, jobs))
+        for broker in batch:
             yield from with_leader_epochs(list(itertools.islice(seen, len(broker))))
 
 
@@ -108,20 +108,20 @@ def _by_broker(log_dirs: Iterable[str]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _lots(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+def _batches(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
     """Brokers whose log dirs are scanned together: many small ones, or one that has a large log dir."""
-    lot: list[list[str]] = []
+    batch: list[list[str]] = []
     for broker in brokers:
         large = any(_links(log_dir) >= PAYS_TO_FORK for log_dir in broker)
-        if lot and (large or sum(map(len, lot)) >= _LOT):
-            yield lot
-            lot = []
-        lot.append(broker)
+        if batch and (large or sum(map(len, batch)) >= _BATCH):
+            yield batch
+            batch = []
+        batch.append(broker)
         if large:
-            yield lot
-            lot = []
-    if lot:
-        yield lot
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[tuple[Observation, Census]]:

@@ -14,8 +14,8 @@ from typing import TypeAlias
 from layout import partition_metadata
 from layout.segment_name import FileKind, Transient
 from logstore.rows import Columns, Kind, MetadataState
-from logstore.scan.entries import Lot, Place
-from logstore.scan.replica_dir import FILE_TYPE, PLAIN_FILE, UNKNOWN, Glance, Weight, weigh
+from logstore.scan.entries import Folder, FolderBatch
+from logstore.scan.replica_dir import FILE_TYPE, PLAIN_FILE, UNKNOWN, ScanOptions, Weight, weigh
 from logstore.scan.replica_id import VanishedError, read_usual_topic_ids
 
 Usual: TypeAlias = tuple[list[str], list[Weight] | None]
@@ -26,7 +26,7 @@ _SEGMENT_END, *_TRANSIENT_ENDS = (f"{suffix.value}\0" for suffix in (FileKind.LO
 """How names end that are counted, or seldom there, with what stands behind each when many are one text."""
 
 
-def look_at_usual(glance: Glance, place: Place, names: Sequence[str]) -> Usual | None:
+def look_at_usual(glance: ScanOptions, place: Folder, names: Sequence[str]) -> Usual | None:
     """Look into directories whose names are those of live replicas.
 
     Args:
@@ -46,15 +46,17 @@ def look_at_usual(glance: Glance, place: Place, names: Sequence[str]) -> Usual |
     return None if topic_ids is None or weights is None else (topic_ids, weights)
 
 
-def usual_columns(lot: Lot, looks: Iterable[Usual], recovery_points: Mapping[tuple[str, int], int]) -> Columns:
+def usual_columns(
+    batch: FolderBatch, looks: Iterable[Usual], recovery_points: Mapping[tuple[str, int], int]
+) -> Columns:
     """The columns of live replicas that are all as usual.
 
     Args:
-        lot: the replicas, at least one.
+        batch: the replicas, at least one.
         looks: what was found in them, some at a time.
-        recovery_points: as in :class:`Glance`.
+        recovery_points: as in :class:`ScanOptions`.
     """
-    place, names, inodes, replicas = lot
+    place, names, inodes, replicas = batch
     topics, partitions = map(list, zip(*replicas or (), strict=True))
     if place.namespace:
         topics = [place.namespace + topic for topic in topics]

@@ -17,11 +17,11 @@ from layout.ours import STAGED_RECORD
 from layout.scheme import MARKER_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, DamagedRecordError, InvalidNamespaceError, NameTakenError
-from logstore.fs import Directory, move, remove_file, sync_all
-from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, Offsets, open_home
+from logstore.fs import Directory, remove_file, rename_exclusively, sync_all
+from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, Offsets, open_replica_parent
 from logstore.staging import purge_note
-from logstore.staging.spare_records import SpareRecords
-from logstore.staging.staged import Staged, home_of
+from logstore.staging.spare_records import FallbackRecords
+from logstore.staging.staged import Staged, restored_path
 from logstore.staging.staging_root import Placement, open_staging_root
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,10 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
     if staged.record is not None:
         if partition is not None and partition != staged.partition:
             raise ChangeRefusedError(f"{staged.location} is {staged.partition}, and not {partition}")
-        known, path = TopicPartition(staged.record.topic, staged.record.partition), home_of(log_dir, staged.record)
+        known, path = (
+            TopicPartition(staged.record.topic, staged.record.partition),
+            restored_path(log_dir, staged.record),
+        )
     else:
         known, path = _adopted(log_dir, staged, partition)
     folder, _, name = path.rpartition("/")
@@ -81,7 +84,7 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
 
 
 def restore(
-    log_dir: LogDir, staged: Staged, *, partition: TopicPartition | None = None, spare: SpareRecords | None = None
+    log_dir: LogDir, staged: Staged, *, partition: TopicPartition | None = None, spare: FallbackRecords | None = None
 ) -> Restored:
     """Bring a staged or stray replica back to life, durably.
 
@@ -102,22 +105,24 @@ def restore(
         source = open_staging_root(log_dir, staged.placement)
         if source is None:
             raise ChangeRefusedError(f"{log_dir.path}: {staged.location} is gone")
-        with source, open_home(log_dir, folder, plan.partition) as target:
+        with source, open_replica_parent(log_dir, folder, plan.partition) as target:
             _check_same(source, staged)
-            move(log_dir.disk, source, staged.name, target, name)
+            rename_exclusively(log_dir.disk, source, staged.name, target, name)
             try:
                 sync_all(log_dir.disk, [target, source])
             except OSError:
                 _take_back(log_dir, source, staged.name, target, name)
                 raise
-            finish(log_dir, target, name, {} if staged.record is None else staged.record.checkpoints, plan.partition)
+            finish_restore(
+                log_dir, target, name, {} if staged.record is None else staged.record.checkpoints, plan.partition
+            )
     if spare is not None:
         spare.remove(log_dir, staged.name)
     logger.info("%s: %s is live again as %s", log_dir.path, staged.location, plan.path)
     return plan
 
 
-def finish(log_dir: LogDir, parent: Directory, name: str, offsets: Offsets, partition: TopicPartition) -> None:
+def finish_restore(log_dir: LogDir, parent: Directory, name: str, offsets: Offsets, partition: TopicPartition) -> None:
     """What is left to do for a live replica that still carries a record: its offsets come back, the record goes.
 
     The record goes only when the offsets are on the disk: until then it is the one place that holds them.

@@ -26,7 +26,7 @@ from logstore.staging.staged import Staged
 
 logger = logging.getLogger(__name__)
 
-ALL_MS: Final = (1 << 63) - 1
+EVERYTHING_DUE: Final = (1 << 63) - 1
 """A due time that nothing lies behind: for a purge that was told to take what is not due."""
 
 _LIMIT = 1 << 26
@@ -61,7 +61,7 @@ def read_purge_note(log_dir: LogDirView) -> PurgeNote:
             return PurgeNote()
         fields = json_text.parse_object(data, PURGE_NOTE_FILE)
     except (UnreadableFileError, LayoutError):
-        return PurgeNote(ALL_MS)
+        return PurgeNote(EVERYTHING_DUE)
     due_by_ms, directories = fields.get("due_by_ms"), fields.get("directories")
     if (
         fields.get("schema_version") != _SCHEMA_VERSION
@@ -69,7 +69,7 @@ def read_purge_note(log_dir: LogDirView) -> PurgeNote:
         or not isinstance(directories, dict)
         or not all(isinstance(staged_ms, int) for staged_ms in directories.values())
     ):
-        return PurgeNote(ALL_MS)
+        return PurgeNote(EVERYTHING_DUE)
     return PurgeNote(due_by_ms, directories)
 
 

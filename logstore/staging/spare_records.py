@@ -18,7 +18,7 @@ from logstore.log_dir import LogDirView
 logger = logging.getLogger(__name__)
 
 
-class SpareRecords:
+class FallbackRecords:
     """A folder for records, on another disk than those that run full."""
 
     def __init__(self, folder: str | None, disk: Disk | None = None) -> None:

@@ -30,16 +30,16 @@ from layout.topic import TopicPartition
 from logstore.errors import DamagedRecordError, LogStoreError, UnreadableFileError
 from logstore.fs import Directory, read_small_file
 from logstore.log_dir import LogDir, LogDirView
-from logstore.parallel import Pace, by_pieces
+from logstore.parallel import AdaptiveThreadPool, map_chunks
 from logstore.scan import METADATA_LIMIT
-from logstore.staging.spare_records import SpareRecords
+from logstore.staging.spare_records import FallbackRecords
 from logstore.staging.staging_root import Placement, name_below_log_dir, staging_roots
 
 _REMEMBERED = 256
 """Shared files of records that are kept in memory, each of some 120 kB."""
 
-_LOT, _PIECE, _FEWEST_WAITS = 1024, 64, 8
-"""Directories in a lot and in a piece of it, and waits for the disk in a piece from which on threads pay (``pace``)."""
+_BATCH, _PIECE, _FEWEST_WAITS = 1024, 64, 8
+"""Directories in a batch and in a piece of it, and waits for the disk from which on threads pay (``pace``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Staged:
         return self.record is not None and self.record.is_due(now_ms)
 
 
-def list_staged(log_dir: LogDir, spare: SpareRecords | None = None) -> list[Staged]:
+def list_staged(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[Staged]:
     """Everything staged in a log dir, and every stray that a broker left, sorted by location.
 
     Raises:
@@ -86,21 +86,21 @@ def list_staged(log_dir: LogDir, spare: SpareRecords | None = None) -> list[Stag
     """
     log_dir.check_online()
     try:
-        return look_for_staged(log_dir, spare)
+        return find_staged(log_dir, spare)
     except OSError as error:
         raise log_dir.failed("what is staged cannot be listed", error) from error
 
 
-def look_for_staged(log_dir: LogDirView, spare: SpareRecords | None = None) -> list[Staged]:
+def find_staged(log_dir: LogDirView, spare: FallbackRecords | None = None) -> list[Staged]:
     """The same for a log dir that is only looked at: no lock is needed, so a broker may run on it.
 
     Raises:
         OSError: the system refuses.
     """
-    return sorted(_everything(log_dir, spare or SpareRecords(None)), key=lambda staged: staged.location)
+    return sorted(_everything(log_dir, spare or FallbackRecords(None)), key=lambda staged: staged.location)
 
 
-def _everything(log_dir: LogDirView, spare: SpareRecords) -> list[Staged]:
+def _everything(log_dir: LogDirView, spare: FallbackRecords) -> list[Staged]:
     reader = RecordReader(log_dir, spare)
     with closing(staging_roots(log_dir)) as roots:
         return [each for placement, root in roots for each in _everything_in(log_dir, placement, root, reader)]
@@ -120,9 +120,9 @@ def _everything_in(
 
     # In this order those that share a file of records come together, and it is read once.
     names = root.directories()
-    with Pace(looked_at) as pace:
-        for start in range(0, len(names), _LOT):
-            yield from by_pieces(pace, names[start : start + _LOT], _PIECE, _FEWEST_WAITS)
+    with AdaptiveThreadPool(looked_at) as pace:
+        for start in range(0, len(names), _BATCH):
+            yield from map_chunks(pace, names[start : start + _BATCH], _PIECE, _FEWEST_WAITS)
 
 
 def look_at(
@@ -153,7 +153,7 @@ def look_at(
     return Staged(log_dir.path, placement, name.text, location, record, problem, topic_id, partition, inode)
 
 
-def home_of(log_dir: LogDirView, record: StagedRecord) -> str:
+def restored_path(log_dir: LogDirView, record: StagedRecord) -> str:
     """Where a staged replica belongs, below the log dir: where it was, or where the scheme has it by now.
 
     Raises:
@@ -192,11 +192,11 @@ def check_record(log_dir: LogDirView, directory: Directory, name: DirectoryName,
         )
     if name.kind is DirectoryKind.STRAY and name.partition != record.partition:
         raise DamagedRecordError(f"{directory.path}: its record speaks of partition {record.partition}")
-    home_of(log_dir, record)
+    restored_path(log_dir, record)
 
 
 def read_record(
-    log_dir: LogDirView, directory: Directory, name: DirectoryName, spare: SpareRecords
+    log_dir: LogDirView, directory: Directory, name: DirectoryName, spare: FallbackRecords
 ) -> StagedRecord | None:
     """The record of a staged directory; None: a stray without one.
 
@@ -214,7 +214,7 @@ def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> Stag
     try:
         data = read_small_file(STAGED_RECORD, STAGED_RECORD_LIMIT, directory.descriptor)
         records = {} if data is None else parse_records(data)
-        return next((record for record in records.values() if home_of(log_dir, record) == path), None)
+        return next((record for record in records.values() if restored_path(log_dir, record) == path), None)
     except (DamagedRecordError, UnreadableFileError, LayoutError):
         return None
 
@@ -222,7 +222,7 @@ def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> Stag
 class RecordReader:
     """Reads the records of many staged directories; a file that several of them share is read once, by each thread."""
 
-    def __init__(self, log_dir: LogDirView, spare: SpareRecords) -> None:
+    def __init__(self, log_dir: LogDirView, spare: FallbackRecords) -> None:
         """Read records of one log dir."""
         self._log_dir, self._spare = log_dir, spare
         self._shared: dict[tuple[int, int, int, int], RecordFile] = {}

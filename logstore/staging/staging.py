@@ -15,8 +15,8 @@ have a record of their own instead: it is written into the partition dir and syn
 fails before step 5 is done is undone, and nothing was staged. A live replica that is found with a record in it, after a
 crash, is live: recovery takes the record away again.
 
-Many replicas go by lots. One lot is renamed while the disk makes the files of the next durable, and one barrier serves
-both what was written and what was renamed before it began::
+Many replicas go by batches. One batch is renamed while the disk makes the files of the next durable, and one barrier
+serves both what was written and what was renamed before it began::
 
     here       files 1   files 2   renames 1, files 3   renames 2            renames 3
     the disk             files 1   files 2              files 3, renames 1   renames 2   renames 3
@@ -39,15 +39,15 @@ from logstore.errors import ChangeRefusedError
 from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.parallel import paused_gc
 from logstore.staging.candidate import Candidate, StagingOutcome
-from logstore.staging.spare_records import SpareRecords
+from logstore.staging.spare_records import FallbackRecords
 from logstore.staging.staged import Staged
-from logstore.staging.staging_lot import Lot
+from logstore.staging.staging_batch import StagingBatch
 from logstore.staging.staging_place import Place
 from logstore.staging.staging_root import Placement, choose_placement, placements
 
 logger = logging.getLogger(__name__)
 
-LOT: Final = 1000
+BATCH: Final = 1000
 """Replicas behind one barrier."""
 
 _FEW = 4
@@ -56,8 +56,8 @@ _FEW = 4
 _MANY = 256
 """Replicas from which on one listing of the staging root costs less than a look for each name."""
 
-Settled: TypeAlias = Callable[[Sequence[Staged]], None]
-"""Told of the replicas of a lot when they are staged for good, whatever becomes of later lots."""
+OnCommitted: TypeAlias = Callable[[Sequence[Staged]], None]
+"""Told of the replicas of a batch when they are staged for good, whatever becomes of later batches."""
 
 
 def stage(
@@ -66,8 +66,8 @@ def stage(
     now_ms: int,
     *,
     placement: Placement | None = None,
-    spare: SpareRecords | None = None,
-    settled: Settled | None = None,
+    spare: FallbackRecords | None = None,
+    settled: OnCommitted | None = None,
     partly: bool = False,
 ) -> StagingOutcome:
     """Stage replicas of one log dir, durably, with one barrier for each thousand.
@@ -81,7 +81,7 @@ def stage(
         now_ms: in ms since 1970.
         placement: where they go; None: chosen by looking.
         spare: where records go that find no room in the log dir.
-        settled: told lot by lot what is staged; what it was told of stays staged when a later lot fails.
+        settled: told batch by batch what is staged; what it was told of stays staged when a later batch fails.
         partly: where the disk is too full for the names of all, stage those that find room, and refuse the others: no
             other way cleans such a disk, and it is none for whoever needs all of them staged.
 
@@ -97,7 +97,7 @@ def stage(
     if placement is not None and placement not in placements(log_dir):
         usual = " or ".join(placements(log_dir))
         raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {usual}")
-    where, spare, many = placement or choose_placement(log_dir), spare or SpareRecords(None), len(wanted) >= _MANY
+    where, spare, many = placement or choose_placement(log_dir), spare or FallbackRecords(None), len(wanted) >= _MANY
     with log_dir.changing(_what(wanted)), ExitStack() as opened, paused_gc():
         place = Place(log_dir, where, spare, now_ms, opened, many=many, partly=partly)
         staging = _Staging(place, wanted, settled)
@@ -107,19 +107,19 @@ def stage(
 
 
 class _Staging:
-    """The lots of one call.
+    """The batches of one call.
 
     Attributes:
         outcome: of those that were settled, and whatever was refused.
     """
 
-    def __init__(self, place: Place, candidates: Sequence[Candidate], settled: Settled | None) -> None:
+    def __init__(self, place: Place, candidates: Sequence[Candidate], settled: OnCommitted | None) -> None:
         self._place, self._log_dir, self._tell = place, place.log_dir, settled
         self._few = len(candidates) <= _FEW
-        self._left = deque(candidates[start : start + LOT] for start in range(0, len(candidates), LOT))
-        self._under_way: list[Lot] = []
-        """Lots that are not settled, in the order in which they began."""
-        self._failure: tuple[Lot, OSError] | None = None
+        self._left = deque(candidates[start : start + BATCH] for start in range(0, len(candidates), BATCH))
+        self._under_way: list[StagingBatch] = []
+        """Batches that are not settled, in the order in which they began."""
+        self._failure: tuple[StagingBatch, OSError] | None = None
         self.outcome = StagingOutcome()
 
     def run(self) -> None:
@@ -128,7 +128,7 @@ class _Staging:
             with ThreadPoolExecutor(1, thread_name_prefix="staging-barrier") as barriers:
                 self._stage(barriers)
         except BaseException as error:
-            undone = [candidate for lot in self._under_way for candidate in lot.candidates]
+            undone = [candidate for batch in self._under_way for candidate in batch.candidates]
             self._undo()
             if isinstance(error, OSError):
                 raise self._failed(undone, error) from error
@@ -136,15 +136,15 @@ class _Staging:
         if self._place.files:
             self._place.forget_files()
         if self._failure is not None:
-            lot, failure = self._failure
-            raise self._failed(lot.candidates, failure) from failure
+            batch, failure = self._failure
+            raise self._failed(batch.candidates, failure) from failure
 
     def _undo(self) -> None:
         while self._under_way:
             self._under_way.pop().undo()
 
     def _stage(self, barriers: ThreadPoolExecutor) -> None:
-        """Take each lot through its stages: its files are written; they are durable; it is renamed; that is durable."""
+        """Take each batch through its stages: its files are written; they are durable; it is renamed; durably."""
         written, durable, renamed = self._begin(), None, None
         while written or durable or renamed:
             if self._log_dir.disk.is_shared and (durable or self._left):
@@ -163,17 +163,17 @@ class _Staging:
                 return
             written, durable, renamed = following, written, durable
 
-    def _begin(self) -> Lot | None:
-        """Write the files of the next lot, if there is one."""
+    def _begin(self) -> StagingBatch | None:
+        """Write the files of the next batch, if there is one."""
         if not self._left:
             return None
-        lot = Lot(self._place, self._left.popleft(), each_synced=self._few)
-        self._under_way.append(lot)
-        lot.write_records()
-        return lot
+        batch = StagingBatch(self._place, self._left.popleft(), each_synced=self._few)
+        self._under_way.append(batch)
+        batch.write_records()
+        return batch
 
-    def _sync(self, written: Lot | None, renamed: Lot | None) -> None:
-        """One barrier, for the files of one lot and for what was done to another before it began."""
+    def _sync(self, written: StagingBatch | None, renamed: StagingBatch | None) -> None:
+        """One barrier, for the files of one batch and for what was done to another before it began."""
         many = (renamed is not None and renamed.files > 0) or (written is not None and written.files > _FEW)
         if many and self._log_dir.disk.sync_file_system(self._log_dir.root.descriptor):
             return
@@ -182,8 +182,8 @@ class _Staging:
         if renamed is not None:
             renamed.sync_renamed()
 
-    def _advance(self, durable: Lot | None) -> Lot | None:
-        """Rename a lot, and begin another. That the system refuses the one is no reason to give up those before it."""
+    def _advance(self, durable: StagingBatch | None) -> StagingBatch | None:
+        """Rename a batch, and begin another. That the system refuses the one is no reason to give up earlier ones."""
         try:
             if durable is not None:
                 durable.rename()
@@ -195,22 +195,22 @@ class _Staging:
             self._failure = durable, error
             return None
 
-    def _settle(self, lot: Lot) -> None:
-        """What comes when a lot is staged for good."""
-        self._under_way.remove(lot)
-        staged = lot.staged()
-        self._log_dir.checkpoints.take_out(step.candidate.partition for step in lot.steps)
+    def _settle(self, batch: StagingBatch) -> None:
+        """What comes when a batch is staged for good."""
+        self._under_way.remove(batch)
+        staged = batch.staged()
+        self._log_dir.checkpoints.take_out(step.candidate.partition for step in batch.steps)
         self.outcome.staged += staged
         if self._tell is not None:
             self._tell(staged)
-        self._warn(lot, staged)
-        lot.drop_files()
+        self._warn(batch, staged)
+        batch.drop_files()
 
-    def _warn(self, lot: Lot, staged: Sequence[Staged]) -> None:
+    def _warn(self, batch: StagingBatch, staged: Sequence[Staged]) -> None:
         """Log each replica with the time at which it will be deleted (KIP516-6)."""
         if not logger.isEnabledFor(logging.WARNING):
             return
-        due = {moment: _time_text(moment) for moment in {step.record.due_ms for step in lot.steps}}
+        due = {moment: _time_text(moment) for moment in {step.record.due_ms for step in batch.steps}}
         text = "%s: %s (topic ID %s) is staged as %s because of %s, and will be deleted at %s"
         # The same lines tell of them all, so where those stand is found out once: it takes as long as all the rest.
         file, line, function, _ = logger.findCaller()
@@ -220,7 +220,7 @@ class _Staging:
             return logger.makeRecord(logger.name, logging.WARNING, file, line, text, values, None, function)
 
         first = made(())
-        for each, step in zip(staged, lot.steps, strict=True):
+        for each, step in zip(staged, batch.steps, strict=True):
             told = (self._log_dir.path, step.candidate.partition, each.topic_id, each.location, step.candidate.verdict)
             values = (*told, due[step.record.due_ms])
             if usual:

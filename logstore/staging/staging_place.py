@@ -15,7 +15,7 @@ from layout.topic import TopicPartition
 from logstore.fs import Directory, sync_all
 from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.staging.candidate import Candidate
-from logstore.staging.spare_records import SpareRecords
+from logstore.staging.spare_records import FallbackRecords
 from logstore.staging.staging_root import Placement, free_name, open_staging_root
 
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -25,7 +25,7 @@ _LONGEST_EVIDENCE = 4096
 
 
 class Place:
-    """Where the lots of one call come from and go to.
+    """Where the batches of one call come from and go to.
 
     Attributes:
         root: the staging root, open.
@@ -33,14 +33,14 @@ class Place:
         promised: the names in the staging root that replicas of the call have or will get, and perhaps all others.
         taken: the paths of the replicas that the call stages: one that is named twice would have two records.
         files: how many files of records were made, or tried, so far.
-        partly: some of a lot may be staged without the others, where there is no room for more names.
+        partly: some of a batch may be staged without the others, where there is no room for more names.
     """
 
     def __init__(
         self,
         log_dir: LogDir,
         placement: Placement,
-        spare: SpareRecords,
+        spare: FallbackRecords,
         now_ms: int,
         opened: ExitStack,
         *,

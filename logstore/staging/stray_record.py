@@ -15,13 +15,13 @@ from layout.ours import STAGED_RECORD, StagedRecord, encode_record
 from logstore.errors import ChangeRefusedError
 from logstore.fs import replace_file
 from logstore.log_dir import LogDir
-from logstore.staging.staged import Staged, home_of
+from logstore.staging.staged import Staged, restored_path
 from logstore.staging.staging_root import Placement
 
 logger = logging.getLogger(__name__)
 
 
-def give_record(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms: int, delay_ms: int) -> StagedRecord:
+def adopt_stray(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms: int, delay_ms: int) -> StagedRecord:
     """Write the record of a stray, durably.
 
     Args:
@@ -48,7 +48,7 @@ def give_record(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms:
         raise ChangeRefusedError(f"{place} cannot be given a due time: {error}") from error
     who = (partition.topic, partition.partition, stray.topic_id or TopicId.ZERO)
     record = StagedRecord(*who, path, verdict, evidence, now_ms, now_ms + delay_ms)
-    home_of(log_dir, record)
+    restored_path(log_dir, record)
     with log_dir.changing(f"{stray.location} cannot be given a record"), log_dir.root.child(stray.name) as directory:
         if directory.key[1] != stray.inode:
             raise ChangeRefusedError(f"{place} is not what it was when it was listed: list again")

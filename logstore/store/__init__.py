@@ -1,7 +1,6 @@
 """One broker's log dirs as one: create, find, fence, stage, restore, move, purge, recover."""
 
-from logstore.store.aside import BATCH
-from logstore.store.create_many import spread
+from logstore.store.create_many import spread_over_log_dirs
 from logstore.store.creation import metadata_bytes
 from logstore.store.open_store import OpenStore, StoreOptions
 from logstore.store.opening import recover_all
@@ -10,7 +9,6 @@ from logstore.store.replica_index import Entry, Replica, ReplicaIndex, replica_o
 from logstore.store.store import LogStore
 
 __all__ = [
-    "BATCH",
     "Entry",
     "LogStore",
     "OpenStore",
@@ -21,5 +19,5 @@ __all__ = [
     "recover",
     "recover_all",
     "replica_of",
-    "spread",
+    "spread_over_log_dirs",
 ]

@@ -16,11 +16,10 @@ from logstore.purge import Purger
 from logstore.scan import read_topic_id
 from logstore.settings import STALE_DELAY
 from logstore.staging import (
-    LOT,
     Candidate,
+    OnCommitted,
     Refused,
     Restored,
-    Settled,
     Staged,
     StagingOutcome,
     list_staged,
@@ -30,9 +29,6 @@ from logstore.staging import (
 )
 from logstore.store.open_store import OpenStore
 from logstore.store.replica_index import Replica
-
-BATCH = LOT
-"""Replicas that are changed behind one barrier."""
 
 
 class Aside(OpenStore):
@@ -53,7 +49,8 @@ class Aside(OpenStore):
             setting: the delay that counts: ``delete.stale.topic.delay.ms`` or ``file.delete.delay.ms``.
 
         Raises:
-            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses. Lots that were staged before
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses. Batches that were staged
+            before
                 stay staged; the index says which.
         """
         return self.stage_each(dict.fromkeys(partitions, (verdict, evidence)), setting=setting)
@@ -63,14 +60,14 @@ class Aside(OpenStore):
         reasons: Mapping[TopicPartition, tuple[str, str]],
         *,
         setting: str = STALE_DELAY,
-        settled: Settled | None = None,
+        settled: OnCommitted | None = None,
     ) -> StagingOutcome:
         """The same for partitions of which each has its own verdict and evidence; raises as :meth:`stage`.
 
         Args:
             reasons: partition → verdict and evidence.
             setting: as :meth:`stage`.
-            settled: told lot by lot what is staged for good, whatever is raised later.
+            settled: told batch by batch what is staged for good, whatever is raised later.
         """
         outcome = StagingOutcome()
         with self.changing, paused_gc():
@@ -96,15 +93,15 @@ class Aside(OpenStore):
         return outcome
 
     def _stage(
-        self, by_log_dir: Mapping[str, list[Candidate]], outcome: StagingOutcome, settled: Settled | None = None
+        self, by_log_dir: Mapping[str, list[Candidate]], outcome: StagingOutcome, settled: OnCommitted | None = None
     ) -> None:
-        def entered(lot: Sequence[Staged]) -> None:
+        def entered(batch: Sequence[Staged]) -> None:
             with self._looking:
-                for staged in lot:
+                for staged in batch:
                     if staged.partition is not None:
                         self._index.drop_copy(staged.partition, staged.log_dir, staged.inode)
             if settled is not None:
-                settled(lot)
+                settled(batch)
 
         if self._purger is not None:
             self._purger.wake()  # it looks for the next due time when this has let go of the store

@@ -25,8 +25,8 @@ from layout.ids import TopicId
 from layout.scheme import check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, named
 from logstore.errors import LogStoreError, NameTakenError, OfflineLogDirError
-from logstore.fs import Directory, barrier, move, remove_tree, sync_all, write_new_file
-from logstore.log_dir import LogDir, open_home
+from logstore.fs import Directory, barrier, remove_tree, rename_exclusively, sync_all, write_new_file
+from logstore.log_dir import LogDir, open_replica_parent
 from logstore.store.creation import metadata_bytes
 
 _FEW = 4
@@ -104,25 +104,25 @@ def create_replicas(
     return batch.found
 
 
-def spread(
+def spread_over_log_dirs(
     counts: Mapping[str, int], wanted: Mapping[TopicPartition, TopicId | None], most: int
 ) -> list[tuple[str, dict[TopicPartition, TopicId | None]]]:
-    """Lots of new replicas, so that each goes to the log dir that has the fewest by then.
+    """Batches of new replicas, so that each goes to the log dir that has the fewest by then.
 
     Args:
         counts: log dir → how many replicas it has; at least one log dir.
         wanted: the replicas.
-        most: how many make a lot.
+        most: how many make a batch.
     """
     by_then = dict(counts)
-    lots: dict[str, list[dict[TopicPartition, TopicId | None]]] = {path: [] for path in counts}
+    batches: dict[str, list[dict[TopicPartition, TopicId | None]]] = {path: [] for path in counts}
     for partition, topic_id in wanted.items():
         path = min(by_then, key=by_then.__getitem__)
         by_then[path] += 1
-        if not lots[path] or len(lots[path][-1]) == most:
-            lots[path].append({})
-        lots[path][-1][partition] = topic_id
-    return [(path, lot) for path, each in lots.items() for lot in each]
+        if not batches[path] or len(batches[path][-1]) == most:
+            batches[path].append({})
+        batches[path][-1][partition] = topic_id
+    return [(path, batch) for path, each in batches.items() for batch in each]
 
 
 class _Batch:
@@ -162,7 +162,7 @@ class _Batch:
         """Steps 3 and 4."""
         disk, root = self.log_dir.disk, self.log_dir.root
         for draft in self.drafts:
-            move(disk, root, draft.name, draft.parent, draft.live_name)
+            rename_exclusively(disk, root, draft.name, draft.parent, draft.live_name)
             draft.renamed = True
         if self.drafts:
             sync_all(disk, [*self.parents.values(), root])
@@ -197,7 +197,7 @@ class _Batch:
             check_namespace_fits(self.log_dir.path, Namespace.parse(partition.namespace))
         folder, _, name = path.rpartition("/")
         if folder not in self.parents:
-            self.parents[folder] = self.opened.enter_context(open_home(self.log_dir, folder, partition))
+            self.parents[folder] = self.opened.enter_context(open_replica_parent(self.log_dir, folder, partition))
         parent = self.parents[folder]
         if parent.holds(name) or path in self.promised:
             raise NameTakenError(f"{parent.path_of(name)} is there already; nothing is ever overwritten")

@@ -30,16 +30,16 @@ from logstore.fs import (
     Directory,
     Progress,
     copy_replica,
-    move,
     read_small_file,
     remove_file,
     remove_tree,
+    rename_exclusively,
     sync_all,
     write_new_file,
 )
-from logstore.journal import key_of
-from logstore.log_dir import DISK_FAILURES, LogDir, open_home
-from logstore.staging import Candidate, SpareRecords, Staged, restore, stage
+from logstore.journal import log_dir_key
+from logstore.log_dir import DISK_FAILURES, LogDir, open_replica_parent
+from logstore.staging import Candidate, FallbackRecords, Staged, restore, stage
 from logstore.store.replica_index import Replica
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def move_replica(
     now_ms: int,
     delay_ms: int,
     *,
-    spare: SpareRecords | None = None,
+    spare: FallbackRecords | None = None,
     progress: Progress | None = None,
 ) -> tuple[str, Staged]:
     """Move a replica to another log dir. Nobody may write to it meanwhile.
@@ -85,14 +85,14 @@ def move_replica(
         topic=replica.partition.topic,
         partition=replica.partition.partition,
         topic_id=topic_id or TopicId.ZERO,
-        source_log_dir=key_of(source),
+        source_log_dir=log_dir_key(source),
         source_path=replica.path,
         path=path,
         checkpoints=offsets,
     )
     what = f"{replica.partition} cannot be moved to {target.path}"
     folder, _, name = path.rpartition("/")
-    with target.changing(what, marked=True), open_home(target, folder, replica.partition) as home:
+    with target.changing(what, marked=True), open_replica_parent(target, folder, replica.partition) as home:
         if home.holds(name):
             raise NameTakenError(f"{home.path_of(name)} is there already; nothing is ever overwritten")
         future = _copied(source, target, replica, record, progress)
@@ -126,7 +126,7 @@ def recover_moves(log_dirs: Sequence[LogDir]) -> list[str]:
         OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
     """
     done = list[str]()
-    by_key = {key_of(log_dir): log_dir for log_dir in log_dirs}
+    by_key = {log_dir_key(log_dir): log_dir for log_dir in log_dirs}
     for log_dir in log_dirs:
         if log_dir.was_unclean and log_dir.offline is None:
             with log_dir.changing("a move cannot be finished"):
@@ -189,7 +189,7 @@ def _copied(source: LogDir, target: LogDir, replica: Replica, record: MoveRecord
 def _go_live(target: LogDir, future: str, home: Directory, record: MoveRecord) -> None:
     """Step 4. Once the copy has its live name the move is done; what fails after that is left to the next open."""
     name = record.path.rpartition("/")[2]
-    move(target.disk, target.root, future, home, name)
+    rename_exclusively(target.disk, target.root, future, home, name)
     try:
         sync_all(target.disk, [home, target.root])
         drop_record(target, home, name)
@@ -200,7 +200,7 @@ def _go_live(target: LogDir, future: str, home: Directory, record: MoveRecord) -
         logger.warning("%s: the end of the move of %s is put off (%s)", target.path, record.path, error.strerror)
 
 
-def _take_back(source: LogDir, target: LogDir, original: Staged, future: str, spare: SpareRecords | None) -> None:
+def _take_back(source: LogDir, target: LogDir, original: Staged, future: str, spare: FallbackRecords | None) -> None:
     """Undo a move whose last step was refused; where that fails as well, the next open finishes the move."""
     target.leave_unclean = True
     try:
@@ -242,7 +242,7 @@ def _recover_copies(log_dir: LogDir, log_dirs: Mapping[str, LogDir]) -> Iterator
             yield f"{partition} stays in {source.path}: its move to {log_dir.path} was cut short, and the copy goes"
         else:
             folder, _, name = record.path.rpartition("/")
-            with open_home(log_dir, folder, partition) as home:
+            with open_replica_parent(log_dir, folder, partition) as home:
                 if home.holds(name):
                     logger.warning("%s: %s stays, because %s is there already", log_dir.path, future, record.path)
                     continue

@@ -24,7 +24,7 @@ from logstore.parallel import paused_gc
 from logstore.rows import MetadataState
 from logstore.scan import scan_all
 from logstore.settings import Settings
-from logstore.staging import Placement, SpareRecords
+from logstore.staging import FallbackRecords, Placement
 from logstore.store.opening import open_log_dirs, recover_all
 from logstore.store.replica_index import Entry, Replica, ReplicaIndex
 
@@ -65,7 +65,7 @@ class OpenStore:
     def __init__(self, log_dirs: Sequence[LogDir], offline: Mapping[str, str], options: StoreOptions) -> None:
         """Put together by :meth:`open`."""
         self.clock, self.settings = options.clock, options.settings
-        self.spare = SpareRecords(options.spare_records, options.disk)
+        self.spare = FallbackRecords(options.spare_records, options.disk)
         self._jobs, self._placement = options.jobs, options.placement
         self._log_dirs = {log_dir.path: log_dir for log_dir in log_dirs}
         self._failed_to_open = dict(offline)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from layout.log_dir_set import LogDirSet, startup_problems
 from logstore.errors import ChangeRefusedError, OfflineLogDirError
 from logstore.fs import Disk
-from logstore.journal import complete, finish_intents
+from logstore.journal import finish_intents, make_missing_namespace_dirs
 from logstore.log_dir import LogDir
-from logstore.staging import SpareRecords
+from logstore.staging import FallbackRecords
 from logstore.store.moving import recover_moves
 from logstore.store.recovery import recover
 
@@ -45,7 +45,7 @@ def open_log_dirs(paths: Sequence[str], disk: Disk) -> tuple[list[LogDir], dict[
     return opened, offline
 
 
-def recover_all(log_dirs: Sequence[LogDir], spare: SpareRecords) -> None:
+def recover_all(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> None:
     """Recover every log dir whose last user came to no clean end; one whose disk fails meanwhile goes offline.
 
     Changes of many steps come first: what is recovered after them lies where the scheme has it, under its final name.
@@ -61,7 +61,7 @@ def recover_all(log_dirs: Sequence[LogDir], spare: SpareRecords) -> None:
             except OfflineLogDirError:
                 continue
     recover_moves(log_dirs)
-    complete(log_dirs)
+    make_missing_namespace_dirs(log_dirs)
 
 
 def _refuse_twins(paths: Sequence[str]) -> None:

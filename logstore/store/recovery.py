@@ -29,15 +29,15 @@ from layout.topic import TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
 from logstore.fs import TEMPORARY, Directory, remove_file, remove_tree
 from logstore.log_dir import LogDir
-from logstore.scan import Place, list_log_dir
+from logstore.scan import Folder, list_log_dir
 from logstore.staging import (
+    FallbackRecords,
     Placement,
-    SpareRecords,
-    finish,
+    finish_restore,
     finish_shared_records,
-    home_of,
     list_staged,
     record_of_live,
+    restored_path,
     staging_roots,
 )
 from logstore.store.moving import drop_record
@@ -58,7 +58,7 @@ _OUR_TEMPORARIES = frozenset(
 _METADATA_DRAFT = partition_metadata.FILE_NAME + TEMPORARY
 
 
-def recover(log_dir: LogDir, spare: SpareRecords | None = None) -> list[str]:
+def recover(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[str]:
     """Bring one log dir to a state in which nothing is half done; what was done, one sentence each.
 
     Intents and moves between disks concern several log dirs, and are left to ``LogStore``.
@@ -67,7 +67,7 @@ def recover(log_dir: LogDir, spare: SpareRecords | None = None) -> list[str]:
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses; what was done so far stays done.
     """
     done: list[str] = []
-    spare = spare or SpareRecords(None)
+    spare = spare or FallbackRecords(None)
     with log_dir.changing("what a crash left cannot be sorted out"):
         log_dir.leave_unclean = False  # from here on it is unclean again only where a step says so, or fails
         try:
@@ -92,7 +92,7 @@ def _drop_temporaries(log_dir: LogDir) -> Iterator[str]:
             yield f"{name} was left by a write that did not finish, and is removed"
 
 
-def _live_directories(log_dir: LogDir) -> Iterator[tuple[Place, str]]:
+def _live_directories(log_dir: LogDir) -> Iterator[tuple[Folder, str]]:
     """Every directory that a scan would call live, with the place where it lies."""
     listing = list_log_dir(log_dir.path, log_dir.scheme if log_dir.is_ours else None)
     for place in listing.places:
@@ -118,7 +118,7 @@ def _keep_live(log_dir: LogDir) -> Iterator[str]:
                 partition = TopicPartition("", 0)
                 if record is not None:
                     partition = TopicPartition(record.topic, record.partition)
-                finish(log_dir, parent, name, offsets, partition)
+                finish_restore(log_dir, parent, name, offsets, partition)
                 yield f"{place.prefix}{name} was about to be staged or restored, and is live"
         except LogStoreError as error:
             logger.warning("%s", error)  # a link or a mount point: nothing of ours was ever put there
@@ -137,7 +137,7 @@ def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
             yield f"{name} was about to be created, and is removed"
 
 
-def _clear_staged(log_dir: LogDir, spare: SpareRecords) -> Iterator[str]:
+def _clear_staged(log_dir: LogDir, spare: FallbackRecords) -> Iterator[str]:
     """Finish what was staged, and remove what holds nothing any more and has no record anywhere: the end of a purge."""
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
@@ -145,7 +145,7 @@ def _clear_staged(log_dir: LogDir, spare: SpareRecords) -> Iterator[str]:
             yield from _drop_empty_in(log_dir, placement, root, spare)
 
 
-def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, spare: SpareRecords) -> Iterator[str]:
+def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, spare: FallbackRecords) -> Iterator[str]:
     """Remove what one staging root holds that is empty; a broker never leaves a replica without any file."""
     for name, is_directory in root.entries():
         if placement is Placement.IN_PLACE and parse(name).kind is not DirectoryKind.STRAY:
@@ -164,7 +164,7 @@ def _is_empty(root: Directory, name: str) -> bool:
         return False
 
 
-def _has_spare_record(log_dir: LogDir, spare: SpareRecords, name: str) -> bool:
+def _has_spare_record(log_dir: LogDir, spare: FallbackRecords, name: str) -> bool:
     """Whether an empty directory is a replica without a file, which was staged on a full disk."""
     try:
         return spare.read(log_dir, name) is not None
@@ -172,7 +172,7 @@ def _has_spare_record(log_dir: LogDir, spare: SpareRecords, name: str) -> bool:
         return True
 
 
-def _forget_offsets_of_staged(log_dir: LogDir, spare: SpareRecords) -> None:
+def _forget_offsets_of_staged(log_dir: LogDir, spare: FallbackRecords) -> None:
     """Take the offsets of staged replicas out of the checkpoints, except where the partition is live here again."""
     gone = []
     for staged in list_staged(log_dir, spare):
@@ -185,7 +185,7 @@ def _forget_offsets_of_staged(log_dir: LogDir, spare: SpareRecords) -> None:
 def _holds_live(log_dir: LogDir, record: StagedRecord) -> bool:
     """Whether a replica of the same partition lies where the staged one belongs; under any topic ID it has offsets."""
     try:
-        folder, _, name = home_of(log_dir, record).rpartition("/")
+        folder, _, name = restored_path(log_dir, record).rpartition("/")
         with log_dir.root.below(folder) as parent:
             return parent.holds(name)
     except (LogStoreError, OSError):

@@ -20,11 +20,12 @@ from layout.topic import TopicPartition
 from logstore.errors import InconsistentTopicIdError, LogStoreError, NameTakenError, OfflineLogDirError
 from logstore.fs import Progress
 from logstore.log_dir import LogDir
-from logstore.purge import Purged, Purger, PurgeReport, Rules, Throttle, purge, purge_steps
+from logstore.purge import Purged, Purger, PurgeReport, PurgeRules, Throttle, purge, purge_steps
 from logstore.rows import MetadataState
 from logstore.settings import DELETE_DELAY
-from logstore.store.aside import BATCH, Aside
-from logstore.store.create_many import create_replica, create_replicas, spread
+from logstore.staging import BATCH
+from logstore.store.aside import Aside
+from logstore.store.create_many import create_replica, create_replicas, spread_over_log_dirs
 from logstore.store.creation import write_topic_ids
 from logstore.store.moving import move_replica
 from logstore.store.replica_index import Replica
@@ -99,8 +100,8 @@ class LogStore(Aside):
                 except OfflineLogDirError as error:
                     return found | dict.fromkeys(left, error)
                 counts = {log_dir.path: self._index.counts.get(log_dir.path, 0) for log_dir in self._online()}
-                for path, lot in spread(counts, left, BATCH):
-                    done = self._create_lot(self._log_dirs[path], lot)
+                for path, batch in spread_over_log_dirs(counts, left, BATCH):
+                    done = self._create_batch(self._log_dirs[path], batch)
                     found |= done
                     # What a disk that failed now should have got is left, and goes to the next one.
                     left = {partition: topic_id for partition, topic_id in left.items() if partition not in done}
@@ -120,7 +121,7 @@ class LogStore(Aside):
     def assign_topic_ids(
         self, wanted: Mapping[TopicPartition, TopicId]
     ) -> dict[TopicPartition, Replica | LogStoreError]:
-        """Write the topic IDs of many replicas that have none, behind two barriers for every lot of them.
+        """Write the topic IDs of many replicas that have none, behind two barriers for every batch of them.
 
         For each: the replica as it is now, or why it got none, as :meth:`assign_topic_id` would have raised it.
         """
@@ -137,18 +138,18 @@ class LogStore(Aside):
                         by_log_dir.setdefault(replica.log_dir, []).append(replica)
             for path, replicas in by_log_dir.items():
                 for start in range(0, len(replicas), OPEN_AT_ONCE):
-                    lot = replicas[start : start + OPEN_AT_ONCE]
-                    found |= self._assign_lot(self._log_dirs[path], {each: wanted[each.partition] for each in lot})
+                    batch = replicas[start : start + OPEN_AT_ONCE]
+                    found |= self._assign_batch(self._log_dirs[path], {each: wanted[each.partition] for each in batch})
         return found
 
-    def _assign_lot(
+    def _assign_batch(
         self, log_dir: LogDir, wanted: Mapping[Replica, TopicId]
     ) -> dict[TopicPartition, Replica | LogStoreError]:
         try:
             write_topic_ids(log_dir, {each.path: (each.partition, topic_id) for each, topic_id in wanted.items()})
         except LogStoreError as error:
             if len(wanted) > 1 and log_dir.offline is None:  # one may be in the way of the others
-                alone = [self._assign_lot(log_dir, {replica: topic_id}) for replica, topic_id in wanted.items()]
+                alone = [self._assign_batch(log_dir, {replica: topic_id}) for replica, topic_id in wanted.items()]
                 return {partition: outcome for each in alone for partition, outcome in each.items()}
             return dict.fromkeys((replica.partition for replica in wanted), error)
         state = MetadataState.OK.value
@@ -207,7 +208,7 @@ class LogStore(Aside):
             progress: told how many directories and bytes went since the last call, from several threads.
         """
         with self.changing:
-            rules = Rules(self.clock.now_ms(), throttle, cancel or threading.Event(), progress=progress)
+            rules = PurgeRules(self.clock.now_ms(), throttle, cancel or threading.Event(), progress=progress)
             return purge(self._online(), rules, spare=self.spare)
 
     def purge_step(self) -> Purged | None:
@@ -218,7 +219,7 @@ class LogStore(Aside):
         """
         with self.changing:
             for log_dir in self._online():
-                for gone in purge_steps(log_dir, Rules(self.clock.now_ms()), spare=self.spare):
+                for gone in purge_steps(log_dir, PurgeRules(self.clock.now_ms()), spare=self.spare):
                     return gone
         return None
 
@@ -264,19 +265,21 @@ class LogStore(Aside):
                     log_dir.checkpoints.update(file, entries)
                     log_dir.checkpoints.write(log_dir.disk)
 
-    def _create_lot(
-        self, log_dir: LogDir, lot: Mapping[TopicPartition, TopicId | None]
+    def _create_batch(
+        self, log_dir: LogDir, batch: Mapping[TopicPartition, TopicId | None]
     ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
-        """What became of one lot; what is left out may be made on another disk."""
+        """What became of one batch; what is left out may be made on another disk."""
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
         try:
-            made = create_replicas(log_dir, lot)
+            made = create_replicas(log_dir, batch)
         except LogStoreError as error:
-            return found | dict.fromkeys(lot, error)
+            return found | dict.fromkeys(batch, error)
         for partition, path in made.items():
-            state = MetadataState.MISSING if lot[partition] is None else MetadataState.OK
+            state = MetadataState.MISSING if batch[partition] is None else MetadataState.OK
             if isinstance(path, str):
-                found[partition] = self._entered(Replica(partition, lot[partition], log_dir.path, path, state.value, 0))
+                found[partition] = self._entered(
+                    Replica(partition, batch[partition], log_dir.path, path, state.value, 0)
+                )
             else:
                 found[partition] = path
         return found

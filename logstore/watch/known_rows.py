@@ -21,7 +21,7 @@ _KEY_SEPARATOR = "\0"
 _LIVE = DirectoryKind.LIVE.value
 
 
-class Seen(NamedTuple):
+class RowState(NamedTuple):
     """What a row says that a verdict can hang on; columns as in :data:`logstore.rows.ROW_SCHEMA`."""
 
     kind: str
@@ -45,30 +45,30 @@ class RowChange(NamedTuple):
     """Its absolute path."""
     key: str
     """Tells the rows of a log dir apart: the name, and for an entry of a checkpoint NUL and the partition it names."""
-    before: Seen | None
+    before: RowState | None
     """None: it was not there."""
-    after: Seen | None
+    after: RowState | None
     """None: it is gone."""
 
     @property
     def name(self) -> str:
         """The row's name, below the log dir, as Python gives it: bytes that are not UTF-8 are surrogates."""
-        return name_of(self.key)
+        return name_of_key(self.key)
 
 
-_FIELDS = tuple(VARYING.index(column) for column in Seen._fields)
+_FIELDS = tuple(VARYING.index(column) for column in RowState._fields)
 
 
-def of_row(row: Row) -> tuple[str, Seen]:
+def of_row(row: Row) -> tuple[str, RowState]:
     """The key of a scan's row, and what it says."""
-    seen = Seen(*(row[index] for index in _FIELDS))  # type: ignore[arg-type]
+    seen = RowState(*(row[index] for index in _FIELDS))  # type: ignore[arg-type]
     name = str(row[0])
     if seen.kind == Kind.CHECKPOINT_ENTRY:
         name += f"{_KEY_SEPARATOR}{seen.topic}-{seen.partition}"
     return name, seen
 
 
-def name_of(key: str) -> str:
+def name_of_key(key: str) -> str:
     """The name that a key stands for."""
     return key.partition(_KEY_SEPARATOR)[0]
 
@@ -77,8 +77,8 @@ class KnownRows:
     """The rows of one log dir by their keys. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, Seen] = {}
-        self._shared: dict[Seen, Seen] = {}
+        self._rows: dict[str, RowState] = {}
+        self._shared: dict[RowState, RowState] = {}
         self._odd: dict[tuple[str, int], set[str]] = {}
 
     def __len__(self) -> int:
@@ -90,17 +90,17 @@ class KnownRows:
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
 
-    def get(self, key: str) -> Seen | None:
+    def get(self, key: str) -> RowState | None:
         """The row of a key; None: it is not known."""
         kept = self._rows.get(key)
         return None if kept is None else _whole(key, kept)
 
-    def items(self) -> Iterator[tuple[str, Seen]]:
+    def items(self) -> Iterator[tuple[str, RowState]]:
         """All rows with their keys. Nothing may be put in meanwhile."""
         for key, kept in self._rows.items():
             yield key, _whole(key, kept)
 
-    def of_replica(self, topic: str, partition: int) -> list[tuple[str, Seen]]:
+    def of_replica(self, topic: str, partition: int) -> list[tuple[str, RowState]]:
         """The rows of one partition: live, future, marked for deletion, stray, staged, in a checkpoint."""
         plain = _plain_name(topic, partition)
         kept = self._rows.get(plain)
@@ -108,7 +108,7 @@ class KnownRows:
         found = [] if kept is None or kept.topic is not None or kept.kind != _LIVE else [(plain, _whole(plain, kept))]
         return found + [(key, self._rows[key]) for key in keys]
 
-    def put(self, key: str, seen: Seen | None) -> tuple[Seen | None, Seen | None] | None:
+    def put(self, key: str, seen: RowState | None) -> tuple[RowState | None, RowState | None] | None:
         """Take what was seen of a key, None for gone; gives what was known and what is, or None where they agree."""
         before = self.get(key)
         if before == seen:
@@ -126,7 +126,7 @@ class KnownRows:
         used = {id(kept) for kept in self._rows.values()}
         self._shared = {rest: rest for rest in self._shared if id(rest) in used}
 
-    def _keep(self, key: str, seen: Seen) -> None:
+    def _keep(self, key: str, seen: RowState) -> None:
         replica = seen.replica
         if seen.kind == _LIVE and replica is not None and split_live(key) == replica and key == _plain_name(*replica):
             rest = seen._replace(topic=None, partition=None)
@@ -183,7 +183,7 @@ def _plain_name(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
-def _whole(key: str, kept: Seen) -> Seen:
+def _whole(key: str, kept: RowState) -> RowState:
     """A row with the topic and the partition that its name tells."""
     if kept.topic is not None or kept.kind != _LIVE:
         return kept

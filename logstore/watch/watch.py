@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Self
 
 from logstore.rows import Kind, MetadataState
-from logstore.watch.known_rows import RowChange, Seen, first_to_last
+from logstore.watch.known_rows import RowChange, RowState, first_to_last
 from logstore.watch.watch_events import WatchEvents
 from logstore.watch.watched_log_dir import WatchedLogDir
 
@@ -108,7 +108,7 @@ class Watch:
         self._events.stop()
 
     def __iter__(self) -> Iterator[list[RowChange]]:
-        """Lots of changes as they come, until somebody stops it."""
+        """Batches of changes as they come, until somebody stops it."""
         while not self._stopped:
             changes = self.poll(None)
             if changes:
@@ -345,7 +345,7 @@ class _Limits:
         self.sweep = _Limit(times.sweep_share, clock)
 
 
-def _has_no_id_yet(seen: Seen) -> bool:
+def _has_no_id_yet(seen: RowState) -> bool:
     return seen.kind in (Kind.LIVE, Kind.FUTURE) and seen.metadata_state == MetadataState.MISSING
 
 

@@ -23,10 +23,10 @@ from layout.meta_properties import MetaProperties
 from layout.scheme import STAGING_DIR, Scheme, sibling_staging_root
 from logstore.fs import refusal
 from logstore.log_dir import ExpectedIdentity, IdentityFound, read_identity, read_offset_checkpoints
-from logstore.parallel import Pace
+from logstore.parallel import AdaptiveThreadPool
 from logstore.rows import VARYING, Kind, MetadataState, Row, plain_row
-from logstore.scan import KNOWN_FILES, Glance, Listing, Place, Reading, list_log_dir, look, scan
-from logstore.watch.known_rows import LOG_DIR_KEY, HeldReplicas, KnownRows, RowChange, Seen, name_of, of_row
+from logstore.scan import KNOWN_FILES, Folder, Listing, NameRule, ScanOptions, list_log_dir, scan, scan_directories
+from logstore.watch.known_rows import LOG_DIR_KEY, HeldReplicas, KnownRows, RowChange, RowState, name_of_key, of_row
 
 SLICE = 512
 """Directories of a sweep that are looked into at a time: warm that takes 5 ms, and other work waits no longer."""
@@ -73,7 +73,7 @@ class WatchedLogDir:
         self.wants_listing = self.wants_checkpoints = False
         self.staging_root = _staging_root(self.path, None)
         self._scheme: Scheme | None = None
-        self._glance = Glance(sizes=False)
+        self._glance = ScanOptions(sizes=False)
         self._was_there = False
 
     def check(self) -> list[RowChange]:
@@ -91,7 +91,7 @@ class WatchedLogDir:
             keys: of rows, or names of entries in the log dir or, behind their prefix, in its staging directory.
             hold: hold back what is new and may not be finished.
         """
-        names = {name_of(key) for key in keys}
+        names = {name_of_key(key) for key in keys}
         state_changes = self.check() if meta_properties.FILE_NAME in names else []
         if self.state.lost:
             return state_changes
@@ -171,9 +171,9 @@ class WatchedLogDir:
 
     def bytes_of(self, key: str) -> int | None:
         """Add up the files of a directory, now; None where it is gone or is none."""
-        if self.state.lost or name_of(key) != key or key == LOG_DIR_KEY or os.path.islink(f"{self.path}/{key}"):
+        if self.state.lost or name_of_key(key) != key or key == LOG_DIR_KEY or os.path.islink(f"{self.path}/{key}"):
             return None
-        rows = look(Glance(sizes=True), Place("", f"{self.path}/"), [(key, 0)])
+        rows = scan_directories(ScanOptions(sizes=True), Folder("", f"{self.path}/"), [(key, 0)])
         size = rows[0][_BYTES] if rows else None
         return size if isinstance(size, int) else None
 
@@ -204,13 +204,15 @@ class WatchedLogDir:
     def _sweep_listing(self, listing: Listing, hold: bool) -> Iterator[list[RowChange]]:
         """Look into everything that was listed, then see what is gone."""
         listed: set[str] = set()
-        with Pace[tuple[Place, list[tuple[str, int]]], list[Row]](lambda piece: look(self._glance, *piece)) as pace:
+        with AdaptiveThreadPool[tuple[Folder, list[tuple[str, int]]], list[Row]](
+            lambda piece: scan_directories(self._glance, *piece)
+        ) as pace:
             for place in listing.places:
                 entries = list(zip(place.names, place.inodes, strict=True))
                 for first in range(0, len(entries), SLICE):
                     slice_ = entries[first : first + SLICE]
-                    lot = [(place, slice_[start : start + _PIECE]) for start in range(0, len(slice_), _PIECE)]
-                    rows = [row for piece in pace.map(lot, _FEWEST_WAITS) for row in piece]
+                    batch = [(place, slice_[start : start + _PIECE]) for start in range(0, len(slice_), _PIECE)]
+                    rows = [row for piece in pace.map(batch, _FEWEST_WAITS) for row in piece]
                     listed.update(str(row[0]) for row in rows)
                     yield self._take(rows, hold)
         self.wants_checkpoints = False
@@ -222,7 +224,7 @@ class WatchedLogDir:
             self.wants_sweep = True
             return
         # A live broker renames meanwhile; what cannot be read by itself is as the listing had it.
-        single = {key for key in missing if name_of(key) == key and self._is_read_alone(key)}
+        single = {key for key in missing if name_of_key(key) == key and self._is_read_alone(key)}
         rows_now: dict[str, Row | None] = dict.fromkeys(key for key in missing if key not in single)
         for key in single:
             self._point(key, rows_now)
@@ -233,13 +235,13 @@ class WatchedLogDir:
         yield from checkpoints.damaged
         yield from checkpoints.orphans(HeldReplicas(self.known))
 
-    def _place(self, name: str) -> Place | None:
+    def _place(self, name: str) -> Folder | None:
         """Where an entry of the log dir or of its staging directory lies; None for what lies deeper."""
         above, _, _ = name.rpartition("/")
         if not above:
-            return Place("", f"{self.path}/")
+            return Folder("", f"{self.path}/")
         if self.staging_root is not None and above == self.staging_prefix[:-1]:
-            return Place(self.staging_prefix, f"{self.staging_root}/", Reading.STAGED)
+            return Folder(self.staging_prefix, f"{self.staging_root}/", NameRule.STAGED)
         return None
 
     def _is_read_alone(self, name: str) -> bool:
@@ -268,7 +270,7 @@ class WatchedLogDir:
             if self._scheme is not None and name == STAGING_DIR:
                 self.wants_sweep = True
                 return
-            found = look(self._glance, place, [(entry, status.st_ino)])
+            found = scan_directories(self._glance, place, [(entry, status.st_ino)])
             rows[name] = found[0] if found else None
         elif entry in KNOWN_FILES and stat.S_ISREG(status.st_mode):
             rows[name] = None
@@ -286,7 +288,7 @@ class WatchedLogDir:
                 pairs.append((key, seen))
         return self._put_all(pairs)
 
-    def _put_all(self, pairs: Iterable[tuple[str, Seen | None]]) -> list[RowChange]:
+    def _put_all(self, pairs: Iterable[tuple[str, RowState | None]]) -> list[RowChange]:
         changes = []
         for key, seen in pairs:
             differs = self.known.put(key, seen)
@@ -315,12 +317,12 @@ def _expected(known: MetaProperties | None) -> ExpectedIdentity:
     return ExpectedIdentity(known.cluster_id, known.node_id, directory_id)
 
 
-def _of_state(state: LogDirState) -> Seen:
+def _of_state(state: LogDirState) -> RowState:
     row = plain_row(LOG_DIR_KEY, Kind.LOG_DIR, metadata_state=state.state, problem=state.problem)
     return of_row(row)[1]
 
 
-def _may_be_unfinished(seen: Seen) -> bool:
+def _may_be_unfinished(seen: RowState) -> bool:
     if seen.kind == Kind.LEFTOVER:
         return True
     return seen.topic is not None and seen.metadata_state in _ARRIVES_LATER

@@ -14,7 +14,7 @@ from logstore.parallel import lazy_exports
 if TYPE_CHECKING:
     from reconciler.audit.embedded import TOPICS_FILE, audit
     from reconciler.audit.findings import FINDING_SCHEMA
-    from reconciler.audit.next_steps import steps
+    from reconciler.audit.next_steps import advised_steps
     from reconciler.audit.report_html import render_report
     from reconciler.audit.report_json import SCHEMA_VERSION, by_urgency, write_findings, write_summary
     from reconciler.audit.result import AuditResult
@@ -24,7 +24,7 @@ else:
         {
             "embedded": ("TOPICS_FILE", "audit"),
             "findings": ("FINDING_SCHEMA",),
-            "next_steps": ("steps",),
+            "next_steps": ("advised_steps",),
             "report_html": ("render_report",),
             "report_json": ("SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
             "result": ("AuditResult",),
@@ -36,10 +36,10 @@ __all__ = [
     "SCHEMA_VERSION",
     "TOPICS_FILE",
     "AuditResult",
+    "advised_steps",
     "audit",
     "by_urgency",
     "render_report",
-    "steps",
     "write_findings",
     "write_summary",
 ]

@@ -19,7 +19,7 @@ from reconciler.audit.joined import VIEWS, joined
 from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict
 from reconciler.audit.small_tables import keep_log_dirs, parquet_files, quoted
 from reconciler.audit.summary import DISKS
-from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, Broker
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
 
 
 class Wanted(NamedTuple):
@@ -88,7 +88,7 @@ def _do_without(connection: duckdb.DuckDBPyConnection, *optimizers: str) -> None
 
 def look_over(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[pa.Table], inventories: Sequence[str], now_ms: int
-) -> list[Broker]:
+) -> list[BrokerKey]:
     """Make the views ``rows`` and ``observed`` and the tables ``log_dirs`` and ``disks``; gives the brokers seen.
 
     Args:

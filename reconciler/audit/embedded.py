@@ -19,7 +19,7 @@ from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
 from reconciler.audit.result import AuditResult
 from reconciler.audit.small_tables import keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.summary import conclude
-from reconciler.desired import DesiredState, SavedTable, by_cluster, registered, speaking
+from reconciler.desired import DesiredState, SavedTable, by_cluster, registered_log_dirs, speaking
 from reconciler.errors import UsageError
 
 FINDINGS_FILE = "findings.parquet"
@@ -59,7 +59,7 @@ def audit(
         configure(connection, spill, memory_limit, threads)
         brokers = look_over(connection, tables, inventories, now_ms)
         by_id = by_cluster(states, {broker.cluster for broker in brokers})
-        keep_metadata(connection, by_id, speaking(by_id, brokers), registered(by_id))
+        keep_metadata(connection, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
         findings_path = os.path.join(folder, FINDINGS_FILE)
         if os.path.isdir(findings_path):
             raise UsageError(

@@ -10,7 +10,7 @@ from reconciler.verdicts import ADVICE, BENIGN, Advice, Verdict, next_command
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AdvisedStep:
     """What is advised for all findings of one verdict, with a command for the first of them."""
 
     verdict: Verdict
@@ -18,7 +18,7 @@ class Step:
     command: str
 
 
-def steps(result: AuditResult, verdicts: Iterable[Verdict]) -> list[Step]:
+def advised_steps(result: AuditResult, verdicts: Iterable[Verdict]) -> list[AdvisedStep]:
     """A step for each of the verdicts that an audit gave and that asks somebody to act, in the order given."""
     sources = {source.cluster_id: source.location for source in result.metadata}
     found = []
@@ -27,5 +27,5 @@ def steps(result: AuditResult, verdicts: Iterable[Verdict]) -> list[Step]:
             continue
         for finding in result.most_urgent(1, (verdict,)).to_pylist():
             source = sources.get(finding["cluster_id"], sources.get(None))
-            found.append(Step(verdict, ADVICE[verdict], next_command(verdict, finding, source)))
+            found.append(AdvisedStep(verdict, ADVICE[verdict], next_command(verdict, finding, source)))
     return found

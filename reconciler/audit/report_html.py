@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.audit.next_steps import steps
+from reconciler.audit.next_steps import advised_steps
 from reconciler.audit.result import AuditResult, BrokerSummary
 from reconciler.text import age, count, json_objects, moment, size, visible
-from reconciler.verdicts import BENIGN, FLEET_ADVICE, URGENCY, Severity, Verdict, full_evidence, severity, where
+from reconciler.verdicts import BENIGN, FLEET_ADVICE, URGENCY, Severity, Verdict, full_evidence, location_of, severity
 
 FINDINGS_SHOWN = 500
 FLEET_SHOWN = 200
@@ -57,7 +57,7 @@ def render_report(result: AuditResult) -> str:
         fleet_advice=FLEET_ADVICE,
         brokers=brokers[:BROKERS_SHOWN],
         more_brokers=max(0, len(brokers) - BROKERS_SHOWN),
-        steps=steps(result, _TO_ACT_ON),
+        steps=advised_steps(result, _TO_ACT_ON),
         age=age,
         count=count,
         severity=severity,
@@ -108,7 +108,7 @@ def _finding(finding: Mapping[str, Any], now_ms: int) -> Mapping[str, Any]:
     return {
         **finding,
         "severity": severity(Verdict(finding["verdict"])),
-        "where": where(finding),
+        "where": location_of(finding),
         "age": age(None if modified is None else now_ms - modified),
         "evidence": full_evidence(finding),
     }

@@ -20,7 +20,7 @@ from typing import Any
 
 import duckdb
 
-from reconciler.desired import Broker, Registered, Speaks
+from reconciler.desired import BrokerKey, Registered, Speaks
 
 # Only the columns that somebody asks for: each one more is read for whole groups of rows to find these few.
 _LOG_DIRS = """
@@ -63,15 +63,15 @@ def _read_parquet(patterns: Sequence[str]) -> str:
     return f"read_parquet([{', '.join(map(quoted, patterns))}], hive_partitioning = false)"
 
 
-def keep_log_dirs(connection: duckdb.DuckDBPyConnection) -> list[Broker]:
+def keep_log_dirs(connection: duckdb.DuckDBPyConnection) -> list[BrokerKey]:
     """Make ``log_dirs``, and say which brokers were scanned."""
     connection.execute(_LOG_DIRS)
     return brokers_in(connection)
 
 
-def brokers_in(connection: duckdb.DuckDBPyConnection) -> list[Broker]:
+def brokers_in(connection: duckdb.DuckDBPyConnection) -> list[BrokerKey]:
     """The brokers whose log dirs are in ``log_dirs``."""
-    return [Broker(row["cluster"], row["node"]) for row in rows_of(connection, _BROKERS)]
+    return [BrokerKey(row["cluster"], row["node"]) for row in rows_of(connection, _BROKERS)]
 
 
 def keep_metadata(

@@ -55,22 +55,22 @@ something else, we differ on purpose; the numbers are rows of FACTS §10.4::
 """
 
 from reconciler.broker.broker import Broker
-from reconciler.broker.diff import Effect, EffectKind, Picture, effects
-from reconciler.broker.judging import Judged, Key, Present, judge
-from reconciler.broker.rehearsal import rehearse
-from reconciler.broker.request_gates import Sent, shut_gates
+from reconciler.broker.diff import Effect, EffectKind, StoreSnapshot, effects
+from reconciler.broker.judging import Judged, LiveReplicas, PartitionKey, judge
+from reconciler.broker.rehearsal import dry_run_request
+from reconciler.broker.request_gates import HandSentRequest, shut_gates
 
 __all__ = [
     "Broker",
     "Effect",
     "EffectKind",
+    "HandSentRequest",
     "Judged",
-    "Key",
-    "Picture",
-    "Present",
-    "Sent",
+    "LiveReplicas",
+    "PartitionKey",
+    "StoreSnapshot",
+    "dry_run_request",
     "effects",
     "judge",
-    "rehearse",
     "shut_gates",
 ]

@@ -25,7 +25,7 @@ from reconciler.protocol import (
     LeaderAndIsrResponse,
     StopReplicaRequest,
     StopReplicaResponse,
-    check,
+    check_request,
     error_response,
 )
 
@@ -79,7 +79,7 @@ class Broker:
         Raises:
             InvalidRequestError: the request is malformed; it has all the reasons, and nothing was changed.
         """
-        check(request, f"the request of controller {request.controller_id}")
+        check_request(request, f"the request of controller {request.controller_id}")
         with self._handling, paused_gc():
             stale = staleness(request, self.broker_epoch, self.controller_epoch)
             if isinstance(request, StopReplicaRequest):

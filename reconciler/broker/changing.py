@@ -16,15 +16,18 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, KafkaError, LogStoreError, OfflineLogDirError
 from logstore.staging import Placement, Staged
 from logstore.store import Entry, Replica
-from reconciler.broker.judging import Key
+from reconciler.broker.judging import PartitionKey
 from reconciler.broker.replica_store import ReplicaStore
 
 logger = logging.getLogger(__name__)
 
 
 def stage(
-    store: ReplicaStore, reasons: Mapping[Key, tuple[str, str]], entries: Mapping[Key, Entry], setting: str
-) -> set[Key]:
+    store: ReplicaStore,
+    reasons: Mapping[PartitionKey, tuple[str, str]],
+    entries: Mapping[PartitionKey, Entry],
+    setting: str,
+) -> set[PartitionKey]:
     """Stage live replicas, one barrier for many of them; a disk that fails holds up no other.
 
     Args:

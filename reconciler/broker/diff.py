@@ -14,7 +14,7 @@ from typing import NamedTuple
 from layout.ids import TopicId
 from logstore.staging import Staged
 from logstore.store import Entry
-from reconciler.broker.judging import Key
+from reconciler.broker.judging import PartitionKey
 from reconciler.broker.replica_store import ReplicaStore
 
 
@@ -54,25 +54,25 @@ class Effect:
     due_ms: int | None = None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> PartitionKey:
         """Topic and partition."""
         return self.topic, self.partition
 
 
-class Picture(NamedTuple):
+class StoreSnapshot(NamedTuple):
     """What a store holds at one moment."""
 
-    entries: Mapping[Key, Entry]
+    entries: Mapping[PartitionKey, Entry]
     staged: Mapping[tuple[str, str], Staged]
     """By log dir and location."""
 
     @classmethod
-    def of(cls, store: ReplicaStore) -> Picture:
+    def of(cls, store: ReplicaStore) -> StoreSnapshot:
         """What it holds now."""
         return cls(store.entries(), {(each.log_dir, each.location): each for each in store.staged()})
 
 
-def effects(before: Picture, after: Picture) -> list[Effect]:
+def effects(before: StoreSnapshot, after: StoreSnapshot) -> list[Effect]:
     """Every change between two pictures, by kind, topic and partition."""
     order = list(EffectKind)
     staged = list(_staged(before, after))
@@ -80,7 +80,7 @@ def effects(before: Picture, after: Picture) -> list[Effect]:
     return sorted(found, key=lambda each: (order.index(each.kind), each.topic, each.partition))
 
 
-def _staged(before: Picture, after: Picture) -> Iterator[Effect]:
+def _staged(before: StoreSnapshot, after: StoreSnapshot) -> Iterator[Effect]:
     for place, staged in after.staged.items():
         if place not in before.staged and staged.record is not None:
             record = staged.record
@@ -88,7 +88,7 @@ def _staged(before: Picture, after: Picture) -> Iterator[Effect]:
             yield Effect(EffectKind.STAGED, *at, record.verdict, record.evidence, record.due_ms)
 
 
-def _live(before: Picture, after: Picture, moved: set[Key]) -> Iterator[Effect]:
+def _live(before: StoreSnapshot, after: StoreSnapshot, moved: set[PartitionKey]) -> Iterator[Effect]:
     left = {
         (each.log_dir, _text(each.topic_id), each.inode) for at, each in before.staged.items() if at not in after.staged
     }

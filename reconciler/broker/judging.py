@@ -17,7 +17,7 @@ from logstore.store import Entry
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, TopicState
 from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number, fill_evidence
 
-Key: TypeAlias = tuple[str, int]
+PartitionKey: TypeAlias = tuple[str, int]
 """Topic, by full name, and partition."""
 
 
@@ -35,7 +35,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class LiveReplicas:
     """What is live on this broker.
 
     Attributes:
@@ -45,8 +45,8 @@ class Present:
         topic_of: topic ID → the topic that some replica here has under it.
     """
 
-    entries: Mapping[Key, Entry]
-    doubled: Collection[Key]
+    entries: Mapping[PartitionKey, Entry]
+    doubled: Collection[PartitionKey]
     offline: Collection[str]
     topic_of: Callable[[TopicId], str | None]
 
@@ -62,7 +62,7 @@ class Judgement:
     """
 
     named: Sequence[Judged | Offline | None]
-    others: Sequence[tuple[Key, Judged]]
+    others: Sequence[tuple[PartitionKey, Judged]]
 
 
 class Offline(NamedTuple):
@@ -117,7 +117,7 @@ class _Table:
         )
 
 
-def judge(request: LeaderAndIsrRequest, node_id: int, present: Present) -> Judgement:
+def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> Judgement:
     """Hold a request against what is live here.
 
     A FULL request speaks of every replica of the broker; the others of those that they name, by topic or by topic ID.
@@ -148,7 +148,7 @@ def judge(request: LeaderAndIsrRequest, node_id: int, present: Present) -> Judge
 
 
 def _judge_topic(
-    table: _Table, topic: TopicState, node_id: int, present: Present, left: dict[Key, Entry]
+    table: _Table, topic: TopicState, node_id: int, present: LiveReplicas, left: dict[PartitionKey, Entry]
 ) -> list[Judged | Offline | None]:
     """Each partition of one topic; what is here is taken out of what is left."""
     name, offline, doubled = topic.topic, present.offline, present.doubled
@@ -174,7 +174,9 @@ def _judge_topic(
     return found
 
 
-def _renamed(request: LeaderAndIsrRequest, present: Present, left: Mapping[Key, Entry]) -> list[tuple[Key, Entry]]:
+def _renamed(
+    request: LeaderAndIsrRequest, present: LiveReplicas, left: Mapping[PartitionKey, Entry]
+) -> list[tuple[PartitionKey, Entry]]:
     """What lies here under an ID of the request, by another name."""
     found = []
     for topic in request.topics:

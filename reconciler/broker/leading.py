@@ -16,7 +16,7 @@ from logstore import STALE_DELAY, KafkaError
 from logstore.staging import Staged
 from logstore.store import Replica, replica_of
 from reconciler.broker import changing
-from reconciler.broker.judging import Judged, Judgement, Key, Offline, Present, judge
+from reconciler.broker.judging import Judged, Judgement, LiveReplicas, Offline, PartitionKey, judge
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.protocol import (
     LeaderAndIsrRequest,
@@ -76,8 +76,8 @@ class _Handling:
 
     def __init__(self, store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> None:
         self.store, self.request, self.node_id, self.epochs = store, request, node_id, epochs
-        self.staged: set[Key] = set()
-        self.in_the_way: set[Key] = set()
+        self.staged: set[PartitionKey] = set()
+        self.in_the_way: set[PartitionKey] = set()
         self.answers: list[int] = []
         self.new: list[_New] = []
         self.nameless: list[_New] = []
@@ -88,7 +88,9 @@ class _Handling:
         changing.stage_copies(self.store, self._find_stale_copies(), STALE_DELAY)
         entries = self.store.entries()
         doubled = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
-        judged = judge(self.request, self.node_id, Present(entries, doubled, self.store.offline, self.store.topic_of))
+        judged = judge(
+            self.request, self.node_id, LiveReplicas(entries, doubled, self.store.offline, self.store.topic_of)
+        )
         self.staged = changing.stage(self.store, self._find_stale(judged), entries, STALE_DELAY)
         for topic, partition in self.staged:
             self.epochs.get(topic, {}).pop(partition, None)
@@ -127,9 +129,9 @@ class _Handling:
                     found[copy] = (Verdict.STALE_ID.value, evidence)
         return found
 
-    def _find_stale(self, judged: Judgement) -> dict[Key, tuple[str, str]]:
+    def _find_stale(self, judged: Judgement) -> dict[PartitionKey, tuple[str, str]]:
         """What this request stages, each with its verdict and evidence; notes what has another name here."""
-        stale, told = dict[Key, tuple[str, str]](), dict[Judged, tuple[str, str]]()
+        stale, told = dict[PartitionKey, tuple[str, str]](), dict[Judged, tuple[str, str]]()
         of_type = STAGED_BY[self.request.type]
         for key, each in (*self._named(judged), *judged.others):
             if each.verdict in of_type:
@@ -140,7 +142,7 @@ class _Handling:
                 self.in_the_way.add((each.row.id_topic, key[1]))
         return stale
 
-    def _named(self, judged: Judgement) -> Iterator[tuple[Key, Judged]]:
+    def _named(self, judged: Judgement) -> Iterator[tuple[PartitionKey, Judged]]:
         """The replicas that the request names and the table judged, as far as something is to be seen to."""
         verdicts = iter(judged.named)
         for topic in self.request.topics:

@@ -26,23 +26,24 @@ from logstore import (
     OfflineLogDirError,
     UnknownReplicaError,
 )
-from logstore.journal import is_tier
+from logstore.journal import is_namespace_dir
 from logstore.log_dir import LogDir
 from logstore.rows import MetadataState
 from logstore.staging import (
+    BATCH,
     Candidate,
+    OnCommitted,
     Placement,
     Refused,
-    Settled,
     Staged,
     StagingOutcome,
     choose_placement,
     name_below_log_dir,
     planned_restore,
 )
-from logstore.store import BATCH, Entry, LogStore, Replica, ReplicaIndex, spread
+from logstore.store import Entry, LogStore, Replica, ReplicaIndex, spread_over_log_dirs
 from reconciler.broker.broker import staleness
-from reconciler.broker.diff import Effect, Picture, effects
+from reconciler.broker.diff import Effect, StoreSnapshot, effects
 from reconciler.broker.leading import lead
 from reconciler.broker.stopping import stop_replicas
 from reconciler.protocol import ControlRequest, ControlResponse, StopReplicaRequest, StopReplicaResponse, error_response
@@ -94,7 +95,7 @@ class Rehearsal:
         reasons: Mapping[TopicPartition, tuple[str, str]],
         *,
         setting: str = STALE_DELAY,
-        settled: Settled | None = None,
+        settled: OnCommitted | None = None,
     ) -> StagingOutcome:
         """Move replicas from the live to the staged ones."""
         outcome, doubled = StagingOutcome(), {replica.partition for replica in self.doubled}
@@ -159,8 +160,8 @@ class Rehearsal:
                 found[partition] = NameTakenError(f"{partition} is live already in {taken.log_dir}")
                 del left[partition]
         counts = {path: self._index.counts.get(path, 0) for path in self._log_dirs}
-        for log_dir, lot in spread(counts, left, BATCH):
-            for partition, topic_id in lot.items():
+        for log_dir, batch in spread_over_log_dirs(counts, left, BATCH):
+            for partition, topic_id in batch.items():
                 try:
                     path = self._home_of_new(self._log_dirs[log_dir], partition, topic_id)
                 except (LogStoreError, LayoutError) as error:
@@ -221,7 +222,7 @@ class Rehearsal:
         try:
             if partition.namespace and log_dir.scheme is Scheme.NAMESPACED:
                 check_namespace_fits(log_dir.path, Namespace.parse(partition.namespace))
-                if not is_tier(log_dir.root, folder):
+                if not is_namespace_dir(log_dir.root, folder):
                     raise InvalidNamespaceError(
                         f"namespace {partition.namespace} was not created in {log_dir.path}: create it first"
                     )
@@ -235,7 +236,7 @@ class Rehearsal:
         return path
 
 
-def rehearse(
+def dry_run_request(
     store: LogStore, request: ControlRequest, node_id: int, broker_epoch: int = -1
 ) -> tuple[ControlResponse, list[Effect]]:
     """What a broker that has just started would answer, and what it would do. Nothing is changed.
@@ -251,13 +252,13 @@ def rehearse(
         stopping = isinstance(request, StopReplicaRequest)
         return (StopReplicaResponse(stale) if stopping else error_response(request, stale)), []
     rehearsal = Rehearsal(store)
-    before = Picture.of(rehearsal)
+    before = StoreSnapshot.of(rehearsal)
     response: ControlResponse
     if isinstance(request, StopReplicaRequest):
         response = stop_replicas(rehearsal, request, {})
     else:
         response = lead(rehearsal, request, node_id, {})
-    return response, effects(before, Picture.of(rehearsal))
+    return response, effects(before, StoreSnapshot.of(rehearsal))
 
 
 def _record(replica: Replica, verdict: str, evidence: str, now_ms: int, delay_ms: int) -> StagedRecord:

@@ -13,7 +13,7 @@ from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import STALE_DELAY, KafkaError, LogStoreError
-from logstore.staging import Settled, Staged, StagingOutcome
+from logstore.staging import OnCommitted, Staged, StagingOutcome
 from logstore.store import Entry, Replica
 
 
@@ -45,7 +45,7 @@ class ReplicaStore(Protocol):
         reasons: Mapping[TopicPartition, tuple[str, str]],
         *,
         setting: str = STALE_DELAY,
-        settled: Settled | None = None,
+        settled: OnCommitted | None = None,
     ) -> StagingOutcome:
         """Stage live replicas, each with its verdict and evidence; ``settled`` is told of them as they are."""
 

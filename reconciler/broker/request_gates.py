@@ -17,8 +17,8 @@ from typing import Final
 
 from layout.topic import NAMESPACE_SEPARATOR
 from reconciler.broker.diff import Effect, EffectKind
-from reconciler.broker.judging import Key
-from reconciler.plan import INTERNAL_PREFIX, BrokerFacts, Facts, Gate, MetadataFacts, Policy, refusals
+from reconciler.broker.judging import PartitionKey
+from reconciler.plan import INTERNAL_PREFIX, BrokerFacts, Gate, GateInputs, MetadataFacts, Policy, refusals
 from reconciler.protocol import ControlRequest, LeaderAndIsrRequest, PartitionState, RequestType
 from reconciler.text import count, listed
 from reconciler.verdicts import Verdict
@@ -31,7 +31,7 @@ ALLOWABLE: Final = (Gate.BROKER, Gate.EMPTY, Gate.ABSENT, Gate.SOLE_COPY, Gate.I
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class HandSentRequest:
     """A request on its way to one broker's disks.
 
     Attributes:
@@ -57,7 +57,7 @@ class Sent:
     now_ms: int
 
 
-def shut_gates(sent: Sent, policy: Policy, allowed: Collection[str] = ()) -> list[str]:
+def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] = ()) -> list[str]:
     """Every gate that is shut, each as one sentence with its numbers and its override; none: go on.
 
     Args:
@@ -71,7 +71,7 @@ def shut_gates(sent: Sent, policy: Policy, allowed: Collection[str] = ()) -> lis
     wanted = sum(sent.node_id in state.replicas for state in states.values())
     # Only a request that is FULL says anything by what it lacks.
     opened = {Gate(name) for name in allowed if name != CREATE} | (set() if complete else {Gate.EMPTY})
-    facts = Facts(
+    facts = GateInputs(
         sent.now_ms,
         (MetadataFacts(sent.location, True, None, len(sent.request.topics), wanted),),
         (BrokerFacts(sent.broker, sent.live, len(staged), True, wanted > 0 or not complete),),
@@ -89,14 +89,16 @@ def shut_gates(sent: Sent, policy: Policy, allowed: Collection[str] = ()) -> lis
     return shut
 
 
-def _states(request: ControlRequest) -> Iterator[tuple[Key, PartitionState]]:
+def _states(request: ControlRequest) -> Iterator[tuple[PartitionKey, PartitionState]]:
     if isinstance(request, LeaderAndIsrRequest):
         for topic in request.topics:
             for state in topic.partitions:
                 yield (topic.topic, state.partition), state
 
 
-def _sole_copies(staged: Sequence[Effect], states: Mapping[Key, PartitionState], node_id: int) -> Iterator[str]:
+def _sole_copies(
+    staged: Sequence[Effect], states: Mapping[PartitionKey, PartitionState], node_id: int
+) -> Iterator[str]:
     """What would be staged though no other replica is in sync, as far as the request tells."""
     for effect in staged:
         state = states.get(effect.key)

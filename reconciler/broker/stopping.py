@@ -9,7 +9,7 @@ from __future__ import annotations
 from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, KafkaError
 from reconciler.broker import changing
-from reconciler.broker.judging import Key
+from reconciler.broker.judging import PartitionKey
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.protocol import PartitionError, StopPartition, StopReplicaRequest, StopReplicaResponse, TopicErrors
 
@@ -33,8 +33,8 @@ def stop_replicas(
         request: what is to be stopped.
         epochs: topic → partition → leader epoch, of what the broker hosts; what is deleted is taken out.
     """
-    answers: dict[Key, KafkaError] = {}
-    going: list[Key] = []
+    answers: dict[PartitionKey, KafkaError] = {}
+    going: list[PartitionKey] = []
     for topic in request.topics:
         known = epochs.get(topic.topic, {})
         for state in topic.partitions:

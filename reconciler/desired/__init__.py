@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         MetadataIdentity,
     )
     from reconciler.desired.saved_table import SavedTable, in_memory
-    from reconciler.desired.scope import Broker, Registered, Speaks, by_cluster, registered, speaking
+    from reconciler.desired.scope import BrokerKey, Registered, Speaks, by_cluster, registered_log_dirs, speaking
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -32,7 +32,7 @@ else:
                 "TOPIC_SCHEMA",
             ),
             "saved_table": ("SavedTable", "in_memory"),
-            "scope": ("Broker", "Registered", "Speaks", "by_cluster", "registered", "speaking"),
+            "scope": ("BrokerKey", "Registered", "Speaks", "by_cluster", "registered_log_dirs", "speaking"),
         },
     )
 
@@ -41,7 +41,7 @@ __all__ = [
     "DESIRED_VERSION",
     "REPLICA_SCHEMA",
     "TOPIC_SCHEMA",
-    "Broker",
+    "BrokerKey",
     "Completeness",
     "DesiredBuilder",
     "DesiredState",
@@ -51,6 +51,6 @@ __all__ = [
     "Speaks",
     "by_cluster",
     "in_memory",
-    "registered",
+    "registered_log_dirs",
     "speaking",
 ]

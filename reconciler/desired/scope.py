@@ -13,7 +13,7 @@ from reconciler.desired.desired import Completeness, DesiredState
 from reconciler.errors import RefusedError
 
 
-class Broker(NamedTuple):
+class BrokerKey(NamedTuple):
     """A broker as its log dirs name it; cluster "" and node -1 stand for log dirs that tell no identity."""
 
     cluster: str
@@ -72,7 +72,7 @@ def by_cluster(states: Sequence[DesiredState], clusters: Collection[str]) -> dic
     return result
 
 
-def speaking(states: dict[str, DesiredState], brokers: Iterable[Broker]) -> list[Speaks]:
+def speaking(states: dict[str, DesiredState], brokers: Iterable[BrokerKey]) -> list[Speaks]:
     """List the scanned brokers that some state speaks for, in order.
 
     A state's scope (the one broker that a LeaderAndIsr request was sent to) leaves the other brokers unjudged. A state
@@ -90,7 +90,7 @@ def speaking(states: dict[str, DesiredState], brokers: Iterable[Broker]) -> list
     return result
 
 
-def registered(states: dict[str, DesiredState]) -> list[Registered]:
+def registered_log_dirs(states: dict[str, DesiredState]) -> list[Registered]:
     """List the log dirs that the brokers of each cluster registered, in order; none before Kafka 3.7."""
     return sorted(
         Registered(cluster, broker["node_id"], directory_id)

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.plan.apply import Applied, How, Outcome, apply_plan
-    from reconciler.plan.plan import STAGING, Action, ActionKind, Plan
-    from reconciler.plan.plan_choice import Choice
+    from reconciler.plan.apply import Applied, ApplyOptions, Outcome, apply_plan
+    from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan
+    from reconciler.plan.plan_choice import PlanChoice
     from reconciler.plan.plan_json import encode_plan, parse_plan
-    from reconciler.plan.plan_view import Aside, PlanView
+    from reconciler.plan.plan_view import PlanView, StagingFacts
     from reconciler.plan.policy import (
         ALLOWABLE,
         INTERNAL_PREFIX,
         BrokerFacts,
-        Facts,
         Gate,
+        GateInputs,
         MetadataFacts,
         Policy,
         refusals,
@@ -28,16 +28,16 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "apply": ("Applied", "How", "Outcome", "apply_plan"),
-            "plan": ("Action", "ActionKind", "Plan", "STAGING"),
-            "plan_choice": ("Choice",),
+            "apply": ("Applied", "ApplyOptions", "Outcome", "apply_plan"),
+            "plan": ("Action", "ActionKind", "Plan", "STAGING_ACTIONS"),
+            "plan_choice": ("PlanChoice",),
             "plan_json": ("encode_plan", "parse_plan"),
-            "plan_view": ("Aside", "PlanView"),
+            "plan_view": ("PlanView", "StagingFacts"),
             "policy": (
                 "ALLOWABLE",
                 "BrokerFacts",
-                "Facts",
                 "Gate",
+                "GateInputs",
                 "INTERNAL_PREFIX",
                 "MetadataFacts",
                 "Policy",
@@ -53,24 +53,24 @@ else:
 __all__ = [
     "ALLOWABLE",
     "INTERNAL_PREFIX",
-    "STAGING",
+    "STAGING_ACTIONS",
     "Action",
     "ActionKind",
     "Applied",
-    "Aside",
+    "ApplyOptions",
     "BrokerFacts",
-    "Choice",
-    "Facts",
     "Gate",
-    "How",
+    "GateInputs",
     "Maker",
     "MetadataFacts",
     "Outcome",
     "Plan",
+    "PlanChoice",
     "PlanView",
     "Policy",
     "RepairChoice",
     "RepairView",
+    "StagingFacts",
     "apply_plan",
     "encode_plan",
     "make_plan",

@@ -26,9 +26,9 @@ from layout.topic import TopicPartition
 from logstore import STALE_DELAY, ChangeFailedError, Clock, LogStoreError, OfflineLogDirError, Settings, SystemClock
 from logstore.fs import Disk
 from logstore.log_dir import ExpectedIdentity, read_identity
-from logstore.repair import Status
+from logstore.repair import RepairStatus
 from logstore.rows import MetadataState
-from logstore.staging import LOT, Staged, give_record, placement_of
+from logstore.staging import BATCH, Staged, adopt_stray, placement_of
 from logstore.store import LogStore, StoreOptions
 from reconciler.errors import RefusedError
 from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
@@ -44,7 +44,7 @@ UNDER_WAY = "under way"
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ApplyOptions:
     """How a plan is carried out.
 
     Attributes:
@@ -73,7 +73,7 @@ class Applied:
     """What became of one action; the detail is one sentence, and of what was staged, where it lies now."""
 
     action: Action
-    status: Status
+    status: RepairStatus
     detail: str = ""
 
 
@@ -91,10 +91,10 @@ class Outcome:
     @property
     def is_complete(self) -> bool:
         """Whether everything is as the plan wants it."""
-        return all(each.status in (Status.DONE, Status.ALREADY) for each in self.results)
+        return all(each.status in (RepairStatus.DONE, RepairStatus.ALREADY) for each in self.results)
 
 
-def apply_plan(plan: Plan, how: How) -> Outcome:
+def apply_plan(plan: Plan, how: ApplyOptions) -> Outcome:
     """Carry out a plan. What fails on one disk leaves its actions failed, and the others go on.
 
     Args:
@@ -126,7 +126,7 @@ def apply_plan(plan: Plan, how: How) -> Outcome:
     return outcome
 
 
-def _check(plan: Plan, how: How) -> None:
+def _check(plan: Plan, how: ApplyOptions) -> None:
     """Refuse a plan that is not for here and now, with every reason."""
     reasons = []
     if plan.host != how.host and not how.any_host:
@@ -149,7 +149,7 @@ def _by_broker(plan: Plan) -> list[list[PlannedLogDir]]:
     return [[log_dir for log_dir in plan.log_dirs if log_dir.broker == broker] for broker in brokers]
 
 
-def _opened(log_dirs: Sequence[PlannedLogDir], plan: Plan, how: How) -> LogStore:
+def _opened(log_dirs: Sequence[PlannedLogDir], plan: Plan, how: ApplyOptions) -> LogStore:
     options = StoreOptions(
         clock=how.clock,
         settings=Settings({"": {STALE_DELAY: plan.delay_ms}}),
@@ -172,7 +172,9 @@ def _of_store(plan: Plan, store: LogStore) -> list[Action]:
 class _Run:
     """One broker's part of a plan."""
 
-    def __init__(self, store: LogStore, plan: Plan, how: How, actions: Sequence[Action], notes: list[str]) -> None:
+    def __init__(
+        self, store: LogStore, plan: Plan, how: ApplyOptions, actions: Sequence[Action], notes: list[str]
+    ) -> None:
         self.store, self.plan, self.how, self.actions, self.notes = store, plan, how, actions, notes
         self.started_ms = how.clock.now_ms()
         self.results: dict[str, Applied] = {}
@@ -185,7 +187,7 @@ class _Run:
         noted = read_history(log_dir.path for log_dir in self.store.log_dirs).noted(self.plan.fingerprint)
         for action in self.actions:
             if action.kind is ActionKind.NOTE_SIGHTING and (action.log_dir, action.inode, action.topic_id) in noted:
-                self._note(action, Status.ALREADY)
+                self._note(action, RepairStatus.ALREADY)
                 continue
             found = recheck.look(action)
             if found.status is None:
@@ -217,37 +219,37 @@ class _Run:
             return
         for each in self.todo:
             if each.action.fingerprint not in self.results:
-                self._note(each.action, Status.FAILED, "the run was interrupted before it")
+                self._note(each.action, RepairStatus.FAILED, "the run was interrupted before it")
         self._write_journals(self.how.clock.now_ms())
 
     def _stage(self, todo: Sequence[Checked]) -> None:
-        """Stage log dir by log dir; where that fails, what is left is tried lot by lot, each with its own outcome."""
+        """Stage log dir by log dir; where that fails, the rest is tried batch by batch, each with its own outcome."""
         for log_dir in dict.fromkeys(each.action.log_dir for each in todo):
             left = {each.action.replica: each.action for each in todo if each.action.log_dir == log_dir}
-            if len(left) > LOT:
+            if len(left) > BATCH:
                 with suppress(LogStoreError):
                     self._stage_these(left)
             while left:
-                lot = {replica: left.pop(replica) for replica in list(left)[:LOT]}
+                batch = {replica: left.pop(replica) for replica in list(left)[:BATCH]}
                 try:
-                    self._stage_these(lot)
+                    self._stage_these(batch)
                 except LogStoreError as error:
-                    for action in lot.values():
+                    for action in batch.values():
                         self._note(action, _status_of(error), str(error))
 
     def _stage_these(self, actions: dict[TopicPartition, Action]) -> None:
         """Stage replicas, and take each out of what was given when its outcome is known. Raises LogStoreError."""
 
-        def settled(lot: Sequence[Staged]) -> None:
-            for staged in lot:
+        def settled(batch: Sequence[Staged]) -> None:
+            for staged in batch:
                 assert staged.partition is not None, "what was just staged has its record"
-                self._note(actions.pop(staged.partition), Status.DONE, f"staged as {staged.location}")
+                self._note(actions.pop(staged.partition), RepairStatus.DONE, f"staged as {staged.location}")
 
         reasons = {replica: (action.verdict, action.why) for replica, action in actions.items()}
         for refused in self.store.stage_each(reasons, settled=settled).refused:
             action = actions.pop(refused.candidate.partition)
             failed = action.log_dir in self.store.offline
-            self._note(action, Status.FAILED if failed else Status.SKIPPED, refused.reason)
+            self._note(action, RepairStatus.FAILED if failed else RepairStatus.SKIPPED, refused.reason)
 
     def _try(self, each: Checked, act: Callable[[Checked], str]) -> None:
         try:
@@ -255,13 +257,13 @@ class _Run:
         except LogStoreError as error:
             self._note(each.action, _status_of(error), str(error))
         else:
-            self._note(each.action, Status.DONE, detail)
+            self._note(each.action, RepairStatus.DONE, detail)
 
     def _give_record(self, each: Checked) -> str:
         assert each.staged is not None, "a stray was found again when it was looked for"
         (log_dir,) = (log_dir for log_dir in self.store.log_dirs if log_dir.path == each.action.log_dir)
         reason = (each.action.verdict, each.action.why)
-        give_record(log_dir, each.staged, reason, self.how.clock.now_ms(), self.plan.delay_ms)
+        adopt_stray(log_dir, each.staged, reason, self.how.clock.now_ms(), self.plan.delay_ms)
         return "it has a due time where it lies"
 
     def _restore(self, each: Checked) -> str:
@@ -281,7 +283,7 @@ class _Run:
         made = self.store.create(action.replica, topic_id, directory_id=directory_id)
         return f"empty, in {made.log_dir}/{made.path}"
 
-    def _note(self, action: Action, status: Status, detail: str = "") -> None:
+    def _note(self, action: Action, status: RepairStatus, detail: str = "") -> None:
         self.results[action.fingerprint] = Applied(action, status, detail)
         said = f", {detail}" if detail else ""
         logger.info("%s of %s/%s: %s%s", action.kind, action.log_dir, action.name, status, said)
@@ -312,6 +314,6 @@ class _Run:
         return {**evidence, "status": status, "detail": "" if result is None else result.detail}
 
 
-def _status_of(error: LogStoreError) -> Status:
+def _status_of(error: LogStoreError) -> RepairStatus:
     """Failed where the system refused, skipped where it is not as the plan expects it."""
-    return Status.FAILED if isinstance(error, ChangeFailedError | OfflineLogDirError) else Status.SKIPPED
+    return RepairStatus.FAILED if isinstance(error, ChangeFailedError | OfflineLogDirError) else RepairStatus.SKIPPED

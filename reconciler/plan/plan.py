@@ -33,7 +33,7 @@ class ActionKind(StrEnum):
     NOTE_SIGHTING = "note_sighting"
 
 
-STAGING = frozenset({ActionKind.STAGE, ActionKind.STAGE_STRAY})
+STAGING_ACTIONS = frozenset({ActionKind.STAGE, ActionKind.STAGE_STRAY})
 """Actions after which a purge may take something."""
 
 

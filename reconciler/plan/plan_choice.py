@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from reconciler.plan.plan import STAGING, Action, ActionKind
+from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
 from reconciler.plan.policy import Policy
 from reconciler.verdicts import Verdict
 
@@ -21,7 +21,7 @@ SAFEST_FIRST = (Verdict.NOT_ASSIGNED, Verdict.STRAY, Verdict.STALE_ID, Verdict.U
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PlanChoice:
     """What is asked of a plan.
 
     Attributes:
@@ -56,7 +56,7 @@ def cheapest(actions: Sequence[Action], need: int, unsafe: Collection[Action]) -
         need: bytes; where there are fewer to be had, all of them are taken.
         unsafe: actions that a gate would stop; they are never among the cheapest.
     """
-    candidates = [each for each in actions if each.kind in STAGING and each.frees and each not in unsafe]
+    candidates = [each for each in actions if each.kind in STAGING_ACTIONS and each.frees and each not in unsafe]
     candidates.sort(key=lambda each: (_rank(each), -each.frees, each.log_dir, each.name))
     taken: list[Action] = []
     total = 0

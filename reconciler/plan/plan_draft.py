@@ -18,7 +18,7 @@ from layout.ours import STAGED_RECORD
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
 from logstore.rows import Kind
-from reconciler.desired import Broker
+from reconciler.desired import BrokerKey
 from reconciler.plan.plan import Action, ActionKind, LeftAlone
 from reconciler.plan.plan_view import LogDirSeen, PlanView
 from reconciler.text import count, quoted
@@ -35,7 +35,7 @@ _LEFT = frozenset(
     }
 )
 
-Key = tuple[Broker, str | None, int | None]
+Key = tuple[BrokerKey, str | None, int | None]
 """A broker, a topic by name or by ID, and a partition."""
 
 
@@ -59,7 +59,7 @@ class Draft:
     )
     _stays: set[Key] = field(default_factory=set)
     """Live replicas, by topic name, that are not staged."""
-    _ids: dict[tuple[Broker, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    _ids: dict[tuple[BrokerKey, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     """Topic IDs under which replicas of a topic lie here, live or aside."""
 
     def fill(self) -> None:
@@ -165,7 +165,7 @@ class Draft:
 
     def _create_all(self, returning: set[Key]) -> None:
         """Plan what is made anew, on brokers all of whose log dirs are ours; what comes back is not made."""
-        of_broker: dict[Broker, list[LogDirSeen]] = defaultdict(list)
+        of_broker: dict[BrokerKey, list[LogDirSeen]] = defaultdict(list)
         for log_dir in self.view.trusted:
             of_broker[log_dir.broker].append(log_dir)
         load = Counter(each.observed["log_dir"] for each in self.view.judged if each.observed is not None)
@@ -174,7 +174,7 @@ class Draft:
                 gone = each.verdict is Verdict.MISSING or each.verdict is Verdict.STALE_ID
                 if each.wanted is None or not gone:
                     continue
-                broker = Broker(cluster, each.wanted["node_id"])
+                broker = BrokerKey(cluster, each.wanted["node_id"])
                 log_dirs = of_broker[broker]
                 comes_back = (broker, each.wanted["topic_id"], each.wanted["partition"]) in returning
                 if comes_back or not log_dirs or any(log_dir.scheme is None for log_dir in log_dirs):

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import pyarrow.compute as pc
 
 from layout.topic import NAMESPACE_SEPARATOR
-from reconciler.desired import Broker, DesiredState, in_memory
-from reconciler.plan.plan import STAGING, Action, ActionKind
+from reconciler.desired import BrokerKey, DesiredState, in_memory
+from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
 from reconciler.plan.plan_view import PlanView
-from reconciler.plan.policy import INTERNAL_PREFIX, BrokerFacts, Facts, MetadataFacts
+from reconciler.plan.policy import INTERNAL_PREFIX, BrokerFacts, GateInputs, MetadataFacts
 from reconciler.verdicts import Judged, Verdict, broker_of
 
 SightingKey = tuple[str, int | None, str | None]
@@ -37,7 +37,7 @@ class Memory:
 
 def facts(
     view: PlanView, candidates: Sequence[tuple[Action, Judged]], picked: Iterable[Action], memory: Memory, now_ms: int
-) -> Facts:
+) -> GateInputs:
     """Gather what the gates ask about.
 
     Args:
@@ -47,13 +47,13 @@ def facts(
         memory: of earlier runs.
         now_ms: in ms since 1970.
     """
-    staged = [action for action in picked if action.kind in STAGING]
+    staged = [action for action in picked if action.kind in STAGING_ACTIONS]
     chosen = set(staged)
     of_broker = Counter(view.log_dirs[action.log_dir].broker for action in staged if action.kind is ActionKind.STAGE)
     brokers = dict.fromkeys(log_dir.broker for log_dir in view.trusted)
     known = {cluster: _nodes(state) for cluster, state in view.states.items()}
     pairs = [pair for pair in candidates if pair[0] in chosen]
-    return Facts(
+    return GateInputs(
         now_ms,
         tuple(_metadata(state, cluster, memory) for cluster, state in view.states.items()),
         tuple(_broker(broker, view, of_broker[broker], known) for broker in brokers),
@@ -79,7 +79,7 @@ def sole_copies(view: PlanView, candidates: Iterable[tuple[Action, Judged]]) -> 
     sync where it is wanted. A topic that the metadata does not know has no copy in sync anywhere, and its verdict says
     so already.
     """
-    pairs = [pair for pair in candidates if pair[0].kind in STAGING]
+    pairs = [pair for pair in candidates if pair[0].kind in STAGING_ACTIONS]
     found = []
     in_sync = {cluster: dict(_in_sync(state, pairs)) for cluster, state in view.states.items()}
     for action, judged in pairs:
@@ -124,7 +124,7 @@ def _metadata(state: DesiredState, cluster: str, memory: Memory) -> MetadataFact
     )
 
 
-def _broker(broker: Broker, view: PlanView, staged: int, known: Mapping[str, frozenset[int]]) -> BrokerFacts:
+def _broker(broker: BrokerKey, view: PlanView, staged: int, known: Mapping[str, frozenset[int]]) -> BrokerFacts:
     state = view.states.get(broker.cluster)
     scope = None if state is None else state.identity.scope
     # Metadata without a topic speaks for nobody, and another gate says so.

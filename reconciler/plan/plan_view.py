@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from layout.scheme import Scheme
 from logstore.rows import Kind, MetadataState
-from reconciler.desired import Broker, DesiredState, by_cluster
+from reconciler.desired import BrokerKey, DesiredState, by_cluster
 from reconciler.errors import RefusedError
 from reconciler.text import json_objects
 from reconciler.verdicts import Judged, Row, broker_of, compare
@@ -49,13 +49,13 @@ class LogDirSeen:
         return self.row["metadata_state"] == MetadataState.OK and self.row["node_id"] is not None
 
     @property
-    def broker(self) -> Broker:
+    def broker(self) -> BrokerKey:
         """Whose it is."""
         return broker_of(self.row)
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class StagingFacts:
     """What is to be known of places for staged replicas, and is no row of a scan.
 
     Attributes:
@@ -78,14 +78,14 @@ class PlanView:
     """By cluster, for a replica that is missing has no row that would name one."""
     recorded: frozenset[tuple[str, str]] = frozenset()
     """Log dir and name of strays that were given a due time before."""
-    live: Counter[Broker] = field(default_factory=Counter)
+    live: Counter[BrokerKey] = field(default_factory=Counter)
     """Live replicas of each broker, on log dirs that can be trusted."""
 
     @classmethod
     def of(
         cls,
         observations: Sequence[Observation],
-        aside: Aside,
+        aside: StagingFacts,
         states: Sequence[DesiredState],
         now_ms: int,
         *,

@@ -141,7 +141,7 @@ class MetadataFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class GateInputs:
     """Everything that the gates ask about.
 
     Attributes:
@@ -169,7 +169,7 @@ class Refusal:
     reason: str = field(compare=False)
 
 
-def refusals(facts: Facts, policy: Policy) -> list[Refusal]:
+def refusals(facts: GateInputs, policy: Policy) -> list[Refusal]:
     """Every gate that is shut, in the order of :class:`Gate`; none: the plan may be made."""
     shut = [*_of_metadata(facts, policy), *_of_log_dirs(facts), *_of_candidates(facts, policy)]
     order = list(Gate)
@@ -177,7 +177,7 @@ def refusals(facts: Facts, policy: Policy) -> list[Refusal]:
     return sorted(left, key=lambda refusal: order.index(refusal.gate))
 
 
-def _of_metadata(facts: Facts, policy: Policy) -> Iterator[Refusal]:
+def _of_metadata(facts: GateInputs, policy: Policy) -> Iterator[Refusal]:
     if not facts.metadata:
         yield _refused(Gate.EMPTY, "there is no metadata, so nothing can be called stale: name it with --metadata")
     for source in facts.metadata:
@@ -204,7 +204,7 @@ def _of_metadata(facts: Facts, policy: Policy) -> Iterator[Refusal]:
                 )
 
 
-def _of_log_dirs(facts: Facts) -> Iterator[Refusal]:
+def _of_log_dirs(facts: GateInputs) -> Iterator[Refusal]:
     for broker in facts.brokers:
         if facts.metadata and not broker.cluster_matches:
             yield _refused(Gate.CLUSTER, f"{broker.name} has log dirs here, and no metadata of its cluster was given")
@@ -218,7 +218,7 @@ def _of_log_dirs(facts: Facts) -> Iterator[Refusal]:
         yield _refused(Gate.ABSENT, f"{path} cannot be trusted: {problem}")
 
 
-def _of_candidates(facts: Facts, policy: Policy) -> Iterator[Refusal]:
+def _of_candidates(facts: GateInputs, policy: Policy) -> Iterator[Refusal]:
     for broker in facts.brokers:
         if not broker.staged:
             continue

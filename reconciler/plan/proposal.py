@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 
 from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
-from reconciler.plan.plan import STAGING, Action, ActionKind, Plan, PlannedLogDir
-from reconciler.plan.plan_choice import Choice, cheapest
+from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan, PlannedLogDir
+from reconciler.plan.plan_choice import PlanChoice, cheapest
 from reconciler.plan.plan_draft import Draft
 from reconciler.plan.plan_facts import Memory, facts, is_internal, sole_copies
 from reconciler.plan.plan_json import sealed
@@ -50,7 +50,7 @@ class Maker:
     user: str
 
 
-def make_plan(view: PlanView, choice: Choice, maker: Maker, memory: Memory | None = None) -> Plan:
+def make_plan(view: PlanView, choice: PlanChoice, maker: Maker, memory: Memory | None = None) -> Plan:
     """Make a plan, with its fingerprints.
 
     Args:
@@ -93,9 +93,9 @@ def make_plan(view: PlanView, choice: Choice, maker: Maker, memory: Memory | Non
     )
 
 
-def _seen_often_enough(action: Action, choice: Choice, memory: Memory) -> Action:
+def _seen_often_enough(action: Action, choice: PlanChoice, memory: Memory) -> Action:
     """The action, or a note in its place where too few runs have seen the replica unwanted."""
-    if action.kind not in STAGING:
+    if action.kind not in STAGING_ACTIONS:
         return action
     before = memory.sightings.get((action.log_dir, action.inode, action.topic_id), 0)
     if before + 1 >= choice.sightings:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from layout.ids import TopicId
 from logstore import LogStoreError, OfflineLogDirError
-from logstore.repair import Status
+from logstore.repair import RepairStatus
 from logstore.rows import VARYING, MetadataState
-from logstore.scan import Glance, Place, look
+from logstore.scan import Folder, ScanOptions, scan_directories
 from logstore.staging import Staged
 from logstore.store import LogStore, Replica
 from reconciler.plan.plan import Action, ActionKind
@@ -36,7 +36,7 @@ class Checked:
     """
 
     action: Action
-    status: Status | None = None
+    status: RepairStatus | None = None
     detail: str = ""
     staged: Staged | None = None
 
@@ -57,7 +57,7 @@ class Recheck:
         """Look at one line."""
         reason = self._store.offline.get(action.log_dir)
         if reason is not None:
-            return Checked(action, Status.FAILED, reason)
+            return Checked(action, RepairStatus.FAILED, reason)
         try:
             if action.kind in (ActionKind.STAGE, ActionKind.NOTE_SIGHTING):
                 return self._live(action)
@@ -65,9 +65,9 @@ class Recheck:
                 return self._without_id(action)
             return self._create(action) if action.kind is ActionKind.CREATE else self._aside(action)
         except OfflineLogDirError as error:
-            return Checked(action, Status.FAILED, str(error))
+            return Checked(action, RepairStatus.FAILED, str(error))
         except LogStoreError as error:
-            return Checked(action, Status.SKIPPED, str(error))
+            return Checked(action, RepairStatus.SKIPPED, str(error))
 
     def _live(self, action: Action) -> Checked:
         """A live replica that is to be staged; of a stray, a note needs no more than that it is still there."""
@@ -85,7 +85,7 @@ class Recheck:
         self._staged()
         staged = self._by_inode.get((action.log_dir, action.inode))
         if staged is not None and staged.partition == action.replica:
-            return Checked(action, Status.ALREADY, f"staged as {staged.location}")
+            return Checked(action, RepairStatus.ALREADY, f"staged as {staged.location}")
         return _skipped(action, "no such replica is there any more, or it is another directory by now")
 
     def _without_id(self, action: Action) -> Checked:
@@ -93,7 +93,7 @@ class Recheck:
         if replica is None or not _is_there(replica, action):
             return _skipped(action, "no such replica is there any more, or it is another directory by now")
         if _text(replica.topic_id) == action.wanted_topic_id:
-            return Checked(action, Status.ALREADY)
+            return Checked(action, RepairStatus.ALREADY)
         if replica.metadata_state != MetadataState.MISSING:
             held = replica.topic_id or f"a partition.metadata that is {replica.metadata_state}"
             return _skipped(action, f"it holds {held} by now")
@@ -102,7 +102,7 @@ class Recheck:
     def _create(self, action: Action) -> Checked:
         replica = self._store.find(action.replica)
         if replica is not None and _text(replica.topic_id) == action.wanted_topic_id:
-            return Checked(action, Status.ALREADY)
+            return Checked(action, RepairStatus.ALREADY)
         # One that is live under another ID may be about to be staged; where it is not, the engine refuses.
         return Checked(action)
 
@@ -113,10 +113,10 @@ class Recheck:
             replica = self._store.find(action.replica)
             back = action.kind is ActionKind.RESTORE and replica is not None and replica.inode in (0, action.inode)
             if back and replica is not None and _text(replica.topic_id) == action.topic_id:
-                return Checked(action, Status.ALREADY, f"live as {replica.path}")
+                return Checked(action, RepairStatus.ALREADY, f"live as {replica.path}")
             return _skipped(action, "it does not lie there any more, or is another directory by now")
         if action.kind is ActionKind.STAGE_STRAY and staged.record is not None:
-            return Checked(action, Status.ALREADY)
+            return Checked(action, RepairStatus.ALREADY)
         if _text(staged.topic_id) != action.topic_id:
             return _skipped(action, f"it holds topic ID {staged.topic_id or 'none'} by now")
         changed = None if self._changed_data else _data_changed(action)
@@ -143,7 +143,7 @@ def _text(topic_id: TopicId | None) -> str | None:
 
 
 def _skipped(action: Action, why: str) -> Checked:
-    return Checked(action, Status.SKIPPED, f"{why}: make a new plan")
+    return Checked(action, RepairStatus.SKIPPED, f"{why}: make a new plan")
 
 
 def _data_changed(action: Action) -> str | None:
@@ -151,7 +151,7 @@ def _data_changed(action: Action) -> str | None:
     if action.bytes is None:
         return None
     folder, _, name = posixpath.normpath(f"{action.log_dir}/{action.name}").rpartition("/")
-    rows = look(Glance(sizes=True), Place("", f"{folder}/"), [(name, action.inode or 0)])
+    rows = scan_directories(ScanOptions(sizes=True), Folder("", f"{folder}/"), [(name, action.inode or 0)])
     if not rows:
         return "it is gone"
     size, modified = rows[0][_BYTES], rows[0][_MODIFIED]

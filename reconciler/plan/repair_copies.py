@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from layout import partition_metadata
 from layout.ours import MISSING, KeptCopy, LeftAlone, RepairAction, RepairKind, sum_of
 from logstore.rows import MetadataState
-from reconciler.desired import Broker, Registered
+from reconciler.desired import BrokerKey, Registered
 from reconciler.plan.repair_ids import Files, last_epoch
 from reconciler.plan.repair_view import RepairView
 from reconciler.text import count
-from reconciler.verdicts import Copy, Judged, Ranking, Row, broker_of, rank
+from reconciler.verdicts import Copy, Judged, Ranking, Row, broker_of, rank_copies
 
 MANY, MOST_SHARE = 10, 0.3
 """Duplicates in one log dir, and their share of what is live in it, beyond which it is taken for a copy of a disk."""
@@ -36,7 +36,7 @@ def duplicates(
         broken: log dirs with a damaged offset checkpoint.
         known: the log dirs that brokers registered with their controllers.
     """
-    groups: dict[tuple[Broker, str, int], list[Judged]] = {}
+    groups: dict[tuple[BrokerKey, str, int], list[Judged]] = {}
     for judged in live:
         row = judged.observed
         if row is not None and row["topic"] is not None and view.copies_of(row) > 1:
@@ -110,7 +110,7 @@ def _ranked(rows: Sequence[Row], wanted: Row | None, files: Files) -> Ranking[Ro
         )
         for row in rows
     ]
-    return rank(copies, (wanted["topic_id"] or "") if wanted else "")
+    return rank_copies(copies, (wanted["topic_id"] or "") if wanted else "")
 
 
 def _stage(worse: Row, best: Row, why: str, files: Files) -> RepairAction | LeftAlone:

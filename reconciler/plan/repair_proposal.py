@@ -23,7 +23,7 @@ from layout.ours import (
     sealed_repair_plan,
 )
 from logstore.rows import Kind
-from reconciler.desired import DesiredState, MetadataIdentity, registered
+from reconciler.desired import DesiredState, MetadataIdentity, registered_log_dirs
 from reconciler.plan.repair_copies import duplicates
 from reconciler.plan.repair_files import checkpoint_actions, is_damaged, leftover_action
 from reconciler.plan.repair_ids import Files, certain_id, stale_topics
@@ -93,7 +93,7 @@ def propose_repair(
         draft.left += _not_found(choice.adopted, live)
     if choice.has([RepairKind.STAGE_DUPLICATE]):
         broken = {row["log_dir"] for row in rows if row["kind"] == Kind.CHECKPOINT_ENTRY and is_damaged(row)}
-        for found in duplicates(live, view, files, broken, registered(dict(states))):
+        for found in duplicates(live, view, files, broken, registered_log_dirs(dict(states))):
             draft.add(found, choice)
     _on_log_dirs(draft, rows, view, files, choice)
     return sealed_repair_plan(_plan(draft, view, states, now_ms))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from layout import checkpoint, partition_metadata
 from layout.scheme import Scheme
 from logstore.rows import Kind, MetadataState
-from reconciler.desired import Broker, DesiredState
+from reconciler.desired import BrokerKey, DesiredState
 from reconciler.text import json_objects
 from reconciler.verdicts import Row, broker_of
 
@@ -56,14 +56,14 @@ class RepairView:
     log_dirs: dict[str, RepairableLogDir] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     """Log dirs, what is wrong in them, and live replicas that something may be wrong with."""
-    ids_of_topic: dict[tuple[Broker, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    ids_of_topic: dict[tuple[BrokerKey, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Topic IDs that live and future replicas of a topic hold, each in a file that is in order."""
-    topics_of_id: dict[tuple[Broker, str], set[str]] = field(default_factory=lambda: defaultdict(set))
-    aside: set[tuple[Broker, str, int]] = field(default_factory=set)
+    topics_of_id: dict[tuple[BrokerKey, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    aside: set[tuple[BrokerKey, str, int]] = field(default_factory=set)
     """Replicas by topic ID that lie aside, as stray or staged."""
-    copies: Counter[tuple[Broker, str, int]] = field(default_factory=Counter)
+    copies: Counter[tuple[BrokerKey, str, int]] = field(default_factory=Counter)
     """Live directories of each replica."""
-    with_ids: set[Broker] = field(default_factory=set)
+    with_ids: set[BrokerKey] = field(default_factory=set)
     """Brokers that keep topic IDs at all."""
 
     @classmethod
@@ -138,7 +138,7 @@ class RepairView:
                 yield log_dir, name
                 yield log_dir, name.removesuffix(_TEMPORARY)
 
-    def _count(self, row: Row, broker: Broker) -> None:
+    def _count(self, row: Row, broker: BrokerKey) -> None:
         kind, topic, partition, topic_id = row["kind"], row["topic"], row["partition"], row["topic_id"]
         if kind == Kind.LIVE and topic is not None:
             self.copies[broker, topic, partition] += 1

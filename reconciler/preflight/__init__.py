@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reconciler.preflight.question import BrokerAsked, BrokerMode
     from reconciler.preflight.releases import KafkaRelease, Mode, start_with_directory, start_with_metadata
     from reconciler.preflight.rules import next_command, source_of
-    from reconciler.preflight.seen import SeenBroker, is_anything_there, look
+    from reconciler.preflight.seen import SeenBroker, is_anything_there, look_at_broker
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -35,7 +35,7 @@ else:
             "question": ("BrokerAsked", "BrokerMode"),
             "releases": ("KafkaRelease", "Mode", "start_with_directory", "start_with_metadata"),
             "rules": ("next_command", "source_of"),
-            "seen": ("SeenBroker", "is_anything_there", "look"),
+            "seen": ("SeenBroker", "is_anything_there", "look_at_broker"),
         },
     )
 
@@ -50,7 +50,7 @@ __all__ = [
     "Preflight",
     "SeenBroker",
     "is_anything_there",
-    "look",
+    "look_at_broker",
     "next_command",
     "preflight",
     "source_of",

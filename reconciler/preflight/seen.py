@@ -96,7 +96,7 @@ class SeenBroker:
             yield from each.rows
 
 
-def look(paths: Sequence[str], metadata_log_dir: str | None = None) -> SeenBroker:
+def look_at_broker(paths: Sequence[str], metadata_log_dir: str | None = None) -> SeenBroker:
     """Look at the log dirs of one broker. Never raises for anything that lies, or does not lie, on a disk.
 
     Args:

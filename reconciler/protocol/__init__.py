@@ -14,8 +14,8 @@ Source: FACTS §5, §7.3; KIP516-4, KIP516-7.
 """
 
 from reconciler.protocol.header import decode_request
-from reconciler.protocol.json_fields import INT64, Fields
-from reconciler.protocol.messages import decode_leader_and_isr, decode_response, decode_stop_replica, encode
+from reconciler.protocol.json_fields import INT64, JsonFields
+from reconciler.protocol.messages import decode_leader_and_isr, decode_response, decode_stop_replica, encode_message
 from reconciler.protocol.requests import (
     ControlRequest,
     LeaderAndIsrRequest,
@@ -27,7 +27,7 @@ from reconciler.protocol.requests import (
     StopTopic,
     TopicState,
 )
-from reconciler.protocol.requests_check import MAX_PARTITIONS, check, check_extent
+from reconciler.protocol.requests_check import MAX_PARTITIONS, check_extent, check_request
 from reconciler.protocol.requests_json import parse_stop_replica
 from reconciler.protocol.responses import (
     ControlResponse,
@@ -46,7 +46,7 @@ __all__ = [
     "MAX_PARTITIONS",
     "ControlRequest",
     "ControlResponse",
-    "Fields",
+    "JsonFields",
     "LeaderAndIsrRequest",
     "LeaderAndIsrResponse",
     "LiveLeader",
@@ -61,13 +61,13 @@ __all__ = [
     "TopicState",
     "UnsupportedVersionError",
     "Version",
-    "check",
     "check_extent",
+    "check_request",
     "decode_leader_and_isr",
     "decode_request",
     "decode_response",
     "decode_stop_replica",
-    "encode",
+    "encode_message",
     "error_response",
     "parse_stop_replica",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from reconciler.protocol.messages import decode_leader_and_isr, decode_stop_replica, encode, is_flexible
+from reconciler.protocol.messages import decode_leader_and_isr, decode_stop_replica, encode_message, is_flexible
 from reconciler.protocol.reading import read_string, skip_tags
 from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
 from reconciler.protocol.responses import ControlResponse
@@ -52,17 +52,17 @@ def decode_request(data: bytes, location: str = "the message") -> tuple[RequestH
 def encode_request(
     request: ControlRequest, version: int, correlation_id: int = 0, client_id: str | None = None
 ) -> bytes:
-    """Write a request with its header; raises as :func:`reconciler.protocol.encode`."""
+    """Write a request with its header; raises as :func:`reconciler.protocol.encode_message`."""
     key = LEADER_AND_ISR.key if isinstance(request, LeaderAndIsrRequest) else STOP_REPLICA.key
     client = b"\xff\xff" if client_id is None else write_string(client_id, flexible=False)
     tags = b"\0" if is_flexible(type(request), version) else b""
-    return _FIXED.pack(key, version, correlation_id) + client + tags + encode(request, version)
+    return _FIXED.pack(key, version, correlation_id) + client + tags + encode_message(request, version)
 
 
 def encode_response(response: ControlResponse, version: int, correlation_id: int) -> bytes:
-    """Write an answer with its header; raises as :func:`reconciler.protocol.encode`."""
+    """Write an answer with its header; raises as :func:`reconciler.protocol.encode_message`."""
     tags = b"\0" if is_flexible(type(response), version) else b""
-    return struct.pack(">i", correlation_id) + tags + encode(response, version)
+    return struct.pack(">i", correlation_id) + tags + encode_message(response, version)
 
 
 def decode_response_header(kind: type[ControlResponse], data: bytes, version: int) -> tuple[int, bytes]:

@@ -21,7 +21,7 @@ INT64 = 2**63
 _SHOWN_CHARACTERS = 40
 
 
-class Fields:
+class JsonFields:
     """One JSON object that is being read.
 
     A field may have several names, the most usual first; a field with a ``default`` may be absent.
@@ -39,7 +39,7 @@ class Fields:
         self.reasons = reasons
 
     @classmethod
-    def of(cls, value: object, path: str, reasons: list[str]) -> Fields | None:
+    def of(cls, value: object, path: str, reasons: list[str]) -> JsonFields | None:
         """The fields of a value that should be an object; None, with a reason, when it is none."""
         if isinstance(value, dict):
             return cls(value, path, reasons)
@@ -54,9 +54,9 @@ class Fields:
         """The value under the first name that is there, as it is; None when none is."""
         return next((self._values[name] for name in names if name in self._values), None)
 
-    def child(self, name: str) -> Fields | None:
+    def child(self, name: str) -> JsonFields | None:
         """The object in a field."""
-        return Fields.of(self._values.get(name), self.place(name), self.reasons)
+        return JsonFields.of(self._values.get(name), self.place(name), self.reasons)
 
     def integer(self, *names: str, default: int | None = None, least: int | None = None, bound: int = INT32) -> int:
         """An integer from ``least`` (``-bound`` when not given) to ``bound`` - 1."""
@@ -120,11 +120,11 @@ class Fields:
             self.wrong(name, "distinct broker ids", found)
         return tuple(found)
 
-    def objects(self, *names: str, optional: bool = False) -> Iterator[Fields]:
+    def objects(self, *names: str, optional: bool = False) -> Iterator[JsonFields]:
         """Each object of an array; an element that is no object is a reason and is passed over."""
         name = next((each for each in names if each in self._values), names[0])
         for index, each in enumerate(self._array(names, optional)):
-            fields = Fields.of(each, self.place(f"{name}[{index}]"), self.reasons)
+            fields = JsonFields.of(each, self.place(f"{name}[{index}]"), self.reasons)
             if fields is not None:
                 yield fields
 

@@ -15,7 +15,7 @@ from reconciler.errors import InvalidRequestError
 from reconciler.protocol import proposal, tables
 from reconciler.protocol.reading import MAX_MESSAGE_BYTES, Budget, reader
 from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest, StopTopic, TopicState
-from reconciler.protocol.requests_check import check
+from reconciler.protocol.requests_check import check_request
 from reconciler.protocol.responses import ControlResponse, LeaderAndIsrResponse, StopReplicaResponse
 from reconciler.protocol.tables import KIP516, Message, Version
 from reconciler.protocol.wire_errors import MalformedMessageError, UnsupportedVersionError
@@ -47,7 +47,7 @@ def decode_leader_and_isr(data: bytes, version: Version, location: str = "the me
             request.is_kraft_controller,
             request.live_leaders,
         )
-    check(request, location)
+    check_request(request, location)
     return request
 
 
@@ -61,7 +61,7 @@ def decode_stop_replica(data: bytes, version: Version, location: str = "the mess
             *(request.controller_id, request.controller_epoch, topics),
             *(request.broker_epoch, request.is_kraft_controller),
         )
-    check(request, location)
+    check_request(request, location)
     return request
 
 
@@ -77,7 +77,7 @@ def decode_response(
     return response
 
 
-def encode(message: ControlRequest | ControlResponse, version: Version) -> bytes:
+def encode_message(message: ControlRequest | ControlResponse, version: Version) -> bytes:
     """Write a request or an answer.
 
     Raises:
@@ -90,7 +90,7 @@ def encode(message: ControlRequest | ControlResponse, version: Version) -> bytes
 
 
 def tree(message: ControlRequest | ControlResponse, version: Version) -> dict[str, Any]:
-    """A message as JSON has it, by the names of Kafka's own tools, or by the proposal's; raises as :func:`encode`."""
+    """A message as JSON, by the names of Kafka's own tools or the proposal's; raises as :func:`encode_message`."""
     table = _message(type(message), version)
     _check_one_flag(message, version)
     return tree_of(table.body, message, 0 if version == KIP516 else version)

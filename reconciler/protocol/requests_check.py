@@ -41,7 +41,7 @@ def check_extent(data: bytes, location: str) -> None:
         raise InvalidRequestError(location, [reason], "control request")
 
 
-def check(request: ControlRequest, location: str) -> None:
+def check_request(request: ControlRequest, location: str) -> None:
     """Refuse a request that is not good.
 
     Args:

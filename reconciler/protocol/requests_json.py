@@ -14,10 +14,10 @@ import orjson
 from layout.ids import TopicId
 from logstore.parallel import paused_gc
 from reconciler.errors import InvalidRequestError
-from reconciler.protocol.json_fields import INT64, Fields
+from reconciler.protocol.json_fields import INT64, JsonFields
 from reconciler.protocol.messages import tree
 from reconciler.protocol.requests import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
-from reconciler.protocol.requests_check import check
+from reconciler.protocol.requests_check import check_request
 from reconciler.protocol.responses import (
     ControlResponse,
     LeaderAndIsrResponse,
@@ -61,7 +61,7 @@ def parse_stop_replica(data: bytes, location: str) -> StopReplicaRequest:
         is_kraft_controller=document.boolean("isKRaftController", default=False),
     )
     _refuse(document, location, what)
-    check(request, location)
+    check_request(request, location)
     return request
 
 
@@ -79,25 +79,25 @@ def parse_response(
     return kind(error, tuple(TopicErrors(*key, tuple(errors)) for key, errors in grouped.items()))
 
 
-def _document(data: bytes, location: str, what: str) -> Fields:
+def _document(data: bytes, location: str, what: str) -> JsonFields:
     try:
         with paused_gc():
             loaded = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise InvalidRequestError(location, [f"it is no JSON: {error}"], what) from error
     reasons: list[str] = []
-    document = Fields.of(loaded, "", reasons)
+    document = JsonFields.of(loaded, "", reasons)
     if document is None:
         raise InvalidRequestError(location, reasons, what)
     return document
 
 
-def _refuse(document: Fields, location: str, what: str) -> None:
+def _refuse(document: JsonFields, location: str, what: str) -> None:
     if document.reasons:
         raise InvalidRequestError(location, document.reasons, what)
 
 
-def _stopped(document: Fields, flag: bool) -> Iterator[tuple[str, TopicId | None, StopPartition]]:
+def _stopped(document: JsonFields, flag: bool) -> Iterator[tuple[str, TopicId | None, StopPartition]]:
     """Each partition with its topic, from whichever list the version has."""
     if document.has("ungroupedPartitions"):
         for each in document.objects("ungroupedPartitions"):
@@ -124,7 +124,7 @@ def _stopped(document: Fields, flag: bool) -> Iterator[tuple[str, TopicId | None
                 )
 
 
-def _grouped(stopped: Iterable[tuple[str, TopicId | None, StopPartition]], document: Fields) -> Iterator[StopTopic]:
+def _grouped(stopped: Iterable[tuple[str, TopicId | None, StopPartition]], document: JsonFields) -> Iterator[StopTopic]:
     """One topic for each name; the same name under two IDs is a reason."""
     partitions: dict[str, list[StopPartition]] = {}
     ids: dict[str, TopicId | None] = {}
@@ -136,7 +136,7 @@ def _grouped(stopped: Iterable[tuple[str, TopicId | None, StopPartition]], docum
         yield StopTopic(name, ids[name], tuple(states))
 
 
-def _errors(document: Fields) -> Iterator[_Errors]:
+def _errors(document: JsonFields) -> Iterator[_Errors]:
     """Each partition's answer with its topic, from whichever list the version has."""
     if document.has("topics"):
         for topic in document.objects("topics"):
@@ -149,6 +149,6 @@ def _errors(document: Fields) -> Iterator[_Errors]:
         yield name, error.topic_id(), _error(error)
 
 
-def _error(fields: Fields) -> PartitionError:
+def _error(fields: JsonFields) -> PartitionError:
     number = fields.integer("partitionIndex", "partition", least=0)
     return PartitionError(number, fields.integer("errorCode", "error_code", bound=_INT16))

@@ -21,8 +21,8 @@ from reconciler.protocol import (
     MAX_PARTITIONS,
     ControlRequest,
     UnsupportedVersionError,
-    check,
     check_extent,
+    check_request,
     decode_request,
     parse_stop_replica,
 )
@@ -60,7 +60,7 @@ def read_request(spec: str) -> tuple[ControlRequest, str]:
         form = "request" if data.lstrip()[:1] in (b"{", b"[", b"") else "wire"
     with paused_gc():
         request = _decode_json(data, location) if form == "request" else _decode_wire(data, location)
-    check(request, location)
+    check_request(request, location)
     return request, location
 
 

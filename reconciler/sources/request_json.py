@@ -21,7 +21,7 @@ from reconciler.desired import DesiredState
 from reconciler.errors import InvalidRequestError
 from reconciler.protocol import (
     INT64,
-    Fields,
+    JsonFields,
     LeaderAndIsrRequest,
     LiveLeader,
     PartitionState,
@@ -85,14 +85,14 @@ def parse_document(document: object, location: str) -> LeaderAndIsrRequest:
         InvalidRequestError: with every reason, each as its place, what is expected and what is found.
     """
     reasons: list[str] = []
-    fields = _unwrapped(Fields.of(document, "", reasons))
+    fields = _unwrapped(JsonFields.of(document, "", reasons))
     request = _request(fields) if fields else None
     if request is None or reasons:
         raise InvalidRequestError(location, reasons)
     return request
 
 
-def _unwrapped(document: Fields | None) -> Fields | None:
+def _unwrapped(document: JsonFields | None) -> JsonFields | None:
     """The request inside a line of Kafka's request log, or the document itself."""
     if document is None or not document.has("request"):
         return document
@@ -103,7 +103,7 @@ def _unwrapped(document: Fields | None) -> Fields | None:
     return document.child("request")
 
 
-def _request(fields: Fields) -> LeaderAndIsrRequest:
+def _request(fields: JsonFields) -> LeaderAndIsrRequest:
     controller_epoch = fields.integer("controllerEpoch", "controller_epoch")
     return LeaderAndIsrRequest(
         controller_id=fields.integer("controllerId", "controller_id"),
@@ -116,7 +116,7 @@ def _request(fields: Fields) -> LeaderAndIsrRequest:
     )
 
 
-def _type(fields: Fields) -> RequestType:
+def _type(fields: JsonFields) -> RequestType:
     if not isinstance(fields.raw("type"), str):
         return RequestType.of(fields.integer("type", default=RequestType.UNSPECIFIED))
     found = RequestType.named(fields.raw("type"))
@@ -125,7 +125,7 @@ def _type(fields: Fields) -> RequestType:
     return found or RequestType.UNSPECIFIED
 
 
-def _topics(fields: Fields) -> tuple[TopicState, ...]:
+def _topics(fields: JsonFields) -> tuple[TopicState, ...]:
     """Topics of version 2 and later, or of the list by partition before; each topic once, each partition once."""
     partitions: dict[str, dict[int, PartitionState]] = {}
     ids: dict[str, TopicId | None] = {}
@@ -146,14 +146,14 @@ def _topics(fields: Fields) -> tuple[TopicState, ...]:
     return tuple(TopicState(name, ids[name], tuple(partitions.get(name, {}).values())) for name in ids)
 
 
-def _check_distinct(ids: dict[str, TopicId | None], fields: Fields) -> None:
+def _check_distinct(ids: dict[str, TopicId | None], fields: JsonFields) -> None:
     owners: dict[TopicId, str] = {}
     for name, topic_id in ids.items():
         if topic_id is not None and owners.setdefault(topic_id, name) != name:
             fields.reasons.append(f"topic ID {topic_id}: expected of one topic, found of {owners[topic_id]} and {name}")
 
 
-def _topic_name(fields: Fields) -> str:
+def _topic_name(fields: JsonFields) -> str:
     name = fields.text("topicName", "topic")
     try:
         check_full_topic_name(name or "unnamed")
@@ -162,7 +162,7 @@ def _topic_name(fields: Fields) -> str:
     return name
 
 
-def _add_partition(partitions: dict[int, PartitionState], fields: Fields, topic: str) -> None:
+def _add_partition(partitions: dict[int, PartitionState], fields: JsonFields, topic: str) -> None:
     state = PartitionState(
         partition=fields.integer("partitionIndex", "partition", least=0),
         controller_epoch=fields.integer("controllerEpoch", "controller_epoch"),
@@ -181,7 +181,7 @@ def _add_partition(partitions: dict[int, PartitionState], fields: Fields, topic:
     partitions[state.partition] = state
 
 
-def _live_leader(fields: Fields) -> LiveLeader:
+def _live_leader(fields: JsonFields) -> LiveLeader:
     return LiveLeader(
         broker_id=fields.integer("brokerId", "id"),
         host=fields.text("hostName", "host"),

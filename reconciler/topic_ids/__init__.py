@@ -6,13 +6,13 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.topic_ids.znode_migration import TopicFound, TopicState, new_ids
-    from reconciler.topic_ids.znode_writing import ClusterSeen, assign, connected, look
+    from reconciler.topic_ids.znode_writing import ClusterSeen, assign_topic_id, connect, read_cluster
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "znode_migration": ("TopicFound", "TopicState", "new_ids"),
-            "znode_writing": ("ClusterSeen", "assign", "connected", "look"),
+            "znode_writing": ("ClusterSeen", "assign_topic_id", "connect", "read_cluster"),
         },
     )
 
@@ -20,8 +20,8 @@ __all__ = [
     "ClusterSeen",
     "TopicFound",
     "TopicState",
-    "assign",
-    "connected",
-    "look",
+    "assign_topic_id",
+    "connect",
     "new_ids",
+    "read_cluster",
 ]

@@ -43,7 +43,7 @@ class ClusterSeen:
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Any]:
+def connect(address: str) -> Iterator[Any]:
     """A client whose root is the chroot of the address; closed on every way out.
 
     Args:
@@ -82,7 +82,7 @@ def connected(address: str) -> Iterator[Any]:
         client.close()
 
 
-def look(client: Any, address: str) -> ClusterSeen:
+def read_cluster(client: Any, address: str) -> ClusterSeen:
     """Read every topic's node, and who is in office.
 
     Raises:
@@ -114,12 +114,12 @@ def look(client: Any, address: str) -> ClusterSeen:
     )
 
 
-def assign(client: Any, seen: ClusterSeen, topic: TopicFound, topic_id: TopicId) -> str | None:
+def assign_topic_id(client: Any, seen: ClusterSeen, topic: TopicFound, topic_id: TopicId) -> str | None:
     """Write a topic's node with its ID, unless it or the controller has changed since it was read.
 
     Args:
-        client: from :func:`connected`.
-        seen: from :func:`look`.
+        client: from :func:`connect`.
+        seen: from :func:`read_cluster`.
         topic: one of its topics, without an ID.
         topic_id: that it gets.
 

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
         Advice,
         Severity,
         full_evidence,
+        location_of,
         next_command,
         severity,
-        where,
     )
-    from reconciler.verdicts.copy_ranking import Copy, Ranking, rank
+    from reconciler.verdicts.copy_ranking import Copy, Ranking, rank_copies
     from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
     from reconciler.verdicts.verdicts import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
 else:
@@ -28,11 +28,11 @@ else:
                 "FLEET_ADVICE",
                 "Severity",
                 "full_evidence",
+                "location_of",
                 "next_command",
                 "severity",
-                "where",
             ),
-            "copy_ranking": ("Copy", "Ranking", "rank"),
+            "copy_ranking": ("Copy", "Ranking", "rank_copies"),
             "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
             "verdicts": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
         },
@@ -57,9 +57,9 @@ __all__ = [
     "compare",
     "fill_evidence",
     "full_evidence",
+    "location_of",
     "next_command",
     "plainly_in_order",
-    "rank",
+    "rank_copies",
     "severity",
-    "where",
 ]

@@ -250,7 +250,7 @@ def severity(verdict: Verdict) -> Severity:
     return Severity.CRITICAL if verdict in _CRITICAL else Severity.ATTENTION
 
 
-def where(finding: Mapping[str, Any]) -> str:
+def location_of(finding: Mapping[str, Any]) -> str:
     """The path of what was found, or the name of the replica that was not."""
     if finding["log_dir"] is None:
         return f"{finding['topic']}-{finding['partition']}"
@@ -282,7 +282,7 @@ def next_command(
     advice = ADVICE[verdict]
     command = advice.then if explained and advice.then else advice.next
     return (_LOG_DIRS if unseen else command).format(
-        path="PATH" if log_dir is None else quoted(where(finding)),
+        path="PATH" if log_dir is None else quoted(location_of(finding)),
         log_dir="LOG_DIR" if log_dir is None else quoted(log_dir),
         topic="TOPIC" if finding["topic"] is None else quoted(finding["topic"]),
         broker="BROKER" if broker is None else broker,

@@ -41,7 +41,7 @@ class Ranking(Generic[Of]):
     worse: tuple[tuple[Copy[Of], str], ...]
 
 
-def rank(copies: Sequence[Copy[Of]], wanted_topic_id: str) -> Ranking[Of] | str:
+def rank_copies(copies: Sequence[Copy[Of]], wanted_topic_id: str) -> Ranking[Of] | str:
     """Rank the copies of one replica; or say, in a clause, why that cannot be done.
 
     Args:

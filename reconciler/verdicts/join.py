@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.desired import Broker, DesiredState, in_memory, speaking
+from reconciler.desired import BrokerKey, DesiredState, in_memory, speaking
 from reconciler.verdicts.verdicts import CASES, JoinedRow, Verdict, case_number
 
 Row = Mapping[str, Any]
@@ -35,9 +35,9 @@ class Judged:
 class _Context:
     """What is true of all rows together."""
 
-    speaks: Mapping[Broker, bool]
-    copies: Counter[tuple[Broker, str | None, int | None]]
-    homes: frozenset[tuple[Broker, str]]
+    speaks: Mapping[BrokerKey, bool]
+    copies: Counter[tuple[BrokerKey, str | None, int | None]]
+    homes: frozenset[tuple[BrokerKey, str]]
     now_ms: int
 
 
@@ -65,9 +65,9 @@ class _Cluster:
 _NOTHING = _Cluster({}, {}, {}, {})
 
 
-def broker_of(row: Row) -> Broker:
+def broker_of(row: Row) -> BrokerKey:
     """The broker that a scan's row belongs to."""
-    return Broker(row["cluster_id"] or "", -1 if row["node_id"] is None else row["node_id"])
+    return BrokerKey(row["cluster_id"] or "", -1 if row["node_id"] is None else row["node_id"])
 
 
 def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int) -> Iterator[Judged]:
@@ -79,7 +79,7 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
         now_ms: the time against which due times are held, ms since 1970.
     """
     brokers = {broker_of(row) for row in rows if row["kind"] == "log_dir"}
-    speaks = {Broker(s.cluster, s.node): s.complete for s in speaking(dict(states), brokers)}
+    speaks = {BrokerKey(s.cluster, s.node): s.complete for s in speaking(dict(states), brokers)}
     clusters = {
         cluster: _Cluster.of(state, frozenset(b.node for b in speaks if b.cluster == cluster))
         for cluster, state in states.items()
@@ -103,7 +103,7 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
                 yield _judge(_absent(replica, broker, cluster, context), None, replica)
 
 
-def _wanted(row: Row, broker: Broker, cluster: _Cluster) -> Row | None:
+def _wanted(row: Row, broker: BrokerKey, cluster: _Cluster) -> Row | None:
     if row["kind"] == "live":
         return cluster.by_name.get((broker.node, row["topic"], row["partition"]))
     return cluster.by_topic_id.get((broker.node, row["topic_id"], row["partition"]))
@@ -133,7 +133,7 @@ def _on_disk(row: Row, wanted: Row | None, cluster: _Cluster, context: _Context)
     )
 
 
-def _absent(wanted: Row, broker: Broker, cluster: _Cluster, context: _Context) -> JoinedRow:
+def _absent(wanted: Row, broker: BrokerKey, cluster: _Cluster, context: _Context) -> JoinedRow:
     return JoinedRow(
         topic=wanted["topic"],
         judged=True,

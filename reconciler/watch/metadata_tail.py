@@ -9,7 +9,15 @@ Source: FACTS §7.4, §7.5.
 from __future__ import annotations
 
 from reconciler.errors import MetadataError
-from reconciler.sources.kraft import Batch, BrokenBatchError, RecordDecoder, WireError, opened, read_batches, read_frame
+from reconciler.sources.kraft import (
+    Batch,
+    BrokenBatchError,
+    RecordDecoder,
+    WireError,
+    open_file,
+    read_batches,
+    read_frame,
+)
 
 _PARTITION_CHANGE = 5
 _OF_REPLICAS = frozenset({2, 3, 9, 23, 24, 25})
@@ -39,7 +47,7 @@ def quiet_until(path: str, start: int, size: int) -> int | None:
     """
     position = start
     try:
-        with opened(path) as (file, _):
+        with open_file(path) as (file, _):
             file.seek(start)
             try:
                 for batch in read_batches(file, size - start, _NoDigest()):

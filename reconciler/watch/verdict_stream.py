@@ -28,22 +28,22 @@ def machine_ms() -> int:
 def verdict_changes(
     watch: Watch, metadata: WatchedMetadata, *, now_ms: Callable[[], int] = machine_ms, tick_s: float = TICK_S
 ) -> Iterator[list[VerdictChange]]:
-    """Lots of changed verdicts until the watch is stopped: first all that are not OK, then a lot each tick or sooner.
+    """Batches of changed verdicts until the watch is stopped: first all that are not OK, then one each tick or sooner.
 
-    A lot may be empty, so that the caller can look after other things.
+    A batch may be empty, so that the caller can look after other things.
 
     Args:
         watch: was started, and is polled by nobody else.
         metadata: what to judge by.
         now_ms: the time against which due times are held, ms since 1970.
-        tick_s: the longest time between two lots while nothing happens.
+        tick_s: the longest time between two batches while nothing happens.
 
     Raises:
         RefusedError: at the start only: the metadata is of another cluster, or of more than one that could be meant.
     """
     verdicts = VerdictWatch(watch.log_dirs, now_ms)
     clusters = _clusters(watch)
-    yield [change for lot in verdicts.start(by_cluster(metadata.states, clusters)) for change in lot]
+    yield [change for batch in verdicts.start(by_cluster(metadata.states, clusters)) for change in batch]
     while not watch.is_stopped:
         changes = watch.poll(tick_s)
         if changes:

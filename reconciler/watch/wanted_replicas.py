@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logstore.rows import utf8
-from reconciler.desired import Broker, DesiredState, in_memory
+from reconciler.desired import BrokerKey, DesiredState, in_memory
 
 _COLUMNS = ("topic", "topic_id", "partition", "node_id", "directory_id", "adding", "removing")
 """What a verdict can hang on; leaders, epochs and in-sync replicas change all the time."""
@@ -22,7 +22,7 @@ _COLUMNS = ("topic", "topic_id", "partition", "node_id", "directory_id", "adding
 class WantedReplicas:
     """What desired states want of some brokers. Immutable."""
 
-    def __init__(self, states: Mapping[str, DesiredState], brokers: Collection[Broker]) -> None:
+    def __init__(self, states: Mapping[str, DesiredState], brokers: Collection[BrokerKey]) -> None:
         """Take states by cluster ID, as :func:`reconciler.desired.by_cluster` gives them.
 
         Raises:
@@ -34,7 +34,7 @@ class WantedReplicas:
             for cluster, state in states.items()
         }
 
-    def of_broker(self, broker: Broker) -> Iterator[tuple[str, int]]:
+    def of_broker(self, broker: BrokerKey) -> Iterator[tuple[str, int]]:
         """The topic and partition of every replica that this broker should hold."""
         table = self._replicas.get(broker.cluster)
         if table is None or broker.node < 0:

@@ -32,7 +32,7 @@ def without_ids(value: Any) -> Any:
 
 
 def directories(folder: Path) -> Counter[tuple[str, str]]:
-    """Broker and name of each directory on its disks; what Kafka draws by lot is left out."""
+    """Broker and name of each directory on its disks; what Kafka draws by batch is left out."""
     return Counter(
         (path.parts[-3], re.sub(r"\.[0-9a-f]{32}-", ".-", path.name))
         for path in folder.glob("broker-*/disk*/*")

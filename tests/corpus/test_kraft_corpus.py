@@ -14,7 +14,7 @@ import pytest
 
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError
-from reconciler.sources.kraft import list_files, opened, read_batches
+from reconciler.sources.kraft import list_files, open_file, read_batches
 from reconciler.sources.kraft import source as kraft
 from reconciler.sources.kraft.files import name_snapshot
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
@@ -129,7 +129,7 @@ def test_every_snapshot_is_whole(known: list[Known]) -> None:
 
 def test_a_snapshot_that_lost_its_last_batch_is_not_whole(known: list[Known], tmp_path: Path) -> None:
     path = next(_snapshots(known))
-    with opened(path) as (file, size):
+    with open_file(path) as (file, size):
         last = list(read_batches(file, size, hashlib.sha256()))[-1]
     copy = tmp_path / os.path.basename(path)
     copy.write_bytes(Path(path).read_bytes()[: last.position])

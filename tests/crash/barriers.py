@@ -10,7 +10,7 @@ import pytest
 
 
 class AtOnce:
-    """A barrier is over before the next lot is begun."""
+    """A barrier is over before the next batch is begun."""
 
     def __init__(self, workers: int, **_: object) -> None:
         assert workers == 1
@@ -31,7 +31,7 @@ class AtOnce:
 
 
 class AtTheEnd(AtOnce):
-    """A barrier begins when the next lot is as far as it gets without it."""
+    """A barrier begins when the next batch is as far as it gets without it."""
 
     def submit(self, work: Callable[..., Any], *arguments: object) -> Future[Any]:
         class Late(Future[Any]):

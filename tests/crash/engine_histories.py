@@ -29,7 +29,7 @@ from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, STALE_DELAY, ChangeFailedError, LogStoreError, OfflineLogDirError, Settings
 from logstore.clock import ManualClock
 from logstore.fs import TEMPORARY, Disk
-from logstore.staging import SpareRecords, StagingOutcome
+from logstore.staging import FallbackRecords, StagingOutcome
 from logstore.store import LogStore, StoreOptions, recover_all
 from logstore.store.opening import open_log_dirs
 from tests.crash.histories import Done, History
@@ -216,7 +216,7 @@ def recover(root: str, disk: Disk, spare: str | None = None) -> None:
     log_dirs, offline = open_log_dirs([f"{root}/{ONE}", f"{root}/{TWO}"], disk)
     try:
         assert not offline, offline
-        recover_all(log_dirs, SpareRecords(None if spare is None else f"{root}/{spare}", disk))
+        recover_all(log_dirs, FallbackRecords(None if spare is None else f"{root}/{spare}", disk))
     finally:
         for log_dir in log_dirs:
             log_dir.close()

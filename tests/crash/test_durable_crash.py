@@ -74,7 +74,7 @@ def what_was_made_is_there(root: str, done: tuple[str, ...]) -> None:
 
 def moves(root: str, disk: Disk, done: Done) -> None:
     with Directory.open(root) as top, top.child("here") as here, top.child("there") as there:
-        durable.move(disk, here, "d", there, "e")
+        durable.rename_exclusively(disk, here, "d", there, "e")
         durable.sync_all(disk, [there, here])
     done("moved")
 

@@ -9,7 +9,7 @@ import pytest
 
 from layout.scheme import PURGE_NOTE_FILE
 from logstore import ChangeFailedError, OfflineLogDirError
-from logstore.purge import Rules, purge, purge_lots, purge_workers
+from logstore.purge import PurgeRules, purge, purge_batches, purge_workers
 from logstore.store import LogStore
 from tests.crash.barriers import BARRIERS, AtOnce
 from tests.crash.engine_histories import (
@@ -43,7 +43,7 @@ BOUND = 24
 
 def purge_due(store: LogStore, done: Done) -> None:
     """Purge, in one thread; what goes wrong stands in the report, and is raised here."""
-    report = purge(store.log_dirs, Rules(NOW_MS), workers=1, look_at_processes=False)
+    report = purge(store.log_dirs, PurgeRules(NOW_MS), workers=1, look_at_processes=False)
     for each in report.log_dirs:
         if each.error is not None:
             raise (OfflineLogDirError if store.offline else ChangeFailedError)(each.error)
@@ -102,11 +102,11 @@ def test_where_no_call_syncs_a_file_system_a_purge_is_as_safe(crash: Driver) -> 
 
 
 @BARRIERS
-def test_lots_that_overlap_are_as_safe_as_one(
+def test_batches_that_overlap_are_as_safe_as_one(
     barriers: type[AtOnce], crash: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(purge_lots, "ThreadPoolExecutor", barriers)
-    for size in ("LOT", "_SMALLEST_LOT"):
+    monkeypatch.setattr(purge_batches, "ThreadPoolExecutor", barriers)
+    for size in ("BATCH", "_SMALLEST_BATCH"):
         monkeypatch.setattr(purge_workers, size, MANY)
     assert crash(purging(OURS, 2 * MANY, noted=True), bound=BOUND // 3).cases >= 100
 

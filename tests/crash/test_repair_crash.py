@@ -20,7 +20,7 @@ from layout.ours import RepairAction, RepairPlan, repair_backup, sealed_repair_p
 from layout.scheme import UNCLEAN_FILE
 from logstore import ChangeFailedError, LogStoreError
 from logstore.fs import Disk
-from logstore.repair import apply, undo
+from logstore.repair import apply_repair, undo_repair
 from logstore.store import LogStore, StoreOptions
 from tests.crash.histories import NUMBERS, Done, History
 from tests.crash.images import read_tree
@@ -95,7 +95,7 @@ def plan_of_root(tmp_path):
 
 def repairs(plan):
     def act(root: str, disk: Disk, done: Done | None = None) -> None:
-        outcome = apply(plan(root), 1000, disk=disk)
+        outcome = apply_repair(plan(root), 1000, disk=disk)
         if not outcome.is_complete:
             details = "; ".join(each.detail for each in outcome.results if each.status not in ("done", "already"))
             raise ChangeFailedError(f"not all of it was done: {details}")
@@ -108,7 +108,7 @@ def repairs(plan):
 def undoes(root: str, disk: Disk, done: Done | None = None) -> None:
     path = f"{root}/{DISK}/{BACKUP}"
     if os.path.exists(path):
-        outcome = undo(path, disk=disk)
+        outcome = undo_repair(path, disk=disk)
         if not outcome.backup_removed:
             raise ChangeFailedError(f"not all of it was undone: {outcome.results}")
     if done is not None:

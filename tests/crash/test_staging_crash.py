@@ -76,21 +76,21 @@ def many(kind: Kind, count: int = MANY) -> History:
     return history(f"stage {count}", broker, act, said_is_so, many_ends=True)
 
 
-def by_lots(kind: Kind) -> History:
-    """Many, of which each counts as staged as soon as its lot is told to be."""
+def by_batches(kind: Kind) -> History:
+    """Many, of which each counts as staged as soon as its batch is told to be."""
     broker = Broker(kind)
     for number in range(MANY):
         broker.live(orders(number))
 
     def act(store: LogStore, done: Done) -> None:
-        def settled(lot: Sequence[Staged]) -> None:
-            for staged in lot:
+        def settled(batch: Sequence[Staged]) -> None:
+            for staged in batch:
                 done(f"staged {staged.partition}")
 
         reason = ("STALE_ID", "the cluster has it under another ID")
         wanted(store.stage_each(dict.fromkeys(map(orders, range(MANY)), reason), settled=settled), store)
 
-    return history("stage by lots", broker, act, said_is_so, many_ends=True)
+    return history("stage by batches", broker, act, said_is_so, many_ends=True)
 
 
 def and_back(kind: Kind) -> History:
@@ -152,13 +152,13 @@ def test_many_are_staged_as_safely_where_no_call_syncs_a_file_system(crash: Driv
     assert fail(many(OURS), inner=NoBarrierDisk).steps >= 40
 
 
-def test_lots_that_overlap_are_as_safe_where_no_call_syncs_a_file_system(
+def test_batches_that_overlap_are_as_safe_where_no_call_syncs_a_file_system(
     crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "ThreadPoolExecutor", AtTheEnd)
-    monkeypatch.setattr(staging, "LOT", 2)
-    assert crash(by_lots(OURS), recorder=NoBarrier, bound=64).cases >= 100
-    assert fail(by_lots(OURS), inner=NoBarrierDisk).steps >= 40
+    monkeypatch.setattr(staging, "BATCH", 2)
+    assert crash(by_batches(OURS), recorder=NoBarrier, bound=64).cases >= 100
+    assert fail(by_batches(OURS), inner=NoBarrierDisk).steps >= 40
 
 
 def test_records_in_several_files_are_as_safe(crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,22 +169,22 @@ def test_records_in_several_files_are_as_safe(crash: Driver, fail: Driver, monke
 
 @BARRIERS
 @pytest.mark.parametrize("kind", [OURS, SIBLING], ids=str)
-def test_lots_that_overlap_are_as_safe_as_one(
+def test_batches_that_overlap_are_as_safe_as_one(
     kind: Kind, barriers: type[AtOnce], crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "ThreadPoolExecutor", barriers)
-    monkeypatch.setattr(staging, "LOT", 2)
-    assert crash(by_lots(kind), bound=64).cases >= 200
-    assert fail(by_lots(kind)).steps >= 40
+    monkeypatch.setattr(staging, "BATCH", 2)
+    assert crash(by_batches(kind), bound=64).cases >= 200
+    assert fail(by_batches(kind)).steps >= 40
 
 
 @BARRIERS
-def test_lots_that_overlap_are_as_safe_when_a_failure_is_followed_by_a_crash(
+def test_batches_that_overlap_are_as_safe_when_a_failure_is_followed_by_a_crash(
     barriers: type[AtOnce], crash_after_failure: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "ThreadPoolExecutor", barriers)
-    monkeypatch.setattr(staging, "LOT", 2)
-    assert crash_after_failure(noting(by_lots(OURS)), bound=16).cases >= 200
+    monkeypatch.setattr(staging, "BATCH", 2)
+    assert crash_after_failure(noting(by_batches(OURS)), bound=16).cases >= 200
 
 
 @KINDS

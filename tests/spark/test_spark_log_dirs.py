@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from reconciler.audit.spark import KafkaLogDirs
 from reconciler.audit.spark import log_dirs as spark_log_dirs
 from reconciler.audit.spark.log_dirs import LogDirsReader, by_broker, grouped, log_dirs_in
-from reconciler.desired import Broker
+from reconciler.desired import BrokerKey
 from reconciler.errors import UsageError
 
 
@@ -80,7 +80,7 @@ def test_a_log_dir_that_is_named_twice_is_listed_once(two_disks: list[str]) -> N
 
 def test_log_dirs_of_one_broker_stay_together(two_disks: list[str]) -> None:
     found = by_broker([two_disks[0], "/nowhere", two_disks[1]])
-    assert found == {Broker("C", 1): tuple(two_disks), "/nowhere": ("/nowhere",)}
+    assert found == {BrokerKey("C", 1): tuple(two_disks), "/nowhere": ("/nowhere",)}
 
 
 def test_brokers_are_spread_over_at_most_as_many_groups_as_asked_for() -> None:

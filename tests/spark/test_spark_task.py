@@ -68,13 +68,13 @@ def test_a_task_that_is_repeated_meets_nothing_of_its_first_attempt(tmp_path: Pa
     assert found == [two_disks[0], two_disks[1], two_disks[1]]
 
 
-def test_many_rows_are_judged_in_lots_and_a_broker_is_never_cut(
+def test_many_rows_are_judged_in_batches_and_a_broker_is_never_cut(
     tmp_path: Path, two_disks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_task, "LOT_ROWS", 1)
+    monkeypatch.setattr(spark_task, "BATCH_ROWS", 1)
     task = Task([LogDirs((tuple(two_disks), ("/nowhere",)))], {}, [], str(tmp_path), NOW_MS, False, False)
-    lots = [pq.read_table(left.log_dirs).column("log_dir").to_pylist() for left in run(task, [0])]
-    assert lots == [two_disks, ["/nowhere"]]
+    batches = [pq.read_table(left.log_dirs).column("log_dir").to_pylist() for left in run(task, [0])]
+    assert batches == [two_disks, ["/nowhere"]]
 
 
 def test_a_group_without_log_dirs_leaves_files_without_rows(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from logstore.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.audit.spark import engine as spark_engine
 from reconciler.audit.spark import trees as spark_trees
-from reconciler.desired import Broker, SavedTable
+from reconciler.desired import BrokerKey, SavedTable
 from reconciler.errors import RefusedError
 from reconciler.sources import parquet
 from tests.fleets import NOW_MS
@@ -79,8 +79,8 @@ def test_an_empty_log_dir_and_no_metadata_give_an_empty_answer(spark: Any, tmp_p
 def test_a_log_dir_that_changed_its_broker_meanwhile_is_refused(
     spark: Any, tmp_path: Path, two_disks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def before(_: object) -> dict[Broker | str, tuple[str, ...]]:
-        return {Broker("C", 2): tuple(two_disks)}
+    def before(_: object) -> dict[BrokerKey | str, tuple[str, ...]]:
+        return {BrokerKey("C", 2): tuple(two_disks)}
 
     monkeypatch.setattr(spark_trees, "by_broker", before)
     with pytest.raises(RefusedError, match=r"one came to belong to broker 1 of cluster C .*: audit again"):

@@ -30,7 +30,7 @@ from reconciler.protocol import (
     UnsupportedVersionError,
     decode_leader_and_isr,
     decode_stop_replica,
-    encode,
+    encode_message,
     error_response,
 )
 from reconciler.protocol.messages import tree
@@ -165,12 +165,12 @@ def test_ReplicaManagerTest_testInconsistentIdReturnsError(sim: Sim, epoch: int)
 def test_ReplicaManagerTest_testPartitionMetadataFileNotCreated(sim: Sim) -> None:
     broker = sim.start()
     assert answer(broker, leader_and_isr(UNSPECIFIED, topic("a", None, 0))) == {"a-0": 0}
-    zero = encode(leader_and_isr(UNSPECIFIED, topic("b", None, 0)), 7)
+    zero = encode_message(leader_and_isr(UNSPECIFIED, topic("b", None, 0)), 7)
     assert TopicId.ZERO.to_bytes() in zero
     assert answer(broker, decode_leader_and_isr(zero, 7)) == {"b-0": 0}
     for version, epoch in ((0, 0), (4, 1)):
         old = decode_leader_and_isr(
-            encode(leader_and_isr(UNSPECIFIED, topic("c", A, state(0, epoch))), version), version
+            encode_message(leader_and_isr(UNSPECIFIED, topic("c", A, state(0, epoch))), version), version
         )
         assert answer(broker, old) == {"c-0": 0}
     assert sim.live() == dict.fromkeys(("a-0", "b-0", "c-0"))
@@ -413,7 +413,7 @@ VERSION_LOGIC = LeaderAndIsrRequest(
 
 def test_LeaderAndIsrRequestTest_testUnsupportedVersion() -> None:
     with pytest.raises(UnsupportedVersionError, match="version 8"):
-        encode(VERSION_LOGIC, 8)
+        encode_message(VERSION_LOGIC, 8)
 
 
 @pytest.mark.parametrize("version", range(8))
@@ -432,7 +432,7 @@ def test_LeaderAndIsrRequestTest_testGetErrorResponse(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(8))
 def test_LeaderAndIsrRequestTest_testVersionLogic(version: int) -> None:
-    read = decode_leader_and_isr(encode(VERSION_LOGIC, version), version)
+    read = decode_leader_and_isr(encode_message(VERSION_LOGIC, version), version)
     assert read.live_leaders == VERSION_LOGIC.live_leaders
     assert {each.topic: each.topic_id for each in read.topics} == {
         "topic0": A if version >= 5 else None,
@@ -448,7 +448,7 @@ def test_LeaderAndIsrRequestTest_testVersionLogic(version: int) -> None:
 def test_LeaderAndIsrRequestTest_testTopicPartitionGroupingSizeReduction() -> None:
     topics = (topic(f"topic{number}", None, *range(number, number + 20)) for number in range(10))
     request = leader_and_isr(UNSPECIFIED, *topics)
-    assert len(encode(request, 2)) < len(encode(request, 1))
+    assert len(encode_message(request, 2)) < len(encode_message(request, 1))
 
 
 STOP = StopReplicaRequest(
@@ -464,7 +464,7 @@ STOP = StopReplicaRequest(
 
 def test_StopReplicaRequestTest_testUnsupportedVersion() -> None:
     with pytest.raises(UnsupportedVersionError, match="version 5"):
-        encode(STOP, 5)
+        encode_message(STOP, 5)
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -494,7 +494,7 @@ def test_StopReplicaRequestTest_testBuilderNormalization(version: int, delete: b
 
 @pytest.mark.parametrize("version", range(5))
 def test_StopReplicaRequestTest_testTopicStatesNormalization(version: int) -> None:
-    read = decode_stop_replica(encode(STOP, version), version)
+    read = decode_stop_replica(encode_message(STOP, version), version)
     found = {(each.topic, one.partition): one for each in read.topics for one in each.partitions}
     assert len(found) == 6 and all(one.delete for one in found.values())
     sent = {(each.topic, one.partition): one.leader_epoch for each in STOP.topics for one in each.partitions}

@@ -21,7 +21,7 @@ from logstore.clock import ManualClock
 from logstore.fs import Directory, Disk
 from logstore.log_dir import LogDir
 from logstore.log_dir.lock import Lock
-from logstore.purge import Rules, purge
+from logstore.purge import PurgeRules, purge
 from logstore.staging import Placement, stage
 from logstore.store import LogStore
 from tests.logstore.engine import NOW_MS, DiskThat, candidate, fill, formatted, identity, opened, read_offsets
@@ -227,9 +227,9 @@ def test_LogManagerTest_testFileReferencesAfterAsyncDelete(paths: list[Path]) ->
     with opened(*paths, clock=clock) as store:
         store.stage([KAFKA], "x", "", setting=DELETE_DELAY)
         clock.advance(59_999)
-        assert purge(store.log_dirs, Rules(clock.now_ms()), look_at_processes=False).directories == 0
+        assert purge(store.log_dirs, PurgeRules(clock.now_ms()), look_at_processes=False).directories == 0
         clock.advance(1)
-        assert purge(store.log_dirs, Rules(clock.now_ms()), look_at_processes=False).directories == 1
+        assert purge(store.log_dirs, PurgeRules(clock.now_ms()), look_at_processes=False).directories == 1
         assert store.staged() == []
 
 
@@ -245,7 +245,7 @@ def test_LogManagerTest_testShutdownWithZeroFileDeleteDelayMs(paths: list[Path])
     with opened(*paths, settings=Settings({"": {DELETE_DELAY: 0}})) as store:
         store.create(KAFKA, A)
         store.stage([KAFKA], "x", "", setting=DELETE_DELAY)
-        assert purge(store.log_dirs, Rules(NOW_MS), look_at_processes=False).directories == 1
+        assert purge(store.log_dirs, PurgeRules(NOW_MS), look_at_processes=False).directories == 1
 
 
 def test_FileLockTest_testLock(tmp_path: Path) -> None:

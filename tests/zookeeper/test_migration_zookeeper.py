@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from layout.ids import TopicId
 from reconciler.cli import logstore
 from reconciler.sources.zookeeper import decode_topic
-from reconciler.topic_ids import TopicState, assign, connected, look
+from reconciler.topic_ids import TopicState, assign_topic_id, connect, read_cluster
 
 pytestmark = pytest.mark.zookeeper
 
@@ -133,25 +133,25 @@ def test_a_cluster_that_kraft_has_taken_over_is_refused(run: Callable[..., Resul
 @pytest.mark.parametrize("path", ["/brokers/topics/first", "/controller_epoch"])
 def test_whoever_writes_after_the_reading_wins(server: Any, client: Any, path: str) -> None:
     address = f"{server.address}{client.chroot}"
-    with connected(address) as other:
-        seen = look(other, address)
+    with connect(address) as other:
+        seen = read_cluster(other, address)
         (first,) = [topic for topic in seen.topics if topic.topic == "first"]
         assert first.state is TopicState.WITHOUT_ID
         newer = b'{"version":3,"topic_id":"cxBT72dK4si8Ied1iP4wBA","partitions":{"0":[1,2]}}'
         client.set(path, b"28" if path == "/controller_epoch" else newer)
         before = everything(client)
-        problem = assign(other, seen, first, NEW)
+        problem = assign_topic_id(other, seen, first, NEW)
         assert "after it was read" in (problem or "")
         assert everything(client) == before
 
 
 def test_a_topic_that_is_deleted_meanwhile_stays_deleted(server: Any, client: Any) -> None:
     address = f"{server.address}{client.chroot}"
-    with connected(address) as other:
-        seen = look(other, address)
+    with connect(address) as other:
+        seen = read_cluster(other, address)
         client.delete("/brokers/topics/second")
         (second,) = [topic for topic in seen.topics if topic.topic == "second"]
-        assert assign(other, seen, second, NEW) == "its node is gone"
+        assert assign_topic_id(other, seen, second, NEW) == "its node is gone"
         assert client.exists("/brokers/topics/second") is None
 
 

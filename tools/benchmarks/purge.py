@@ -35,7 +35,7 @@ _SHARED_OUT = 'cd "$1" && ls -U | xargs -P 2 -n 1000 rm -rf --'
 TARGETS = ((ONE, 1.08), (TWO, 0.65))
 LONG_AGO_MS = 1_700_000_000_000
 
-_LOT = 1000
+_BATCH = 1000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,8 +66,8 @@ def build(path: str, directories: int) -> None:
     """Make a real broker's log dir, and stage every replica of it beside it, due long ago."""
     bench_tree.build(Path(path), directories)
     with LogDir.open(path) as log_dir:
-        for start in range(0, directories, _LOT):
-            numbers = range(start, min(start + _LOT, directories))
+        for start in range(0, directories, _BATCH):
+            numbers = range(start, min(start + _BATCH, directories))
             outcome = stage(log_dir, [_candidate(number) for number in numbers], LONG_AGO_MS)
             assert not outcome.refused, outcome.refused[0].reason
 

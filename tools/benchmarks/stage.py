@@ -1,6 +1,6 @@
 """Measures staging against the bare renames of a C program, and the opening of a store against the scan it rests on.
 
-Staging is timed inside the process, from the first look at a replica to the last sync, by lots of a thousand as the
+Staging is timed inside the process, from the first look at a replica to the last sync, by batches of a thousand as the
 store does it; the C program times its renames alone, and a loop in Python the same calls as the store's, but for the
 syncs, with nothing round them. The same tree serves all, is put back in between, and the disk is synced then, so that
 nobody's barriers pay for what was written before.
@@ -64,11 +64,11 @@ for name in names:  # as the opening of a store does before
 
 started = time.perf_counter()
 for first in range(0, len(names), 128):
-    lot = names[first : first + 128]
+    batch = names[first : first + 128]
     file = os.open("records", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=staging)
-    os.write(file, bytes(300 * len(lot)))
+    os.write(file, bytes(300 * len(batch)))
     os.close(file)
-    for name in lot:
+    for name in batch:
         opened = os.open(name, directory | os.O_PATH, dir_fd=log_dir)
         os.fstat(opened)
         file = os.open("partition.metadata", plain, dir_fd=opened)
@@ -138,7 +138,7 @@ def _staging(folder: str, replicas: int, runs: int) -> bool:
     calls = _python(_STAGE, str(log_dir), "counting")
     shutil.rmtree(log_dir)
     median = {name: statistics.median(values) for name, values in seconds.items()}
-    print(f"\nstaging {replicas:,} replicas by lots of 1,000, median of {runs}")
+    print(f"\nstaging {replicas:,} replicas by batches of 1,000, median of {runs}")
     for name, taken in median.items():
         print(f"{name:24}{taken:8.3f} s{1e6 * taken / replicas:8.1f} µs each")
     met = say(calls <= MOST_CALLS, f"calls that change the disk, per replica: {calls:.2f}, target {MOST_CALLS:.0f}")

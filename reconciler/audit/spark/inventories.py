@@ -31,7 +31,7 @@ from reconciler.audit.spark.listing import listed
 from reconciler.audit.spark.output import Ask, as_it_stands, leave_topics, register_topics, searched_by
 from reconciler.audit.spark.types import ddl
 from reconciler.audit.summary import DISKS, Query
-from reconciler.desired import REPLICA_SCHEMA, DesiredState, SavedTable, by_cluster, registered, speaking
+from reconciler.desired import REPLICA_SCHEMA, DesiredState, SavedTable, by_cluster, registered_log_dirs, speaking
 
 _SETTINGS = {
     # Topics are joined twice, and a million of them take about this much: cheaper to send than to shuffle replicas.
@@ -116,7 +116,7 @@ def _register_small(
     by_id = by_cluster(states, {broker.cluster for broker in brokers})
     small.register("counted", own.sql(DISKS).toArrow())
     small.execute("CREATE TABLE disks AS FROM counted")
-    keep_metadata(small, by_id, speaking(by_id, brokers), registered(by_id))
+    keep_metadata(small, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
     for name in ("speaks", "homes"):
         rows = small.sql(f"SELECT * REPLACE (CAST(cluster AS VARCHAR) AS cluster) FROM {name}")
         # As Arrow they are a local relation, whose size Spark knows; as tuples it would not.

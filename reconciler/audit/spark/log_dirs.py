@@ -33,7 +33,7 @@ from logstore.log_dir import discover, read_identity
 from logstore.rows import ROW_SCHEMA, Kind, LogDirFacts, MetadataState, plain_row, to_batch, to_table
 from logstore.scan import scan, scan_all
 from reconciler.audit.spark.types import ddl
-from reconciler.desired import Broker
+from reconciler.desired import BrokerKey
 from reconciler.errors import UsageError
 
 GROUPS_PER_CORE = 4
@@ -114,12 +114,12 @@ def log_dirs_in(trees: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(os.path.abspath(log_dir) for tree in trees for log_dir in discover(tree)))
 
 
-def by_broker(log_dirs: Iterable[str]) -> dict[Broker | str, tuple[str, ...]]:
+def by_broker(log_dirs: Iterable[str]) -> dict[BrokerKey | str, tuple[str, ...]]:
     """Put the log dirs of one broker together, by what their identity names; one without identity stands alone."""
-    brokers: dict[Broker | str, list[str]] = {}
+    brokers: dict[BrokerKey | str, list[str]] = {}
     for log_dir in log_dirs:
         identity = read_identity(log_dir).identity
-        key = log_dir if identity is None else Broker(identity.cluster_id or "", _node(identity.node_id))
+        key = log_dir if identity is None else BrokerKey(identity.cluster_id or "", _node(identity.node_id))
         brokers.setdefault(key, []).append(log_dir)
     return {key: tuple(each) for key, each in brokers.items()}
 

@@ -27,7 +27,7 @@ from reconciler.audit.small_tables import keep_metadata, quoted
 from reconciler.audit.spark.log_dirs import LogDirs, freeze_what_is_there, scanned
 from reconciler.desired import Speaks
 
-LOT_ROWS = 1 << 18
+BATCH_ROWS = 1 << 18
 """Rows from which on they are judged before the next broker is listed: what a task holds in memory."""
 
 _MEMORY = "1GB"
@@ -39,7 +39,7 @@ _SEARCHED = """
 
 
 class Left(NamedTuple):
-    """The Parquet files that one lot left, by what they hold."""
+    """The Parquet files that one batch left, by what they hold."""
 
     findings: str
     """In FINDING_SCHEMA."""
@@ -69,10 +69,10 @@ class Task:
 
 
 def run(task: Task, numbers: Iterable[int]) -> Iterator[Left]:
-    """List and judge the groups that are numbered; gives what each lot left, and at least one lot for each group."""
+    """List and judge the groups that are numbered; gives what each batch left, at least one batch for each group."""
     freeze_what_is_there()
     for number in numbers:
-        for tables in _lots(task.groups[number], task.sizes):
+        for tables in _batches(task.groups[number], task.sizes):
             # A task that Spark repeats must not meet what its first attempt left.
             stem = os.path.join(task.folder, f"{number}-{uuid.uuid4().hex}")
             left = Left(*(f"{stem}-{name}.parquet" for name in Left._fields))
@@ -80,12 +80,12 @@ def run(task: Task, numbers: Iterable[int]) -> Iterator[Left]:
             yield left
 
 
-def _lots(group: LogDirs, sizes: bool) -> Iterator[list[pa.Table]]:
+def _batches(group: LogDirs, sizes: bool) -> Iterator[list[pa.Table]]:
     """The rows of a group's brokers, so many at a time, and never those of one broker apart."""
     held: list[pa.Table] = []
     for position, broker in enumerate(group.brokers, 1):
         held.extend(scanned(broker, sizes))
-        if sum(table.num_rows for table in held) >= LOT_ROWS and position < len(group.brokers):
+        if sum(table.num_rows for table in held) >= BATCH_ROWS and position < len(group.brokers):
             yield held
             held = []
     yield held

@@ -23,7 +23,7 @@ from reconciler.audit.small_tables import brokers_in, keep_metadata, parquet_fil
 from reconciler.audit.spark.log_dirs import GROUPS_PER_CORE, LogDirs, by_broker, grouped, log_dirs_in
 from reconciler.audit.spark.output import Ask, as_it_stands, leave_topics, register_topics, searched_by
 from reconciler.audit.spark.task import Left, Task, run
-from reconciler.desired import Broker, SavedTable, by_cluster, registered, speaking
+from reconciler.desired import BrokerKey, SavedTable, by_cluster, registered_log_dirs, speaking
 from reconciler.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def judged_where_they_lie(
         RefusedError: the metadata does not fit the log dirs, or those changed their identity meanwhile.
     """
     brokers = by_broker(log_dirs_in(ask.trees))
-    known = [broker for broker in brokers if isinstance(broker, Broker)]
+    known = [broker for broker in brokers if isinstance(broker, BrokerKey)]
     by_id = by_cluster(ask.states, {broker.cluster for broker in known})
     leave_topics(small, by_id, ask.topics)
     groups = grouped(brokers.values(), own.sparkContext.defaultParallelism * GROUPS_PER_CORE) or [LogDirs(())]
@@ -67,7 +67,7 @@ def judged_where_they_lie(
     for table in ("log_dirs", "disks"):
         small.execute(f"CREATE TABLE {table} AS FROM {parquet_files(*(getattr(each, table) for each in left))}")
     _make_sure(small, brokers)
-    keep_metadata(small, by_id, speaking(by_id, brokers_in(small)), registered(by_id))
+    keep_metadata(small, by_id, speaking(by_id, brokers_in(small)), registered_log_dirs(by_id))
     _settle(left, ask.findings)
     return by_id, _search(own, small, ask, [each.observed for each in left])
 
@@ -92,11 +92,11 @@ def in_files(number: int, state: DesiredState, scratch: str) -> Wanted:
     return Wanted(replicas, topics)
 
 
-def _make_sure(small: duckdb.DuckDBPyConnection, brokers: Mapping[Broker | str, Sequence[str]]) -> None:
+def _make_sure(small: duckdb.DuckDBPyConnection, brokers: Mapping[BrokerKey | str, Sequence[str]]) -> None:
     """Make sure that no task met a log dir of another broker than it was taken for: two would judge for one broker."""
     taken_for = {utf8(log_dir): broker for broker, log_dirs in brokers.items() for log_dir in log_dirs}
     for row in rows_of(small, _SEEN):
-        found = Broker(row["cluster"], row["node"])
+        found = BrokerKey(row["cluster"], row["node"])
         if taken_for.get(row["log_dir"]) not in (None, found):
             raise RefusedError(
                 f"{row['log_dir']} came to belong to broker {found.node} of cluster {found.cluster} while the log dirs "

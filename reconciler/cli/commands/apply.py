@@ -58,7 +58,7 @@ def command(
     from logstore import InvalidSettingError, parse_duration
     from reconciler.cli.commands.plan import who
     from reconciler.cli.pages import write_outcome
-    from reconciler.plan import How, apply_plan
+    from reconciler.plan import ApplyOptions, apply_plan
 
     try:
         oldest_ms = parse_duration(max_age)
@@ -66,7 +66,7 @@ def command(
         raise UsageError(f"--max-age: {error}") from error
     plan = read_plan(plan_file)
     check_output(Format(form), output, [each.path for each in plan.log_dirs], [plan_file])
-    how = How(
+    how = ApplyOptions(
         os.uname().nodename,
         who(),
         spare_records=spare_folder(spare_records).folder,
@@ -107,22 +107,22 @@ def read_plan(path: str) -> Plan:
 
 
 def _say_next(plan: Plan, outcome: Outcome) -> None:
-    from logstore.repair import Status
-    from reconciler.plan import STAGING
+    from logstore.repair import RepairStatus
+    from reconciler.plan import STAGING_ACTIONS
 
     for note in outcome.notes:
         say(note)
     for journal in outcome.journals:
         say(f"journal: {journal}")
-    by_status = {status: [each for each in outcome.results if each.status is status] for status in Status}
+    by_status = {status: [each for each in outcome.results if each.status is status] for status in RepairStatus}
     told = [f"{count(len(found))} {status}" for status, found in by_status.items() if found]
     say(f"{count(len(outcome.results), 'action')}: {', '.join(told) or 'nothing to do'}")
-    staged = [each.action for each in by_status[Status.DONE] if each.action.kind in STAGING]
+    staged = [each.action for each in by_status[RepairStatus.DONE] if each.action.kind in STAGING_ACTIONS]
     if staged:
         log_dirs = " ".join(map(quoted, dict.fromkeys(action.log_dir for action in staged)))
         given_back = size(sum(action.frees for action in staged))
         say(f"{given_back} are staged, which frees no space yet. Next, when they are due: logstore purge {log_dirs}")
         say(f"to take it back: logstore restore {log_dirs} --all, or one alone by the undo of its line in the plan")
-    if by_status[Status.SKIPPED] or by_status[Status.FAILED]:
+    if by_status[RepairStatus.SKIPPED] or by_status[RepairStatus.FAILED]:
         paths = " ".join(quoted(log_dir.path) for log_dir in plan.log_dirs)
         say(f"for what was skipped or failed, see why above. Next: logstore plan {paths} makes a new plan")

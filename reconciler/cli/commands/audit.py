@@ -93,14 +93,14 @@ def command(
 
     Exit code 0: nobody has to act. 1: there are findings. 3: metadata or an inventory cannot be trusted.
     """
-    from reconciler.cli.frame import Job, choose, run_embedded, run_spark, sort_out
+    from reconciler.cli.frame import Job, choose_metadata, run_embedded, run_spark, sort_inputs
 
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
-    inputs = sort_out(paths)
+    inputs = sort_inputs(paths)
     check_output(Format(form), output, inputs.log_dirs, inputs.inventories)
     topics = None if previous is None else _topics_of(previous, report)
     now_ms = time.time_ns() // 1_000_000
-    states = choose(specs, inputs, now_ms)
+    states = choose_metadata(specs, inputs, now_ms)
     with _folder(report, inputs) as folder:
         job = Job(inputs, states, folder, now_ms, sizes, all_rows, topics)
         result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
@@ -205,12 +205,12 @@ def _show(
     result: AuditResult, form: Format, output: str | None, verdicts: Sequence[Verdict], limit: int | None
 ) -> None:
     from reconciler.audit import FINDING_SCHEMA, SCHEMA_VERSION, by_urgency, write_findings
-    from reconciler.cli.frame import page
-    from reconciler.cli.pages import next_steps, show
+    from reconciler.cli.frame import open_page
+    from reconciler.cli.pages import next_steps, show_audit
 
     if form is Format.TABLE:
-        with page(output) as opened:
-            show(result, opened, verdicts, limit)
+        with open_page(output) as opened:
+            show_audit(result, opened, verdicts, limit)
         for step in next_steps(result, verdicts):
             say(step)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from layout.scheme import Scheme
-from reconciler.cli.frame import Exit, change, change_options
+from reconciler.cli.frame import Exit, change_options, change_store
 
 if TYPE_CHECKING:
     from logstore.namespaces import PlannedChange
@@ -50,4 +50,4 @@ def command(
 
         return plan_convert(store, Scheme(scheme))
 
-    return change(paths, plan, dry_run=dry_run, form=form, output=output, spare_records=spare_records)
+    return change_store(paths, plan, dry_run=dry_run, form=form, output=output, spare_records=spare_records)

@@ -50,15 +50,22 @@ def command(*, path: str, specs: tuple[str, ...], form: str, output: str | None)
 def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
     from dataclasses import replace
 
-    from reconciler.cli.frame import choose, sort_out
-    from reconciler.cli.pages import explain_directory, explain_file, explain_log_dir, home_of, judge, rows_of
+    from reconciler.cli.frame import choose_metadata, sort_inputs
+    from reconciler.cli.pages import (
+        explain_directory,
+        explain_file,
+        explain_log_dir,
+        judge_name,
+        log_dir_of_path,
+        scan_rows,
+    )
 
     try:
         os.lstat(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    home = home_of(path)
-    rows = [] if home is None else rows_of(home)
+    home = log_dir_of_path(path)
+    rows = [] if home is None else scan_rows(home)
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)
     if home is not None and home.name == ".":
         explained = explain_log_dir(home, rows)
@@ -68,8 +75,8 @@ def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
         explained = explain_file(path, home)
     if home is None:
         return explained
-    states = choose(specs, sort_out([home.log_dir]), now_ms)
-    return replace(explained, verdicts=judge(home, rows, states, now_ms))
+    states = choose_metadata(specs, sort_inputs([home.log_dir]), now_ms)
+    return replace(explained, verdicts=judge_name(home, rows, states, now_ms))
 
 
 def _asks_to_act(explained: Explanation) -> bool:
@@ -90,9 +97,9 @@ def _write_json(explained: Explanation, output: str | None) -> None:
 
 
 def _show(explained: Explanation, output: str | None) -> None:
-    from reconciler.cli.frame import Column, page
+    from reconciler.cli.frame import Column, open_page
 
-    with page(output) as opened:
+    with open_page(output) as opened:
         opened.line(explained.path, "bold")
         opened.line(f"is {explained.what}")
         opened.line(f"rule: {explained.rule}")

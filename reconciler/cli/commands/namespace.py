@@ -13,15 +13,15 @@ import click
 
 from reconciler.cli.frame import (
     SCHEMA_VERSION,
-    TEXTS,
+    TEXT_FORMATS,
     Exit,
     Format,
-    change,
     change_options,
+    change_store,
     check_output,
     output_options,
     say,
-    write,
+    write_change,
 )
 from reconciler.errors import RefusedError, UsageError
 
@@ -60,7 +60,7 @@ def create(*, namespace: str, paths: tuple[str, ...], **how: Any) -> Exit:
 
         return plan_create(store, namespace)
 
-    return change(paths, plan, **how)
+    return change_store(paths, plan, **how)
 
 
 @command.command("delete", short_help="Delete a namespace, empty or with all that is in it.")
@@ -86,7 +86,7 @@ def delete(*, namespace: str, paths: tuple[str, ...], recursive: bool, delay: st
             store.settings = Settings({"": {STALE_DELAY: parse_duration(delay)}})
         return plan_delete(store, namespace, recursive=recursive)
 
-    return change(paths, plan, **how)
+    return change_store(paths, plan, **how)
 
 
 @command.command("move", short_help="Move a topic to another namespace.")
@@ -102,7 +102,7 @@ def move(*, topic: str, paths: tuple[str, ...], namespace: str, **how: Any) -> E
 
         return plan_move(store, topic, namespace)
 
-    return change(paths, plan, **how)
+    return change_store(paths, plan, **how)
 
 
 @command.command("rename", short_help="Give a topic another name.")
@@ -118,13 +118,13 @@ def rename(*, topic: str, new_topic: str, paths: tuple[str, ...], **how: Any) ->
 
         return plan_rename(store, topic, new_topic)
 
-    return change(paths, plan, **how)
+    return change_store(paths, plan, **how)
 
 
 @command.command("list", short_help="List namespaces, with what is in them.")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @click.option("--below", metavar="NAMESPACE", default="", help="Only those below this one.")
-@output_options(*TEXTS)
+@output_options(*TEXT_FORMATS)
 def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) -> Exit:
     """List the namespaces of log dirs, with how many topics and replicas are in each, those below it not counted.
 
@@ -142,7 +142,7 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
     names = sorted(name for name in known if name and name.startswith(f"{below}:" if below else ""))
     rows = [{"namespace": name, "topics": topics[name], "replicas": replicas[name]} for name in names]
     document = {"schema_version": SCHEMA_VERSION, "namespaces": rows}
-    write(rows, ("namespace", "topics", "replicas"), Format(form), output, document)
+    write_change(rows, ("namespace", "topics", "replicas"), Format(form), output, document)
     for path in half_done:
         say(f"{path}: a change of many steps is under way there, or was cut short by a crash")
     return Exit.FINDINGS if half_done else Exit.CLEAN
@@ -151,7 +151,7 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
 def _tiers(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
     """Namespaces that have a directory in some log dir; and the log dirs in which a change is not finished."""
     from layout.scheme import INTENT_FILE
-    from logstore.journal import look_for_tiers, name_of
+    from logstore.journal import find_namespace_dirs, namespace_at
     from logstore.log_dir import ReadOnlyLogDir
 
     found, half_done = set[str](), list[str]()
@@ -159,7 +159,7 @@ def _tiers(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
         with ReadOnlyLogDir.open(path) as log_dir:
             if not log_dir.is_ours:
                 raise RefusedError(f"{log_dir.path} is a real broker's log dir, which has no namespaces")
-            found |= {name_of(tier) for tier in look_for_tiers(log_dir)}
+            found |= {namespace_at(tier) for tier in find_namespace_dirs(log_dir)}
             if log_dir.root.holds(INTENT_FILE):
                 half_done.append(log_dir.path)
     return found, half_done

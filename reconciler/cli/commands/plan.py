@@ -20,11 +20,11 @@ from reconciler.cli.frame import (
     Format,
     check_output,
     destination,
-    in_use,
     is_standard,
     metadata_option,
     output_options,
     say,
+    why_in_use,
 )
 from reconciler.errors import RefusedError, UsageError
 from reconciler.plan import ALLOWABLE, Gate, Policy
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from logstore.log_dir import LogDirView
     from logstore.staging import Placement
     from reconciler.cli.frame import Inputs
-    from reconciler.plan import Aside, Choice, Plan, PlanView
+    from reconciler.plan import Plan, PlanChoice, PlanView, StagingFacts
 
 _EPILOG = """\b
 Examples:
@@ -108,13 +108,13 @@ def command(
 
     Exit code 0: there is nothing to do. 1: there are actions. 3: refused; the message has the numbers and the override.
     """
-    from reconciler.cli.frame import sort_out
-    from reconciler.plan import Choice
+    from reconciler.cli.frame import sort_inputs
+    from reconciler.plan import PlanChoice
 
     policy = Policy(
         _duration("--max-age", max_age), 0.3, parse_share(max_share), max_count, frozenset(map(Gate, allowed))
     )
-    choice = Choice(
+    choice = PlanChoice(
         policy,
         _duration("--delay", delay),
         topics,
@@ -123,7 +123,7 @@ def command(
         strays,
         sightings,
     )
-    inputs = sort_out(paths)
+    inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a plan needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
@@ -183,7 +183,7 @@ def _duration(option: str, text: str) -> int:
         raise UsageError(f"{option}: {error}") from error
 
 
-def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str | None) -> Plan:
+def _planned(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None) -> Plan:
     from reconciler.plan import Maker, make_plan, read_history
 
     now_ms = time.time_ns() // 1_000_000
@@ -194,18 +194,18 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str 
     return make_plan(view, choice, Maker(now_ms, os.uname().nodename, who()), history.memory())
 
 
-def _view(inputs: Inputs, specs: Sequence[str], choice: Choice, staging: str | None, now_ms: int) -> PlanView:
+def _view(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None, now_ms: int) -> PlanView:
     from logstore.scan import scan_all
-    from reconciler.cli.frame import choose, followed
+    from reconciler.cli.frame import choose_metadata, with_progress
     from reconciler.plan import PlanView
 
-    states = choose(specs, inputs, now_ms)
-    seen = list(followed(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
+    states = choose_metadata(specs, inputs, now_ms)
+    seen = list(with_progress(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
     any_cluster = Gate.CLUSTER in choice.policy.allowed
     return PlanView.of(seen, _aside([each.log_dir for each in seen], staging), states, now_ms, any_cluster=any_cluster)
 
 
-def _aside(log_dirs: Sequence[str], asked: str | None) -> Aside:
+def _aside(log_dirs: Sequence[str], asked: str | None) -> StagingFacts:
     """Where replicas of the log dirs would be staged, and which strays have a record already.
 
     Raises:
@@ -213,8 +213,8 @@ def _aside(log_dirs: Sequence[str], asked: str | None) -> Aside:
     """
     from logstore import LogStoreError
     from logstore.log_dir import ReadOnlyLogDir
-    from logstore.staging import Placement, look_for_staged, staging_path
-    from reconciler.plan import Aside
+    from logstore.staging import Placement, find_staged, staging_path
+    from reconciler.plan import StagingFacts
 
     staging: dict[str, str] = {}
     recorded: set[tuple[str, str]] = set()
@@ -224,12 +224,12 @@ def _aside(log_dirs: Sequence[str], asked: str | None) -> Aside:
                 staging[path] = staging_path(log_dir, _placement(log_dir, asked))
                 recorded |= {
                     (path, staged.name)
-                    for staged in look_for_staged(log_dir)
+                    for staged in find_staged(log_dir)
                     if staged.placement is Placement.IN_PLACE and staged.record is not None
                 }
         except (LogStoreError, OSError):
             continue  # the scan has a row that says what is wrong with it
-    return Aside(staging, frozenset(recorded))
+    return StagingFacts(staging, frozenset(recorded))
 
 
 def _placement(log_dir: LogDirView, asked: str | None) -> Placement:
@@ -257,16 +257,16 @@ def _show(plan: Plan, form: Format, output: str | None) -> None:
         show_plan(plan)
 
 
-def _say_next(plan: Plan, choice: Choice, output: str | None) -> None:
+def _say_next(plan: Plan, choice: PlanChoice, output: str | None) -> None:
     if not plan.actions:
         say("there is nothing to do")
         return
-    from reconciler.plan import STAGING
+    from reconciler.plan import STAGING_ACTIONS
 
-    had = sum(action.frees for action in plan.actions if action.kind in STAGING)
+    had = sum(action.frees for action in plan.actions if action.kind in STAGING_ACTIONS)
     if choice.need is not None and had < choice.need:
         say(f"{size(choice.need)} are needed, and no more than {size(had)} can be had safely")
-    held = [path for path in dict.fromkeys(each.path for each in plan.log_dirs) if in_use(path) is not None]
+    held = [path for path in dict.fromkeys(each.path for each in plan.log_dirs) if why_in_use(path) is not None]
     if held:
         say(
             f"a broker runs on {listed(held)}: stop it and plan again, or apply with --changed-data, because what it "

@@ -93,7 +93,7 @@ def command(
     Exit code 0: it would start, and nothing would be lost; there may be notes. 1: it would not start, or it would and
     something would be renamed, deleted, left unused, made anew, or a disk would go offline; the effect says which.
     """
-    from reconciler.preflight import is_anything_there, look, preflight
+    from reconciler.preflight import is_anything_there, look_at_broker, preflight
 
     if not is_anything_there(paths):
         raise UsageError(f"{', '.join(paths)}: there is no such directory: are the disks mounted?")
@@ -101,7 +101,7 @@ def command(
     check_output(Format(form), output, places)
     _early_question(kafka, mode)
     now_ms = time.time_ns() // 1_000_000
-    seen = look(paths, metadata_log_dir)
+    seen = look_at_broker(paths, metadata_log_dir)
     _say_what_lies_below(paths)
     asked = _question(kafka, mode, seen)
     states = _metadata(specs, places, seen, now_ms)
@@ -164,11 +164,11 @@ def _question(kafka: str, mode: str | None, seen: SeenBroker) -> BrokerAsked:
 
 
 def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now_ms: int) -> Mapping[str, DesiredState]:
-    from reconciler.cli.frame import Inputs, choose
+    from reconciler.cli.frame import Inputs, choose_metadata
     from reconciler.desired import by_cluster
 
     folders = tuple(dict.fromkeys(os.path.abspath(path) for path in places if os.path.isdir(path)))
-    states = choose(specs, Inputs(folders, (), folders, ()), now_ms)
+    states = choose_metadata(specs, Inputs(folders, (), folders, ()), now_ms)
     return by_cluster(states, {row["cluster_id"] for row in seen.rows() if row["cluster_id"]})
 
 
@@ -250,11 +250,11 @@ def _write_json(
 def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | None) -> None:
     import posixpath
 
-    from reconciler.cli.frame import Column, page
+    from reconciler.cli.frame import Column, open_page
 
     styles = {"startup_aborts": "bold red", "log_dir_offline": "bold red", "note": "dim"}
     columns = (Column("EFFECT"), Column("WHERE"), Column("PROBLEM"), Column("SOURCE"))
-    with page(output) as opened:
+    with open_page(output) as opened:
         most = SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit
         shown = rows if most is None else rows[:most]
         cells = (

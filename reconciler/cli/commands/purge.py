@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from reconciler.cli.frame import Exit, Opened, in_use, log_dirs_in, on_signals, say, spare_option
+from reconciler.cli.frame import Exit, Opened, log_dirs_in, on_signals, say, spare_option, why_in_use
 from reconciler.cli.frame import spare_records as spare_folder
 from reconciler.errors import UsageError
 from reconciler.text import count, listed, moment, size
 
 if TYPE_CHECKING:
-    from logstore.purge import LogDirPurge, Rules
-    from logstore.staging import SpareRecords, Staged
+    from logstore.purge import LogDirPurge, PurgeRules
+    from logstore.staging import FallbackRecords, Staged
 
 Result = TypeVar("Result")
 
@@ -78,14 +78,14 @@ def command(
     Exit code 3: a log dir is in use. Exit code 4: something that is due could not be removed, or it was interrupted.
     """
     from logstore import SystemClock
-    from logstore.purge import Rules, Throttle
+    from logstore.purge import PurgeRules, Throttle
 
     if before_due and not locations:
         raise UsageError("--before-due takes what may still be wanted: name each one with --location")
     clock = SystemClock()
     bytes_per_s = None if rate is None else parse_rate(rate)
     throttled = bytes_per_s is not None or unlinks is not None
-    rules = Rules(
+    rules = PurgeRules(
         clock.now_ms(),
         throttle=Throttle(clock, bytes_per_s=bytes_per_s, unlinks_per_s=unlinks) if throttled else None,
         only=_one_of(locations) if locations else None,
@@ -132,14 +132,14 @@ def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:
     return lambda staged: staged.location in locations
 
 
-def _plan(log_dirs: Iterable[str], rules: Rules, spare: SpareRecords, opened: Opened) -> list[LogDirPurge]:
+def _plan(log_dirs: Iterable[str], rules: PurgeRules, spare: FallbackRecords, opened: Opened) -> list[LogDirPurge]:
     from logstore import NotALogDirError
     from logstore.log_dir import ReadOnlyLogDir
     from logstore.purge import planned_purge
 
     reports = []
     for path in log_dirs:
-        refused = in_use(path)
+        refused = why_in_use(path)
         if refused is not None:
             opened.refuse(refused, Exit.REFUSED)
             continue
@@ -153,11 +153,11 @@ def _plan(log_dirs: Iterable[str], rules: Rules, spare: SpareRecords, opened: Op
     return reports
 
 
-def _purge(opened: Opened, rules: Rules, spare: SpareRecords, workers: int | None) -> list[LogDirPurge]:
-    from logstore.purge import WORKERS, purge
+def _purge(opened: Opened, rules: PurgeRules, spare: FallbackRecords, workers: int | None) -> list[LogDirPurge]:
+    from logstore.purge import DEFAULT_WORKERS, purge
 
     def work() -> list[LogDirPurge]:
-        done = purge(opened.log_dirs, rules, workers=workers or WORKERS, spare=spare, may_fork=True)
+        done = purge(opened.log_dirs, rules, workers=workers or DEFAULT_WORKERS, spare=spare, may_fork=True)
         return list(done.log_dirs)
 
     return until_interrupted(work, rules.cancel) if opened.log_dirs else []
@@ -171,9 +171,9 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from reconciler.cli.frame import busy
+    from reconciler.cli.frame import show_busy
 
-    with on_signals(lambda _: cancel.set()), ThreadPoolExecutor(1) as pool, busy("purging"):
+    with on_signals(lambda _: cancel.set()), ThreadPoolExecutor(1) as pool, show_busy("purging"):
         return pool.submit(work).result()
 
 

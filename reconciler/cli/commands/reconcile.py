@@ -19,7 +19,7 @@ from reconciler.text import count, moment
 
 if TYPE_CHECKING:
     from logstore.store import LogStore, StoreOptions
-    from reconciler.broker import Key
+    from reconciler.broker import PartitionKey
     from reconciler.cli.pages import Report
     from reconciler.plan import Policy
     from reconciler.protocol import ControlRequest
@@ -130,13 +130,13 @@ class _Run:
 
     def rehearse(self, policy: Policy, allowed: tuple[str, ...], *, dry_run: bool) -> Report:
         """What would be done, and the gates that are shut."""
-        from reconciler.broker import Sent, rehearse, shut_gates
+        from reconciler.broker import HandSentRequest, dry_run_request, shut_gates
         from reconciler.cli.pages import Report
 
         with _logged(dry_run):
-            response, effects = rehearse(self.store, self.request, self.node_id, self.broker_epoch)
+            response, effects = dry_run_request(self.store, self.request, self.node_id, self.broker_epoch)
         cluster = next((each.identity.cluster_id for each in self.store.log_dirs), None)
-        sent = Sent(
+        sent = HandSentRequest(
             *(self.request, self.location, self.node_id, f"broker {self.node_id} of cluster {cluster or 'not named'}"),
             *(len(self.store), effects, self.store.offline),
             frozenset(each.path for each in self.store.log_dirs if not each.is_ours),
@@ -149,10 +149,10 @@ class _Run:
 
     def carry_out(self) -> Report:
         """Handle the request, and look what has changed."""
-        from reconciler.broker import Broker, Picture, effects
+        from reconciler.broker import Broker, StoreSnapshot, effects
         from reconciler.cli.pages import Report
 
-        before = Picture.of(self.store)
+        before = StoreSnapshot.of(self.store)
         broker = Broker(self.store, self.node_id, broker_epoch=self.broker_epoch)
         try:
             with _logged(True):
@@ -161,17 +161,17 @@ class _Run:
             raise PartlyFailedError(
                 "interrupted; every replica is whole, live or staged. Next: the same command again does the rest"
             ) from error
-        done = effects(before, Picture.of(self.store))
+        done = effects(before, StoreSnapshot.of(self.store))
         return Report(self.request, self.location, self.node_id, False, response, self.verdicts, done)
 
-    def _verdicts(self) -> dict[Key, str]:
-        from reconciler.broker import Judged, Present, judge
+    def _verdicts(self) -> dict[PartitionKey, str]:
+        from reconciler.broker import Judged, LiveReplicas, judge
         from reconciler.protocol import LeaderAndIsrRequest
 
         if not isinstance(self.request, LeaderAndIsrRequest):
             return {}
         doubled = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
-        present = Present(self.store.entries(), doubled, self.store.offline, self.store.topic_of)
+        present = LiveReplicas(self.store.entries(), doubled, self.store.offline, self.store.topic_of)
         named = iter(judge(self.request, self.node_id, present).named)
         return {
             (topic.topic, state.partition): found.verdict.value

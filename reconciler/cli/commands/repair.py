@@ -114,10 +114,10 @@ def _make(
     paths: Sequence[str], specs: Sequence[str], choice: RepairChoice, form: Format, output: str | None, *, now_ms: int
 ) -> Exit:
     from layout.ours import encode_repair_plan
-    from reconciler.cli.frame import sort_out
+    from reconciler.cli.frame import sort_inputs
     from reconciler.cli.pages import show_repair_plan
 
-    inputs = sort_out(paths)
+    inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a repair needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
@@ -140,27 +140,27 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: RepairChoice, now_ms:
     from logstore.log_dir import read_identity
     from logstore.repair import read_files
     from logstore.scan import scan_all
-    from reconciler.cli.frame import choose, followed
+    from reconciler.cli.frame import choose_metadata, with_progress
     from reconciler.desired import by_cluster
     from reconciler.plan import RepairView, propose_repair
 
     identities = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
     clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
-    states = by_cluster(choose(specs, inputs, now_ms), clusters)
+    states = by_cluster(choose_metadata(specs, inputs, now_ms), clusters)
     observations = scan_all(inputs.log_dirs, sizes=False)
-    seen = list(followed(observations, len(inputs.log_dirs), "scanning log dirs"))
+    seen = list(with_progress(observations, len(inputs.log_dirs), "scanning log dirs"))
     view = RepairView.of(seen, states, choice.adopted)
     return propose_repair(view, read_files(view.files_wanted(choice.adopted)), states, now_ms, choice)
 
 
 def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exit:
-    from logstore.repair import apply
+    from logstore.repair import apply_repair
     from reconciler.cli.pages import write_repair_outcome
 
     plan = _read_plan(plan_file)
     check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
     with _refusals("what was repaired so far is done, and its backup is in the log dir; --apply again does the rest"):
-        outcome = apply(plan, now_ms)
+        outcome = apply_repair(plan, now_ms)
     write_repair_outcome(outcome, form, output)
     if outcome.backups:
         say(f"to take it back: logstore repair --undo {' '.join(map(quoted, outcome.backups))}")
@@ -168,12 +168,12 @@ def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exi
 
 
 def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
-    from logstore.repair import undo
+    from logstore.repair import undo_repair
     from reconciler.cli.pages import write_undone
 
     check_output(form, output, [os.path.dirname(os.path.abspath(each)) for each in backups], backups)
     with _refusals("what was put back so far is as it was; --undo again does the rest"):
-        outcomes = [undo(backup) for backup in backups]
+        outcomes = [undo_repair(backup) for backup in backups]
     write_undone(outcomes, form, output)
     for backup, outcome in zip(backups, outcomes, strict=True):
         if not outcome.backup_removed:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame import Exit, Opened, describe, in_use, log_dirs_in, say, spare_option
+from reconciler.cli.frame import Exit, Opened, describe_staged, log_dirs_in, say, spare_option, why_in_use
 from reconciler.cli.frame import spare_records as spare_folder
 from reconciler.errors import UsageError
 from reconciler.text import count, visible
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from layout.ids import TopicId
     from layout.topic import TopicPartition
     from logstore.log_dir import LogDir, LogDirView
-    from logstore.staging import Restored, SpareRecords, Staged
+    from logstore.staging import FallbackRecords, Restored, Staged
 
 _Broker = tuple[str | None, int | None]
 """Cluster ID and node ID."""
@@ -84,7 +84,7 @@ class Step:
         start = f"{self.staged.log_dir}: "
         if self.to is None:
             return f"{start}keep {self.staged.location}: {self.problem}"
-        return f"{start}restore {self.staged.location} as {self.to.path}: {describe(self.staged)}"
+        return f"{start}restore {self.staged.location} as {self.to.path}: {describe_staged(self.staged)}"
 
 
 @click.command("restore", epilog=_EPILOG, short_help="Bring staged replicas back, byte for byte.")
@@ -183,7 +183,7 @@ def _looked_at(log_dirs: Iterable[str], opened: Opened, stack: ExitStack) -> lis
 
     views: list[LogDirView] = []
     for path in log_dirs:
-        refused = in_use(path)
+        refused = why_in_use(path)
         if refused is not None:
             opened.refuse(refused, Exit.REFUSED)
             continue
@@ -198,16 +198,16 @@ def _plan(
     views: Sequence[LogDirView],
     wanted: Wanted,
     known: TopicPartition | None,
-    spare: SpareRecords,
+    spare: FallbackRecords,
     opened: Opened,
 ) -> list[Step]:
     """Look at everything before anything is moved, so that a dry run sees what a real one does."""
-    from logstore.staging import look_for_staged
+    from logstore.staging import find_staged
 
     chosen = []
     for view in views:
         try:
-            chosen += [(view, staged) for staged in look_for_staged(view, spare) if wanted.chooses(staged)]
+            chosen += [(view, staged) for staged in find_staged(view, spare) if wanted.chooses(staged)]
         except OSError as error:
             opened.refuse(f"{view.path}: what is staged cannot be listed: {error.strerror}", Exit.PARTLY_FAILED)
     if known is not None and len(chosen) != 1:
@@ -268,7 +268,7 @@ def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
     return None
 
 
-def _restore(step: Step, log_dirs: Sequence[LogDir], known: TopicPartition | None, spare: SpareRecords) -> bool:
+def _restore(step: Step, log_dirs: Sequence[LogDir], known: TopicPartition | None, spare: FallbackRecords) -> bool:
     """Carry out one step; False: it was refused, which is said."""
     from logstore import LogStoreError
     from logstore.staging import restore

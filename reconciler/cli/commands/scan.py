@@ -45,9 +45,9 @@ def command(
 
     Exit code 4: a log dir is absent or cannot be read; the others were scanned.
     """
-    from reconciler.cli.frame import sort_out
+    from reconciler.cli.frame import sort_inputs
 
-    inputs = sort_out(paths)
+    inputs = sort_inputs(paths)
     format_ = Format(form)
     check_output(format_, output, inputs.log_dirs, inputs.inventories)
     scanned = _Scanned(inputs, sizes, jobs)
@@ -72,12 +72,12 @@ class _Scanned:
     def __iter__(self) -> Iterator[pa.Table]:
         from logstore.rows import MetadataState
         from logstore.scan import scan_all
-        from reconciler.cli.frame import followed
+        from reconciler.cli.frame import with_progress
 
         lost = (MetadataState.ABSENT, MetadataState.UNREADABLE)
         log_dirs = self._inputs.log_dirs
         observations = scan_all(log_dirs, sizes=self._sizes, jobs=self._jobs)
-        for seen in followed(observations, len(log_dirs), "scanning log dirs"):
+        for seen in with_progress(observations, len(log_dirs), "scanning log dirs"):
             if seen.state in lost:
                 self.unreadable.append(f"{seen.log_dir}: {seen.problem}")
             holder = None if seen.lock is None else str(seen.lock)
@@ -129,9 +129,9 @@ def _write_json(
 
 
 def _show(scanned: _Scanned, output: str | None, limit: int | None) -> None:
-    from reconciler.cli.frame import page
+    from reconciler.cli.frame import open_page
 
-    with page(output) as opened:
+    with open_page(output) as opened:
         most = SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit
         for table in scanned:
             _show_table(opened, table, scanned.log_dirs, most)

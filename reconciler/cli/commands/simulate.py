@@ -19,7 +19,7 @@ from reconciler.errors import UsageError
 from reconciler.text import count, quoted
 
 if TYPE_CHECKING:
-    from reconciler.simulator.runs import Outcome, Scenario
+    from reconciler.simulator.runs import RunOutcome, Scenario
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
@@ -103,18 +103,18 @@ def _quiet(*names: str) -> Iterator[None]:
 def _scenario(given: str) -> Scenario:
     from logstore import UnreadableFileError
     from logstore.fs import read_small_file
-    from reconciler.simulator.runs import parse, shipped
+    from reconciler.simulator.runs import parse_scenario, shipped
 
     known = shipped()
     if given in known:
-        return parse(known[given], given)
+        return parse_scenario(known[given], given)
     try:
         data = read_small_file(given, 1 << 20)
     except UnreadableFileError as error:
         raise UsageError(f"{given} {error}") from error
     if data is None:
         raise UsageError(f"{given}: there is no such file; shipped are {', '.join(known)}")
-    return parse(data.decode("utf-8", "replace"), given)
+    return parse_scenario(data.decode("utf-8", "replace"), given)
 
 
 def _empty_folder(path: str) -> str:
@@ -126,7 +126,7 @@ def _empty_folder(path: str) -> str:
     return os.path.abspath(path)
 
 
-def _write(outcome: Outcome, form: Format, output: str | None) -> None:
+def _write(outcome: RunOutcome, form: Format, output: str | None) -> None:
     with destination(output) as out:
         if form is Format.TABLE:
             out.write("".join(f"{line}\n" for line in outcome.lines).encode("utf-8", "surrogateescape"))
@@ -147,7 +147,7 @@ def _write(outcome: Outcome, form: Format, output: str | None) -> None:
         out.write(f"{json.dumps(document, indent=2)}\n".encode())
 
 
-def _told(outcome: Outcome, keep: str | None) -> Exit:
+def _told(outcome: RunOutcome, keep: str | None) -> Exit:
     from reconciler.simulator.runs import METADATA
 
     faults = ", ".join(f"{kind} {number}" for kind, number in outcome.faults.items()) or "none"

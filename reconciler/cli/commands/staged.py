@@ -18,7 +18,7 @@ from reconciler.text import NOTHING, age, count, moment, size
 
 if TYPE_CHECKING:
     from logstore.log_dir import LogDirView
-    from logstore.staging import SpareRecords, Staged
+    from logstore.staging import FallbackRecords, Staged
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
@@ -93,16 +93,16 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, spare_reco
     return Exit.PARTLY_FAILED if unreadable else Exit.CLEAN
 
 
-def _rows(log_dirs: Sequence[str], spare: SpareRecords, now_ms: int) -> tuple[list[Row], list[str]]:
+def _rows(log_dirs: Sequence[str], spare: FallbackRecords, now_ms: int) -> tuple[list[Row], list[str]]:
     from logstore import LogStoreError
     from logstore.log_dir import ReadOnlyLogDir
-    from logstore.staging import look_for_staged
+    from logstore.staging import find_staged
 
     rows, unreadable = [], []
     for path in log_dirs:
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
-                rows += [_row(log_dir, staged, now_ms) for staged in look_for_staged(log_dir, spare)]
+                rows += [_row(log_dir, staged, now_ms) for staged in find_staged(log_dir, spare)]
         except LogStoreError as error:
             unreadable.append(str(error))
         except OSError as error:
@@ -150,7 +150,7 @@ def _state(staged: Staged, now_ms: int) -> str:
 def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]:
     """Files and bytes; None: it cannot be looked into, or is gone by now."""
     from logstore import LogStoreError
-    from logstore.purge import weigh
+    from logstore.purge import measure_removal
     from logstore.staging import open_staging_root
 
     try:
@@ -158,7 +158,7 @@ def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]
         if root is None:
             return None, None
         with root, root.child(staged.name) as directory:
-            found = weigh(directory, {})
+            found = measure_removal(directory, {})
     except (LogStoreError, OSError):
         return None, None
     return found.files, found.bytes
@@ -177,13 +177,13 @@ def _text(form: Format, rows: Sequence[Row]) -> str:
 
 
 def _show(rows: Sequence[Row], output: str | None, now_ms: int) -> None:
-    from reconciler.cli.frame import Column, page
+    from reconciler.cli.frame import Column, open_page
 
     columns = (
         Column("STATE"), Column("WAS"), Column("TOPIC ID"), Column("SIZE", right=True), Column("STAGED"), Column("DUE"),
         Column("VERDICT"), Column("LOCATION"), Column("RETURNS TO, OR WHAT STANDS IN THE WAY"),
     )  # fmt: skip
-    with page(output) as opened:
+    with open_page(output) as opened:
         for log_dir in dict.fromkeys(row.log_dir for row in rows):
             below = [row for row in rows if row.log_dir == log_dir]
             due = sum(row.bytes or 0 for row in below if row.state == "due")

@@ -59,11 +59,11 @@ def command(
     Exit code 0: every topic has an ID. 1: some have none. 3: refused, and nothing was written: a controller is in
     office, KRaft has taken over, or ZooKeeper does not answer. 4: some IDs were not written; the output says why.
     """
-    from reconciler.topic_ids import connected, look
+    from reconciler.topic_ids import connect, read_cluster
 
     check_output(Format(form), output, [])
-    with connected(address.removeprefix("zk:")) as client:
-        seen = look(client, address)
+    with connect(address.removeprefix("zk:")) as client:
+        seen = read_cluster(client, address)
         rows = [_row(topic) for topic in seen.topics if _is_chosen(topic.topic, patterns)]
         if assign:
             _refuse_running(seen, address, allowed=running_controller)
@@ -91,7 +91,7 @@ def _refuse_running(seen: ClusterSeen, address: str, *, allowed: bool) -> None:
 
 def _assign(client: Any, seen: ClusterSeen, rows: list[dict[str, Any]]) -> None:
     """Write one node after the other, and note in the rows what became of each."""
-    from reconciler.topic_ids import TopicState, assign, new_ids
+    from reconciler.topic_ids import TopicState, assign_topic_id, new_ids
 
     by_name = {topic.topic: topic for topic in seen.topics}
     ids = new_ids(os.urandom, {topic.topic_id for topic in seen.topics if topic.topic_id is not None})
@@ -99,7 +99,7 @@ def _assign(client: Any, seen: ClusterSeen, rows: list[dict[str, Any]]) -> None:
         for row in rows:
             if row["state"] == TopicState.WITHOUT_ID:
                 topic_id = next(ids)
-                problem = assign(client, seen, by_name[row["topic"]], topic_id)
+                problem = assign_topic_id(client, seen, by_name[row["topic"]], topic_id)
                 written = {"state": ASSIGNED, "topic_id": str(topic_id)}
                 row.update(written if problem is None else {"state": NOT_WRITTEN, "detail": problem})
     except KeyboardInterrupt as error:
@@ -115,9 +115,9 @@ def _write(seen: ClusterSeen, rows: list[dict[str, Any]], form: Format, output: 
         with destination(output) as out:
             out.write(f"{json.dumps(document, indent=2)}\n".encode())
         return
-    from reconciler.cli.frame import Column, page
+    from reconciler.cli.frame import Column, open_page
 
-    with page(output) as opened:
+    with open_page(output) as opened:
         columns = (Column("STATE"), Column("TOPIC ID"), Column("TOPIC"), Column("WHY"))
         cells = (
             (row["state"].replace("_", " "), row["topic_id"] or NOTHING, row["topic"], row["detail"]) for row in rows

@@ -75,9 +75,9 @@ def command(
 
 def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval: float, seconds: float | None) -> None:
     from logstore.watch import Watch, WatchTimes
-    from reconciler.cli.frame import sort_out
+    from reconciler.cli.frame import sort_inputs
 
-    inputs = sort_out(paths)
+    inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory, in which nothing ever changes: give log dirs")
     metadata = _metadata(specs, inputs)
@@ -96,12 +96,12 @@ def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval:
 
 def _metadata(specs: Sequence[str], inputs: Inputs) -> WatchedMetadata:
     """Load the metadata as an audit does; what was found without being named is watched where it was found."""
-    from reconciler.cli.frame import NONE, choose
+    from reconciler.cli.frame import NO_METADATA, choose_metadata
     from reconciler.watch import WatchedMetadata
 
-    states = choose(specs, inputs, time.time_ns() // 1_000_000)
+    states = choose_metadata(specs, inputs, time.time_ns() // 1_000_000)
     watched = list(specs) if specs else [state.identity.location for state in states]
-    return WatchedMetadata([] if NONE in specs else watched, states, say)
+    return WatchedMetadata([] if NO_METADATA in specs else watched, states, say)
 
 
 def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initial: bool, until: float | None) -> None:

@@ -8,22 +8,29 @@ if TYPE_CHECKING:
     from reconciler.cli.frame.commands import Commands
     from reconciler.cli.frame.engines import Job, run_embedded, run_spark
     from reconciler.cli.frame.exits import Exit, PartlyFailedError, abandon_output, say
-    from reconciler.cli.frame.inputs import Inputs, sort_out
+    from reconciler.cli.frame.inputs import Inputs, sort_inputs
     from reconciler.cli.frame.layout_options import (
         SCHEMA_VERSION,
-        TEXTS,
-        change,
+        TEXT_FORMATS,
         change_options,
+        change_store,
         refuse_unsorted,
-        write,
+        write_change,
     )
-    from reconciler.cli.frame.metadata_choice import NONE, choose
+    from reconciler.cli.frame.metadata_choice import NO_METADATA, choose_metadata
     from reconciler.cli.frame.options import metadata_option, output_options, scan_options
     from reconciler.cli.frame.output import Format, check_output, destination, is_standard, refuse_inside, write_rows
-    from reconciler.cli.frame.progress import busy, followed
+    from reconciler.cli.frame.progress import show_busy, with_progress
     from reconciler.cli.frame.signals import interrupt_on_signals, on_signals
-    from reconciler.cli.frame.staging_options import Opened, describe, in_use, log_dirs_in, spare_option, spare_records
-    from reconciler.cli.frame.tables import Column, Page, page
+    from reconciler.cli.frame.staging_options import (
+        Opened,
+        describe_staged,
+        log_dirs_in,
+        spare_option,
+        spare_records,
+        why_in_use,
+    )
+    from reconciler.cli.frame.tables import Column, Page, open_page
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -31,22 +38,36 @@ else:
             "commands": ("Commands",),
             "engines": ("Job", "run_embedded", "run_spark"),
             "exits": ("Exit", "PartlyFailedError", "abandon_output", "say"),
-            "inputs": ("Inputs", "sort_out"),
-            "layout_options": ("SCHEMA_VERSION", "TEXTS", "change", "change_options", "refuse_unsorted", "write"),
-            "metadata_choice": ("NONE", "choose"),
+            "inputs": ("Inputs", "sort_inputs"),
+            "layout_options": (
+                "SCHEMA_VERSION",
+                "TEXT_FORMATS",
+                "change_options",
+                "change_store",
+                "refuse_unsorted",
+                "write_change",
+            ),
+            "metadata_choice": ("NO_METADATA", "choose_metadata"),
             "options": ("metadata_option", "output_options", "scan_options"),
             "output": ("Format", "check_output", "destination", "is_standard", "refuse_inside", "write_rows"),
-            "progress": ("busy", "followed"),
+            "progress": ("show_busy", "with_progress"),
             "signals": ("interrupt_on_signals", "on_signals"),
-            "staging_options": ("Opened", "describe", "in_use", "log_dirs_in", "spare_option", "spare_records"),
-            "tables": ("Column", "Page", "page"),
+            "staging_options": (
+                "Opened",
+                "describe_staged",
+                "log_dirs_in",
+                "spare_option",
+                "spare_records",
+                "why_in_use",
+            ),
+            "tables": ("Column", "Page", "open_page"),
         },
     )
 
 __all__ = [
-    "NONE",
+    "NO_METADATA",
     "SCHEMA_VERSION",
-    "TEXTS",
+    "TEXT_FORMATS",
     "Column",
     "Commands",
     "Exit",
@@ -57,31 +78,31 @@ __all__ = [
     "Page",
     "PartlyFailedError",
     "abandon_output",
-    "busy",
-    "change",
     "change_options",
+    "change_store",
     "check_output",
-    "choose",
-    "describe",
+    "choose_metadata",
+    "describe_staged",
     "destination",
-    "followed",
-    "in_use",
     "interrupt_on_signals",
     "is_standard",
     "log_dirs_in",
     "metadata_option",
     "on_signals",
+    "open_page",
     "output_options",
-    "page",
     "refuse_inside",
     "refuse_unsorted",
     "run_embedded",
     "run_spark",
     "say",
     "scan_options",
-    "sort_out",
+    "show_busy",
+    "sort_inputs",
     "spare_option",
     "spare_records",
-    "write",
+    "why_in_use",
+    "with_progress",
+    "write_change",
     "write_rows",
 ]

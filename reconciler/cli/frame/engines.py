@@ -16,7 +16,7 @@ from logstore.rows import InventoryForm, inventory_form, read_inventory
 from reconciler.audit import AuditResult
 from reconciler.cli.frame.exits import PartlyFailedError
 from reconciler.cli.frame.inputs import Inputs
-from reconciler.cli.frame.progress import busy, followed
+from reconciler.cli.frame.progress import show_busy, with_progress
 from reconciler.desired import DesiredState
 from reconciler.errors import UsageError
 
@@ -50,11 +50,11 @@ def run_embedded(job: Job, *, jobs: int | None, memory_limit: str | None) -> Aud
 
     log_dirs = job.inputs.log_dirs
     observations = scan_all(log_dirs, sizes=job.sizes, jobs=jobs)
-    tables = [seen.rows for seen in followed(observations, len(log_dirs), "scanning log dirs")]
+    tables = [seen.rows for seen in with_progress(observations, len(log_dirs), "scanning log dirs")]
     parquet, arrow = _by_form(job.inputs.inventories)
     tables += [read_inventory(path) for path in arrow]
     try:
-        with busy("comparing"):
+        with show_busy("comparing"):
             return audit(
                 tables,
                 parquet,
@@ -82,12 +82,12 @@ def run_spark(job: Job, *, master: str | None) -> AuditResult:
     parquet, arrow = _by_form(job.inputs.inventories)
     if arrow:
         raise UsageError(f"{arrow[0]} is an Arrow file, and Spark reads Parquet: leave out --spark, or scan to parquet")
-    with busy("starting Spark"):
+    with show_busy("starting Spark"):
         spark = open_session(master)
     from reconciler.audit.spark import audit
 
     try:
-        with busy("comparing"):
+        with show_busy("comparing"):
             return audit(
                 spark,
                 job.inputs.log_dirs,

@@ -36,7 +36,7 @@ class Inputs:
         return len(self.log_dirs) + len(self.inventoried)
 
 
-def sort_out(paths: Sequence[str]) -> Inputs:
+def sort_inputs(paths: Sequence[str]) -> Inputs:
     """Tell what each path is.
 
     Raises:

@@ -33,18 +33,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
 
-TEXTS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
+TEXT_FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
 
 
 def change_options(function: Function) -> Function:
     """The options ``--dry-run``, ``--format``, ``-o`` and ``--spare-records``, alike in every command of this kind."""
     from reconciler.cli.frame.staging_options import spare_option
 
-    function = output_options(*TEXTS)(spare_option(function))
+    function = output_options(*TEXT_FORMATS)(spare_option(function))
     return click.option("--dry-run", is_flag=True, help="Show every step that would be taken, and take none.")(function)
 
 
-def change(
+def change_store(
     paths: tuple[str, ...],
     plan: Callable[[LogStore], PlannedChange],
     *,
@@ -94,7 +94,7 @@ def opened(log_dirs: tuple[str, ...], spare_records: str | None, *, dry_run: boo
     """Open the log dirs of one broker; what is refused inside comes out as the command line's own error.
 
     Raises:
-        UsageError, RefusedError: as :func:`change`.
+        UsageError, RefusedError: as :func:`change_store`.
     """
     from layout.errors import InvalidNameError
     from logstore import ChangeRefusedError, UnknownReplicaError
@@ -146,10 +146,10 @@ def _write(planned: PlannedChange, form: Format, output: str | None, *, dry_run:
         "sentence": planned.intent.sentence,
         "dry_run": dry_run,
     }
-    write(rows, ("log_dir", "step"), form, output, {**head, "steps": rows, "notes": list(planned.notes)})
+    write_change(rows, ("log_dir", "step"), form, output, {**head, "steps": rows, "notes": list(planned.notes)})
 
 
-def write(
+def write_change(
     rows: list[dict[str, Any]], columns: tuple[str, ...], form: Format, output: str | None, document: dict[str, Any]
 ) -> None:
     """Write rows as a table, NDJSON or CSV, or a whole document as JSON."""
@@ -172,9 +172,9 @@ def write(
 
 
 def _show(rows: list[dict[str, Any]], columns: tuple[str, ...], output: str | None) -> None:
-    from reconciler.cli.frame.tables import Column, page
+    from reconciler.cli.frame.tables import Column, open_page
 
-    with page(output) as opened_page:
+    with open_page(output) as opened_page:
         if rows:
             titles = [Column(name.upper().replace("_", " "), right=type(rows[0][name]) is int) for name in columns]
             opened_page.table(titles, ([str(row[name]) for name in columns] for row in rows), {})

@@ -15,13 +15,13 @@ from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.text import age, count, listed, moment
 
-NONE = "none"
+NO_METADATA = "none"
 """The value of ``--metadata`` that switches the search off."""
 
 _BEGINNING_MS = 60_000
 
 
-def choose(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[DesiredState]:
+def choose_metadata(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[DesiredState]:
     """Load the metadata that an audit goes by, and say on standard error which it is.
 
     Raises:
@@ -30,7 +30,7 @@ def choose(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[DesiredSta
     """
     from reconciler.sources import load
 
-    if NONE in specs:
+    if NO_METADATA in specs:
         if len(set(specs)) > 1:
             raise UsageError("--metadata none does not go with another --metadata")
         return []

@@ -68,11 +68,11 @@ def refuse_inside(path: str, log_dirs: Iterable[str], instead: str = "name anoth
     Raises:
         UsageError: it does.
     """
-    from reconciler.cli.pages import home_of
+    from reconciler.cli.pages import log_dir_of_path
 
     real = os.path.realpath(path)
     homes = [log_dir for log_dir in log_dirs if _contains(os.path.realpath(log_dir), real)]
-    home = home_of(real)
+    home = log_dir_of_path(real)
     if home is not None:
         homes.append(home.log_dir)
     if homes:

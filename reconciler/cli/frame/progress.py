@@ -12,7 +12,7 @@ from reconciler.text import visible
 Item = TypeVar("Item")
 
 
-def followed(items: Iterable[Item], total: int, doing: str) -> Iterator[Item]:
+def with_progress(items: Iterable[Item], total: int, doing: str) -> Iterator[Item]:
     """Hand on the items, and show on a terminal how many there were; nothing is shown of a single one or of none."""
     if total < 2 or not _on_terminal():
         yield from items
@@ -26,7 +26,7 @@ def followed(items: Iterable[Item], total: int, doing: str) -> Iterator[Item]:
 
 
 @contextmanager
-def busy(doing: str) -> Iterator[None]:
+def show_busy(doing: str) -> Iterator[None]:
     """Show on a terminal what is being done, as long as it takes."""
     if not _on_terminal():
         yield

@@ -19,7 +19,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from logstore.log_dir import LogDir
-    from logstore.staging import SpareRecords, Staged
+    from logstore.staging import FallbackRecords, Staged
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,19 +40,19 @@ def spare_option(function: Function) -> Function:
     )(function)
 
 
-def spare_records(folder: str | None) -> SpareRecords:
+def spare_records(folder: str | None) -> FallbackRecords:
     """The folder of spare records.
 
     Raises:
         UsageError: the one that was named is not there.
     """
-    from logstore.staging import SpareRecords
+    from logstore.staging import FallbackRecords
 
     if not folder:
-        return SpareRecords(SPARE_FOLDER if os.path.isdir(SPARE_FOLDER) else None)
+        return FallbackRecords(SPARE_FOLDER if os.path.isdir(SPARE_FOLDER) else None)
     if not os.path.isdir(folder):
         raise UsageError(f"--spare-records: {folder} is no directory")
-    return SpareRecords(os.path.abspath(folder))
+    return FallbackRecords(os.path.abspath(folder))
 
 
 def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -61,15 +61,15 @@ def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
     Raises:
         UsageError: not one of them is there, or one is an inventory, in which nothing can be changed.
     """
-    from reconciler.cli.frame.inputs import sort_out
+    from reconciler.cli.frame.inputs import sort_inputs
 
-    inputs = sort_out(paths)
+    inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory, and nothing is staged in a file: give log dirs")
     return inputs.log_dirs
 
 
-def in_use(path: str) -> str | None:
+def why_in_use(path: str) -> str | None:
     """Why a log dir cannot be changed now, as taking its lock would say; None: nobody holds it. Takes no lock."""
     from logstore.log_dir import find_lock_holder
 
@@ -90,7 +90,7 @@ class Opened:
         self._stack = stack
         self._codes: list[Exit] = []
 
-    def open(self, paths: Iterable[str], spare: SpareRecords) -> None:
+    def open(self, paths: Iterable[str], spare: FallbackRecords) -> None:
         """Lock and open log dirs, and sort out what a crash left; what cannot be opened is said."""
         from logstore import LogDirInUseError, LogStoreError, NotALogDirError
         from logstore.log_dir import LogDir
@@ -128,7 +128,7 @@ class Opened:
         return Exit.PARTLY_FAILED if worked else max(self._codes)
 
 
-def describe(staged: Staged) -> str:
+def describe_staged(staged: Staged) -> str:
     """A staged directory in a line for people: what it was, as far as that is known."""
     what = "nobody knows what" if staged.partition is None else str(staged.partition)
     return f"{what}, topic ID {staged.topic_id or 'unknown'}"

@@ -47,7 +47,7 @@ class Page(Protocol):
 
 
 @contextmanager
-def page(path: str | None) -> Iterator[Page]:
+def open_page(path: str | None) -> Iterator[Page]:
     """Open a page on what ``-o`` names; only standard output can be a terminal.
 
     Raises:

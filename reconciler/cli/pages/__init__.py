@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.cli.pages.audit_table import next_steps, show
+    from reconciler.cli.pages.audit_table import next_steps, show_audit
     from reconciler.cli.pages.directory_page import explain_directory, explain_log_dir
-    from reconciler.cli.pages.explanation import Explanation, home_of, judge, rows_of
+    from reconciler.cli.pages.explanation import Explanation, judge_name, log_dir_of_path, scan_rows
     from reconciler.cli.pages.file_page import explain_file
     from reconciler.cli.pages.plan_pages import show_plan, write_outcome
     from reconciler.cli.pages.reconcile_pages import Report, error_name, write_report
@@ -16,9 +16,9 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "audit_table": ("next_steps", "show"),
+            "audit_table": ("next_steps", "show_audit"),
             "directory_page": ("explain_directory", "explain_log_dir"),
-            "explanation": ("Explanation", "home_of", "judge", "rows_of"),
+            "explanation": ("Explanation", "judge_name", "log_dir_of_path", "scan_rows"),
             "file_page": ("explain_file",),
             "plan_pages": ("show_plan", "write_outcome"),
             "reconcile_pages": ("Report", "error_name", "write_report"),
@@ -33,11 +33,11 @@ __all__ = [
     "explain_directory",
     "explain_file",
     "explain_log_dir",
-    "home_of",
-    "judge",
+    "judge_name",
+    "log_dir_of_path",
     "next_steps",
-    "rows_of",
-    "show",
+    "scan_rows",
+    "show_audit",
     "show_plan",
     "show_repair_plan",
     "write_outcome",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.audit import AuditResult, by_urgency, steps
+from reconciler.audit import AuditResult, advised_steps, by_urgency
 from reconciler.cli.frame import Column, Page
 from reconciler.text import NOTHING, age, count, json_objects, size
-from reconciler.verdicts import URGENCY, Severity, Verdict, full_evidence, severity, where
+from reconciler.verdicts import URGENCY, Severity, Verdict, full_evidence, location_of, severity
 
 SHOWN_ON_TERMINAL = 50
 """Findings that are shown on a terminal unless more are asked for."""
@@ -35,7 +35,7 @@ _COLUMNS: tuple[Column, ...] = (
 )  # fmt: skip
 
 
-def show(result: AuditResult, page: Page, verdicts: Sequence[Verdict], limit: int | None) -> None:
+def show_audit(result: AuditResult, page: Page, verdicts: Sequence[Verdict], limit: int | None) -> None:
     """Write the page.
 
     Args:
@@ -56,7 +56,7 @@ def show(result: AuditResult, page: Page, verdicts: Sequence[Verdict], limit: in
 
 def next_steps(result: AuditResult, verdicts: Sequence[Verdict]) -> list[str]:
     """What the most urgent verdicts mean, and the next safe command for the first finding of each."""
-    advised = steps(result, verdicts)
+    advised = advised_steps(result, verdicts)
     told = [f"{step.verdict}: {step.advice.meaning} Next: {step.command}" for step in advised[:STEPS_SHOWN]]
     if len(advised) > STEPS_SHOWN:
         rest = ", ".join(step.verdict for step in advised[STEPS_SHOWN:])
@@ -112,7 +112,7 @@ def _cells(finding: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
     return (
         finding["verdict"],
         NOTHING if finding["broker"] is None else str(finding["broker"]),
-        where(finding),
+        location_of(finding),
         finding["disk_topic_id"] or NOTHING,
         finding["metadata_topic_id"] or NOTHING,
         size(finding["bytes"]),

@@ -72,7 +72,7 @@ class Home:
     """``.`` for the log dir itself."""
 
 
-def home_of(path: str) -> Home | None:
+def log_dir_of_path(path: str) -> Home | None:
     """The nearest log dir at or above a path, or the one whose staging directory holds it; None: there is none."""
     path = os.path.abspath(path)
     above = path
@@ -92,7 +92,7 @@ def _is_log_dir(path: str) -> bool:
     return any(os.path.lexists(os.path.join(path, sign)) for sign in _SIGNS)
 
 
-def rows_of(home: Home) -> list[dict[str, Any]]:
+def scan_rows(home: Home) -> list[dict[str, Any]]:
     """The rows of a scan of the log dir, without sizes."""
     from logstore.scan import scan
 
@@ -100,7 +100,7 @@ def rows_of(home: Home) -> list[dict[str, Any]]:
     return rows
 
 
-def judge(
+def judge_name(
     home: Home, rows: Sequence[dict[str, Any]], states: Sequence[DesiredState], now_ms: int
 ) -> tuple[Judgement, ...]:
     """The verdicts of what has this name in the log dir: one, none, or one for each entry of a checkpoint.

@@ -6,15 +6,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from logstore.repair import Status
-from reconciler.cli.frame import Column, Format, Page, destination, page
-from reconciler.plan import STAGING, Action, Applied, Outcome, Plan
+from logstore.repair import RepairStatus
+from reconciler.cli.frame import Column, Format, Page, destination, open_page
+from reconciler.plan import STAGING_ACTIONS, Action, Applied, Outcome, Plan
 from reconciler.text import NOTHING, count, moment, size
 
 SCHEMA_VERSION = 1
 """Of the JSON of an outcome; a plan has its own."""
 
-_STYLES = {Status.SKIPPED.value: "yellow", Status.FAILED.value: "bold red", Status.DONE.value: "green"}
+_STYLES = {
+    RepairStatus.SKIPPED.value: "yellow",
+    RepairStatus.FAILED.value: "bold red",
+    RepairStatus.DONE.value: "green",
+}
 
 _PLANNED = (
     Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True), Column("MODIFIED"), Column("VERDICT"),
@@ -24,7 +28,7 @@ _PLANNED = (
 
 def show_plan(plan: Plan) -> None:
     """Write a plan to standard output: what, where, how much, why, and how to take it back."""
-    with page(None) as opened:
+    with open_page(None) as opened:
         for source in plan.metadata:
             told = [f"{key} {value}" for key, value in source.items() if key not in ("source", "location")]
             opened.line(", ".join([f"metadata: {source.get('source')} {source.get('location')}", *told]))
@@ -46,7 +50,7 @@ def write_outcome(outcome: Outcome, form: Format, output: str | None) -> None:
     """Write what became of each action of a plan."""
     rows = [_row(each) for each in outcome.results]
     if form is Format.TABLE:
-        with page(output) as opened:
+        with open_page(output) as opened:
             _show_outcome(opened, outcome.results)
         return
     with destination(output) as out:
@@ -61,7 +65,7 @@ def write_outcome(outcome: Outcome, form: Format, output: str | None) -> None:
 def _show_log_dir(opened: Page, path: str, staging: str, actions: Sequence[Action]) -> None:
     opened.line()
     head = f"{path}: {count(len(actions), 'action')}, {size(sum(each.frees for each in actions))}"
-    stages = any(action.kind in STAGING for action in actions)
+    stages = any(action.kind in STAGING_ACTIONS for action in actions)
     opened.line(f"{head}; staged in {staging}" if stages else head, "bold")
     rows = [
         (

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 
 from layout.ids import TopicId
 from logstore import KafkaError
-from reconciler.broker import Effect, EffectKind, Key
-from reconciler.cli.frame import Column, Format, destination, page
+from reconciler.broker import Effect, EffectKind, PartitionKey
+from reconciler.cli.frame import Column, Format, destination, open_page
 from reconciler.protocol import ControlRequest, ControlResponse, LeaderAndIsrRequest
 from reconciler.text import NOTHING, moment, quoted
 
@@ -43,7 +43,7 @@ class Report:
     node_id: int
     dry_run: bool
     response: ControlResponse
-    verdicts: Mapping[Key, str]
+    verdicts: Mapping[PartitionKey, str]
     effects: Sequence[Effect]
     refused: Sequence[str] = ()
 
@@ -65,7 +65,7 @@ def undo_of(effect: Effect) -> str | None:
 def write_report(report: Report, form: Format, output: str | None) -> None:
     """Write it to standard output or to a file."""
     if form is Format.TABLE:
-        with page(output) as opened:
+        with open_page(output) as opened:
             rows = list(_rows(report))
             if rows:
                 opened.table(_COLUMNS, rows, _STYLES)
@@ -76,7 +76,7 @@ def write_report(report: Report, form: Format, output: str | None) -> None:
         out.write(f"{json.dumps(_document(report), indent=2)}\n".encode())
 
 
-def _answers(report: Report) -> Iterator[tuple[Key, str | None, int]]:
+def _answers(report: Report) -> Iterator[tuple[PartitionKey, str | None, int]]:
     for topic in report.response.topics:
         topic_id = None if topic.topic_id is None else str(topic.topic_id)
         for each in topic.partitions:
@@ -85,7 +85,7 @@ def _answers(report: Report) -> Iterator[tuple[Key, str | None, int]]:
 
 def _rows(report: Report) -> Iterator[tuple[str, ...]]:
     """What becomes of the partitions of the request, and then of what it does not name; what is in order is counted."""
-    left: dict[Key, list[Effect]] = {}
+    left: dict[PartitionKey, list[Effect]] = {}
     for effect in report.effects:
         left.setdefault(effect.key, []).append(effect)
     for key, topic_id, error in _answers(report):

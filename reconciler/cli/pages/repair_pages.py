@@ -8,19 +8,23 @@ from typing import Any
 import orjson
 
 from layout.ours import RepairPlan
-from logstore.repair import RepairOutcome, Status, UndoOutcome
-from reconciler.cli.frame import Column, Format, destination, page
+from logstore.repair import RepairOutcome, RepairStatus, UndoOutcome
+from reconciler.cli.frame import Column, Format, destination, open_page
 from reconciler.text import count
 
 SCHEMA_VERSION = 1
 """Of the JSON of an outcome; a plan has its own."""
 
-_STYLES = {Status.SKIPPED.value: "yellow", Status.FAILED.value: "bold red", Status.DONE.value: "green"}
+_STYLES = {
+    RepairStatus.SKIPPED.value: "yellow",
+    RepairStatus.FAILED.value: "bold red",
+    RepairStatus.DONE.value: "green",
+}
 
 
 def show_repair_plan(plan: RepairPlan) -> None:
     """Write a plan to standard output: action, where, why; and what is left alone."""
-    with page(None) as opened:
+    with open_page(None) as opened:
         if not plan.actions:
             opened.line("There is nothing that can be repaired.")
         else:
@@ -72,7 +76,7 @@ def _write(document: dict[str, Any], results: Sequence[dict[str, str]], form: Fo
             text = _printable({"schema_version": SCHEMA_VERSION, **document})
             out.write(orjson.dumps(text, option=orjson.OPT_INDENT_2) + b"\n")
         return
-    with page(output) as opened:
+    with open_page(output) as opened:
         if not results:
             opened.line("There was nothing to do.")
             return

@@ -37,12 +37,12 @@ KIP-4's errors, and the numbers that Kafka gave them::
 
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
-from reconciler.simulator.admin.commands import ABSENT, AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.admin.commands import NOT_GIVEN, AlterTopic, CreateTopic, Outcome
 from reconciler.simulator.admin.delete_partitions import DeletePartitions
 from reconciler.simulator.admin.describe import is_created
 
 __all__ = [
-    "ABSENT",
+    "NOT_GIVEN",
     "Admin",
     "AlterTopic",
     "BrokerNamespaces",

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from layout.topic import NAMESPACE_SEPARATOR, namespace_of
-from reconciler.simulator.zookeeper import NAMESPACE_ACLS, TOPIC_ACLS, Session, below
+from reconciler.simulator.zookeeper import NAMESPACE_ACLS, TOPIC_ACLS, Session, path_below
 
 EVERYBODY = "User:*"
 
@@ -71,7 +71,7 @@ def decode_acls(data: bytes) -> tuple[Acl, ...]:
 
 def set_acls(session: Session, acls: Iterable[Acl], *, topic: str = "", namespace: str = "") -> None:
     """Give a topic or a namespace, by full name, these ACLs and no others; none: it has none of its own."""
-    path = below(TOPIC_ACLS, topic) if topic else below(NAMESPACE_ACLS, namespace)
+    path = path_below(TOPIC_ACLS, topic) if topic else path_below(NAMESPACE_ACLS, namespace)
     data = encode_acls(acls)
     if session.find(path) is None:
         session.create(path, data, parents=True)
@@ -104,7 +104,7 @@ class Authorizer:
         by_namespace = self.in_namespace(principal, operation, namespace_of(topic))
         if by_namespace is False:
             return False
-        own = self._said(below(TOPIC_ACLS, topic), principal, operation)
+        own = self._said(path_below(TOPIC_ACLS, topic), principal, operation)
         answers = [answer for answer in (own, by_namespace) if answer is not None]
         return answers[0] if answers else self._default
 
@@ -114,7 +114,7 @@ class Authorizer:
             return True
         answer: bool | None = None
         while namespace:
-            path = below(NAMESPACE_ACLS, namespace)
+            path = path_below(NAMESPACE_ACLS, namespace)
             if self._denies(path, principal, operation):
                 return False
             if answer is None:

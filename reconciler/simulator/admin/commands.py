@@ -10,7 +10,7 @@ from logstore import KafkaError
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.kernel import PartitionMetadata
 
-ABSENT = -1
+NOT_GIVEN = -1
 """A number that is not given."""
 
 ANYBODY = "User:ANONYMOUS"
@@ -39,8 +39,8 @@ class CreateTopic:
     """A new topic, by counts or by an assignment; with an assignment the counts are not looked at, as KIP-4 says."""
 
     topic: str
-    partitions: int = ABSENT
-    factor: int = ABSENT
+    partitions: int = NOT_GIVEN
+    factor: int = NOT_GIVEN
     assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Broker IDs of each partition, 0, 1, 2 …; empty: absent."""
     configs: Mapping[str, str] = field(default_factory=dict)
@@ -51,9 +51,9 @@ class AlterTopic:
     """One change of a topic: more partitions, another factor, other replicas, or other configs."""
 
     topic: str
-    partitions: int = ABSENT
+    partitions: int = NOT_GIVEN
     """How many there shall be; only more than there are."""
-    factor: int = ABSENT
+    factor: int = NOT_GIVEN
     assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """With ``partitions``, the replicas of the new ones; alone, new replicas of those that there are."""
     configs: Mapping[str, str] = field(default_factory=dict)
@@ -62,11 +62,11 @@ class AlterTopic:
     def changes(self) -> list[str]:
         """What it changes, in words."""
         found = []
-        if self.partitions != ABSENT:
+        if self.partitions != NOT_GIVEN:
             found.append("partitions")
-        if self.factor != ABSENT:
+        if self.factor != NOT_GIVEN:
             found.append("replication factor")
-        if self.assignment and self.partitions == ABSENT:
+        if self.assignment and self.partitions == NOT_GIVEN:
             found.append("replica assignment")
         if self.configs or self.deleted_configs:
             found.append("configs")

@@ -11,7 +11,7 @@ from random import Random
 from layout.ids import TopicId
 from layout.topic import METADATA_TOPIC, has_collision, has_collision_chars, namespace_of
 from logstore import KafkaError
-from reconciler.simulator.admin.commands import ABSENT, CommandRefusedError, CreateTopic
+from reconciler.simulator.admin.commands import NOT_GIVEN, CommandRefusedError, CreateTopic
 from reconciler.simulator.admin.configs import check_configs, first_configs
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.zookeeper_namespaces import check_usable
@@ -82,11 +82,11 @@ def _assignment(node: ControllerNode, wanted: CreateTopic, random: Random) -> As
     if wanted.assignment:
         check_by_hand(wanted.assignment)
         return {partition: tuple(replicas) for partition, replicas in sorted(wanted.assignment.items())}
-    if wanted.partitions == ABSENT:
+    if wanted.partitions == NOT_GIVEN:
         raise CommandRefusedError(
             KafkaError.INVALID_PARTITIONS, f"{wanted.topic}: give the number of partitions, or an assignment"
         )
-    if wanted.factor == ABSENT and wanted.partitions > 0:
+    if wanted.factor == NOT_GIVEN and wanted.partitions > 0:
         raise CommandRefusedError(
             KafkaError.INVALID_REPLICATION_FACTOR, f"{wanted.topic}: give a replication factor, or an assignment"
         )

@@ -19,8 +19,8 @@ from reconciler.simulator.zookeeper import (
     Create,
     Delete,
     Operation,
-    below,
     check_name,
+    path_below,
     topic_path,
 )
 
@@ -53,7 +53,7 @@ def move_topic(node: ControllerNode, topic: str, namespace: str) -> str:
 def _moved(node: ControllerNode, root: str, topic: str, wanted: str) -> list[Operation]:
     """Operations that move what a topic has below one root."""
     session = node.session
-    source, target = below(root, topic), below(root, wanted)
+    source, target = path_below(root, topic), path_below(root, wanted)
     if session.find(source) is None:
         return []
     paths = [source]

@@ -20,7 +20,7 @@ from reconciler.simulator.zookeeper import (
     Delete,
     Operation,
     Session,
-    below,
+    path_below,
 )
 
 
@@ -56,14 +56,14 @@ class NamespaceSweep:
         marked = session.children(DELETE_NAMESPACES) if session.find(DELETE_NAMESPACES) else []
         gone = []
         for name in sorted(marked, key=lambda each: (-each.count(":"), each)):
-            if session.find(below(TOPICS, name)) is None or not session.children(below(TOPICS, name)):
+            if session.find(path_below(TOPICS, name)) is None or not session.children(path_below(TOPICS, name)):
                 self._node.commit([*self._removal(name), Delete(namespace_mark(name))])
                 gone.append(name)
         return gone
 
     def _removal(self, name: str) -> list[Operation]:
         """The namespace's own nodes; a leaf only, for a tier's configs and ACLs lie above those of its topics."""
-        paths = [below(root, name) for root in (TOPICS, CONFIGS, NAMESPACE_ACLS, TOPIC_ACLS)]
+        paths = [path_below(root, name) for root in (TOPICS, CONFIGS, NAMESPACE_ACLS, TOPIC_ACLS)]
         session = self._node.session
         return [Delete(path) for path in paths if session.find(path) is not None and not session.children(path)]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from layout.topic import TopicPartition
 from logstore.scan import scan_all
 from reconciler.desired import DesiredState, MetadataIdentity
-from reconciler.simulator.cluster import Truth, Wanted
+from reconciler.simulator.cluster import Oracle, Wanted
 from reconciler.simulator.zookeeper import ZooKeeper
 from reconciler.sources.zookeeper import Znode, assemble
 from reconciler.verdicts import Verdict, compare
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-def desired(zookeeper: ZooKeeper) -> DesiredState:
+def expected_state(zookeeper: ZooKeeper) -> DesiredState:
     """What a metadata source would say of the cluster: the nodes, through the code that reads a real ZooKeeper."""
     nodes = {}
     for path in zookeeper.nodes.paths():
@@ -39,7 +39,7 @@ def audit(cluster: Cluster) -> list[str]:
     Machines that are off are looked at too; of a disk that failed, or was never formatted, only its log dir is there to
     be judged, which is ABSENT, and never taken for an empty one.
     """
-    state, wrong = desired(cluster.zookeeper), list[str]()
+    state, wrong = expected_state(cluster.zookeeper), list[str]()
     for member in cluster.members.values():
         disks, away = member.disks, set[str]()
         for number, log_dir in enumerate(disks.log_dirs):
@@ -53,7 +53,7 @@ def audit(cluster: Cluster) -> list[str]:
     return wrong
 
 
-def differences(rows: Sequence[Row], zookeeper: ZooKeeper, truth: Truth, now_ms: int) -> list[str]:
+def differences(rows: Sequence[Row], zookeeper: ZooKeeper, truth: Oracle, now_ms: int) -> list[str]:
     """Where the audit says something else of a broker's disks than the znodes do; one sentence each.
 
     Args:
@@ -62,10 +62,10 @@ def differences(rows: Sequence[Row], zookeeper: ZooKeeper, truth: Truth, now_ms:
         truth: the same, read in another way.
         now_ms: against which due times are held: the broker's time of day.
     """
-    return _differences(desired(zookeeper), rows, truth, now_ms)
+    return _differences(expected_state(zookeeper), rows, truth, now_ms)
 
 
-def _differences(state: DesiredState, rows: Sequence[Row], truth: Truth, now_ms: int) -> list[str]:
+def _differences(state: DesiredState, rows: Sequence[Row], truth: Oracle, now_ms: int) -> list[str]:
     found = list(compare({state.identity.cluster_id or "": state}, rows, now_ms))
     node_id = next((row["node_id"] for row in rows if row["node_id"] is not None), -1)
     copies = Counter(_partition(row) for row in rows if row["kind"] == "live")
@@ -102,7 +102,7 @@ _BY_KIND = {
 
 
 def _of_row(
-    row: Row, truth: Truth, node_id: int, now_ms: int, copies: Mapping[TopicPartition, int]
+    row: Row, truth: Oracle, node_id: int, now_ms: int, copies: Mapping[TopicPartition, int]
 ) -> tuple[Verdict, ...]:
     """The verdicts that are right for something on the disk; none: there should be no such thing."""
     kind, state = row["kind"], row["metadata_state"]
@@ -127,7 +127,7 @@ def _of_row(
 
 
 def _of_live(
-    partition: TopicPartition, topic_id: str | None, truth: Truth, wanted: Mapping[TopicPartition, Wanted]
+    partition: TopicPartition, topic_id: str | None, truth: Oracle, wanted: Mapping[TopicPartition, Wanted]
 ) -> Verdict:
     ids = {name: str(each) for name, each in truth.known().items() if each is not None}
     if topic_id is None:
@@ -144,7 +144,7 @@ def _of_live(
     return Verdict.STALE_ID if partition.topic in ids else Verdict.UNKNOWN_TOPIC
 
 
-def _of_wanted(wanted: Row, truth: Truth) -> tuple[Verdict, ...]:
+def _of_wanted(wanted: Row, truth: Oracle) -> tuple[Verdict, ...]:
     """The verdicts that are right for a replica that is wanted and not there."""
     replica = truth.assigned(wanted["node_id"]).get(_partition(wanted))
     if replica is None:

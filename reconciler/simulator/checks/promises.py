@@ -32,7 +32,7 @@ class BrokenPromiseError(ReconcilerError):
     """Something happened that must never happen; the message says what, where and when."""
 
 
-class Promises:
+class Invariants:
     """Watches a cluster.
 
     Attributes:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from layout.topic import TopicPartition
 from logstore.scan import scan_all
 from reconciler.simulator.checks.expected import audit
-from reconciler.simulator.checks.promises import BrokenPromiseError, Promises
+from reconciler.simulator.checks.promises import BrokenPromiseError, Invariants
 from reconciler.simulator.kernel import Record
-from reconciler.simulator.machine import SEGMENT, decode
+from reconciler.simulator.machine import SEGMENT, decode_record
 
 if TYPE_CHECKING:
     from reconciler.simulator.cluster import Cluster, Member
@@ -44,7 +44,7 @@ _LEFT_OVER = ("leftover", "foreign", "delete", "stray", "future")
 """Kinds of rows that no log dir has at rest; the last three are drafts of replicas, and what Kafka makes."""
 
 
-def come_to_rest(cluster: Cluster, promises: Promises) -> None:
+def converge(cluster: Cluster, promises: Invariants) -> None:
     """Put everything right, and wait until nothing is left to be done.
 
     Raises:
@@ -76,7 +76,7 @@ def come_to_rest(cluster: Cluster, promises: Promises) -> None:
         _let_pass(cluster, promises, _LOOK_MS)
 
 
-def _let_pass(cluster: Cluster, promises: Promises, milliseconds: int) -> None:
+def _let_pass(cluster: Cluster, promises: Invariants, milliseconds: int) -> None:
     """Let events happen for so long, and look at each."""
     end_ms = cluster.world.now_ms + milliseconds
     while cluster.world.now_ms < end_ms:
@@ -112,7 +112,7 @@ def _was_full(cluster: Cluster, member: Member) -> bool:
     return any(said in line for line in cluster.world.history.lines)
 
 
-def check_rest(cluster: Cluster, *, durable: bool = False) -> None:
+def check_converged(cluster: Cluster, *, durable: bool = False) -> None:
     """Hold the disks of a cluster that came to rest against what it is meant to be.
 
     Args:
@@ -132,7 +132,7 @@ def check_rest(cluster: Cluster, *, durable: bool = False) -> None:
         raise BrokenPromiseError("at rest: " + "; ".join(wrong[:8]))
 
 
-def let_delays_pass(cluster: Cluster, promises: Promises) -> None:
+def let_delays_pass(cluster: Cluster, promises: Invariants) -> None:
     """Set the clocks of a cluster at rest to when all that is staged is due; then nothing of deleted topics is left.
 
     Raises:
@@ -273,7 +273,7 @@ def _on_disk(member: Member, partition: TopicPartition) -> list[Record] | None:
         return None
     try:
         with open(f"{entry.log_dir}/{entry.path}/{SEGMENT}", "rb") as file:
-            return decode(file.read())[0]
+            return decode_record(file.read())[0]
     except FileNotFoundError:
         return []
 

@@ -27,7 +27,7 @@ from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError
 from logstore.purge import Purged
 from logstore.store import Entry, LogStore
-from reconciler.simulator.cluster import Truth
+from reconciler.simulator.cluster import Oracle
 from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class _Seen:
 class StagingWatch:
     """Watches the disks of all machines."""
 
-    def __init__(self, truth: Truth, acknowledged: Callable[[TopicPartition], bool]) -> None:
+    def __init__(self, truth: Oracle, acknowledged: Callable[[TopicPartition], bool]) -> None:
         """Begin; every machine is seen for the first time.
 
         Args:

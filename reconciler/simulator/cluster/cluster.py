@@ -28,9 +28,9 @@ from typing import Self
 from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.errors import ReconcilerError, RefusedError
-from reconciler.simulator.admin import ABSENT, CreateTopic, Outcome, is_created
+from reconciler.simulator.admin import NOT_GIVEN, CreateTopic, Outcome, is_created
 from reconciler.simulator.cluster.member import ClusterSettings, Member
-from reconciler.simulator.cluster.truth import Truth
+from reconciler.simulator.cluster.truth import Oracle
 from reconciler.simulator.kernel import World
 from reconciler.simulator.machine import ClientMetadata, Consumer, Producer
 from reconciler.simulator.zookeeper import (
@@ -83,7 +83,7 @@ class Cluster:
         self._session = self.zookeeper.session("observer")
         make_base(self._session)
         self._session.create(CLUSTER_ID, encode_cluster_id(self.settings.broker.cluster_id), parents=True)
-        self.truth = Truth(self.zookeeper)
+        self.truth = Oracle(self.zookeeper)
         self.happened: Callable[[], None] = lambda: None
         admin_random = self.world.randomness("admin")
         self.members = {
@@ -162,7 +162,7 @@ class Cluster:
         """
         wanted = CreateTopic(topic, partitions, factor)
         if assignment is not None:
-            wanted, partitions = CreateTopic(topic, ABSENT, ABSENT, assignment), len(assignment)
+            wanted, partitions = CreateTopic(topic, NOT_GIVEN, NOT_GIVEN, assignment), len(assignment)
         self._ask(lambda member: member.admin.create_topics([wanted])[topic])
 
         def is_there() -> bool:

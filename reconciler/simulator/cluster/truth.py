@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
     """It is being added or removed."""
 
 
-class Truth:
+class Oracle:
     """Reads the znodes anew each time that it is asked, unless nothing was written since.
 
     Attributes:

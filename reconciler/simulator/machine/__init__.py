@@ -29,7 +29,7 @@ from reconciler.simulator.machine.consumer import Believed, Consumer
 from reconciler.simulator.machine.disk_faults import faults_while_running, faults_while_stopped
 from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.machine.producer import Acknowledged, Producer
-from reconciler.simulator.machine.record_lines import decode
+from reconciler.simulator.machine.record_lines import decode_record
 from reconciler.simulator.machine.replica_log import SEGMENT
 from reconciler.simulator.machine.simulated_broker import SimulatedBroker
 from reconciler.simulator.machine.watched_network import WatchedNetwork
@@ -45,7 +45,7 @@ __all__ = [
     "Producer",
     "SimulatedBroker",
     "WatchedNetwork",
-    "decode",
+    "decode_record",
     "faults_while_running",
     "faults_while_stopped",
 ]

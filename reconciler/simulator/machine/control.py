@@ -31,7 +31,7 @@ from reconciler.protocol import (
     decode_leader_and_isr,
     decode_response,
     decode_stop_replica,
-    encode,
+    encode_message,
 )
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import Replicas
@@ -60,9 +60,9 @@ class Control:
             UnsupportedVersionError: its form has no words for it.
         """
         if isinstance(sent, LeaderAndIsrRequest):
-            return self._lead(decode_leader_and_isr(encode(sent, KIP516), KIP516))
+            return self._lead(decode_leader_and_isr(encode_message(sent, KIP516), KIP516))
         version = self._host.settings.stop_replica_version
-        return self._stop(decode_stop_replica(encode(sent, version), version), version)
+        return self._stop(decode_stop_replica(encode_message(sent, version), version), version)
 
     def _lead(self, request: LeaderAndIsrRequest) -> ControlResponse:
         self._replicas.flush(each for each in self._replicas if _may_go(each, request))
@@ -143,7 +143,7 @@ def _each(response: ControlResponse, change: Callable[[TopicPartition, int], int
 def _carried(request: ControlRequest, response: ControlResponse, version: Version) -> ControlResponse:
     """The answer as it arrives, with the names and IDs that the controller finds in its own request."""
     kind = LeaderAndIsrResponse if isinstance(request, LeaderAndIsrRequest) else StopReplicaResponse
-    arrived = decode_response(kind, encode(response, version), version)
+    arrived = decode_response(kind, encode_message(response, version), version)
     names = {topic.topic_id: topic.topic for topic in request.topics if topic.topic_id is not None}
     ids = {topic.topic: topic.topic_id for topic in request.topics}
     named = [replace(each, topic=_name_of(each, names)) for each in arrived.topics]

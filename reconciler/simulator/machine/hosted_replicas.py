@@ -106,9 +106,9 @@ class Replicas:
         for at, offset in offsets.items():
             of_log_dir.setdefault(self._partitions[at].log.log_dir, {})[at] = offset
         well = True
-        for lot in of_log_dir.values():
+        for batch in of_log_dir.values():
             try:
-                self._store.write_offsets(file, lot)
+                self._store.write_offsets(file, batch)
             except LogStoreError as error:
                 well = False
                 self._host.say(f"{file}: {error}")

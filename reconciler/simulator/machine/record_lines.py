@@ -20,7 +20,7 @@ from reconciler.simulator.kernel import Record
 _NO_ID = "-"
 
 
-def encode(record: Record) -> bytes:
+def encode_record(record: Record) -> bytes:
     """One record as a line.
 
     Raises:
@@ -33,7 +33,7 @@ def encode(record: Record) -> bytes:
     return b"%08x %b\n" % (zlib.crc32(text), text)
 
 
-def decode(data: bytes) -> tuple[list[Record], list[int]]:
+def decode_record(data: bytes) -> tuple[list[Record], list[int]]:
     """Read records from the first offset on, as far as they are whole and follow upon each other.
 
     Returns:

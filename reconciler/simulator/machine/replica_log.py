@@ -19,7 +19,7 @@ from logstore.log_dir import LogDir
 from logstore.store import Replica
 from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine.epoch_starts import EpochStarts
-from reconciler.simulator.machine.record_lines import decode, encode
+from reconciler.simulator.machine.record_lines import decode_record, encode_record
 
 SEGMENT = segment_file_name(0, FileKind.LOG)
 """The only segment of a replica here."""
@@ -50,7 +50,7 @@ class ReplicaLog:
         self._entry_synced = False  # whether the segment's name is known to be on the disk
         with log_dir.changing(f"the records of {replica.partition} cannot be read"), self._directory() as directory:
             data = _read(directory)
-            self._records, self._ends = decode(data)
+            self._records, self._ends = decode_record(data)
             self.torn = len(data) - self._size
             if self.torn:
                 with self._segment(directory) as descriptor:
@@ -84,7 +84,7 @@ class ReplicaLog:
         """
         if [record.offset for record in records] != list(range(self.end, self.end + len(records))):
             raise ValueError(f"{self.replica.partition} ends at {self.end}: records are appended there, one by one")
-        lines = [encode(record) for record in records]
+        lines = [encode_record(record) for record in records]
         with self._changing("appended to") as (directory, disk), self._segment(directory) as descriptor:
             os.lseek(descriptor, self._size, os.SEEK_SET)
             try:

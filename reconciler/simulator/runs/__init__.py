@@ -1,13 +1,13 @@
 """Whole clusters and their histories: by a test, from a seed, or written by hand."""
 
-from reconciler.simulator.runs.scenario import Scenario, parse, shipped
-from reconciler.simulator.runs.simulation import METADATA, Outcome, play_scenario, settings_for, shortest, simulate
+from reconciler.simulator.runs.scenario import Scenario, parse_scenario, shipped
+from reconciler.simulator.runs.simulation import METADATA, RunOutcome, play_scenario, settings_for, shortest, simulate
 
 __all__ = [
     "METADATA",
-    "Outcome",
+    "RunOutcome",
     "Scenario",
-    "parse",
+    "parse_scenario",
     "play_scenario",
     "settings_for",
     "shipped",

@@ -11,7 +11,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError, LogStoreError
 from logstore.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
-from reconciler.simulator.checks import BrokenPromiseError, Promises, check_rest, come_to_rest, let_delays_pass
+from reconciler.simulator.checks import BrokenPromiseError, Invariants, check_converged, converge, let_delays_pass
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.machine import MachineDisks
 from reconciler.simulator.runs.scenario import Line, Scenario
@@ -28,7 +28,7 @@ def play(scenario: Scenario, cluster: Cluster) -> None:
 
 class _Play:
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster, self.promises = cluster, Promises(cluster)
+        self.cluster, self.promises = cluster, Invariants(cluster)
         self.ids: dict[str, list[TopicId]] = {}
         """Every ID that a name has had, in order."""
         self._verbs: Mapping[str, Callable[..., object]] = {
@@ -100,8 +100,8 @@ class _Play:
         )
 
     def _rest(self) -> None:
-        come_to_rest(self.cluster, self.promises)
-        check_rest(self.cluster)
+        converge(self.cluster, self.promises)
+        check_converged(self.cluster)
         let_delays_pass(self.cluster, self.promises)
 
     def _expect_live(self, node_id: int, partition: TopicPartition, which: int) -> None:

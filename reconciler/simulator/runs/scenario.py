@@ -56,7 +56,7 @@ class Scenario:
     lines: tuple[Line, ...] = field(default=())
 
 
-def parse(text: str, name: str) -> Scenario:
+def parse_scenario(text: str, name: str) -> Scenario:
     """Read a scenario.
 
     Raises:

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field, replace
 from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError, Settings
 from logstore.fs import Directory, Disk, make_directory
 from reconciler.errors import ReconcilerError
-from reconciler.simulator.checks import Promises, check_audit, check_rest, come_to_rest, desired, let_delays_pass
+from reconciler.simulator.checks import (
+    Invariants,
+    check_audit,
+    check_converged,
+    converge,
+    expected_state,
+    let_delays_pass,
+)
 from reconciler.simulator.cluster import Cluster, ClusterSettings
 from reconciler.simulator.controller import FewerPartitionsSettings
 from reconciler.simulator.kernel import START_MS, FaultRates
@@ -39,7 +46,7 @@ _AUDIT_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What became of a history.
 
     Attributes:
@@ -87,7 +94,7 @@ def settings_for(brokers: int = 5, rates: FaultRates | None = None, *, durable: 
     )
 
 
-def play_scenario(scenario: Scenario, seed: int = 0, *, folder: str | None = None) -> Outcome:
+def play_scenario(scenario: Scenario, seed: int = 0, *, folder: str | None = None) -> RunOutcome:
     """Play a scenario, with no faults but its own.
 
     Args:
@@ -110,7 +117,9 @@ def play_scenario(scenario: Scenario, seed: int = 0, *, folder: str | None = Non
     return _outcome(cluster, len(scenario.lines), broken)
 
 
-def simulate(seed: int, steps: int, settings: ClusterSettings | None = None, *, folder: str | None = None) -> Outcome:
+def simulate(
+    seed: int, steps: int, settings: ClusterSettings | None = None, *, folder: str | None = None
+) -> RunOutcome:
     """Play one history, bring it to rest, and check it.
 
     Args:
@@ -123,7 +132,7 @@ def simulate(seed: int, steps: int, settings: ClusterSettings | None = None, *, 
     cluster = Cluster(settings, seed=seed, folder=folder)
     done, broken = 0, None
     try:
-        promises, workload = Promises(cluster), Workload(cluster)
+        promises, workload = Invariants(cluster), Workload(cluster)
         cluster.start()
         workload.begin()
         while done < steps and cluster.world.step():
@@ -132,8 +141,8 @@ def simulate(seed: int, steps: int, settings: ClusterSettings | None = None, *, 
             if done % _AUDIT_STEPS == 0:
                 check_audit(cluster)
         workload.end()
-        come_to_rest(cluster, promises)
-        check_rest(cluster, durable=settings.broker.flush_records == 1 and not settings.rates.disk_replaced)
+        converge(cluster, promises)
+        check_converged(cluster, durable=settings.broker.flush_records == 1 and not settings.rates.disk_replaced)
         let_delays_pass(cluster, promises)
     except (ReconcilerError, LogStoreError) as error:
         broken = str(error)
@@ -148,12 +157,12 @@ def _keep(cluster: Cluster, folder: str | None) -> None:
     if folder is not None:
         with Directory.open(folder) as opened:
             make_directory(Disk(), opened, METADATA).close()
-        save_state(desired(cluster.zookeeper), os.path.join(folder, METADATA))
+        save_state(expected_state(cluster.zookeeper), os.path.join(folder, METADATA))
 
 
-def _outcome(cluster: Cluster, done: int, broken: str | None) -> Outcome:
+def _outcome(cluster: Cluster, done: int, broken: str | None) -> RunOutcome:
     world = cluster.world
-    return Outcome(
+    return RunOutcome(
         world.seed,
         done,
         broken,
@@ -165,7 +174,7 @@ def _outcome(cluster: Cluster, done: int, broken: str | None) -> Outcome:
     )
 
 
-def shortest(failed: Outcome, settings: ClusterSettings | None = None) -> Outcome:
+def shortest(failed: RunOutcome, settings: ClusterSettings | None = None) -> RunOutcome:
     """The shortest beginning of a history that fails, played to its end.
 
     The number of steps is halved as long as it still fails; one step less than what is found keeps every promise. A

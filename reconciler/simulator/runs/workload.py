@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import ABSENT, Admin, AlterTopic, CreateTopic, DeletePartitions, Outcome
+from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CreateTopic, DeletePartitions, Outcome
 
 if TYPE_CHECKING:
     from reconciler.simulator.cluster import Cluster
@@ -97,7 +97,7 @@ class Workload:
 
     def _grow(self, admin: Admin, random: Random) -> tuple[str, Outcome]:
         topic, partitions = random.choice(NAMES), random.randint(2, _MOST_PARTITIONS + 2)
-        outcome = admin.alter_topics([AlterTopic(topic, partitions, ABSENT)])[topic]
+        outcome = admin.alter_topics([AlterTopic(topic, partitions, NOT_GIVEN)])[topic]
         return f"grows {topic} to {partitions} partitions", outcome
 
     def _shrink(self, admin: Admin, random: Random) -> tuple[str, Outcome]:

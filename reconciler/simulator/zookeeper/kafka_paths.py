@@ -57,7 +57,7 @@ def make_base(session: Session) -> None:
             session.create(path, parents=True)
 
 
-def below(root: str, name: str) -> str:
+def path_below(root: str, name: str) -> str:
     """The path of a topic or namespace, by full name, below one of the places above; the empty name gives the place."""
     return f"{root}/{name.replace(NAMESPACE_SEPARATOR, '/')}" if name else root
 
@@ -69,7 +69,7 @@ def name_at(root: str, path: str) -> str | None:
 
 def topic_path(topic: str) -> str:
     """A topic's node, by full name; a namespace's too."""
-    return below(TOPICS, topic)
+    return path_below(TOPICS, topic)
 
 
 def partitions_path(topic: str) -> str:
@@ -89,12 +89,12 @@ def state_path(partition: TopicPartition) -> str:
 
 def config_path(name: str) -> str:
     """The configs of a topic or a namespace, by full name."""
-    return below(CONFIGS, name)
+    return path_below(CONFIGS, name)
 
 
 def delete_path(topic: str) -> str:
     """The mark of a topic that is to be deleted."""
-    return below(DELETE_TOPICS, topic)
+    return path_below(DELETE_TOPICS, topic)
 
 
 def delete_partitions_path(topic: str) -> str:
@@ -141,7 +141,7 @@ def topics_to_delete(session: Session) -> list[str]:
 
 def remove_below(session: Session, root: str, name: str) -> None:
     """Delete the node of a topic below one of the places above, and the tiers above it that lead nowhere else."""
-    path = below(root, name)
+    path = path_below(root, name)
     while path != root and session.find(path) is not None and not session.children(path):
         session.delete(path)
         path = path.rpartition("/")[0]

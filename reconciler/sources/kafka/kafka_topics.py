@@ -20,7 +20,7 @@ from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.kafka import kafka_topics_text
 from reconciler.sources.kafka.kafka_topics_text import DescribedTopic
 from reconciler.sources.request_files import read_file
-from reconciler.sources.zookeeper import listed
+from reconciler.sources.zookeeper import first_few
 
 _SNIFFED_BYTES = 64 << 10
 
@@ -43,7 +43,7 @@ def load_one(paths: Sequence[str], location: str, completeness: Completeness) ->
     if len(paths) > 1:
         raise UsageError(
             f"{location} holds {len(paths)} outputs of kafka-topics, which tell neither their cluster nor their age"
-            f" ({listed(paths)}): name the one that holds"
+            f" ({first_few(paths)}): name the one that holds"
         )
     return load(paths[0], completeness)
 
@@ -95,6 +95,6 @@ def _problems(topics: Sequence[DescribedTopic], completeness: Completeness) -> l
     marked = [topic.topic for topic in topics if topic.is_marked]
     if marked:
         problems.append(
-            f"{len(marked)} topics are marked for deletion and count as wanted until they go: {listed(marked)}"
+            f"{len(marked)} topics are marked for deletion and count as wanted until they go: {first_few(marked)}"
         )
     return problems

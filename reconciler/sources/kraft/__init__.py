@@ -6,7 +6,7 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.sources.kraft.batches import Batch, BrokenBatchError, read_batches
-    from reconciler.sources.kraft.files import find_metadata_dir, list_files, opened
+    from reconciler.sources.kraft.files import find_metadata_dir, list_files, open_file
     from reconciler.sources.kraft.records import RecordDecoder, read_frame
     from reconciler.sources.kraft.tables import (
         CONTROL_RECORDS,
@@ -25,7 +25,7 @@ else:
         __name__,
         {
             "batches": ("Batch", "BrokenBatchError", "read_batches"),
-            "files": ("find_metadata_dir", "list_files", "opened"),
+            "files": ("find_metadata_dir", "list_files", "open_file"),
             "records": ("RecordDecoder", "read_frame"),
             "tables": (
                 "Array",
@@ -56,7 +56,7 @@ __all__ = [
     "WireError",
     "find_metadata_dir",
     "list_files",
-    "opened",
+    "open_file",
     "read_batches",
     "read_frame",
     "tagged",

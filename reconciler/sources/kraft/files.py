@@ -117,7 +117,7 @@ def name_snapshot(path: str) -> Snapshot:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
+def open_file(path: str) -> Iterator[tuple[BinaryIO, int]]:
     """Open a plain file for reading, with its size now. Any failure while it is read comes out as one error.
 
     Raises:

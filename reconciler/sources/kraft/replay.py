@@ -27,7 +27,7 @@ from reconciler.sources.kraft.files import (
     find_metadata_dir,
     list_files,
     name_snapshot,
-    opened,
+    open_file,
 )
 from reconciler.sources.kraft.image import Image
 from reconciler.sources.kraft.records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, RecordDecoder, read_control_type
@@ -141,7 +141,7 @@ def read_snapshot(snapshot: Snapshot, digest: Digest) -> Replay:
     path, name = snapshot.path, snapshot.name
     replay = Replay(next_offset=name.offset, epoch=name.epoch)
     expected, footer_at = 0, -1
-    with opened(path) as (file, size):
+    with open_file(path) as (file, size):
         if size == 0:
             raise MetadataError(f"{path} is empty")
         try:
@@ -250,7 +250,7 @@ class _LogPlayer:
 
     def _play_segment(self, segment: Segment, *, is_last: bool) -> bool:
         """Play one segment; False: the log is not to be read any further."""
-        with opened(segment.path) as (file, size):
+        with open_file(segment.path) as (file, size):
             try:
                 return all(self._take(batch, segment.path) for batch in read_batches(file, size, self.digest))
             except BrokenBatchError as broken:

@@ -25,7 +25,7 @@ from layout.topic import METADATA_DIR
 from logstore.parallel import paused_gc
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError
-from reconciler.sources.kraft.files import find_metadata_dir, opened
+from reconciler.sources.kraft.files import find_metadata_dir, open_file
 from reconciler.sources.kraft.image import Image
 from reconciler.sources.kraft.replay import read
 
@@ -108,7 +108,7 @@ def _cluster_id(path: str) -> tuple[str | None, list[str]]:
         return None, [f"{path} does not stand in a {METADATA_DIR}, so its cluster is not known"]
     file_name = os.path.join(os.path.dirname(os.path.abspath(folder)), meta_properties.FILE_NAME)
     try:
-        with opened(file_name) as (file, _):
+        with open_file(file_name) as (file, _):
             cluster_id = meta_properties.parse(file.read(_MAX_PROPERTIES_BYTES)).cluster_id
     except (MetadataError, DamagedFileError) as error:
         return None, [f"the cluster is not known: {file_name}: {error}"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
     from reconciler.sources.zookeeper.zookeeper_live import split_address
     from reconciler.sources.zookeeper.zookeeper_snapshot import DATA_DIR, is_data_dir
-    from reconciler.sources.zookeeper.zookeeper_state import assemble, listed
+    from reconciler.sources.zookeeper.zookeeper_state import assemble, first_few
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -34,7 +34,7 @@ else:
             ),
             "zookeeper_live": ("split_address",),
             "zookeeper_snapshot": ("DATA_DIR", "is_data_dir"),
-            "zookeeper_state": ("assemble", "listed"),
+            "zookeeper_state": ("assemble", "first_few"),
         },
     )
 
@@ -47,8 +47,8 @@ __all__ = [
     "decode_number",
     "decode_state",
     "decode_topic",
+    "first_few",
     "is_data_dir",
-    "listed",
     "migrated_to",
     "split_address",
     "split_topics",

@@ -23,7 +23,7 @@ from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.first_bytes import first_bytes
 from reconciler.sources.zookeeper import jute, znodes
 from reconciler.sources.zookeeper.jute import Snapshot
-from reconciler.sources.zookeeper.zookeeper_state import SHOWN, assemble, listed
+from reconciler.sources.zookeeper.zookeeper_state import SHOWN, assemble, first_few
 
 DATA_DIR = "version-2"
 MAX_UNPACKED_BYTES = 1 << 30
@@ -152,7 +152,9 @@ def _root(snapshot: Snapshot, file: str) -> tuple[str, list[str]]:
     if places == [""]:
         return "", []
     if "" in places:
-        return "", [f"other clusters keep their nodes here too and are passed over: {listed(places[1:])}"]
+        return "", [f"other clusters keep their nodes here too and are passed over: {first_few(places[1:])}"]
     if len(places) > 1:
-        raise MetadataError(f"{file} holds the nodes of {len(places)} clusters, and one is expected: {listed(places)}")
+        raise MetadataError(
+            f"{file} holds the nodes of {len(places)} clusters, and one is expected: {first_few(places)}"
+        )
     return places[0], []

@@ -79,7 +79,8 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[str
         problems.append("/brokers/topics has no topics")
     if unread:
         problems.append(
-            f"the state of {len(unread)} partitions cannot be read, so leader and ISR are not known: {listed(unread)}"
+            f"the state of {len(unread)} partitions cannot be read, so leader and ISR are not known: "
+            f"{first_few(unread)}"
         )
     return problems
 
@@ -101,7 +102,7 @@ def _remarks(nodes: Mapping[str, Znode]) -> list[str]:
     marked = sorted(name.replace("/", ":") for name in _below(nodes, "/admin/delete_topics/"))
     if marked:
         remarks.append(
-            f"{len(marked)} topics are marked for deletion and count as wanted until they go: {listed(marked)}"
+            f"{len(marked)} topics are marked for deletion and count as wanted until they go: {first_few(marked)}"
         )
     migration = nodes.get("/migration")
     controller = znodes.migrated_to(migration.data) if migration else None
@@ -112,7 +113,7 @@ def _remarks(nodes: Mapping[str, Znode]) -> list[str]:
     return remarks
 
 
-def listed(names: Sequence[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
     """The first names of many, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

@@ -231,7 +231,7 @@ def test_a_move_never_replaces_anything(
     (tmp_path / "directory").mkdir()
     (tmp_path / "link").symlink_to(outside)
     with pytest.raises(FileExistsError, match="the name is taken") as refused:
-        durable.move(disk, top, "source", top, taken_by)
+        durable.rename_exclusively(disk, top, "source", top, taken_by)
     assert refused.value.filename == f"{tmp_path}/{taken_by}"
     assert sorted(os.listdir(tmp_path)) == ["directory", "file", "link", "source"]
 
@@ -242,8 +242,8 @@ def test_a_move_takes_a_directory_whole_and_a_link_as_itself(
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "link").symlink_to(outside)
     with durable.make_directory(disk, top, "target") as target:
-        durable.move(disk, top, "a", target, "moved")
-        durable.move(disk, top, "link", target, "link")
+        durable.rename_exclusively(disk, top, "a", target, "moved")
+        durable.rename_exclusively(disk, top, "link", target, "link")
         durable.sync_all(disk, [target, top])
     assert (tmp_path / "target" / "moved" / "b").is_dir()
     assert (tmp_path / "target" / "link").is_symlink()
@@ -252,7 +252,7 @@ def test_a_move_takes_a_directory_whole_and_a_link_as_itself(
 
 def test_what_is_not_there_cannot_be_moved(disk: Disk, top: Directory) -> None:
     with pytest.raises(FileNotFoundError):
-        durable.move(disk, top, "none", top, "new")
+        durable.rename_exclusively(disk, top, "none", top, "new")
 
 
 def test_a_move_goes_where_the_directory_is_and_not_where_its_name_leads(
@@ -264,7 +264,7 @@ def test_a_move_goes_where_the_directory_is_and_not_where_its_name_leads(
     with top.child("target") as target:
         os.rename(tmp_path / "target", tmp_path / "aside")
         (tmp_path / "target").symlink_to(outside)
-        durable.move(disk, top, "source", target, "moved")
+        durable.rename_exclusively(disk, top, "source", target, "moved")
     assert os.listdir(tmp_path / "aside") == ["moved"]
     assert os.listdir(outside) == ["precious"]
 

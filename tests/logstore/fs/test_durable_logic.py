@@ -14,7 +14,17 @@ from pyfakefs.fake_filesystem import FakeFilesystem
 from pyfakefs.fake_filesystem_unittest import Patcher
 
 from logstore import UnsafePathError
-from logstore.fs import Directory, Disk, barrier, directory, durable, move, remove_tree, replace_file, write_new_file
+from logstore.fs import (
+    Directory,
+    Disk,
+    barrier,
+    directory,
+    durable,
+    remove_tree,
+    rename_exclusively,
+    replace_file,
+    write_new_file,
+)
 
 
 @pytest.fixture
@@ -48,7 +58,7 @@ def test_nothing_is_renamed_into_another_file_system(fake: FakeFilesystem) -> No
     fake.add_mount_point("/other")
     with Directory.open("/disk/kafka") as root, Directory.open("/other") as other:
         with pytest.raises(OSError, match="cross-device") as refused:
-            move(Disk(), root, "orders-0", other, "orders-0")
+            rename_exclusively(Disk(), root, "orders-0", other, "orders-0")
         assert refused.value.errno == errno.EXDEV
     assert fake.exists("/disk/kafka/orders-0")
 

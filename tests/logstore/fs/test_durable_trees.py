@@ -132,7 +132,7 @@ def test_a_tree_in_which_another_file_system_is_mounted_is_not_removed(
             durable.remove_tree(disk, top, "d")
         assert os.listdir(mounted) == ["precious"]
         with Directory.open(str(mounted)) as other, pytest.raises(OSError, match="cross-device") as refused:
-            durable.move(disk, top, "file", other, "file")
+            durable.rename_exclusively(disk, top, "file", other, "file")
         assert refused.value.errno == errno.EXDEV
         assert os.listdir(mounted) == ["precious"]
     finally:

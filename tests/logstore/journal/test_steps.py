@@ -16,7 +16,7 @@ from layout.scheme import Scheme
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
 from logstore.journal.steps import do_steps
 from logstore.log_dir import LogDir
-from logstore.staging import SpareRecords
+from logstore.staging import FallbackRecords
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,
@@ -59,7 +59,7 @@ def do(log_dir: LogDir) -> Do:
     """Does steps: ``do(step, step, resuming=True)``."""
 
     def done(*steps: Step, resuming: bool = False) -> None:
-        do_steps(log_dir, steps, "try the steps", resuming=resuming, spare=SpareRecords(None))
+        do_steps(log_dir, steps, "try the steps", resuming=resuming, spare=FallbackRecords(None))
 
     return done
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.log_dir import Process, find_open_files, open_files
+from logstore.log_dir import FileHolder, find_open_files, open_files
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc")
 
@@ -92,4 +92,4 @@ def test_a_system_without_proc_says_that_nothing_is_known(monkeypatch) -> None:
 
 
 def test_a_process_without_a_name_is_told_by_its_number() -> None:
-    assert str(Process(42, "")) == "process 42"
+    assert str(FileHolder(42, "")) == "process 42"

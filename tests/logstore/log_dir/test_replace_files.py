@@ -10,34 +10,34 @@ import pytest
 
 from logstore import ChangeFailedError, OfflineLogDirError
 from logstore.fs import Disk
+from logstore.log_dir import FileChange, change_files
 from logstore.log_dir import LogDir as OpenLogDir
-from logstore.log_dir import NewBytes, put_all
-from logstore.log_dir.replace_files import LOT
+from logstore.log_dir.replace_files import BATCH
 from tests.crash.failing_disk import FailingDisk
 
 FILE = "partition.metadata"
 
 
-def changes_for(log_dir, number: int) -> list[NewBytes]:
+def changes_for(log_dir, number: int) -> list[FileChange]:
     """Old bytes become new ones; every third file goes."""
     found = []
     for each in range(number):
         inode = os.stat(log_dir.replica(f"orders-{each}", b"old")).st_ino
-        found.append(NewBytes(f"orders-{each}/{FILE}", None if each % 3 == 2 else b"new", inode))
+        found.append(FileChange(f"orders-{each}/{FILE}", None if each % 3 == 2 else b"new", inode))
     return found
 
 
-def held(log_dir, change: NewBytes) -> bytes | None:
+def held(log_dir, change: FileChange) -> bytes | None:
     path = log_dir.path / change.path
     assert os.listdir(path.parent) in ([], [FILE])
     return path.read_bytes() if path.exists() else None
 
 
-@pytest.mark.parametrize("number", [1, 4, 5, LOT + 7])
+@pytest.mark.parametrize("number", [1, 4, 5, BATCH + 7])
 def test_all_files_hold_what_they_should(log_dir, number: int) -> None:
     changes = changes_for(log_dir, number)
     with OpenLogDir.open(str(log_dir)) as opened:
-        assert put_all(opened, changes, "cannot be tried") == {}
+        assert change_files(opened, changes, "cannot be tried") == {}
     assert [held(log_dir, each) for each in changes] == [each.data for each in changes]
 
 
@@ -56,7 +56,7 @@ def test_many_files_cost_two_barriers_and_no_sync_of_their_own(log_dir) -> None:
 
     changes, disk = changes_for(log_dir, 50), CountingDisk()
     with OpenLogDir.open(str(log_dir), disk=disk) as opened:
-        put_all(opened, changes, "cannot be tried")
+        change_files(opened, changes, "cannot be tried")
         assert disk.calls["barrier"] == 2
         assert disk.calls["sync"] < 5
 
@@ -67,7 +67,7 @@ def test_a_directory_that_is_gone_or_another_one_keeps_no_other_from_being_done(
     log_dir.replica("orders-1", b"another")
     (log_dir.path / "orders-3").rename(log_dir.path / "aside-3")
     with OpenLogDir.open(str(log_dir)) as opened:
-        failed = put_all(opened, changes, "cannot be tried")
+        failed = change_files(opened, changes, "cannot be tried")
     assert set(failed) == {f"orders-1/{FILE}", f"orders-3/{FILE}"}
     assert (log_dir.path / "orders-1" / FILE).read_bytes() == b"another"
     assert [held(log_dir, each) for each in changes if each.path not in failed] == [b"new", None, b"new", None]
@@ -83,7 +83,7 @@ def test_whichever_step_fails_each_file_is_whole_and_the_answer_is_true(log_dir,
         disk = FailingDisk(10**9, error)
         with OpenLogDir.open(str(log_dir), disk=disk) as opened:
             disk.at = disk.count + at
-            failed = put_all(opened, changes, "cannot be tried")
+            failed = change_files(opened, changes, "cannot be tried")
         for change in changes:
             found = held(log_dir, change)
             assert found in (b"old", change.data)
@@ -104,7 +104,7 @@ def test_a_full_disk_fails_every_file_and_changes_none(log_dir) -> None:
     disk = FailingDisk(10**9, errno.ENOSPC, lasting=True)
     with OpenLogDir.open(str(log_dir), disk=disk) as opened:
         disk.at = disk.count + 3
-        failed = put_all(opened, changes, "cannot be tried")
+        failed = change_files(opened, changes, "cannot be tried")
     assert set(failed) == {each.path for each in changes}
     assert [held(log_dir, each) for each in changes] == [b"old"] * len(changes)
 
@@ -117,10 +117,10 @@ def test_a_file_with_the_temporary_name_of_another_gets_its_own_bytes(
 ) -> None:
     log_dir.file("checkpoint", "old")
     log_dir.file("checkpoint.tmp", "half")
-    both = [NewBytes("checkpoint", b"new"), NewBytes("checkpoint.tmp", data)]
+    both = [FileChange("checkpoint", b"new"), FileChange("checkpoint.tmp", data)]
     changes = [*changes_for(log_dir, others), *(both[::-1] if leftover_first else both)]
     with OpenLogDir.open(str(log_dir)) as opened:
-        assert put_all(opened, changes, "cannot be tried") == {}
+        assert change_files(opened, changes, "cannot be tried") == {}
     left = log_dir.path / "checkpoint.tmp"
     assert (log_dir.path / "checkpoint").read_bytes() == b"new"
     assert (left.read_bytes() if left.exists() else None) == data

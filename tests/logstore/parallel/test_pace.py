@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from logstore.parallel import Pace, by_pieces
+from logstore.parallel import AdaptiveThreadPool, map_chunks
 from logstore.parallel import pace as pace_module
 
 
@@ -17,12 +17,12 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return state
 
 
-def _who(disk: dict[str, int]) -> Pace[int, tuple[int, str]]:
+def _who(disk: dict[str, int]) -> AdaptiveThreadPool[int, tuple[int, str]]:
     def work(piece: int) -> tuple[int, str]:
         disk["count"] += disk["waits"]
         return piece * 2, threading.current_thread().name
 
-    return Pace(work)
+    return AdaptiveThreadPool(work)
 
 
 def test_while_nothing_waits_one_thread_does_it_all(disk: dict[str, int]) -> None:
@@ -50,12 +50,12 @@ def test_so_many_threads_as_were_asked_for_work_at_once(disk: dict[str, int]) ->
             together.wait(30)
         return threading.current_thread().name
 
-    with Pace(work, 3) as pace:
+    with AdaptiveThreadPool(work, 3) as pace:
         done = pace.map(range(13), 8)
     assert len(set(done[1:])) == 3
 
 
-def test_each_lot_is_thought_over_anew(disk: dict[str, int]) -> None:
+def test_each_batch_is_thought_over_anew(disk: dict[str, int]) -> None:
     with _who(disk) as pace:
         disk["waits"] = 100
         pace.map(range(3), 8)
@@ -73,8 +73,8 @@ def test_items_are_cut_into_pieces_and_their_results_stand_in_their_order(disk: 
         pieces.append(list(piece))
         return [2 * item for item in piece if item != 4]
 
-    with Pace(work) as pace:
-        assert by_pieces(pace, range(8), 3, 8) == [0, 2, 4, 6, 10, 12, 14]
+    with AdaptiveThreadPool(work) as pace:
+        assert map_chunks(pace, range(8), 3, 8) == [0, 2, 4, 6, 10, 12, 14]
     assert sorted(pieces) == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
@@ -92,7 +92,7 @@ def test_what_the_work_raises_comes_out_of_threads_too_and_no_thread_is_left(dis
             raise ValueError("five")
         return piece
 
-    with pytest.raises(ValueError, match="five"), Pace(work) as pace:
+    with pytest.raises(ValueError, match="five"), AdaptiveThreadPool(work) as pace:
         pace.map(range(40), 8)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("pace")]
 

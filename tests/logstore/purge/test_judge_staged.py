@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from layout.ours import STAGED_RECORD
-from logstore.log_dir import Process
-from logstore.purge import Rules, judge_staged
+from logstore.log_dir import FileHolder
+from logstore.purge import PurgeRules, judge_staged
 from logstore.purge.purge_report import Kept, Why
 from tests.logstore.engine import NOW_MS
 from tests.logstore.purge.test_remove_staged import DUE_MS, NAME, Case, case, segment
@@ -20,14 +20,14 @@ __all__ = ["case"]
 
 @pytest.mark.parametrize("now_ms", [DUE_MS - 1, NOW_MS - 1, 0])
 def test_before_its_time_nothing_goes_not_even_when_the_clock_went_backwards(case: Case, now_ms: int) -> None:
-    kept = case.empty(Rules(now_ms))
+    kept = case.empty(PurgeRules(now_ms))
     assert isinstance(kept, Kept)
     assert (kept.why, kept.due_ms) == (Why.NOT_DUE, DUE_MS)
     assert len(case.names()) == 4
 
 
 def test_before_its_time_it_goes_only_when_that_is_said(case: Case) -> None:
-    case.remove(Rules(NOW_MS, before_due=True))
+    case.remove(PurgeRules(NOW_MS, before_due=True))
     assert not case.directory.exists()
 
 
@@ -43,7 +43,7 @@ def test_before_its_time_it_goes_only_when_that_is_said(case: Case) -> None:
 )  # fmt: skip
 def test_without_a_valid_record_nothing_goes(case: Case, spoil: Callable[[Path], object], why: Why) -> None:
     spoil(case.directory / STAGED_RECORD)
-    kept = case.empty(Rules(DUE_MS, before_due=True))
+    kept = case.empty(PurgeRules(DUE_MS, before_due=True))
     assert isinstance(kept, Kept)
     assert kept.why is why
     assert (case.directory / "00000000000000000000.log").exists()
@@ -58,19 +58,19 @@ def test_an_empty_directory_without_a_record_is_what_a_crash_left_and_goes(case:
 
 
 def test_only_what_is_meant_is_looked_at(case: Case) -> None:
-    assert case.empty(Rules(DUE_MS, only=lambda staged: staged.partition is None)) is None
+    assert case.empty(PurgeRules(DUE_MS, only=lambda staged: staged.partition is None)) is None
     seen = []
-    case.remove(Rules(DUE_MS, only=lambda staged: bool(seen.append(staged.location)) or True))
+    case.remove(PurgeRules(DUE_MS, only=lambda staged: bool(seen.append(staged.location)) or True))
     assert seen == [f"deleting/{NAME}"]
 
 
 def test_a_directory_that_a_process_holds_can_be_left_alone(case: Case) -> None:
-    case.holders[segment(case).stat().st_ino] = (Process(42, "java"),)
-    kept = case.empty(Rules(DUE_MS, keep_held=True))
+    case.holders[segment(case).stat().st_ino] = (FileHolder(42, "java"),)
+    kept = case.empty(PurgeRules(DUE_MS, keep_held=True))
     assert isinstance(kept, Kept)
     assert (kept.why, kept.reason) == (Why.IN_USE, "held open by process 42 (java)")
     assert len(case.names()) == 5
 
 
 def test_the_step_is_a_gibibyte_where_nothing_is_said() -> None:
-    assert Rules(0).step_bytes == judge_staged.STEP_BYTES == 1 << 30
+    assert PurgeRules(0).step_bytes == judge_staged.STEP_BYTES == 1 << 30

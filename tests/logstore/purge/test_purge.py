@@ -19,10 +19,10 @@ from logstore import OfflineLogDirError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.log_dir import LogDir, ReadOnlyLogDir
-from logstore.purge import LogDirPurge, Rules, Throttle, planned_purge, purge, purge_steps, purge_workers
+from logstore.purge import LogDirPurge, PurgeRules, Throttle, planned_purge, purge, purge_steps, purge_workers
 from logstore.purge import run as purge_module
 from logstore.purge.purge_report import Why
-from logstore.staging import Placement, SpareRecords, list_staged, stage
+from logstore.staging import FallbackRecords, Placement, list_staged, stage
 from tests.logstore.engine import (
     NOW_MS,
     DiskThat,
@@ -60,7 +60,7 @@ def staged(
     return log_dir
 
 
-def only(log_dir: LogDir, rules: Rules, **options) -> LogDirPurge:
+def only(log_dir: LogDir, rules: PurgeRules, **options) -> LogDirPurge:
     (report,) = purge([log_dir], rules, **options).log_dirs
     return report
 
@@ -68,7 +68,7 @@ def only(log_dir: LogDir, rules: Rules, **options) -> LogDirPurge:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_what_is_due_goes_and_the_rest_waits_for_its_time(tmp_path: Path, workers: int) -> None:
     with staged(tmp_path / "disk", 60) as log_dir:
-        report = only(log_dir, Rules(NOW_MS + 50_000), workers=workers)
+        report = only(log_dir, PurgeRules(NOW_MS + 50_000), workers=workers)
         assert (len(report.purged), report.not_due, report.next_due_ms) == (50, 10, NOW_MS + 51_000)
         assert {str(purged.partition) for purged in report.purged} == {f"orders-{number}" for number in range(50)}
         assert report.is_whole
@@ -82,7 +82,7 @@ def test_what_is_due_goes_and_the_rest_waits_for_its_time(tmp_path: Path, worker
 def test_a_clock_that_went_backwards_purges_nothing(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 3) as log_dir:
         before = picture(tmp_path / "disk")
-        report = only(log_dir, Rules(NOW_MS - 86_400_000))
+        report = only(log_dir, PurgeRules(NOW_MS - 86_400_000))
         assert (report.purged, report.not_due) == ([], 3)
         assert picture(tmp_path / "disk") == before
 
@@ -93,7 +93,7 @@ def test_where_nothing_is_due_the_log_dir_is_not_even_marked(tmp_path: Path) -> 
     disk = DiskThat()
     with LogDir.open(str(path), disk=disk) as log_dir:
         disk.calls.clear()
-        only(log_dir, Rules(NOW_MS))
+        only(log_dir, PurgeRules(NOW_MS))
         assert disk.calls == {}
 
 
@@ -106,10 +106,10 @@ def test_the_plan_is_what_the_purge_does(tmp_path: Path) -> None:
     record.write_bytes(b"")
     before = picture(path)
     with ReadOnlyLogDir.open(str(path)) as view:
-        planned = planned_purge(view, Rules(NOW_MS + 3000))
+        planned = planned_purge(view, PurgeRules(NOW_MS + 3000))
     assert picture(path) == before
     with LogDir.open(str(path)) as log_dir:
-        done = only(log_dir, Rules(NOW_MS + 3000))
+        done = only(log_dir, PurgeRules(NOW_MS + 3000))
     assert (planned.purged, planned.kept, planned.not_due) == (done.purged, done.kept, done.not_due)
     assert len(planned.purged) == 2
     assert [kept.why for kept in planned.kept] == [Why.DAMAGED_RECORD]
@@ -123,7 +123,7 @@ def test_beside_a_brokers_log_dir_and_in_place_it_takes_ours_and_leaves_what_a_b
     left = fill(path / stray_name("orders", 9, "0" * 32))
     staged(path, 2).close()
     with staged(path, 2, placement=Placement.IN_PLACE) as log_dir:
-        report = only(log_dir, Rules(LATER_MS))
+        report = only(log_dir, PurgeRules(LATER_MS))
     assert len(report.purged) == 4
     assert [(kept.location, kept.why) for kept in report.kept] == [(left.name, Why.NO_RECORD)]
     assert (left / "00000000000000000000.log").exists()
@@ -131,14 +131,14 @@ def test_beside_a_brokers_log_dir_and_in_place_it_takes_ours_and_leaves_what_a_b
 
 
 def test_a_record_outside_the_full_disk_counts_and_goes_last(tmp_path: Path) -> None:
-    spare = SpareRecords(str(tmp_path / "spare"))
+    spare = FallbackRecords(str(tmp_path / "spare"))
     (tmp_path / "spare").mkdir()
     path = formatted(tmp_path / "disk")
     fill(path / "orders-0")
     with LogDir.open(str(path), disk=full_disk()) as log_dir:
         (found,) = stage(log_dir, [candidate(delay_ms=1000)], NOW_MS, spare=spare).staged
-        assert [kept.why for kept in only(log_dir, Rules(LATER_MS)).kept] == [Why.NO_RECORD]
-        report = only(log_dir, Rules(LATER_MS), spare=spare)
+        assert [kept.why for kept in only(log_dir, PurgeRules(LATER_MS)).kept] == [Why.NO_RECORD]
+        report = only(log_dir, PurgeRules(LATER_MS), spare=spare)
         assert [purged.location for purged in report.purged] == [found.location]
         assert spare.read(log_dir, found.name) is None
 
@@ -158,7 +158,7 @@ def test_the_records_go_only_after_a_barrier(tmp_path: Path) -> None:
     disk = Ordered()
     disk.steps = []
     with staged(tmp_path / "disk", 8, disk=disk) as log_dir:
-        only(log_dir, Rules(LATER_MS), workers=2)
+        only(log_dir, PurgeRules(LATER_MS), workers=2)
     assert disk.steps[:33] == ["content"] * 24 + ["barrier"] + ["record"] * 8
 
 
@@ -170,7 +170,7 @@ def test_where_there_is_no_barrier_each_directory_is_synced(tmp_path: Path, coun
 
     disk = Plain()
     with staged(tmp_path / "disk", count, disk=disk) as log_dir:
-        only(log_dir, Rules(LATER_MS))
+        only(log_dir, PurgeRules(LATER_MS))
         # Each directory, the staging root, and the log dir twice: its mark comes and goes.
         assert disk.calls["sync"] >= count + 1
     assert list((tmp_path / "disk" / "deleting").iterdir()) == []
@@ -179,27 +179,27 @@ def test_where_there_is_no_barrier_each_directory_is_synced(tmp_path: Path, coun
 def test_a_barrier_that_fails_leaves_every_record(tmp_path: Path) -> None:
     disk = DiskThat(errno.ENOSPC, {"sync_file_system"})
     with staged(tmp_path / "disk", 8, disk=disk) as log_dir:
-        report = only(log_dir, Rules(LATER_MS))
+        report = only(log_dir, PurgeRules(LATER_MS))
         assert report.purged == []
         assert "keep their records" in report.failures[0]
         assert not report.is_whole
         disk.fails.clear()
-        assert len(only(log_dir, Rules(LATER_MS)).purged) == 8
+        assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 8
 
 
-def test_lots_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purge_workers, "LOT", 3)
+def test_batches_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(purge_workers, "BATCH", 3)
     told = []
     with staged(tmp_path / "disk", 8) as log_dir:
-        report = only(log_dir, Rules(LATER_MS, progress=lambda *step: told.append(step)))
+        report = only(log_dir, PurgeRules(LATER_MS, progress=lambda *step: told.append(step)))
     assert len(report.purged) == 8
     assert sum(directories for directories, _ in told) == 8
 
 
-def test_cancelled_it_finishes_the_lots_that_it_has_emptied_and_the_next_one_goes_on(
+def test_cancelled_it_finishes_the_batches_that_it_has_emptied_and_the_next_one_goes_on(
     tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(purge_workers, "LOT", 2)
+    monkeypatch.setattr(purge_workers, "BATCH", 2)
     cancel = threading.Event()
 
     def stop(directories: int, number_of_bytes: int) -> None:
@@ -207,15 +207,15 @@ def test_cancelled_it_finishes_the_lots_that_it_has_emptied_and_the_next_one_goe
             cancel.set()
 
     with staged(tmp_path / "disk", 8) as log_dir:
-        report = only(log_dir, Rules(LATER_MS, cancel=cancel, progress=stop), workers=1)
+        report = only(log_dir, PurgeRules(LATER_MS, cancel=cancel, progress=stop), workers=1)
         assert report.cancelled
         assert not report.is_whole
         gone = len(report.purged)
-        assert gone in (2, 3, 4)  # the second lot is begun when the first is brought to its end
+        assert gone in (2, 3, 4)  # the second batch is begun when the first is brought to its end
         left = [path for path in (tmp_path / "disk" / "deleting").iterdir() if path.is_dir()]
         assert len(left) == 8 - gone
         assert all({path.name for path in each.iterdir()} > {STAGED_RECORD} for each in left)
-        assert len(only(log_dir, Rules(LATER_MS)).purged) == 8 - gone
+        assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 8 - gone
 
 
 def test_cancelled_while_the_throttle_waits_it_comes_to_an_orderly_end(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_cancelled_while_the_throttle_waits_it_comes_to_an_orderly_end(tmp_path:
             return True
 
     with staged(tmp_path / "disk", 3) as log_dir:
-        report = only(log_dir, Rules(LATER_MS, Throttle(Clock(), unlinks_per_s=1), cancel), workers=1)
+        report = only(log_dir, PurgeRules(LATER_MS, Throttle(Clock(), unlinks_per_s=1), cancel), workers=1)
         assert report.cancelled
         assert report.purged == []
         assert len([each for each in list_staged(log_dir) if each.record]) == 3
@@ -237,7 +237,7 @@ def test_one_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> 
     with staged(tmp_path / "disk", 3) as log_dir:
         stuck = tmp_path / "disk" / "deleting" / list_staged(log_dir)[1].name
         log_dir.disk = DiskThat(errno.EPERM, {"unlink"}, below=stuck)
-        report = only(log_dir, Rules(LATER_MS))
+        report = only(log_dir, PurgeRules(LATER_MS))
         assert len(report.purged) == 2
         assert report.failures == [f"deleting/{stuck.name} is not purged whole: Operation not permitted"]
         assert (stuck / STAGED_RECORD).exists()
@@ -246,15 +246,15 @@ def test_one_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> 
 def test_a_disk_that_fails_goes_offline_and_the_others_go_on(tmp_path: Path) -> None:
     disk = DiskThat(errno.EIO, {"unlink"})
     with staged(tmp_path / "one", 6, disk=disk) as bad, staged(tmp_path / "two", 6, number=2) as good:
-        report = purge([bad, good], Rules(LATER_MS))
+        report = purge([bad, good], PurgeRules(LATER_MS))
         assert [len(each.purged) for each in report.log_dirs] == [0, 6]
         assert "offline" in str(report.log_dirs[0].error)
         assert bad.offline is not None
         assert not report.is_whole
         assert (report.directories, report.next_due_ms) == (6, None)
-        assert "offline" in str(only(bad, Rules(LATER_MS)).error)
+        assert "offline" in str(only(bad, PurgeRules(LATER_MS)).error)
         with pytest.raises(OfflineLogDirError):
-            list(purge_steps(bad, Rules(LATER_MS)))
+            list(purge_steps(bad, PurgeRules(LATER_MS)))
         bad.abandon()
 
 
@@ -283,7 +283,7 @@ def test_disks_are_purged_at_the_same_time_when_they_are_different_ones(tmp_path
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(purge_module._Run, "__init__", elsewhere)
-            assert purge([one, two], Rules(LATER_MS), look_at_processes=False).directories == 2
+            assert purge([one, two], PurgeRules(LATER_MS), look_at_processes=False).directories == 2
 
 
 def test_files_that_a_process_holds_are_told_with_their_bytes(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_files_that_a_process_holds_are_told_with_their_bytes(tmp_path: Path) ->
         path = tmp_path / "disk" / "deleting" / found.name / "00000000000000000000.log"
         with path.open("rb"):
             number_of_bytes = path.stat().st_blocks * 512
-            report = only(log_dir, Rules(LATER_MS))
+            report = only(log_dir, PurgeRules(LATER_MS))
         (held,) = report.held
         assert (held.process.pid, held.name) == (os.getpid(), f"{found.location}/{path.name}")
         assert report.held_open_bytes == held.bytes == number_of_bytes
@@ -302,12 +302,12 @@ def test_whoever_let_go_meanwhile_is_not_worth_a_word(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 1) as log_dir:
         path = next((tmp_path / "disk" / "deleting").glob("*/*.log"))
         file = path.open("rb")
-        assert only(log_dir, Rules(LATER_MS, progress=lambda *_: file.close())).held == []
+        assert only(log_dir, PurgeRules(LATER_MS, progress=lambda *_: file.close())).held == []
 
 
 def test_step_by_step_one_directory_goes_each_time_durably(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 3) as log_dir:
-        steps = purge_steps(log_dir, Rules(LATER_MS))
+        steps = purge_steps(log_dir, PurgeRules(LATER_MS))
         left = []
         for purged in steps:
             assert purged.record is not None
@@ -316,11 +316,11 @@ def test_step_by_step_one_directory_goes_each_time_durably(tmp_path: Path) -> No
 
 
 def test_nothing_at_all_is_a_report_too(tmp_path: Path) -> None:
-    assert purge([], Rules(0)).log_dirs == ()
+    assert purge([], PurgeRules(0)).log_dirs == ()
     path = formatted(tmp_path / "disk")
     (path / "deleting").rmdir()
     with LogDir.open(str(path)) as log_dir:
-        assert only(log_dir, Rules(0)).is_whole
+        assert only(log_dir, PurgeRules(0)).is_whole
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -328,6 +328,6 @@ def test_no_descriptor_is_left_open(tmp_path: Path, caplog: pytest.LogCaptureFix
     before = open_descriptors()
     for number, fails in enumerate([(), ("unlink",), ("rmdir",), ("sync",)]):
         with staged(tmp_path / str(number), 6, disk=DiskThat(errno.EACCES, fails)) as log_dir:
-            only(log_dir, Rules(LATER_MS))
+            only(log_dir, PurgeRules(LATER_MS))
             log_dir.disk = Disk()
     assert open_descriptors() == before

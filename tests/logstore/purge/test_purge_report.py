@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logstore.log_dir import Process
+from logstore.log_dir import FileHolder
 from logstore.purge import LogDirPurge, Purged, PurgeReport
 from logstore.purge.purge_report import HeldFile, Kept, Why
 
@@ -22,7 +22,7 @@ def test_expected_bytes_count_what_is_partly_gone_too() -> None:
 
 
 def test_a_file_that_two_processes_hold_counts_once() -> None:
-    held = [HeldFile(Process(pid, "java"), "deleting/x/0.log", 131, 7) for pid in (1, 2)]
+    held = [HeldFile(FileHolder(pid, "java"), "deleting/x/0.log", 131, 7) for pid in (1, 2)]
     assert LogDirPurge("/disk", held=held).held_open_bytes == 7
 
 

@@ -9,7 +9,7 @@ import pytest
 from layout.ids import TopicId
 from layout.ours import StagedRecord
 from logstore.purge.judge_staged import Due, Seen
-from logstore.purge.purge_lots import Lot
+from logstore.purge.purge_batches import PurgeBatch
 from logstore.purge.purge_report import Kept, Why
 from logstore.purge.purge_wire import fields_of, heard, seen, told
 
@@ -26,25 +26,25 @@ RECORD = StagedRecord(
 )
 
 
-def _lot(**what: object) -> Lot:
-    return Lot((), **what)  # type: ignore[arg-type]
+def _batch(**what: object) -> PurgeBatch:
+    return PurgeBatch((), **what)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    "lot",
+    "batch",
     [
-        _lot(),
-        _lot(
+        _batch(),
+        _batch(
             emptied=[Due("a_0", 12, RECORD, 5, 4096, held=[(13, "x.log", 512)], touched=True), Due("b_1", 1, None)],
             had_record_inside=[True, False],
         ),
-        _lot(partly=[Due("c", 1 << 63, RECORD, 1, 1, "it is not purged whole", cancelled=True)]),
-        _lot(failure="the disk does not confirm it", emptied=[Due("a", 1, RECORD)]),
-        _lot(kept=[Kept("../d/\udcfe", why, "a reason", due_ms) for why in Why for due_ms in (None, 0)]),
+        _batch(partly=[Due("c", 1 << 63, RECORD, 1, 1, "it is not purged whole", cancelled=True)]),
+        _batch(failure="the disk does not confirm it", emptied=[Due("a", 1, RECORD)]),
+        _batch(kept=[Kept("../d/\udcfe", why, "a reason", due_ms) for why in Why for due_ms in (None, 0)]),
     ],
 )
-def test_a_lot_comes_back_as_it_was(lot: Lot) -> None:
-    assert heard(marshal.loads(marshal.dumps(told(lot)))) == lot
+def test_a_batch_comes_back_as_it_was(batch: PurgeBatch) -> None:
+    assert heard(marshal.loads(marshal.dumps(told(batch)))) == batch
 
 
 def test_a_record_that_is_due_comes_back_with_what_was_seen_beside_it() -> None:

@@ -22,16 +22,16 @@ from logstore import LogDirInUseError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.purge import Rules, Throttle, purge_workers
+from logstore.purge import PurgeRules, Throttle, purge_workers
 from logstore.purge.judge_staged import StagingRoot
 from logstore.purge.purge_wire import Look
 from logstore.purge.seen_ahead import look_at_all
 from logstore.staging import list_staged
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
-from tests.logstore.purge.test_purge_lots import SECONDS, Noted, small_lots
+from tests.logstore.purge.test_purge_batches import SECONDS, Noted, small_batches
 
-__all__ = ["small_lots"]
+__all__ = ["small_batches"]
 
 
 class ByProcess(Disk):
@@ -75,7 +75,7 @@ def test_all_workers_get_their_share_of_few_large_replicas(tmp_path: Path) -> No
     disk = Meeting()
     disk.threads = set()
     with staged(tmp_path / "disk", 10, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS), workers=2).purged) == 10
+        assert len(only(log_dir, PurgeRules(LATER_MS), workers=2).purged) == 10
 
 
 def test_a_disk_for_one_thread_is_used_by_one_alone(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_disk_for_one_thread_is_used_by_one_alone(tmp_path: Path) -> None:
 
     disk = ForOne(tmp_path / "notes")
     with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 2), workers=3, may_fork=True).purged) == 15
+        assert len(only(log_dir, PurgeRules(LATER_MS * 2), workers=3, may_fork=True).purged) == 15
     assert sum(what.startswith("barrier") for what, _ in disk.steps) >= 3
 
 
@@ -97,7 +97,7 @@ def test_several_workers_of_a_large_purge_are_processes_of_their_own(tmp_path: P
     disk = ByProcess(tmp_path / "processes")
     # The command purges in a thread, and not every call that a process makes as it begins is one for any thread.
     with staged(tmp_path / "disk", 60, disk=disk) as log_dir, ThreadPoolExecutor(1) as thread:
-        done = thread.submit(only, log_dir, Rules(LATER_MS * 8), workers=workers, may_fork=True)
+        done = thread.submit(only, log_dir, PurgeRules(LATER_MS * 8), workers=workers, may_fork=True)
         assert len(done.result(SECONDS).purged) == 60
     assert 1 <= len(disk.processes) <= workers
     assert (os.getpid() in disk.processes) == (workers == 1)
@@ -124,7 +124,7 @@ def test_a_purge_by_processes_does_and_tells_the_same(
     for may_fork in (False, True):
         with staged(tmp_path / f"disk-{may_fork}", 30) as log_dir:
             _unusual(log_dir)
-            report = only(log_dir, Rules(NOW_MS + 25_000), workers=workers, may_fork=may_fork)
+            report = only(log_dir, PurgeRules(NOW_MS + 25_000), workers=workers, may_fork=may_fork)
             left.append({staged.name for staged in list_staged(log_dir)})
         kept = [replace(each, reason=each.reason.replace(report.log_dir, "")) for each in report.kept]
         reports.append(replace(report, log_dir="", freed_bytes=None, kept=kept))
@@ -139,7 +139,7 @@ def test_a_purge_by_processes_does_and_tells_the_same(
 def test_progress_tells_of_every_directory_and_byte(tmp_path: Path, may_fork: bool) -> None:
     told: list[tuple[int, int]] = []
     with staged(tmp_path / "disk", 30) as log_dir:
-        rules = Rules(LATER_MS * 4, progress=lambda directories, size: told.append((directories, size)))
+        rules = PurgeRules(LATER_MS * 4, progress=lambda directories, size: told.append((directories, size)))
         report = only(log_dir, rules, workers=2, may_fork=may_fork)
     assert (sum(directories for directories, _ in told), sum(size for _, size in told)) == (30, report.expected_bytes)
 
@@ -156,7 +156,7 @@ def test_a_purge_goes_on_by_itself_where_those_who_look_ahead_die(
 
     monkeypatch.setattr(purge_workers, "look_at_all", dying)
     with staged(tmp_path / "disk", 30) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 4), workers=workers, may_fork=True).purged) == 30
+        assert len(only(log_dir, PurgeRules(LATER_MS * 4), workers=workers, may_fork=True).purged) == 30
     assert (tmp_path / "died").read_text() != str(os.getpid())
     assert nobody_is_left()
 
@@ -176,7 +176,7 @@ def test_what_a_worker_that_is_killed_has_left_is_purged_by_the_first_process(
 
     disk = Dying(tmp_path / "processes")
     with staged(tmp_path / "disk", 30, disk=disk) as log_dir:
-        report = only(log_dir, Rules(LATER_MS * 4), workers=2, may_fork=True)
+        report = only(log_dir, PurgeRules(LATER_MS * 4), workers=2, may_fork=True)
         assert report.is_whole
         assert not list_staged(log_dir)
         assert len(report.purged) == 30
@@ -194,7 +194,7 @@ def test_where_no_process_can_be_started_this_one_purges(
 
     monkeypatch.setattr(os, "fork", refuse)
     with staged(tmp_path / "disk", 30) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 4), workers=workers, may_fork=True).purged) == 30
+        assert len(only(log_dir, PurgeRules(LATER_MS * 4), workers=workers, may_fork=True).purged) == 30
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -206,7 +206,7 @@ def test_a_disk_that_fails_below_processes_is_told_as_it_is_below_threads(
     disk = DiskThat(number, {"rmdir"})
     disk.after = 12  # for each process
     with staged(tmp_path / "disk", 60, disk=disk) as log_dir:
-        report = only(log_dir, Rules(LATER_MS * 8), workers=workers, may_fork=True)
+        report = only(log_dir, PurgeRules(LATER_MS * 8), workers=workers, may_fork=True)
         assert "offline" in str(report.error)
         log_dir.abandon()
     left = {path.name for path in (tmp_path / "disk" / "deleting").iterdir()}
@@ -217,13 +217,13 @@ def test_a_disk_that_fails_below_processes_is_told_as_it_is_below_threads(
 @pytest.mark.parametrize(
     ("count", "rules"),
     [
-        (9, Rules(LATER_MS * 4)),
-        (30, Rules(LATER_MS * 4, throttle=Throttle(ManualClock(NOW_MS), unlinks_per_s=10**9))),
-        (30, Rules(LATER_MS * 4, only=lambda staged: staged.record is not None)),
+        (9, PurgeRules(LATER_MS * 4)),
+        (30, PurgeRules(LATER_MS * 4, throttle=Throttle(ManualClock(NOW_MS), unlinks_per_s=10**9))),
+        (30, PurgeRules(LATER_MS * 4, only=lambda staged: staged.record is not None)),
     ],
 )
 def test_a_purge_that_is_short_or_slow_or_means_few_starts_no_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, rules: Rules
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, rules: PurgeRules
 ) -> None:
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was forked"))
     with staged(tmp_path / "disk", count) as log_dir:
@@ -240,7 +240,7 @@ class Slow(Disk):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_purge_that_is_cancelled_ends_its_processes_in_order(tmp_path: Path, workers: int) -> None:
-    rules = Rules(LATER_MS * 8)
+    rules = PurgeRules(LATER_MS * 8)
     with staged(tmp_path / "disk", 60, disk=Slow()) as log_dir:
         stopping = threading.Timer(0.3, rules.cancel.set)
         stopping.start()
@@ -252,7 +252,7 @@ def test_a_purge_that_is_cancelled_ends_its_processes_in_order(tmp_path: Path, w
         assert left
         assert all(staged.record for staged in left)
         log_dir.disk = Disk()
-        assert len(only(log_dir, Rules(LATER_MS * 8)).purged) == len(left)
+        assert len(only(log_dir, PurgeRules(LATER_MS * 8)).purged) == len(left)
 
 
 class HeldUp(Disk):
@@ -277,7 +277,7 @@ def test_while_a_process_of_a_purge_that_was_killed_still_removes_nobody_gets_th
     if purging == 0:
         with suppress(BaseException), LogDir.open(str(path)) as log_dir:
             log_dir.disk = disk
-            only(log_dir, Rules(LATER_MS * 8), workers=2, may_fork=True)
+            only(log_dir, PurgeRules(LATER_MS * 8), workers=2, may_fork=True)
         os._exit(1)
     deadline = time.monotonic() + SECONDS
     while sum(map(len, _picture(path).values())) == whole:
@@ -292,7 +292,7 @@ def test_while_a_process_of_a_purge_that_was_killed_still_removes_nobody_gets_th
         before = _picture(path)
         time.sleep(0.2)
         assert _picture(path) == before
-        assert len(only(log_dir, Rules(LATER_MS * 8)).purged) == len(before) > 0
+        assert len(only(log_dir, PurgeRules(LATER_MS * 8)).purged) == len(before) > 0
 
 
 def _opened_until(path: Path, deadline: float) -> LogDir:

@@ -18,12 +18,12 @@ from layout.directory_name import parse_staged
 from layout.ours import STAGED_RECORD
 from logstore import UnsafePathError
 from logstore.fs import Disk
-from logstore.log_dir import LogDir, Process
-from logstore.purge import Rules, weigh
+from logstore.log_dir import FileHolder, LogDir
+from logstore.purge import PurgeRules, measure_removal
 from logstore.purge.judge_staged import Due, Seen, StagingRoot
 from logstore.purge.purge_report import Kept, Why
 from logstore.purge.remove_staged import Removal
-from logstore.staging import Placement, RecordReader, SpareRecords, open_staging_root, stage
+from logstore.staging import FallbackRecords, Placement, RecordReader, open_staging_root, stage
 from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, fill, formatted, open_descriptors
 
 DUE_MS = NOW_MS + 1000
@@ -55,22 +55,22 @@ class Case:
     def __init__(self, log_dir: LogDir, path: Path) -> None:
         self.log_dir, self.path = log_dir, path
         self.directory = path / "deleting" / NAME
-        self.holders: dict[int, tuple[Process, ...]] = {}
+        self.holders: dict[int, tuple[FileHolder, ...]] = {}
 
-    def staging(self, rules: Rules | None = None) -> StagingRoot:
+    def staging(self, rules: PurgeRules | None = None) -> StagingRoot:
         root = open_staging_root(self.log_dir, Placement.INSIDE)
         assert root is not None
-        reader = RecordReader(self.log_dir, SpareRecords(None))
-        made = StagingRoot(self.log_dir, Placement.INSIDE, root, rules or Rules(DUE_MS), reader)
+        reader = RecordReader(self.log_dir, FallbackRecords(None))
+        made = StagingRoot(self.log_dir, Placement.INSIDE, root, rules or PurgeRules(DUE_MS), reader)
         made.holders = self.holders
         return made
 
-    def empty(self, rules: Rules | None = None, disk: Disk | None = None) -> Due | Kept | None:
+    def empty(self, rules: PurgeRules | None = None, disk: Disk | None = None) -> Due | Kept | None:
         staging = self.staging(rules)
         with staging.root:
             return Removal(staging, disk or Disk()).empty(parse_staged(NAME))
 
-    def remove(self, rules: Rules | None = None, disk: Disk | None = None) -> Due:
+    def remove(self, rules: PurgeRules | None = None, disk: Disk | None = None) -> Due:
         staging = self.staging(rules)
         with staging.root:
             removal = Removal(staging, disk or Disk())
@@ -126,7 +126,7 @@ def test_what_is_given_back_is_what_the_disk_had_given_it(case: Case) -> None:
     allocated = sum(512 * each.stat().st_blocks for each in case.directory.iterdir() if each.name != STAGED_RECORD)
     staging = case.staging()
     with staging.root, staging.root.child(NAME) as directory:
-        planned = weigh(directory, {})
+        planned = measure_removal(directory, {})
     due = case.remove()
     assert (due.files, due.bytes) == (planned.files, planned.bytes) == (3, allocated)
 
@@ -190,7 +190,7 @@ def test_directories_nested_without_end_are_left_with_their_record(case: Case) -
     assert STAGED_RECORD in case.names()
     staging = case.staging()
     with staging.root, staging.root.child(NAME) as directory, pytest.raises(UnsafePathError, match="nested"):
-        weigh(directory, {})
+        measure_removal(directory, {})
 
 
 def segment(case: Case, length: int = 100_000) -> Path:
@@ -202,7 +202,7 @@ def segment(case: Case, length: int = 100_000) -> Path:
 def test_a_large_segment_is_cut_off_from_its_end_in_steps(case: Case) -> None:
     weight = segment(case).stat().st_blocks * 512
     disk, told = Noting(), []
-    due = case.remove(Rules(DUE_MS, step_bytes=40_000, progress=lambda *step: told.append(step)), disk)
+    due = case.remove(PurgeRules(DUE_MS, step_bytes=40_000, progress=lambda *step: told.append(step)), disk)
     assert disk.steps[[step.startswith("truncate") for step in disk.steps].index(True) :][:3] == [
         "truncate 66666",
         "truncate 33333",
@@ -217,7 +217,7 @@ def test_a_file_with_another_name_elsewhere_is_unlinked_whole_and_gives_nothing_
     path = segment(case)
     content, disk = path.read_bytes(), Noting()
     os.link(path, tmp_path / "backup")
-    due = case.remove(Rules(DUE_MS, step_bytes=50_000), disk)
+    due = case.remove(PurgeRules(DUE_MS, step_bytes=50_000), disk)
     assert (tmp_path / "backup").read_bytes() == content
     assert not [step for step in disk.steps if step.startswith("truncate")]
     assert due.bytes < len(content)
@@ -225,9 +225,9 @@ def test_a_file_with_another_name_elsewhere_is_unlinked_whole_and_gives_nothing_
 
 def test_a_file_that_a_process_holds_is_never_cut_off_and_is_reported(case: Case) -> None:
     status = segment(case).stat()
-    case.holders[status.st_ino] = (Process(42, "java"),)
+    case.holders[status.st_ino] = (FileHolder(42, "java"),)
     disk = Noting()
-    due = case.remove(Rules(DUE_MS, step_bytes=50_000), disk)
+    due = case.remove(PurgeRules(DUE_MS, step_bytes=50_000), disk)
     assert not [step for step in disk.steps if step.startswith("truncate")]
     assert due.held == [(status.st_ino, "00000000000000000042.log", status.st_blocks * 512)]
 
@@ -240,7 +240,7 @@ def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_la
             super().truncate(descriptor, length)
             cancel.set()
 
-    due = case.empty(Rules(DUE_MS, cancel=cancel, step_bytes=20_000), Cancelling())
+    due = case.empty(PurgeRules(DUE_MS, cancel=cancel, step_bytes=20_000), Cancelling())
     assert isinstance(due, Due)
     assert due.cancelled
     assert path.stat().st_size == 83_333
@@ -302,7 +302,7 @@ def _seen(case: Case) -> Seen:
         return Seen(judged.inode, names, weights, judged.record)
 
 
-def _empty_seen(case: Case, seen: Seen, rules: Rules | None = None, disk: Disk | None = None) -> Due | Kept | None:
+def _empty_seen(case: Case, seen: Seen, rules: PurgeRules | None = None, disk: Disk | None = None) -> Due | Kept | None:
     staging = case.staging(rules)
     with staging.root:
         return Removal(staging, disk or Disk()).empty_seen(parse_staged(NAME), seen)
@@ -311,7 +311,7 @@ def _empty_seen(case: Case, seen: Seen, rules: Rules | None = None, disk: Disk |
 def test_what_was_seen_ahead_goes_and_counts_as_if_it_were_seen_now(case: Case) -> None:
     (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
     told: list[tuple[int, int]] = []
-    rules = Rules(DUE_MS, progress=lambda directories, freed: told.append((directories, freed)))
+    rules = PurgeRules(DUE_MS, progress=lambda directories, freed: told.append((directories, freed)))
     seen = _seen(case)
     due = _empty_seen(case, seen, rules)
     assert isinstance(due, Due)
@@ -354,7 +354,7 @@ def test_a_file_that_is_something_else_by_now_stops_the_removal_and_the_record_s
 
 
 def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> None:
-    rules = Rules(DUE_MS)
+    rules = PurgeRules(DUE_MS)
 
     class Cancelling(Disk):
         def unlink(self, parent: int, name: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from layout.directory_name import parse_staged
 from layout.ours import STAGED_RECORD
-from logstore.log_dir import Process
-from logstore.purge import Rules
+from logstore.log_dir import FileHolder
+from logstore.purge import PurgeRules
 from logstore.purge.judge_staged import Due, Seen
 from logstore.purge.purge_wire import seen
 from logstore.purge.remove_staged import Removal
@@ -24,7 +24,7 @@ __all__ = ["case"]
 LOG = "00000000000000000000.log"
 
 
-def _seen(case: Case, rules: Rules | None = None) -> Seen | int | None:
+def _seen(case: Case, rules: PurgeRules | None = None) -> Seen | int | None:
     """What another process would have handed over."""
     staging = case.staging(rules)
     with staging.root:
@@ -50,7 +50,7 @@ def test_a_usual_directory_is_handed_over_with_its_files_their_bytes_and_its_rec
 
 
 def test_one_whose_time_has_not_come_is_told_by_its_time(case: Case) -> None:
-    assert _seen(case, Rules(DUE_MS - 1)) == DUE_MS
+    assert _seen(case, PurgeRules(DUE_MS - 1)) == DUE_MS
 
 
 def _with_a_link(case: Case) -> None:
@@ -74,7 +74,7 @@ def _with_a_large_file(case: Case) -> None:
 
 
 def _held(case: Case) -> None:
-    case.holders[(case.directory / LOG).stat().st_ino] = (Process(1, "java"),)
+    case.holders[(case.directory / LOG).stat().st_ino] = (FileHolder(1, "java"),)
 
 
 def _with_a_damaged_record(case: Case) -> None:
@@ -116,17 +116,17 @@ def _led_elsewhere(case: Case) -> None:
     ],
 )
 def test_anything_unusual_wants_a_closer_look(case: Case, unusual: Callable[[Case], None]) -> None:
-    rules = Rules(DUE_MS, step_bytes=200_000)
+    rules = PurgeRules(DUE_MS, step_bytes=200_000)
     assert isinstance(_seen(case, rules), Seen)
     unusual(case)
     assert _seen(case, rules) is None
 
 
 def test_one_that_is_not_meant_wants_a_closer_look(case: Case) -> None:
-    assert _seen(case, Rules(DUE_MS, only=lambda _: False)) is None
+    assert _seen(case, PurgeRules(DUE_MS, only=lambda _: False)) is None
 
 
-def test_each_directory_of_a_lot_has_a_look_of_its_own(case: Case) -> None:
+def test_each_directory_of_a_batch_has_a_look_of_its_own(case: Case) -> None:
     staging = case.staging()
     with staging.root:
         looks = look_at_all(staging, [parse_staged(f"{NAME}.2"), parse_staged(NAME)])

@@ -18,7 +18,7 @@ from layout.scheme import INTENT_FILE, UNCLEAN_FILE
 from logstore import ChangeRefusedError, LogDirInUseError, NotALogDirError
 from logstore.log_dir import LogDir as OpenLogDir
 from logstore.log_dir.lock import Lock
-from logstore.repair import apply
+from logstore.repair import apply_repair
 from logstore.scan import scan
 from tests.crash.failing_disk import FailingDisk
 from tests.logstore.repair.repair_plans import (
@@ -76,7 +76,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_every_kind_of_damage_is_repaired_and_a_scan_finds_nothing_more(damaged) -> None:
-    outcome = apply(plan_of(*actions_of(damaged)), NOW_MS)
+    outcome = apply_repair(plan_of(*actions_of(damaged)), NOW_MS)
     assert outcome.is_complete
     assert statuses(outcome) == ["done"] * 7
     shipped = partition_metadata.encode(TopicId.parse(damaged.topic_id))
@@ -91,7 +91,7 @@ def test_every_kind_of_damage_is_repaired_and_a_scan_finds_nothing_more(damaged)
 
 def test_the_backup_holds_every_old_byte_and_no_scan_calls_it_foreign(damaged) -> None:
     before = files_of(damaged.path)
-    (backup,) = apply(plan_of(*actions_of(damaged)), NOW_MS).backups
+    (backup,) = apply_repair(plan_of(*actions_of(damaged)), NOW_MS).backups
     kept = repair_backup.parse_backup(Path(backup).read_bytes())
     assert {each.path: each.before for each in kept.files} == {
         path: before.get(path) for path in [each.path for each in actions_of(damaged)]
@@ -101,9 +101,9 @@ def test_the_backup_holds_every_old_byte_and_no_scan_calls_it_foreign(damaged) -
 
 def test_a_second_run_of_the_same_plan_changes_nothing(damaged) -> None:
     plan = plan_of(*actions_of(damaged))
-    apply(plan, NOW_MS)
+    apply_repair(plan, NOW_MS)
     before = files_of(damaged.path)
-    assert statuses(apply(plan, NOW_MS + 1)) == ["already"] * 7
+    assert statuses(apply_repair(plan, NOW_MS + 1)) == ["already"] * 7
     assert files_of(damaged.path) == before
 
 
@@ -112,10 +112,10 @@ def test_in_a_log_dir_of_ours_the_json_form_is_written(new_log_dir, tmp_path: Pa
     ours = new_log_dir(tmp_path / "ours").identity(extra="logstore.scheme=flat\n")
     ours.replica("orders-0", None)
     action = write_id(ours, "orders-0", ours.topic_id)
-    assert statuses(apply(plan_of(action), NOW_MS)) == ["skipped"]
+    assert statuses(apply_repair(plan_of(action), NOW_MS)) == ["skipped"]
     encoded = partition_metadata.encode_json(TopicId.parse(ours.topic_id), "orders", 0)
     action = replace(action, writes=repair_backup.sum_of(encoded))
-    assert statuses(apply(plan_of(action), NOW_MS)) == ["done"]
+    assert statuses(apply_repair(plan_of(action), NOW_MS)) == ["done"]
     assert json.loads((ours.path / "orders-0" / METADATA).read_bytes())["name"] == "orders"
 
 
@@ -123,7 +123,7 @@ def test_what_has_changed_since_is_skipped_and_the_rest_goes_on(damaged) -> None
     plan = plan_of(*actions_of(damaged))
     (damaged.path / "empty-1" / METADATA).write_bytes(b"somebody was here")
     (damaged.path / CHECKPOINT).write_text("0\n0\n")
-    outcome = apply(plan, NOW_MS)
+    outcome = apply_repair(plan, NOW_MS)
     assert statuses(outcome) == ["done", "skipped", "done", "done", "skipped", "done", "done"]
     assert "changed since the plan was made" in outcome.results[1].detail
     assert (damaged.path / "empty-1" / METADATA).read_bytes() == b"somebody was here"
@@ -135,7 +135,7 @@ def test_a_plan_of_nothing_that_can_be_done_leaves_no_trace(log_dir) -> None:
     plan = plan_of(write_id(log_dir, "orders-0", log_dir.topic_id))
     shutil.rmtree(log_dir.path / "orders-0")
     before = files_of(log_dir.path)
-    outcome = apply(plan, NOW_MS)
+    outcome = apply_repair(plan, NOW_MS)
     assert (statuses(outcome), outcome.results[0].detail) == (["skipped"], "its directory is gone")
     assert (files_of(log_dir.path), outcome.backups) == (before, [])
 
@@ -146,7 +146,7 @@ def test_nothing_is_changed_anywhere_while_a_broker_holds_one_of_the_log_dirs(da
     plan = plan_of(*actions_of(damaged), write_id(second, "other-0", second.topic_id))
     before = files_of(tmp_path)
     with OpenLogDir.open(str(second)), pytest.raises(LogDirInUseError):
-        apply(plan, NOW_MS)
+        apply_repair(plan, NOW_MS)
     assert files_of(tmp_path) == before
 
 
@@ -154,14 +154,14 @@ def test_another_log_dir_under_the_same_path_is_refused(damaged) -> None:
     plan = plan_of(*actions_of(damaged))
     damaged.identity(directory_id=SECOND_DIRECTORY)
     with pytest.raises(NotALogDirError, match="another log dir lies here"):
-        apply(plan, NOW_MS)
+        apply_repair(plan, NOW_MS)
 
 
 def test_a_change_of_many_steps_that_was_cut_short_comes_first(damaged) -> None:
     plan = plan_of(*actions_of(damaged))
     damaged.file(INTENT_FILE, "{}")
     with pytest.raises(ChangeRefusedError, match="not finished"):
-        apply(plan, NOW_MS)
+        apply_repair(plan, NOW_MS)
     with OpenLogDir.open(str(damaged)):
         pass  # the lock was given back
 
@@ -169,7 +169,7 @@ def test_a_change_of_many_steps_that_was_cut_short_comes_first(damaged) -> None:
 def test_a_log_dir_that_was_left_unclean_stays_marked_for_whoever_opens_them_all(damaged) -> None:
     plan = plan_of(*actions_of(damaged))
     damaged.file(UNCLEAN_FILE)
-    outcome = apply(plan, NOW_MS)
+    outcome = apply_repair(plan, NOW_MS)
     assert outcome.is_complete
     assert (damaged.path / UNCLEAN_FILE).exists()
 
@@ -179,7 +179,7 @@ def test_a_full_disk_changes_nothing_because_no_backup_fits(damaged) -> None:
     before = files_of(damaged.path)
     with OpenLogDir.open(str(damaged)):
         pass  # so that .lock is there
-    outcome = apply(plan, NOW_MS, disk=FailingDisk(1, errno.ENOSPC, lasting=True))
+    outcome = apply_repair(plan, NOW_MS, disk=FailingDisk(1, errno.ENOSPC, lasting=True))
     assert set(statuses(outcome)) == {"failed"}
     assert "backup" in outcome.results[0].detail
     after = files_of(damaged.path)
@@ -196,10 +196,10 @@ def test_one_action_that_fails_does_not_keep_the_others_from_being_done(damaged)
             return super().create(parent, name)
 
     plan = plan_of(*actions_of(damaged))
-    outcome = apply(plan, NOW_MS, disk=OneClosedDirectory(10**9, errno.EACCES))
+    outcome = apply_repair(plan, NOW_MS, disk=OneClosedDirectory(10**9, errno.EACCES))
     assert statuses(outcome) == ["done", "failed", "done", "done", "done", "done", "done"]
     assert "nothing was changed" in outcome.results[1].detail
-    assert statuses(apply(plan, NOW_MS)) == ["already", "done", *["already"] * 5]
+    assert statuses(apply_repair(plan, NOW_MS)) == ["already", "done", *["already"] * 5]
 
 
 def test_a_disk_that_fails_is_left_and_the_other_log_dir_goes_on(damaged, new_log_dir, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_disk_that_fails_is_left_and_the_other_log_dir_goes_on(damaged, new_lo
     second = new_log_dir(tmp_path / "second").identity(directory_id=SECOND_DIRECTORY)
     second.replica("other-0", None)
     plan = plan_of(*actions_of(damaged), write_id(second, "other-0", second.topic_id))
-    outcome = apply(plan, NOW_MS, disk=OneBadDisk(10**9, errno.EIO))
+    outcome = apply_repair(plan, NOW_MS, disk=OneBadDisk(10**9, errno.EIO))
     assert statuses(outcome) == ["failed"] * 7 + ["done"]
     assert (damaged.path / UNCLEAN_FILE).exists()
 
@@ -222,7 +222,7 @@ def test_a_disk_that_fails_is_left_and_the_other_log_dir_goes_on(damaged, new_lo
 def test_an_entry_whose_partition_has_come_back_is_not_dropped(damaged) -> None:
     plan = plan_of(drop(damaged, ("gone", 0), file="cleaner-offset-checkpoint"))
     damaged.replica("gone-0")
-    outcome = apply(plan, NOW_MS)
+    outcome = apply_repair(plan, NOW_MS)
     assert (statuses(outcome), outcome.results[0].detail) == (["skipped"], "gone-0 has a directory by now")
 
 
@@ -232,13 +232,13 @@ def test_repaired_checkpoints_are_what_a_staging_in_the_same_run_writes_on(
     second = new_log_dir(tmp_path / "second").identity(directory_id=SECOND_DIRECTORY)
     second.replica("right-4")
     stage = stage_copy(damaged, "right-4", damaged.topic_id, second, second.topic_id)
-    outcome = apply(plan_of(rebuild(damaged), stage), NOW_MS)
+    outcome = apply_repair(plan_of(rebuild(damaged), stage), NOW_MS)
     assert statuses(outcome) == ["done", "done"]
     assert (damaged.path / CHECKPOINT).read_text() == "0\n0\n"
 
 
 def test_the_lock_is_given_back_whatever_happens(damaged) -> None:
     plan = plan_of(*actions_of(damaged))
-    apply(plan, NOW_MS, disk=FailingDisk(3, errno.EIO, lasting=True))
+    apply_repair(plan, NOW_MS, disk=FailingDisk(3, errno.EIO, lasting=True))
     with OpenLogDir.open(str(damaged)) as opened:
         assert isinstance(opened._lock, Lock)

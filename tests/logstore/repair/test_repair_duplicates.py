@@ -10,7 +10,7 @@ import pytest
 
 from logstore import DEFAULTS, STALE_DELAY
 from logstore.log_dir import LogDir as OpenLogDir
-from logstore.repair import apply
+from logstore.repair import apply_repair
 from logstore.repair.repair_duplicates import VERDICT
 from logstore.staging import list_staged, restore
 from tests.logstore.repair.repair_plans import CHECKPOINT, METADATA, plan_of, stage_copy
@@ -35,7 +35,7 @@ def planned(copies, **changes):
 
 def test_the_worse_copy_is_staged_with_its_way_back(copies) -> None:
     worse, better = copies
-    (result,) = apply(planned(copies), NOW_MS).results
+    (result,) = apply_repair(planned(copies), NOW_MS).results
     assert (result.status, (worse.path / "orders-0").exists()) == ("done", False)
     assert (better.path / "orders-0" / METADATA).is_file()
     assert "logstore restore" in result.detail
@@ -51,14 +51,14 @@ def test_the_worse_copy_is_staged_with_its_way_back(copies) -> None:
 
 def test_a_second_run_finds_it_staged(copies) -> None:
     plan = planned(copies)
-    apply(plan, NOW_MS)
-    assert [each.status for each in apply(plan, NOW_MS).results] == ["already"]
+    apply_repair(plan, NOW_MS)
+    assert [each.status for each in apply_repair(plan, NOW_MS).results] == ["already"]
 
 
 def test_nothing_is_staged_once_the_copy_that_stays_is_gone(copies) -> None:
     plan = planned(copies)
     shutil.rmtree(copies[1].path / "orders-0")
-    (result,) = apply(plan, NOW_MS).results
+    (result,) = apply_repair(plan, NOW_MS).results
     assert result.status == "skipped" and "is gone" in result.detail
     assert (copies[0].path / "orders-0").is_dir()
 
@@ -66,25 +66,25 @@ def test_nothing_is_staged_once_the_copy_that_stays_is_gone(copies) -> None:
 def test_nothing_is_staged_once_the_copy_that_stays_is_another_one(copies) -> None:
     plan = planned(copies)
     (copies[1].path / "orders-0" / METADATA).write_text(f"version: 0\ntopic_id: {copies[1].other_id}")
-    (result,) = apply(plan, NOW_MS).results
+    (result,) = apply_repair(plan, NOW_MS).results
     assert result.status == "skipped" and "by now" in result.detail
     shutil.move(copies[1].path / "orders-0", copies[1].path / "x-0")
     copies[1].replica("orders-0")
-    (result,) = apply(plan, NOW_MS).results
+    (result,) = apply_repair(plan, NOW_MS).results
     assert result.status == "skipped" and "another directory" in result.detail
 
 
 def test_a_copy_that_has_changed_is_not_staged(copies) -> None:
     plan = planned(copies)
     (copies[0].path / "orders-0" / METADATA).write_bytes(b"other")
-    assert [each.status for each in apply(plan, NOW_MS).results] == ["skipped"]
+    assert [each.status for each in apply_repair(plan, NOW_MS).results] == ["skipped"]
     assert (copies[0].path / "orders-0").is_dir()
 
 
 def test_a_copy_that_is_gone_and_was_never_staged_is_told(copies) -> None:
     plan = planned(copies)
     shutil.rmtree(copies[0].path / "orders-0")
-    (result,) = apply(plan, NOW_MS).results
+    (result,) = apply_repair(plan, NOW_MS).results
     assert (result.status, result.detail) == ("skipped", "it is gone")
 
 
@@ -95,5 +95,5 @@ def test_a_plan_that_keeps_another_partition_is_not_believed(copies) -> None:
     inode = (better.path / "payments-0").stat().st_ino
     assert action.keeps is not None
     plan = plan_of(replace(action, keeps=replace(action.keeps, path="payments-0", inode=inode)))
-    (result,) = apply(plan, NOW_MS).results
+    (result,) = apply_repair(plan, NOW_MS).results
     assert result.status == "skipped" and "no live directory of orders-0" in result.detail

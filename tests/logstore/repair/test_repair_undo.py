@@ -11,7 +11,7 @@ import pytest
 from layout.scheme import UNCLEAN_FILE
 from logstore import ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError
 from logstore.log_dir import LogDir as OpenLogDir
-from logstore.repair import apply, undo
+from logstore.repair import apply_repair, undo_repair
 from tests.crash.failing_disk import FailingDisk
 from tests.logstore.repair.repair_plans import CHECKPOINT, METADATA, drop, plan_of, rebuild, remove, write_id
 
@@ -25,7 +25,7 @@ def repaired(log_dir):
     log_dir.file("meta.properties.tmp", "half")
     before = files_of(log_dir.path)
     actions = [write_id(log_dir, name, log_dir.topic_id) for name in ("missing-0", "broken-1")]
-    (backup,) = apply(plan_of(*actions, rebuild(log_dir), remove(log_dir, "meta.properties.tmp")), 1).backups
+    (backup,) = apply_repair(plan_of(*actions, rebuild(log_dir), remove(log_dir, "meta.properties.tmp")), 1).backups
     return log_dir, before, Path(backup)
 
 
@@ -36,7 +36,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def test_everything_is_as_it_was_and_the_backup_goes(repaired) -> None:
     log_dir, before, backup = repaired
-    outcome = undo(str(backup))
+    outcome = undo_repair(str(backup))
     assert {each.status for each in outcome.results} == {"done"}
     assert outcome.backup_removed
     assert files_of(log_dir.path) == before
@@ -45,7 +45,7 @@ def test_everything_is_as_it_was_and_the_backup_goes(repaired) -> None:
 def test_what_has_changed_since_is_left_and_the_backup_stays(repaired) -> None:
     log_dir, before, backup = repaired
     log_dir.file(CHECKPOINT, "0\n1\nbroken 1 7\n")
-    outcome = undo(str(backup))
+    outcome = undo_repair(str(backup))
     assert [each.path for each in outcome.results if each.status == "skipped"] == [CHECKPOINT]
     assert not outcome.backup_removed and backup.exists()
     found = files_of(log_dir.path)
@@ -57,7 +57,7 @@ def test_a_partition_dir_that_was_made_anew_keeps_its_file(repaired) -> None:
     log_dir, _, backup = repaired
     (log_dir.path / "missing-0").rename(log_dir.path / "aside-0")
     log_dir.replica("missing-0")
-    outcome = undo(str(backup))
+    outcome = undo_repair(str(backup))
     assert [each.detail for each in outcome.results if each.status == "skipped"] == [
         "its directory is another one by now"
     ]
@@ -67,7 +67,7 @@ def test_a_partition_dir_that_was_made_anew_keeps_its_file(repaired) -> None:
 def test_a_partition_dir_that_is_gone_is_told(repaired) -> None:
     log_dir, _, backup = repaired
     shutil.rmtree(log_dir.path / "missing-0")
-    outcome = undo(str(backup))
+    outcome = undo_repair(str(backup))
     assert [each.detail for each in outcome.results if each.status == "skipped"] == ["its directory is gone"]
 
 
@@ -75,7 +75,7 @@ def test_an_undo_that_was_cut_short_is_done_again(repaired) -> None:
     log_dir, before, backup = repaired
     for at in range(60):
         try:
-            if undo(str(backup), disk=FailingDisk(at, errno.EIO, lasting=True)).backup_removed:
+            if undo_repair(str(backup), disk=FailingDisk(at, errno.EIO, lasting=True)).backup_removed:
                 break
         except LogStoreError:
             continue
@@ -85,29 +85,29 @@ def test_an_undo_that_was_cut_short_is_done_again(repaired) -> None:
 def test_a_file_that_is_not_a_backup_is_refused(repaired, tmp_path: Path) -> None:
     log_dir, _, backup = repaired
     with pytest.raises(ChangeRefusedError, match="not named"):
-        undo(str(log_dir.path / "meta.properties"))
+        undo_repair(str(log_dir.path / "meta.properties"))
     shutil.copy(backup, tmp_path / backup.name)
     with pytest.raises(NotALogDirError):
-        undo(str(tmp_path / backup.name))
+        undo_repair(str(tmp_path / backup.name))
     backup.write_bytes(backup.read_bytes().replace(b'"made_ms": 1', b'"made_ms": 2'))
     with pytest.raises(ChangeRefusedError, match="check sum"):
-        undo(str(backup))
+        undo_repair(str(backup))
 
 
 def test_a_running_broker_is_not_disturbed(repaired) -> None:
     log_dir, _, backup = repaired
     after = files_of(log_dir.path)
     with OpenLogDir.open(str(log_dir)), pytest.raises(LogDirInUseError):
-        undo(str(backup))
+        undo_repair(str(backup))
     assert files_of(log_dir.path) == after
 
 
 def test_the_same_plan_can_be_applied_again_after_an_undo(repaired) -> None:
     log_dir, before, backup = repaired
-    undo(str(backup))
+    undo_repair(str(backup))
     action = write_id(log_dir, "missing-0", log_dir.topic_id)
-    (again,) = apply(plan_of(action), 2).backups
-    undo(again)
+    (again,) = apply_repair(plan_of(action), 2).backups
+    undo_repair(again)
     assert files_of(log_dir.path) == before
 
 
@@ -119,9 +119,9 @@ def test_what_a_write_had_left_of_a_file_that_was_repaired_comes_back_too(log_di
     log_dir.file(f"{CHECKPOINT}.tmp", "0\n")
     before = files_of(log_dir.path)
     actions = [write_id(log_dir, f"missing-{number}", log_dir.topic_id) for number in range(others)]
-    (backup,) = apply(plan_of(*actions, rebuild(log_dir), remove(log_dir, f"{CHECKPOINT}.tmp")), 1).backups
+    (backup,) = apply_repair(plan_of(*actions, rebuild(log_dir), remove(log_dir, f"{CHECKPOINT}.tmp")), 1).backups
     assert not (log_dir.path / f"{CHECKPOINT}.tmp").exists()
-    assert undo(backup).backup_removed
+    assert undo_repair(backup).backup_removed
     assert files_of(log_dir.path) == before
 
 
@@ -130,7 +130,7 @@ def test_a_leftover_that_was_removed_comes_back_beside_its_checkpoint(log_dir) -
     log_dir.file(CHECKPOINT, "0\n2\norders 0 7\ngone 0 9\n")
     log_dir.file(f"{CHECKPOINT}.tmp", "0\n1\n")
     before = files_of(log_dir.path)
-    outcome = apply(plan_of(drop(log_dir, ("gone", 0)), remove(log_dir, f"{CHECKPOINT}.tmp")), 1)
+    outcome = apply_repair(plan_of(drop(log_dir, ("gone", 0)), remove(log_dir, f"{CHECKPOINT}.tmp")), 1)
     assert {each.status for each in outcome.results} == {"done"}
-    assert undo(outcome.backups[0]).backup_removed
+    assert undo_repair(outcome.backups[0]).backup_removed
     assert files_of(log_dir.path) == before

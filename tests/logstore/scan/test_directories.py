@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from layout.scheme import MARKER_FILE, Scheme
-from logstore.parallel import Pace
-from logstore.scan import Glance, directories, list_log_dir
+from logstore.parallel import AdaptiveThreadPool
+from logstore.scan import ScanOptions, directories, list_log_dir
 from logstore.scan.directories import look_everywhere
-from logstore.scan.entries import list_in_lots
+from logstore.scan.entries import list_in_batches
 
 GONE = "0123456789abcdef" * 2
 
 
 def _rows(log_dir: Any, jobs: int = 0) -> list[dict[str, Any]]:
-    batches, *_ = look_everywhere(str(log_dir), None, Glance(True), jobs)
+    batches, *_ = look_everywhere(str(log_dir), None, ScanOptions(True), jobs)
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -35,13 +35,13 @@ def test_processes_and_threads_give_the_same_rows_in_the_same_order(fleet_of: An
     assert len(alone) == 90
     assert _rows(fleet_of, jobs=1) == _rows(fleet_of, jobs=2) == _rows(fleet_of, jobs=3) == alone
     by_threads: list[list[str]] = []
-    usual = Pace.map
+    usual = AdaptiveThreadPool.map
 
-    def always_with_threads(self: Any, lot: Any, fewest_waits: int) -> Any:
-        by_threads.append([name for _, _, names, _ in lot for name in names])
-        return usual(self, lot, 0)
+    def always_with_threads(self: Any, batch: Any, fewest_waits: int) -> Any:
+        by_threads.append([name for _, _, names, _ in batch for name in names])
+        return usual(self, batch, 0)
 
-    monkeypatch.setattr(Pace, "map", always_with_threads)
+    monkeypatch.setattr(AdaptiveThreadPool, "map", always_with_threads)
     assert _rows(fleet_of) == alone
     assert sorted(name for names in by_threads for name in names) == sorted(f"topic-{number}" for number in range(90))
     assert max(map(len, by_threads)) == 10
@@ -55,7 +55,7 @@ def test_what_is_staged_beside_a_log_dir_that_was_reached_by_a_link_is_seen_by_p
     staged = link.with_name("disk.deleting") / f"{fleet_of.topic_id}_5"
     staged.mkdir(parents=True)
     for jobs in (0, 1, 2):
-        batches, *_ = look_everywhere(str(link), None, Glance(True), jobs)
+        batches, *_ = look_everywhere(str(link), None, ScanOptions(True), jobs)
         names = [row["name"] for batch in batches for row in batch.to_pylist()]
         assert names[-1] == f"../disk.deleting/{staged.name}"
         assert len(names) == 91
@@ -68,18 +68,18 @@ def test_a_directory_that_a_broker_renames_meanwhile_is_seen_under_its_new_name(
     listed: list[int] = []
 
     def listing_then_a_rename(*arguments: Any) -> Any:
-        lots = list(list_in_lots(*arguments))
+        batches = list(list_in_batches(*arguments))
         (fleet_of.path / "topic-7").rename(fleet_of.path / f"topic-7.{GONE}-delete")
         (fleet_of.path / "notes").touch()
-        yield from lots
+        yield from batches
 
     def listing_again(*arguments: Any) -> Any:
         listed.append(1)
         return list_log_dir(*arguments)
 
-    monkeypatch.setattr(directories, "list_in_lots", listing_then_a_rename)
+    monkeypatch.setattr(directories, "list_in_batches", listing_then_a_rename)
     monkeypatch.setattr(directories, "list_log_dir", listing_again)
-    batches, others, census = look_everywhere(str(fleet_of), None, Glance(True), jobs)
+    batches, others, census = look_everywhere(str(fleet_of), None, ScanOptions(True), jobs)
     names = [row["name"] for batch in batches for row in batch.to_pylist()]
     assert len(listed) == 1
     assert len(names) == len(set(names)) == 90
@@ -119,7 +119,7 @@ def test_tiers_and_staged_replicas_are_looked_into_by_processes_too(fleet_of: An
     fleet_of.replica(f"deleting/{fleet_of.topic_id}_5")
     found = []
     for jobs in (0, 2):
-        seen = look_everywhere(str(fleet_of), Scheme.NAMESPACED, Glance(True), jobs)
+        seen = look_everywhere(str(fleet_of), Scheme.NAMESPACED, ScanOptions(True), jobs)
         found.append([row for batch in seen.batches for row in batch.to_pylist()])
         assert ("org:orders", 1) in seen.census
     assert found[0] == found[1]

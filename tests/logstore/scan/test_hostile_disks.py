@@ -29,7 +29,7 @@ from logstore import LogStoreError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.namespaces import create_namespace, delete_namespace, move_topic
-from logstore.purge import Rules, purge
+from logstore.purge import PurgeRules, purge
 from logstore.staging import list_staged, stage
 from logstore.store import LogStore
 from tests.logstore.engine import (
@@ -138,7 +138,7 @@ def use_everything(path: Path, disk: Disk | None = None) -> list[str]:
 
 
 def purge_all(store: LogStore) -> Any:
-    report = purge(store.log_dirs, Rules(MUCH_LATER), look_at_processes=False)
+    report = purge(store.log_dirs, PurgeRules(MUCH_LATER), look_at_processes=False)
     return report.log_dirs[0] if report.log_dirs else None
 
 

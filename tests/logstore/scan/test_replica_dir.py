@@ -16,22 +16,22 @@ from layout.directory_name import (
 from layout.ids import TopicId
 from layout.ours import StagedRecord, staged_record
 from logstore.rows import VARYING
-from logstore.scan import Glance, Place, Reading, look
-from logstore.scan.entries import lots_of
+from logstore.scan import Folder, NameRule, ScanOptions, scan_directories
+from logstore.scan.entries import batches_of
 from logstore.scan.usual_replicas import look_at_usual, usual_columns
 
 UNIQUE = "0123456789abcdef" * 2
 
 
-def _look(place: Place | Any, *names: str, sizes: bool = True, **glance: Any) -> list[dict[str, Any]]:
+def _look(place: Folder | Any, *names: str, sizes: bool = True, **glance: Any) -> list[dict[str, Any]]:
     """The rows of some directories; the quick way either tells the same, or nothing."""
-    place = place if isinstance(place, Place) else Place("", f"{place}/")
-    rows = look(Glance(sizes, **glance), place, [(name, 7) for name in names])
+    place = place if isinstance(place, Folder) else Folder("", f"{place}/")
+    rows = scan_directories(ScanOptions(sizes, **glance), place, [(name, 7) for name in names])
     place.names, place.inodes = list(names), [7] * len(names)
-    for lot in lots_of([place], len(names)):
-        usual = None if lot.replicas is None else look_at_usual(Glance(sizes, **glance), place, lot.names)
+    for batch in batches_of([place], len(names)):
+        usual = None if batch.replicas is None else look_at_usual(ScanOptions(sizes, **glance), place, batch.names)
         if usual is not None:
-            columns = usual_columns(lot, [usual], glance.get("recovery_points", {}))
+            columns = usual_columns(batch, [usual], glance.get("recovery_points", {}))
             assert list(zip(*columns, strict=True)) == [row for row in rows if row[0] in columns[0]]
     return [dict(zip(VARYING, row, strict=True)) for row in rows]
 
@@ -154,7 +154,7 @@ def test_a_directory_that_cannot_be_listed_is_unreadable(log_dir: Any, monkeypat
 
 def test_a_topic_in_a_tier_has_its_full_name(log_dir: Any) -> None:
     log_dir.replica("org/orders-1")
-    place = Place("org/", f"{log_dir}/org/", namespace="org:")
+    place = Folder("org/", f"{log_dir}/org/", namespace="org:")
     (row,) = _look(place, "orders-1", recovery_points={("org:orders", 1): 9})
     assert (row["name"], row["topic"], row["end_offset"]) == ("org/orders-1", "org:orders", 9)
 
@@ -164,7 +164,7 @@ def test_by_topic_id_the_name_gives_the_id_and_the_file_gives_the_topic(log_dir:
     prefix, _, name = by_topic_id_name(topic_id, 4).partition("/")
     text = f'{{"schema_version":0,"id":"{topic_id}","name":"org:orders","partition":4}}'
     log_dir.replica(f"{prefix}/{name}", text.encode())
-    place = Place(f"{prefix}/", f"{log_dir}/{prefix}/", Reading.BY_TOPIC_ID)
+    place = Folder(f"{prefix}/", f"{log_dir}/{prefix}/", NameRule.BY_TOPIC_ID)
     (row,) = _look(place, name)
     assert (row["kind"], row["topic"], row["partition"], row["topic_id"]) == ("live", "org:orders", 4, str(topic_id))
     Path(f"{log_dir}/{prefix}/{name}/partition.metadata").write_bytes(
@@ -179,7 +179,7 @@ def _staged(log_dir: Any, record: bytes | None) -> dict[str, Any]:
     path = log_dir.replica(f"deleting/{name}")
     if record is not None:
         (path / staged_record.STAGED_RECORD).write_bytes(record)
-    (row,) = _look(Place("deleting/", f"{log_dir}/deleting/", Reading.STAGED), name)
+    (row,) = _look(Folder("deleting/", f"{log_dir}/deleting/", NameRule.STAGED), name)
     assert (row["name"], row["kind"], row["partition"]) == (f"deleting/{name}", "staged", 3)
     assert row["topic_id"] == log_dir.topic_id
     return row

@@ -214,10 +214,10 @@ def test_many_small_log_dirs_are_spread_and_a_large_one_stands_alone(
 ) -> None:
     names = [str(new_log_dir(tmp_path / f"{n}").identity(node_id=n)) for n in range(6)]
     monkeypatch.setattr(scan_module, "_links", lambda path: 10_000 if path == names[2] else 5)
-    lots = list(scan_module._lots([[name] for name in names]))
-    assert lots == [[[names[0]], [names[1]]], [[names[2]]], [[names[3]], [names[4]], [names[5]]]]
-    monkeypatch.setattr(scan_module, "_LOT", 2)
-    assert [len(lot) for lot in scan_module._lots([[name] for name in names])] == [2, 1, 2, 1]
+    batches = list(scan_module._batches([[name] for name in names]))
+    assert batches == [[[names[0]], [names[1]]], [[names[2]]], [[names[3]], [names[4]], [names[5]]]]
+    monkeypatch.setattr(scan_module, "_BATCH", 2)
+    assert [len(batch) for batch in scan_module._batches([[name] for name in names])] == [2, 1, 2, 1]
 
 
 @settings(max_examples=30)

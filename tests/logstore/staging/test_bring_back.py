@@ -21,7 +21,7 @@ from logstore import (
     OfflineLogDirError,
 )
 from logstore.log_dir import LogDir
-from logstore.staging import Placement, SpareRecords, list_staged, planned_restore, restore, stage
+from logstore.staging import FallbackRecords, Placement, list_staged, planned_restore, restore, stage
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS,
@@ -214,7 +214,7 @@ def test_a_replica_whose_record_found_no_room_comes_back_and_the_record_is_forgo
     fill(our_log_dir / "orders-0")
     before = contents(our_log_dir / "orders-0")
     (tmp_path / "spare").mkdir()
-    spare = SpareRecords(str(tmp_path / "spare"))
+    spare = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir), disk=full_disk()) as log_dir:
         stage(log_dir, [candidate()], NOW_MS, spare=spare)
         (staged,) = list_staged(log_dir, spare)
@@ -227,7 +227,7 @@ def test_a_spare_record_that_cannot_be_forgotten_is_no_failure_of_the_restore(st
     (tmp_path / "spare").write_text("no directory")
     with LogDir.open(str(staged_in)) as log_dir:
         (staged,) = list_staged(log_dir)
-        assert restore(log_dir, staged, spare=SpareRecords(str(tmp_path / "spare"))).partition == ORDERS
+        assert restore(log_dir, staged, spare=FallbackRecords(str(tmp_path / "spare"))).partition == ORDERS
 
 
 # Strays that a broker left

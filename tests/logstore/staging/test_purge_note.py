@@ -14,9 +14,9 @@ import pytest
 from layout.scheme import PURGE_NOTE_FILE
 from logstore import ChangeRefusedError
 from logstore.log_dir import LogDir
-from logstore.purge import Rules, purge
+from logstore.purge import PurgeRules, purge
 from logstore.staging import (
-    ALL_MS,
+    EVERYTHING_DUE,
     PurgeNote,
     begin_purge,
     end_purge,
@@ -41,7 +41,7 @@ def test_while_a_purge_is_under_way_what_was_due_cannot_come_back_and_the_rest_c
 
 def test_an_orderly_purge_leaves_no_note(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 3) as log_dir:
-        only(log_dir, Rules(NOW_MS + 1000))
+        only(log_dir, PurgeRules(NOW_MS + 1000))
         assert read_purge_note(log_dir) == PurgeNote()
         assert not (tmp_path / "disk" / PURGE_NOTE_FILE).exists()
         assert len([restore(log_dir, each) for each in list_staged(log_dir)]) == 2
@@ -50,7 +50,7 @@ def test_an_orderly_purge_leaves_no_note(tmp_path: Path) -> None:
 def test_cancelled_it_names_what_is_partly_gone_and_only_that(tmp_path: Path) -> None:
     cancel = threading.Event()
     with staged(tmp_path / "disk", 3) as log_dir:
-        only(log_dir, Rules(LATER_MS, cancel=cancel, progress=lambda *_: cancel.set()), workers=1)
+        only(log_dir, PurgeRules(LATER_MS, cancel=cancel, progress=lambda *_: cancel.set()), workers=1)
         refused = []
         for each in list_staged(log_dir):
             try:
@@ -59,7 +59,7 @@ def test_cancelled_it_names_what_is_partly_gone_and_only_that(tmp_path: Path) ->
                 refused.append(each.location)
         assert refused == list(read_purge_note(log_dir).directories)
         assert len(refused) == 1
-        only(log_dir, Rules(LATER_MS))
+        only(log_dir, PurgeRules(LATER_MS))
         assert read_purge_note(log_dir) == PurgeNote()
 
 
@@ -67,13 +67,13 @@ def test_after_a_crash_a_purge_of_some_or_one_that_fails_does_not_vouch_for_the_
     with staged(tmp_path / "disk", 3) as log_dir:
         begin_purge(log_dir, LATER_MS)
         names = [each.location for each in list_staged(log_dir)]
-        only(log_dir, Rules(LATER_MS, only=lambda each: each.location == names[0]))
+        only(log_dir, PurgeRules(LATER_MS, only=lambda each: each.location == names[0]))
         assert read_purge_note(log_dir).due_by_ms == LATER_MS
         log_dir.disk = DiskThat(errno.EPERM, {"unlink"}, below=tmp_path / "disk" / names[1])
-        only(log_dir, Rules(LATER_MS))
+        only(log_dir, PurgeRules(LATER_MS))
         assert read_purge_note(log_dir).due_by_ms == LATER_MS
         log_dir.disk = DiskThat()
-        only(log_dir, Rules(LATER_MS))
+        only(log_dir, PurgeRules(LATER_MS))
         assert read_purge_note(log_dir) == PurgeNote()
 
 
@@ -82,9 +82,9 @@ def test_a_purge_before_the_due_time_is_noted_for_everything(tmp_path: Path) -> 
     with staged(tmp_path / "disk", 1) as log_dir:
         only(
             log_dir,
-            Rules(NOW_MS, before_due=True, progress=lambda *_: noted.append(read_purge_note(log_dir).due_by_ms)),
+            PurgeRules(NOW_MS, before_due=True, progress=lambda *_: noted.append(read_purge_note(log_dir).due_by_ms)),
         )
-    assert set(noted) == {ALL_MS}
+    assert set(noted) == {EVERYTHING_DUE}
 
 
 def test_a_later_one_of_the_same_name_is_not_meant(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_later_one_of_the_same_name_is_not_meant(tmp_path: Path) -> None:
         note = PurgeNote(None, {found.location: found.record.staged_ms})
         assert note.covers(found)
         assert not note.covers(replace(found, record=replace(found.record, staged_ms=NOW_MS + 1, due_ms=NOW_MS + 1)))
-        assert not PurgeNote(ALL_MS).covers(replace(found, record=None))
+        assert not PurgeNote(EVERYTHING_DUE).covers(replace(found, record=None))
 
 
 @pytest.mark.parametrize(
@@ -111,19 +111,19 @@ def test_a_note_that_cannot_be_read_vouches_for_nothing(tmp_path: Path, spoil: C
     path = formatted(tmp_path / "disk")
     spoil(path / PURGE_NOTE_FILE)
     with LogDir.open(str(path)) as log_dir:
-        assert read_purge_note(log_dir).due_by_ms == ALL_MS
+        assert read_purge_note(log_dir).due_by_ms == EVERYTHING_DUE
 
 
 def test_a_full_disk_is_purged_without_a_note_and_that_is_said(tmp_path: Path, caplog) -> None:
     caplog.set_level(logging.WARNING, purge_note.__name__)
     with staged(tmp_path / "disk", 1, disk=DiskThat(errno.ENOSPC, {"write"})) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS)).purged) == 1
+        assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 1
     assert "no room to note" in caplog.text
 
 
 def test_a_note_that_cannot_be_written_otherwise_stops_the_purge(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 1, disk=DiskThat(errno.EACCES, {"write"})) as log_dir:
-        (report,) = purge([log_dir], Rules(LATER_MS)).log_dirs
+        (report,) = purge([log_dir], PurgeRules(LATER_MS)).log_dirs
         assert "Permission denied" in str(report.error)
         assert report.purged == []
 

@@ -11,7 +11,7 @@ import pytest
 from layout.ours import STAGED_RECORD_LIMIT
 from logstore import LogStoreError, UnreadableFileError
 from logstore.log_dir import LogDir
-from logstore.staging import SpareRecords
+from logstore.staging import FallbackRecords
 from tests.logstore.engine import DiskThat, formatted, open_descriptors, picture
 
 
@@ -28,25 +28,25 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_without_a_folder_nothing_is_written_and_nothing_is_found(opened: LogDir) -> None:
-    none = SpareRecords(None)
+    none = FallbackRecords(None)
     assert not none.write(opened, "x", b"1")
     assert none.read(opened, "x") is None
     none.remove(opened, "x")
 
 
 def test_a_record_is_found_again_replaced_and_forgotten(opened: LogDir, folder: Path) -> None:
-    spare = SpareRecords(str(folder))
+    spare = FallbackRecords(str(folder))
     assert spare.read(opened, "x") is None
     assert spare.write(opened, "x", b"1")
     assert spare.write(opened, "x", b"2")
-    assert SpareRecords(str(folder)).read(opened, "x") == b"2"
+    assert FallbackRecords(str(folder)).read(opened, "x") == b"2"
     spare.remove(opened, "x")
     assert spare.read(opened, "x") is None
     spare.remove(opened, "x")
 
 
 def test_two_disks_never_share_a_record(opened: LogDir, folder: Path, tmp_path: Path) -> None:
-    spare = SpareRecords(str(folder))
+    spare = FallbackRecords(str(folder))
     spare.write(opened, "x", b"1")
     with LogDir.open(str(formatted(tmp_path / "other", 2))) as other:
         assert spare.read(other, "x") is None
@@ -58,13 +58,13 @@ def test_two_disks_never_share_a_record(opened: LogDir, folder: Path, tmp_path: 
 def test_a_name_that_leads_elsewhere_is_never_written(opened: LogDir, folder: Path, tmp_path: Path, name: str) -> None:
     before = picture(tmp_path)
     with pytest.raises((ValueError, OSError, LogStoreError)):
-        SpareRecords(str(folder)).write(opened, name, b"1")
+        FallbackRecords(str(folder)).write(opened, name, b"1")
     after = picture(tmp_path)
     assert {path.split("/")[0] for path in after.keys() ^ before.keys()} <= {"spare"}
 
 
 def test_a_link_in_the_folder_is_not_followed(opened: LogDir, folder: Path, tmp_path: Path) -> None:
-    spare = SpareRecords(str(folder))
+    spare = FallbackRecords(str(folder))
     spare.write(opened, "x", b"1")
     (top,) = folder.iterdir()
     (tmp_path / "elsewhere").mkdir()
@@ -81,7 +81,7 @@ def test_a_link_in_the_folder_is_not_followed(opened: LogDir, folder: Path, tmp_
 
 
 def test_more_than_a_record_can_be_is_not_read(opened: LogDir, folder: Path) -> None:
-    spare = SpareRecords(str(folder))
+    spare = FallbackRecords(str(folder))
     spare.write(opened, "x", b"1" * (STAGED_RECORD_LIMIT + 1))
     with pytest.raises(UnreadableFileError, match="larger"):
         spare.read(opened, "x")
@@ -90,21 +90,21 @@ def test_more_than_a_record_can_be_is_not_read(opened: LogDir, folder: Path) -> 
 @pytest.mark.parametrize("method", ["mkdir", "create", "write", "sync", "rename"])
 def test_what_cannot_be_written_is_an_error_and_no_half_record_stays(opened: LogDir, folder: Path, method: str) -> None:
     with pytest.raises(OSError, match="No space"):
-        SpareRecords(str(folder), DiskThat(errno.ENOSPC, {method})).write(opened, "x", b"1")
-    assert SpareRecords(str(folder)).read(opened, "x") is None
+        FallbackRecords(str(folder), DiskThat(errno.ENOSPC, {method})).write(opened, "x", b"1")
+    assert FallbackRecords(str(folder)).read(opened, "x") is None
 
 
 @pytest.mark.parametrize("method", ["unlink", "rmdir", "sync"])
 def test_what_cannot_be_removed_is_told_and_no_error(
     opened: LogDir, folder: Path, method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    SpareRecords(str(folder)).write(opened, "x", b"1")
-    SpareRecords(str(folder), DiskThat(errno.EACCES, {method})).remove(opened, "x")
+    FallbackRecords(str(folder)).write(opened, "x", b"1")
+    FallbackRecords(str(folder), DiskThat(errno.EACCES, {method})).remove(opened, "x")
     assert "cannot be removed: [Errno 13]" in caplog.text
 
 
 def test_a_folder_that_is_gone_has_no_records(opened: LogDir, folder: Path) -> None:
-    spare: Any = SpareRecords(str(folder / "gone"))
+    spare: Any = FallbackRecords(str(folder / "gone"))
     assert spare.read(opened, "x") is None
     spare.remove(opened, "x")
     with pytest.raises(FileNotFoundError):
@@ -113,7 +113,7 @@ def test_a_folder_that_is_gone_has_no_records(opened: LogDir, folder: Path) -> N
 
 def test_no_descriptor_is_left_behind(opened: LogDir, folder: Path) -> None:
     before = open_descriptors()
-    spare = SpareRecords(str(folder))
+    spare = FallbackRecords(str(folder))
     spare.write(opened, "x", b"1")
     spare.read(opened, "x")
     spare.remove(opened, "x")

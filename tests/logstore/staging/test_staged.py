@@ -19,7 +19,16 @@ from logstore import DamagedRecordError, OfflineLogDirError
 from logstore.fs import Directory
 from logstore.log_dir import LogDir, ReadOnlyLogDir
 from logstore.parallel import pace
-from logstore.staging import Placement, SpareRecords, Staged, home_of, list_staged, look_for_staged, stage, staging_root
+from logstore.staging import (
+    FallbackRecords,
+    Placement,
+    Staged,
+    find_staged,
+    list_staged,
+    restored_path,
+    stage,
+    staging_root,
+)
 from logstore.staging import staged as staged_module
 from tests.logstore.engine import (
     NOW_MS,
@@ -220,7 +229,7 @@ def test_in_a_brokers_log_dir_home_is_where_it_was(
     log_dir: Any, topic: str, partition: int, path: str, home: str
 ) -> None:
     with LogDir.open(str(log_dir)) as opened:
-        assert home_of(opened, record(topic=topic, partition=partition, path=path)) == home
+        assert restored_path(opened, record(topic=topic, partition=partition, path=path)) == home
 
 
 @pytest.mark.parametrize(
@@ -238,7 +247,7 @@ def test_in_a_brokers_log_dir_home_is_where_it_was(
 )
 def test_a_record_that_claims_another_place_is_not_believed(log_dir: Any, topic: str, path: str) -> None:
     with LogDir.open(str(log_dir)) as opened, pytest.raises(DamagedRecordError, match="another replica's place"):
-        home_of(opened, record(topic=topic, path=path))
+        restored_path(opened, record(topic=topic, path=path))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +260,7 @@ def test_a_record_that_claims_another_place_is_not_believed(log_dir: Any, topic:
 )
 def test_in_ours_home_is_where_the_scheme_has_it_by_now(tmp_path: Path, scheme: str, topic: str, home: str) -> None:
     with LogDir.open(str(formatted(tmp_path / "x", scheme=scheme))) as opened:
-        assert home_of(opened, record(topic=topic, path="anything-else")) == home
+        assert restored_path(opened, record(topic=topic, path="anything-else")) == home
 
 
 @pytest.mark.parametrize(
@@ -268,7 +277,7 @@ def test_in_ours_home_is_where_the_scheme_has_it_by_now(tmp_path: Path, scheme: 
 def test_what_the_scheme_has_no_place_for_has_no_home(tmp_path: Path, scheme: str, changes: dict[str, Any]) -> None:
     path = formatted(tmp_path / "x", scheme=scheme)
     with LogDir.open(str(path)) as opened, pytest.raises(DamagedRecordError, match="has no place"):
-        home_of(opened, record(**changes))
+        restored_path(opened, record(**changes))
 
 
 def test_a_shared_record_tells_each_directory_its_own_and_a_strangers_nothing(our_log_dir: Path) -> None:
@@ -326,13 +335,13 @@ def test_a_directory_that_vanishes_while_it_is_listed_is_no_error(
 def test_looking_needs_no_lock_so_a_broker_may_run(our_log_dir: Path) -> None:
     put(our_log_dir)
     with LogDir.open(str(our_log_dir)), ReadOnlyLogDir.open(str(our_log_dir)) as view:
-        assert len(look_for_staged(view)) == 1
+        assert len(find_staged(view)) == 1
 
 
 def test_a_spare_record_speaks_where_there_is_none_inside(our_log_dir: Path, tmp_path: Path) -> None:
     (put(our_log_dir) / "staged.json").unlink()
     (tmp_path / "spare").mkdir()
-    spare = SpareRecords(str(tmp_path / "spare"))
+    spare = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir)) as log_dir:
         spare.write(log_dir, f"{ORDERS_ID}_0", staged_record.encode_record(record()))
         (found,) = list_staged(log_dir, spare)

@@ -19,7 +19,7 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.staging import Placement, SpareRecords, list_staged, shared_records, stage, staging
+from logstore.staging import FallbackRecords, Placement, list_staged, shared_records, stage, staging
 from tests.logstore.engine import (
     HOUR_MS,
     NOW_MS,
@@ -96,7 +96,7 @@ def test_each_one_is_told_at_warn_with_the_time_of_its_deletion(path: Path, capl
 
 
 @pytest.mark.parametrize("is_usual", [True, False])
-def test_the_lines_of_a_lot_have_their_own_values_whoever_makes_log_records(
+def test_the_lines_of_a_batch_have_their_own_values_whoever_makes_log_records(
     path: Path, caplog: pytest.LogCaptureFixture, is_usual: bool
 ) -> None:
     made: list[object] = []
@@ -351,7 +351,7 @@ def test_a_full_disk_stages_nothing_without_a_folder_for_records(path: Path) -> 
 
 def test_a_full_disk_is_staged_with_the_records_in_another_place(path: Path, tmp_path: Path) -> None:
     candidates = [candidate(), *many(path, 6)]
-    spare = SpareRecords(str(tmp_path / "spare"))
+    spare = FallbackRecords(str(tmp_path / "spare"))
     (tmp_path / "spare").mkdir()
     with LogDir.open(str(path), disk=full_disk()) as log_dir:
         outcome = stage(log_dir, candidates, NOW_MS, spare=spare)
@@ -368,7 +368,7 @@ def test_replicas_without_an_id_do_not_share_a_record_on_a_full_disk(path: Path,
         (path / f"{topic}-0").mkdir()
     both = [candidate(f"{topic}-0", TopicPartition(topic, 0), None) for topic in ("a", "b")]
     (tmp_path / "spare").mkdir()
-    spare = SpareRecords(str(tmp_path / "spare"))
+    spare = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(path), disk=full_disk()) as log_dir:
         assert len(stage(log_dir, both, NOW_MS, spare=spare).staged) == 2
         assert {item.partition for item in list_staged(log_dir, spare)} == {each.partition for each in both}
@@ -388,7 +388,7 @@ def test_a_folder_for_records_that_is_no_use_stages_nothing_and_blames_the_right
     path: Path, tmp_path: Path, kind: str
 ) -> None:
     folder = tmp_path / "spare"
-    spare = SpareRecords(str(folder), full_disk() if kind == "full" else DiskThat(errno.EIO, {"mkdir"}))
+    spare = FallbackRecords(str(folder), full_disk() if kind == "full" else DiskThat(errno.EIO, {"mkdir"}))
     if kind == "file":
         folder.write_text("x")
     elif kind == "link":
@@ -576,16 +576,16 @@ def test_no_descriptor_is_left_behind_whatever_happens(path: Path, tmp_path: Pat
     assert open_descriptors() == before
 
 
-# Lots
+# Batches
 
 
 @pytest.fixture
-def lots_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "LOT", 5)
+def batches_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "BATCH", 5)
 
 
 class Noted(Disk):
-    """Writes down what begins and ends, in order; the lot of a replica follows from its number."""
+    """Writes down what begins and ends, in order; the batch of a replica follows from its number."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []
@@ -617,8 +617,8 @@ class Noted(Disk):
         super().unlink(parent, name)
 
 
-@pytest.mark.usefixtures("lots_of_five")
-def test_a_lot_is_renamed_while_the_barrier_of_the_one_before_is_waited_for(path: Path) -> None:
+@pytest.mark.usefixtures("batches_of_five")
+def test_a_batch_is_renamed_while_the_barrier_of_the_one_before_is_waited_for(path: Path) -> None:
     class Patient(Noted):
         """Its first barrier ends when the sixth replica is renamed."""
 
@@ -645,7 +645,7 @@ def file_of(number: int) -> str:
     return staged_record.shared_records_name(number // 5)
 
 
-@pytest.mark.usefixtures("lots_of_five")
+@pytest.mark.usefixtures("batches_of_five")
 def test_no_replica_is_touched_before_the_file_with_its_record_is_durable(path: Path) -> None:
     disk = Noted()
     with LogDir.open(str(path), disk=disk) as log_dir:
@@ -657,7 +657,7 @@ def test_no_replica_is_touched_before_the_file_with_its_record_is_durable(path: 
         assert by_itself or "end of barrier" in between[between.index("barrier") :]
 
 
-@pytest.mark.usefixtures("lots_of_five")
+@pytest.mark.usefixtures("batches_of_five")
 def test_a_file_of_records_stays_until_a_barrier_that_began_after_the_last_rename(path: Path) -> None:
     disk = Noted()
     with LogDir.open(str(path), disk=disk) as log_dir:
@@ -680,17 +680,17 @@ def test_more_files_than_a_few_are_made_durable_by_one_barrier(path: Path, monke
     assert not [step for step in disk.steps if step.startswith("synced staged.json")]
 
 
-@pytest.mark.usefixtures("lots_of_five")
-def test_each_lot_is_told_when_it_is_staged_for_good(path: Path) -> None:
+@pytest.mark.usefixtures("batches_of_five")
+def test_each_batch_is_told_when_it_is_staged_for_good(path: Path) -> None:
     told: list[int] = []
     with LogDir.open(str(path)) as log_dir:
-        outcome = stage(log_dir, many(path, 12), NOW_MS, settled=lambda lot: told.append(len(lot)))
+        outcome = stage(log_dir, many(path, 12), NOW_MS, settled=lambda batch: told.append(len(batch)))
         assert list_staged(log_dir) == sorted(outcome.staged, key=lambda staged: staged.location)
     assert told == [5, 5, 2]
 
 
-@pytest.mark.usefixtures("lots_of_five")
-def test_a_lot_that_the_system_refuses_leaves_those_before_it_staged_and_its_own_live(path: Path) -> None:
+@pytest.mark.usefixtures("batches_of_five")
+def test_a_batch_that_the_system_refuses_leaves_those_before_it_staged_and_its_own_live(path: Path) -> None:
     class NoMoreThanSeven(Disk):
         """Has room for the records of seven replicas in all."""
 
@@ -720,12 +720,12 @@ def test_a_lot_that_the_system_refuses_leaves_those_before_it_staged_and_its_own
     assert all((path / f"t-{number}").is_dir() for number in range(5, 12))
 
 
-@pytest.mark.usefixtures("lots_of_five")
+@pytest.mark.usefixtures("batches_of_five")
 @pytest.mark.parametrize(
     ("method", "number", "first_live"),
     [("rename", 3, 0), ("rename", 8, 5), ("sync_file_system", 1, 0), ("sync_file_system", 2, 5)],
 )
-def test_whatever_fails_later_is_undone_up_to_the_last_lot_that_was_told(
+def test_whatever_fails_later_is_undone_up_to_the_last_batch_that_was_told(
     path: Path, method: str, number: int, first_live: int
 ) -> None:
     class FailsOnce(Disk):
@@ -755,8 +755,8 @@ def test_whatever_fails_later_is_undone_up_to_the_last_lot_that_was_told(
         assert sorted(os.listdir(path / f"t-{each}")) == sorted(os.listdir(path / "orders-0"))
 
 
-@pytest.mark.usefixtures("lots_of_five")
-def test_the_checkpoints_are_written_once_for_all_lots(path: Path) -> None:
+@pytest.mark.usefixtures("batches_of_five")
+def test_the_checkpoints_are_written_once_for_all_batches(path: Path) -> None:
     write_offsets(path, {("t", number): number for number in range(12)} | {("payments", 0): 7})
     disk = Noted()
     with LogDir.open(str(path), disk=disk) as log_dir:
@@ -767,7 +767,7 @@ def test_the_checkpoints_are_written_once_for_all_lots(path: Path) -> None:
     assert read_offsets(path) == {("payments", 0): 7}
 
 
-@pytest.mark.usefixtures("lots_of_five")
+@pytest.mark.usefixtures("batches_of_five")
 @pytest.mark.parametrize("number", [1, 4, 5, 9])
 def test_a_replica_that_is_named_twice_is_staged_once(path: Path, number: int) -> None:
     candidates = many(path, number)
@@ -778,7 +778,7 @@ def test_a_replica_that_is_named_twice_is_staged_once(path: Path, number: int) -
     assert [refused.reason for refused in outcome.refused] == ["t-0 was left where it is: it was named before"]
 
 
-@pytest.mark.usefixtures("lots_of_five")
+@pytest.mark.usefixtures("batches_of_five")
 def test_a_disk_for_one_thread_is_used_by_one_alone(path: Path) -> None:
     class ForOne(Noted):
         is_shared = False

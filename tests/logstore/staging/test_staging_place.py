@@ -12,7 +12,7 @@ import pytest
 
 from layout.ids import TopicId
 from logstore.log_dir import LogDir
-from logstore.staging import Placement, SpareRecords
+from logstore.staging import FallbackRecords, Placement
 from logstore.staging.staging_place import Place, Step
 from tests.logstore.engine import NOW_MS, ORDERS, ORDERS_ID, DiskThat, candidate, fill
 
@@ -27,10 +27,10 @@ def log_dir(our_log_dir: Path) -> Iterator[LogDir]:
 @pytest.fixture
 def place(log_dir: LogDir) -> Iterator[Place]:
     with ExitStack() as opened:
-        yield Place(log_dir, Placement.INSIDE, SpareRecords(None), NOW_MS, opened)
+        yield Place(log_dir, Placement.INSIDE, FallbackRecords(None), NOW_MS, opened)
 
 
-def test_no_two_lots_of_a_call_get_one_name(place: Place) -> None:
+def test_no_two_batches_of_a_call_get_one_name(place: Place) -> None:
     names = [place.free_name(ORDERS, TopicId.ZERO), place.free_name(ORDERS, TopicId.ZERO)]
     assert names == [f"{TopicId.ZERO}_0", f"{TopicId.ZERO}_0.2"]
 
@@ -39,7 +39,7 @@ def test_names_that_are_taken_are_listed_once_when_there_are_many(log_dir: LogDi
     taken = Path(log_dir.path, "deleting", f"{ORDERS_ID}_0")
     taken.mkdir()
     with ExitStack() as opened:
-        place = Place(log_dir, Placement.INSIDE, SpareRecords(None), NOW_MS, opened, many=True)
+        place = Place(log_dir, Placement.INSIDE, FallbackRecords(None), NOW_MS, opened, many=True)
         taken.rename(taken.with_name("gone"))
         assert place.free_name(ORDERS, ORDERS_ID) == f"{ORDERS_ID}_0.2"
         assert place.free_name(ORDERS, TopicId.ZERO) == f"{TopicId.ZERO}_0"

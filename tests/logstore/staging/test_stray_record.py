@@ -11,8 +11,8 @@ import pytest
 from layout.ours import STAGED_RECORD
 from logstore import ChangeFailedError, ChangeRefusedError
 from logstore.log_dir import LogDir
-from logstore.purge import Rules, purge
-from logstore.staging import Placement, Staged, give_record, list_staged
+from logstore.purge import PurgeRules, purge
+from logstore.staging import Placement, Staged, adopt_stray, list_staged
 from tests.logstore.engine import NOW_MS, ORDERS, ORDERS_ID, DiskThat, contents, fill, formatted, identity, picture
 
 NAME = f"orders-0.{'0123456789abcdef' * 2}-stray"
@@ -37,20 +37,20 @@ def only(log_dir: LogDir) -> Staged:
 
 def test_it_stays_where_it_is_until_its_time_has_come_and_then_a_purge_takes_it(broker: Path) -> None:
     with LogDir.open(str(broker)) as log_dir:
-        give_record(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+        adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
         stray = only(log_dir)
         assert (stray.partition, stray.topic_id, stray.due_ms) == (ORDERS, ORDERS_ID, NOW_MS + 1000)
         assert stray.record is not None and (stray.record.verdict, stray.record.path) == ("STRAY", "orders-0")
-        purge([log_dir], Rules(NOW_MS + 999))
+        purge([log_dir], PurgeRules(NOW_MS + 999))
         assert (broker / NAME).exists()
-        purge([log_dir], Rules(NOW_MS + 1000))
+        purge([log_dir], PurgeRules(NOW_MS + 1000))
         assert not (broker / NAME).exists()
 
 
 def test_the_record_is_all_that_is_added(broker: Path) -> None:
     before = contents(broker)
     with LogDir.open(str(broker)) as log_dir:
-        give_record(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+        adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
     (broker / NAME / STAGED_RECORD).unlink()
     assert contents(broker) == before
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_written_leaves_nothing(broker: Path) -> None:
         stray = only(log_dir)
     before = picture(broker / NAME)
     with LogDir.open(str(broker), disk=DiskThat(errno.ENOSPC, {"write"})) as log_dir, pytest.raises(ChangeFailedError):
-        give_record(log_dir, stray, REASON, NOW_MS, 1000)
+        adopt_stray(log_dir, stray, REASON, NOW_MS, 1000)
     assert {name: look[3] for name, look in picture(broker / NAME).items()} == {
         name: look[3] for name, look in before.items()
     }
@@ -75,12 +75,12 @@ def test_another_directory_one_without_a_name_and_one_with_a_record_are_refused(
             replace(stray, placement=Placement.SIBLING),
         ):
             with pytest.raises(ChangeRefusedError):
-                give_record(log_dir, other, REASON, NOW_MS, 1000)
-        give_record(log_dir, stray, REASON, NOW_MS, 1000)
+                adopt_stray(log_dir, other, REASON, NOW_MS, 1000)
+        adopt_stray(log_dir, stray, REASON, NOW_MS, 1000)
         with pytest.raises(ChangeRefusedError):
-            give_record(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+            adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
         with pytest.raises(ChangeRefusedError, match="no use"):
-            give_record(log_dir, stray, REASON, NOW_MS, 1000)
+            adopt_stray(log_dir, stray, REASON, NOW_MS, 1000)
 
 
 def test_a_log_dir_that_is_ours_has_no_strays(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, InvalidNamespaceError, NameTakenError, OfflineLogDirError
 from logstore.log_dir import LogDir
 from logstore.namespaces import create_namespace
-from logstore.store import BATCH, Replica, spread
+from logstore.staging import BATCH
+from logstore.store import Replica, spread_over_log_dirs
 from logstore.store.create_many import create_replicas
 from tests.logstore.engine import (
     ORDERS,
@@ -66,11 +67,11 @@ def test_each_is_as_one_that_was_made_alone(paths: list[Path]) -> None:
 
 
 def test_the_emptiest_log_dir_gets_the_next() -> None:
-    lots = spread({"a": 3, "b": 1, "c": 5}, orders(6), 2)
-    sizes = {path: sum(len(lot) for at, lot in lots if at == path) for path in "abc"}
+    batches = spread_over_log_dirs({"a": 3, "b": 1, "c": 5}, orders(6), 2)
+    sizes = {path: sum(len(batch) for at, batch in batches if at == path) for path in "abc"}
     assert sizes == {"a": 2, "b": 4, "c": 0}
-    assert max(len(lot) for _, lot in lots) == 2
-    assert sorted(each for _, lot in lots for each in lot) == sorted(orders(6))
+    assert max(len(batch) for _, batch in batches) == 2
+    assert sorted(each for _, batch in batches for each in batch) == sorted(orders(6))
 
 
 def test_a_topic_spreads_evenly_over_the_disks(paths: list[Path]) -> None:

@@ -11,7 +11,7 @@ from layout.scheme import UNCLEAN_FILE
 from logstore import ChangeRefusedError, LogDirInUseError, NotALogDirError, OfflineLogDirError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.staging import SpareRecords
+from logstore.staging import FallbackRecords
 from logstore.store import opening, recover_all
 from logstore.store.opening import open_log_dirs
 from tests.logstore.engine import DiskThat, formatted, open_descriptors
@@ -127,7 +127,7 @@ def test_only_log_dirs_that_came_to_no_clean_end_are_recovered(paths: list[str])
         Path(path, f"orders-0.{UNIQUE}-delete").mkdir()
     Path(paths[1], UNCLEAN_FILE).touch()
     opened, _ = open_log_dirs(paths, Disk())
-    recover_all(opened, SpareRecords(None))
+    recover_all(opened, FallbackRecords(None))
     closed(opened)
     left = [Path(path, f"orders-0.{UNIQUE}-delete").exists() for path in paths]
     assert left == [True, False, True]
@@ -139,7 +139,7 @@ def test_one_whose_disk_fails_while_it_is_recovered_does_not_stop_the_others(pat
         Path(path, f"orders-0.{UNIQUE}-delete").mkdir()
         Path(path, UNCLEAN_FILE).touch()
     opened, _ = open_log_dirs(paths, DiskThat(errno.EIO, {"rmdir"}, Path(paths[0])))
-    recover_all(opened, SpareRecords(None))
+    recover_all(opened, FallbackRecords(None))
     assert [log_dir.offline is not None for log_dir in opened] == [True, False, False]
     closed(opened)
     assert Path(paths[0], UNCLEAN_FILE).exists()

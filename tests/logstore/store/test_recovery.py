@@ -15,7 +15,7 @@ from layout.scheme import MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import OfflineLogDirError
 from logstore.log_dir import LogDir
-from logstore.staging import SpareRecords, stage
+from logstore.staging import FallbackRecords, stage
 from logstore.store import recover
 from tests.logstore.engine import (
     NOW_MS,
@@ -41,7 +41,7 @@ def record(topic: str = "orders", partition: int = 0, path: str = "orders-0", of
     )
 
 
-def recovered(path: Path, spare: SpareRecords | None = None) -> list[str]:
+def recovered(path: Path, spare: FallbackRecords | None = None) -> list[str]:
     """Recover an unclean log dir, and make sure that a second look finds nothing."""
     (path / UNCLEAN_FILE).touch()
     with LogDir.open(str(path)) as log_dir:
@@ -165,7 +165,7 @@ def test_an_empty_replica_that_was_staged_on_a_full_disk_has_a_record_elsewhere_
 ) -> None:
     (our_log_dir / "orders-0").mkdir()
     (tmp_path / "spare").mkdir()
-    spare = SpareRecords(str(tmp_path / "spare"))
+    spare = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir), disk=full_disk()) as log_dir:
         outcome = stage(log_dir, [candidate(topic_id=None)], NOW_MS, spare=spare)
     assert recovered(our_log_dir, spare) == []

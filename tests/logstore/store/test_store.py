@@ -32,7 +32,7 @@ from logstore import (
     UnsafePathError,
 )
 from logstore.clock import ManualClock
-from logstore.purge import Rules, purge
+from logstore.purge import PurgeRules, purge
 from logstore.store import LogStore, Replica
 from tests.logstore.engine import (
     HOUR_MS,
@@ -496,7 +496,7 @@ def test_a_disk_that_is_really_full_is_staged_purged_and_free_again(
         assert contents(path / "orders-0") == before
         store.stage([ORDERS], "x", "")
         free = os.statvfs(path).f_bavail
-        report = purge(store.log_dirs, Rules(store.clock.now_ms()), spare=store.spare, look_at_processes=False)
+        report = purge(store.log_dirs, PurgeRules(store.clock.now_ms()), spare=store.spare, look_at_processes=False)
         assert (report.directories, report.log_dirs[0].failures, report.log_dirs[0].error) == (1, [], None)
         assert store.staged() == []
         assert os.statvfs(path).f_bavail * os.statvfs(path).f_frsize >= free + 150_000

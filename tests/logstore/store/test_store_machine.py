@@ -33,7 +33,7 @@ from logstore import (
 )
 from logstore.clock import ManualClock
 from logstore.namespaces import create_namespace, delete_namespace, list_namespaces, rename_topic
-from logstore.purge import Rules, purge
+from logstore.purge import PurgeRules, purge
 from logstore.staging import Staged
 from logstore.store import LogStore
 from tests.logstore.engine import HOUR_MS, NOW_MS, formatted, identity, opened
@@ -218,7 +218,7 @@ class StoreMachine(RuleBasedStateMachine):
     def purge(self, later_ms: int) -> None:
         """What is due by then goes for ever, and nothing else."""
         self.clock.advance(later_ms)
-        report = purge(self.store.log_dirs, Rules(self.clock.now_ms()), workers=1, look_at_processes=False)
+        report = purge(self.store.log_dirs, PurgeRules(self.clock.now_ms()), workers=1, look_at_processes=False)
         due = [held for held in self.model.staged if held.due_ms <= self.clock.now_ms()]
         assert report.directories == len(due)
         self.model.staged = [held for held in self.model.staged if held not in due]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from logstore.rows import Kind, plain_row
-from logstore.watch import RowChange, Seen, name_of
+from logstore.watch import RowChange, RowState, name_of_key
 from logstore.watch.known_rows import HeldReplicas, KnownRows, first_to_last, of_row
 
-LIVE = Seen("live", "orders", 0, "ID", "ok")
+LIVE = RowState("live", "orders", 0, "ID", "ok")
 
 
 @pytest.mark.parametrize(
@@ -16,15 +16,15 @@ LIVE = Seen("live", "orders", 0, "ID", "ok")
     [
         ("orders-0", LIVE),
         ("orders-00", LIVE),
-        ("a-b-7", Seen("live", "a-b", 7, "ID", "ok")),
-        ("org/apache/orders-0", Seen("live", "org:apache:orders", 0, "ID", "ok")),
-        ("orders-0." + "a" * 32 + "-stray", Seen("stray", "orders", 0, "ID", "ok")),
-        ("../data.deleting/x_0", Seen("staged", None, 0, "ID", "ok", None, 5)),
-        ("lost+found", Seen("foreign", problem="no partition")),
-        ("\udcff-0", Seen("live", "\udcff", 0)),
+        ("a-b-7", RowState("live", "a-b", 7, "ID", "ok")),
+        ("org/apache/orders-0", RowState("live", "org:apache:orders", 0, "ID", "ok")),
+        ("orders-0." + "a" * 32 + "-stray", RowState("stray", "orders", 0, "ID", "ok")),
+        ("../data.deleting/x_0", RowState("staged", None, 0, "ID", "ok", None, 5)),
+        ("lost+found", RowState("foreign", problem="no partition")),
+        ("\udcff-0", RowState("live", "\udcff", 0)),
     ],
 )
-def test_what_was_put_in_comes_out_again(key: str, seen: Seen) -> None:
+def test_what_was_put_in_comes_out_again(key: str, seen: RowState) -> None:
     known = KnownRows()
     assert known.put(key, seen) == (None, seen)
     assert known.put(key, seen) is None
@@ -61,7 +61,7 @@ def test_the_replicas_of_a_topic_share_what_their_names_do_not_tell() -> None:
 def test_a_name_that_becomes_another_kind_is_found_as_what_it_is_now() -> None:
     known = KnownRows()
     known.put("orders-0", LIVE)
-    known.put("orders-0", Seen("foreign", problem="a link"))
+    known.put("orders-0", RowState("foreign", problem="a link"))
     assert known.of_replica("orders", 0) == []
     known.put("orders-0", LIVE)
     assert known.of_replica("orders", 0) == [("orders-0", LIVE)]
@@ -71,14 +71,14 @@ def test_entries_of_one_checkpoint_have_keys_of_their_own_and_one_name() -> None
     rows = [plain_row("recovery", Kind.CHECKPOINT_ENTRY, topic="t", partition=number) for number in range(2)]
     keys = [of_row(row)[0] for row in rows]
     assert len(set(keys)) == 2
-    assert {name_of(key) for key in keys} == {"recovery"}
+    assert {name_of_key(key) for key in keys} == {"recovery"}
 
 
 def test_a_partition_is_held_by_a_live_or_a_future_directory() -> None:
     known = KnownRows()
-    known.put("a-0", Seen("live", "a", 0))
-    known.put("b-0.x-future", Seen("future", "b", 0))
-    known.put("c-0.x-stray", Seen("stray", "c", 0))
+    known.put("a-0", RowState("live", "a", 0))
+    known.put("b-0.x-future", RowState("future", "b", 0))
+    known.put("c-0.x-stray", RowState("stray", "c", 0))
     held = HeldReplicas(known)
     assert [(topic, 0) in held for topic in "abc"] == [True, True, False]
     assert "a-0" not in held

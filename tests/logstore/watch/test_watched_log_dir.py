@@ -11,7 +11,7 @@ import pytest
 
 from logstore.rows import MetadataState, utf8
 from logstore.scan import scan
-from logstore.watch import LOG_DIR_KEY, RowChange, WatchedLogDir, name_of
+from logstore.watch import LOG_DIR_KEY, RowChange, WatchedLogDir, name_of_key
 from logstore.watch import watched_log_dir as module
 
 STRAY = "." + "a" * 32 + "-stray"
@@ -44,7 +44,7 @@ def as_scanned(path: str) -> set[tuple[Any, ...]]:
 
 
 def as_known(disk: WatchedLogDir) -> set[tuple[Any, ...]]:
-    rows = ((name_of(key), *seen) for key, seen in disk.known.items())
+    rows = ((name_of_key(key), *seen) for key, seen in disk.known.items())
     return {tuple(utf8(value) if isinstance(value, str) else value for value in row) for row in rows}
 
 

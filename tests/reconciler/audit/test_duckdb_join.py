@@ -14,7 +14,7 @@ import pytest
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
 from reconciler.audit.small_tables import keep_metadata, rows_of
-from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, Broker, Speaks
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, Speaks
 
 TOPIC_ID, OLD_ID = "I" * 21 + "A", "J" * 21 + "A"
 
@@ -59,7 +59,7 @@ def test_a_connection_keeps_to_its_memory_and_threads(connection: duckdb.DuckDBP
 
 
 def test_a_look_tells_the_brokers_and_what_lies_on_them(connection: duckdb.DuckDBPyConnection) -> None:
-    assert look_over(connection, [rows("t-0", "u-1")], [], 0) == [Broker("c1", 1)]
+    assert look_over(connection, [rows("t-0", "u-1")], [], 0) == [BrokerKey("c1", 1)]
     (disk,) = rows_of(connection, "FROM disks")
     assert (disk["cluster"], disk["node"], disk["live"], disk["bytes"]) == ("c1", 1, 2, 10)
 

@@ -20,7 +20,7 @@ from reconciler.audit.small_tables import (
     quoted,
     rows_of,
 )
-from reconciler.desired import Broker, Registered, Speaks
+from reconciler.desired import BrokerKey, Registered, Speaks
 
 OBSERVED = """
     SELECT *, 'h' AS host, '/' || directory_id AS log_dir, '' AS topic, '' AS problem, true AS clean_shutdown
@@ -45,9 +45,9 @@ def values(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any,
 def test_only_rows_about_log_dirs_are_kept_and_only_log_dirs_make_a_broker(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
-    assert set(keep_log_dirs(connection)) == {Broker("c1", 1), Broker("c2", 3)}
+    assert set(keep_log_dirs(connection)) == {BrokerKey("c1", 1), BrokerKey("c2", 3)}
     assert {row["kind"] for row in rows_of(connection, "FROM log_dirs")} == {"log_dir", "internal"}
-    assert set(brokers_in(connection)) == {Broker("c1", 1), Broker("c2", 3)}
+    assert set(brokers_in(connection)) == {BrokerKey("c1", 1), BrokerKey("c2", 3)}
 
 
 def test_what_metadata_says_of_brokers_is_kept_and_homes_are_log_dirs_that_can_be_trusted(

@@ -115,7 +115,7 @@ def test_a_disk_that_cannot_be_listed_brings_nothing_back(sim: Sim, monkeypatch:
     def failing(*_: object) -> None:
         raise OSError(errno.EIO, "no")
 
-    monkeypatch.setattr("logstore.staging.staged.look_for_staged", failing)
+    monkeypatch.setattr("logstore.staging.staged.find_staged", failing)
     assert changing.candidates(store, [(ORDERS, A)]) == {}
     assert store.offline
 

@@ -7,7 +7,7 @@ from layout.ours import StagedRecord
 from layout.topic import TopicPartition
 from logstore.staging import Placement, Staged
 from logstore.store import Entry
-from reconciler.broker import Effect, EffectKind, Picture, effects
+from reconciler.broker import Effect, EffectKind, StoreSnapshot, effects
 
 ID = TopicId(b"i" * 16)
 OTHER = TopicId(b"o" * 16)
@@ -21,8 +21,8 @@ def staged(topic_id: TopicId = ID, location: str = "deleting/x_0", inode: int = 
     return Staged("/d1", Placement.INSIDE, "x_0", location, *known, topic_id, TopicPartition(*AT), inode)
 
 
-def picture(live: dict[tuple[str, int], Entry], *aside: Staged) -> Picture:
-    return Picture(live, {(each.log_dir, each.location): each for each in aside})
+def picture(live: dict[tuple[str, int], Entry], *aside: Staged) -> StoreSnapshot:
+    return StoreSnapshot(live, {(each.log_dir, each.location): each for each in aside})
 
 
 def kinds(found: list[Effect]) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from layout.ids import TopicId
 from logstore.store import Entry
-from reconciler.broker import Judged, Key, Present, judge
+from reconciler.broker import Judged, LiveReplicas, PartitionKey, judge
 from reconciler.broker.judging import Offline
 from reconciler.protocol import LeaderAndIsrRequest, RequestType
 from reconciler.verdicts import Verdict
@@ -31,13 +31,16 @@ def entry(topic_id: TopicId | None, *, log_dir: str = "/one", kept: str | None =
 
 
 def present(
-    entries: dict[Key, Entry], *, doubled: frozenset[Key] = frozenset(), offline: frozenset[str] = frozenset()
-) -> Present:
+    entries: dict[PartitionKey, Entry],
+    *,
+    doubled: frozenset[PartitionKey] = frozenset(),
+    offline: frozenset[str] = frozenset(),
+) -> LiveReplicas:
     names = {each.topic_id: key[0] for key, each in entries.items()}
-    return Present(entries, doubled, offline, lambda topic_id: names.get(str(topic_id)))
+    return LiveReplicas(entries, doubled, offline, lambda topic_id: names.get(str(topic_id)))
 
 
-def verdicts(request: LeaderAndIsrRequest, here: Present) -> tuple[list[object], dict[Key, Verdict]]:
+def verdicts(request: LeaderAndIsrRequest, here: LiveReplicas) -> tuple[list[object], dict[PartitionKey, Verdict]]:
     found = judge(request, 1, here)
     named = [each.verdict if isinstance(each, Judged) else each for each in found.named]
     return named, {key: each.verdict for key, each in found.others}

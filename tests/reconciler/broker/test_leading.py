@@ -15,7 +15,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.namespaces import create_namespace, rename_topic
-from logstore.purge import Rules, purge
+from logstore.purge import PurgeRules, purge
 from reconciler.broker import Broker
 from reconciler.broker.leading import LEFT_ALONE, STAGED_BY
 from reconciler.protocol import LiveLeader, RequestType
@@ -171,10 +171,10 @@ def test_what_is_staged_goes_when_its_delay_is_over_and_not_before(sim: Sim) -> 
     broker = sim.start()
     answer(broker, leader_and_isr(FULL, topic("orders", B, 0)))
     sim.clock.advance(4 * HOUR_MS - 1)
-    purge(broker.store.log_dirs, Rules(sim.clock.now_ms()))
+    purge(broker.store.log_dirs, PurgeRules(sim.clock.now_ms()))
     assert sim.staged() == {"gone-3": (A, "UNKNOWN_TOPIC")}
     sim.clock.advance(1)
-    purge(broker.store.log_dirs, Rules(sim.clock.now_ms()))
+    purge(broker.store.log_dirs, PurgeRules(sim.clock.now_ms()))
     assert sim.staged() == {} and list((sim.paths[0] / "deleting").iterdir()) == []
 
 
@@ -293,7 +293,7 @@ def test_what_was_purged_is_made_anew(sim: Sim) -> None:
     broker = sim.start()
     answer(broker, leader_and_isr(FULL))
     sim.clock.advance(5 * HOUR_MS)
-    purge(broker.store.log_dirs, Rules(sim.clock.now_ms()))
+    purge(broker.store.log_dirs, PurgeRules(sim.clock.now_ms()))
     assert answer(broker, leader_and_isr(FULL, topic("orders", A, 0))) == {"orders-0": 0}
     assert sim.data_of("orders-0") == b""
 

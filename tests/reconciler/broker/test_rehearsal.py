@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.namespaces import carry_out, plan_create
-from reconciler.broker import Broker, Effect, EffectKind, Picture, effects, rehearse
+from reconciler.broker import Broker, Effect, EffectKind, StoreSnapshot, dry_run_request, effects
 from reconciler.protocol import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
 from tests.logstore.engine import contents
 from tests.reconciler.protocol.control_requests import (
@@ -95,11 +95,11 @@ def test_what_is_foretold_is_what_is_then_answered_and_done(
         try:
             broker: Broker = sim.start()
             before = [contents(path) for path in sim.paths]
-            answered, foretold = rehearse(broker.store, request, 1)
+            answered, foretold = dry_run_request(broker.store, request, 1)
             assert [contents(path) for path in sim.paths] == before
-            picture = Picture.of(broker.store)
+            picture = StoreSnapshot.of(broker.store)
             response = broker.handle(request)
-            done = effects(picture, Picture.of(broker.store))
+            done = effects(picture, StoreSnapshot.of(broker.store))
             assert response == answered
             assert without_inodes(done) == without_inodes(foretold)
             for kind in {each.kind for each in done}:
@@ -112,11 +112,11 @@ def test_a_namespace_that_was_never_created_is_foreseen(tmp_path: Path) -> None:
     sim = Sim(tmp_path, scheme="namespaced")
     broker = sim.start()
     request = leader_and_isr(FULL, topic("org:orders", A, 0))
-    answered, foretold = rehearse(broker.store, request, 1)
+    answered, foretold = dry_run_request(broker.store, request, 1)
     assert ([error.error for each in answered.topics for error in each.partitions], foretold) == ([17], [])
     assert broker.handle(request) == answered
     carry_out(broker.store, plan_create(broker.store, "org"))
-    answered, foretold = rehearse(broker.store, request, 1)
+    answered, foretold = dry_run_request(broker.store, request, 1)
     assert [(each.kind, each.location) for each in foretold] == [(EffectKind.CREATED, "org/orders-0")]
     sim.stop()
 
@@ -126,7 +126,7 @@ def test_a_name_that_a_stranger_has_taken_is_foreseen(sim: Sim) -> None:
         (path / "orders-0").write_text("a file")
     broker = sim.start()
     request = leader_and_isr(FULL, topic("orders", A, 0))
-    answered, foretold = rehearse(broker.store, request, 1)
+    answered, foretold = dry_run_request(broker.store, request, 1)
     assert (broker.handle(request), foretold) == (answered, [])
     assert answered.topics[0].partitions[0].error != 0
 
@@ -135,8 +135,8 @@ def test_a_name_that_a_stranger_has_taken_is_foreseen(sim: Sim) -> None:
 def test_a_stale_epoch_changes_nothing_and_is_answered_for_the_whole(sim: Sim, request_of) -> None:
     sim.put("orders-0", B)
     broker = sim.start()
-    assert rehearse(broker.store, request_of(broker_epoch=3), 1, broker_epoch=4)[0].error == 77
-    assert rehearse(broker.store, request_of(controller_epoch=-1), 1)[0].error == 11
+    assert dry_run_request(broker.store, request_of(broker_epoch=3), 1, broker_epoch=4)[0].error == 77
+    assert dry_run_request(broker.store, request_of(controller_epoch=-1), 1)[0].error == 11
     assert broker.store.find(TopicPartition("orders", 0)) is not None
 
 
@@ -146,7 +146,7 @@ def test_a_real_brokers_disks_show_where_replicas_would_lie(tmp_path: Path) -> N
     properties = sim.paths[0] / "meta.properties"
     properties.write_text("".join(line for line in properties.open() if not line.startswith("logstore.")))
     broker = sim.start()
-    answered, foretold = rehearse(broker.store, leader_and_isr(FULL), 1)
+    answered, foretold = dry_run_request(broker.store, leader_and_isr(FULL), 1)
     assert [each.location for each in foretold] == [f"../disk1.deleting/{A}_0"]
     assert (answered.error, (sim.paths[0] / "orders-0").is_dir()) == (0, True)
     sim.stop()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.broker import Effect, EffectKind, Sent, shut_gates
+from reconciler.broker import Effect, EffectKind, HandSentRequest, shut_gates
 from reconciler.broker.request_gates import ALLOWABLE, CREATE
 from reconciler.plan import Policy
 from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, leader_and_isr, state, stop_replica, topic
@@ -23,9 +23,9 @@ def staged(*names: str, verdict: str = "UNKNOWN_TOPIC") -> list[Effect]:
     return [effect(EffectKind.STAGED, name, verdict=verdict) for name in names]
 
 
-def sent(*effects: Effect, **more) -> Sent:
+def sent(*effects: Effect, **more) -> HandSentRequest:
     request = leader_and_isr(FULL, topic("orders", A, 0))
-    usual = Sent(request, "r.json", 1, "broker 1 of cluster C", 100, effects, {}, frozenset(), 0)
+    usual = HandSentRequest(request, "r.json", 1, "broker 1 of cluster C", 100, effects, {}, frozenset(), 0)
     return replace(usual, **more)
 
 

@@ -11,7 +11,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.clock import ManualClock
-from logstore.purge import Rules, purge
+from logstore.purge import PurgeRules, purge
 from logstore.staging import list_staged
 from reconciler.broker import Broker
 from reconciler.protocol import (
@@ -22,7 +22,7 @@ from reconciler.protocol import (
     Version,
     decode_leader_and_isr,
     decode_request,
-    encode,
+    encode_message,
 )
 from reconciler.protocol.header import encode_request
 from tests.logstore.engine import HOUR_MS, NOW_MS, formatted, opened
@@ -121,7 +121,7 @@ def test_stale_state(nodes: list[Node], clock: ManualClock, kind: RequestType) -
     (staged,) = list_staged(b1.store.log_dirs[0])
     assert staged.due_ms == NOW_MS + 4 * HOUR_MS
     clock.advance(4 * HOUR_MS)
-    purge(b1.store.log_dirs, Rules(clock.now_ms()))
+    purge(b1.store.log_dirs, PurgeRules(clock.now_ms()))
     assert b1.names() == {"live": ["A-0"], "staged": []}
 
 
@@ -142,7 +142,7 @@ def test_every_form_that_has_a_type_does_the_same(nodes: list[Node], version: Ve
     # KIP516-4
     b1 = nodes[0]
     b1.receive(leader_and_isr(FULL, on_both(A)))
-    sent = encode(leader_and_isr(FULL, on_both(B)), version)
+    sent = encode_message(leader_and_isr(FULL, on_both(B)), version)
     response = b1.broker.handle(decode_leader_and_isr(sent, version))
     assert response.topics[0].topic_id == B
     assert b1.names() == {"live": ["A-0"], "staged": [f"{A}_0"]}
@@ -153,6 +153,6 @@ def test_no_form_without_a_type_stages_anything(nodes: list[Node], version: int)
     # KIP516-5: "treated in a way that allows for backwards compatibility"
     b1 = nodes[0]
     b1.receive(leader_and_isr(FULL, topic("A", A, 0), topic("B", B, 0)))
-    old = decode_leader_and_isr(encode(leader_and_isr(RequestType(0), on_both(B)), version), version)
+    old = decode_leader_and_isr(encode_message(leader_and_isr(RequestType(0), on_both(B)), version), version)
     assert [error.error for each in b1.broker.handle(old).topics for error in each.partitions] == [11]
     assert b1.names() == {"live": ["A-0", "B-0"], "staged": []}

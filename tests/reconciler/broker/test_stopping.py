@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from layout.ids import TopicId
-from reconciler.protocol import KIP516, decode_stop_replica, encode
+from reconciler.protocol import KIP516, decode_stop_replica, encode_message
 from tests.logstore.engine import DiskThat, contents
 from tests.reconciler.protocol.control_requests import (
     FULL,
@@ -39,7 +39,7 @@ def test_the_same_topic_id_or_none_is_obeyed(sim: Sim, held: TopicId | None, ask
     # KIP516-7
     sim.put("orders-0", held)
     broker = sim.start()
-    request = decode_stop_replica(encode(stop_replica(topic_id=asked), KIP516), KIP516)
+    request = decode_stop_replica(encode_message(stop_replica(topic_id=asked), KIP516), KIP516)
     assert errors(broker.handle(request)) == {"orders-0": 0}
     assert sim.live() == {} and sim.staged() == {"orders-0": (held or TopicId.ZERO, "DELETED")}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.desired import (
-    Broker,
+    BrokerKey,
     Completeness,
     DesiredBuilder,
     DesiredState,
@@ -55,20 +55,20 @@ def test_metadata_of_another_cluster_is_refused_with_both_ids() -> None:
 
 
 def test_a_full_state_speaks_completely_for_every_broker_of_its_cluster() -> None:
-    brokers = [Broker("c1", 2), Broker("c1", 1), Broker("c2", 1), Broker("c1", -1), Broker("", -1)]
+    brokers = [BrokerKey("c1", 2), BrokerKey("c1", 1), BrokerKey("c2", 1), BrokerKey("c1", -1), BrokerKey("", -1)]
     assert speaking({"c1": state("c1")}, brokers) == [Speaks("c1", 1, True), Speaks("c1", 2, True)]
 
 
 def test_an_incremental_state_does_not_speak_completely() -> None:
     incremental = state("c1", completeness=Completeness.INCREMENTAL)
-    assert speaking({"c1": incremental}, [Broker("c1", 1)]) == [Speaks("c1", 1, False)]
+    assert speaking({"c1": incremental}, [BrokerKey("c1", 1)]) == [Speaks("c1", 1, False)]
 
 
 def test_a_scope_leaves_the_other_brokers_unjudged() -> None:
     scoped = state("c1", scope=frozenset({2}))
-    assert speaking({"c1": scoped}, [Broker("c1", 1), Broker("c1", 2)]) == [Speaks("c1", 2, True)]
+    assert speaking({"c1": scoped}, [BrokerKey("c1", 1), BrokerKey("c1", 2)]) == [Speaks("c1", 2, True)]
 
 
 def test_a_state_that_knows_no_topic_speaks_for_nobody() -> None:
     empty = DesiredBuilder().build(MetadataIdentity("zookeeper-snapshot", "/version-2", "c1"))
-    assert speaking({"c1": empty}, [Broker("c1", 1)]) == []
+    assert speaking({"c1": empty}, [BrokerKey("c1", 1)]) == []

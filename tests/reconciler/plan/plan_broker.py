@@ -14,17 +14,17 @@ from layout.meta_properties import MetaProperties
 from logstore.clock import ManualClock
 from logstore.log_dir import LogDir, ReadOnlyLogDir
 from logstore.scan import scan_all
-from logstore.staging import Placement, choose_placement, look_for_staged, staging_path
+from logstore.staging import Placement, choose_placement, find_staged, staging_path
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.plan import (
-    Aside,
-    Choice,
-    How,
+    ApplyOptions,
     Maker,
     Outcome,
     Plan,
+    PlanChoice,
     PlanView,
     Policy,
+    StagingFacts,
     apply_plan,
     encode_plan,
     make_plan,
@@ -99,22 +99,22 @@ class Broker:
                     staging[path] = staging_path(log_dir, choose_placement(log_dir))
                     recorded |= {
                         (path, staged.name)
-                        for staged in look_for_staged(log_dir)
+                        for staged in find_staged(log_dir)
                         if staged.placement is Placement.IN_PLACE and staged.record is not None
                     }
-        aside = Aside(staging, frozenset(recorded))
+        aside = StagingFacts(staging, frozenset(recorded))
         seen = list(scan_all(self.paths))
         return PlanView.of(seen, aside, states or [self.state()], self.clock.now_ms(), any_cluster=any_cluster)
 
-    def plan(self, choice: Choice | None = None, *, memory: Memory | None = None, states: Any = ()) -> Plan:
+    def plan(self, choice: PlanChoice | None = None, *, memory: Memory | None = None, states: Any = ()) -> Plan:
         """A plan, which its file gives back; without gates where nothing else is asked for."""
-        asked = choice or Choice(Policy.kip516())
+        asked = choice or PlanChoice(Policy.kip516())
         made = make_plan(self.view(*states), asked, Maker(self.clock.now_ms(), HOST, "a user"), memory)
         assert parse_plan(encode_plan(made)) == replace(made, left_alone=(), counts={})
         return made
 
     def apply(self, plan: Plan, **how: Any) -> Outcome:
-        return apply_plan(plan, How(**{"host": HOST, "user": "a user", "clock": self.clock, **how}))
+        return apply_plan(plan, ApplyOptions(**{"host": HOST, "user": "a user", "clock": self.clock, **how}))
 
     def verdicts(self) -> dict[str, str]:
         """Verdict of everything but what is in order, by name."""

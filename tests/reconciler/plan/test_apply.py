@@ -19,7 +19,7 @@ from logstore.scan import scan_all
 from logstore.staging import staging
 from reconciler.cli import logstore
 from reconciler.errors import RefusedError
-from reconciler.plan import Choice, Plan, Policy, apply, parse_plan, read_history
+from reconciler.plan import Plan, PlanChoice, Policy, apply, parse_plan, read_history
 from reconciler.plan.apply import UNDER_WAY
 from tests.logstore.engine import DiskThat, contents
 from tests.reconciler.plan.plan_broker import (
@@ -37,7 +37,7 @@ from tests.reconciler.plan.plan_broker import (
 )
 
 EVENTS = UNUSED
-EVERYTHING = Choice(Policy.kip516(), strays=True)
+EVERYTHING = PlanChoice(Policy.kip516(), strays=True)
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_the_undo_of_every_line_gives_back_the_first_observation(messy: Broker) 
 
 def test_a_restore_of_everything_gives_back_the_first_observation(messy: Broker) -> None:
     before = observed(messy)
-    plan = messy.plan(Choice(Policy.kip516()))
+    plan = messy.plan(PlanChoice(Policy.kip516()))
     only = [number for number, action in enumerate(plan.actions) if action.kind != "stage"]
     messy.apply(parse_plan(without(plan, *only)))
     result = CliRunner().invoke(logstore, ["restore", *messy.paths, "--all"])
@@ -141,12 +141,12 @@ def test_a_restore_of_everything_gives_back_the_first_observation(messy: Broker)
 
 
 def test_lines_that_were_taken_out_are_not_carried_out(messy: Broker) -> None:
-    plan = messy.plan(Choice(Policy.kip516()))
+    plan = messy.plan(PlanChoice(Policy.kip516()))
     last = len(plan.actions) - 1
     edited = parse_plan(without(plan, 0, last))
     outcome = messy.apply(edited)
     assert len(outcome.results) == last - 1
-    assert lines(messy.plan(Choice(Policy.kip516()))) == [lines(plan)[0], lines(plan)[last]]
+    assert lines(messy.plan(PlanChoice(Policy.kip516()))) == [lines(plan)[0], lines(plan)[last]]
 
 
 def test_what_has_changed_since_is_skipped_with_the_reason_and_the_rest_goes_on(messy: Broker) -> None:
@@ -166,20 +166,20 @@ def test_what_has_changed_since_is_skipped_with_the_reason_and_the_rest_goes_on(
 
 
 def test_data_that_changed_may_be_staged_all_the_same(messy: Broker) -> None:
-    plan = messy.plan(Choice(Policy.kip516(), topics=("gone",)))
+    plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     (messy.log_dirs[0] / "gone-0" / "00000000000000000000.log").write_bytes(b"more")
     assert messy.apply(plan, changed_data=True).is_complete
 
 
 def test_another_directory_of_the_same_name_is_skipped(messy: Broker) -> None:
-    plan = messy.plan(Choice(Policy.kip516(), topics=("gone",)))
+    plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     (messy.log_dirs[0] / "gone-0").rename(messy.log_dirs[0].parent / "kept")
     messy.replica("gone-0", GONE)
     assert ("gone-0", "skipped") in statuses(messy.apply(plan))
 
 
 def test_a_plan_of_another_machine_is_refused_with_every_reason(messy: Broker) -> None:
-    plan = messy.plan(Choice(Policy.kip516()))
+    plan = messy.plan(PlanChoice(Policy.kip516()))
     properties = messy.log_dirs[1] / "meta.properties"
     properties.write_text(properties.read_text().replace("node.id=1", "node.id=7"))
     before = trees(messy)
@@ -192,13 +192,13 @@ def test_a_plan_of_another_machine_is_refused_with_every_reason(messy: Broker) -
 
 
 def test_another_host_and_an_old_plan_may_be_allowed(messy: Broker) -> None:
-    plan = messy.plan(Choice(Policy.kip516()))
+    plan = messy.plan(PlanChoice(Policy.kip516()))
     messy.clock.advance(48 * HOUR_MS)
     assert messy.apply(plan, host="b-host", any_host=True, oldest_ms=49 * HOUR_MS).is_complete
 
 
 def test_a_running_broker_keeps_everything_as_it_is(messy: Broker) -> None:
-    plan = messy.plan(Choice(Policy.kip516()))
+    plan = messy.plan(PlanChoice(Policy.kip516()))
     before = trees(messy)
     with LogDir.open(messy.paths[1]), pytest.raises(LogDirInUseError):
         messy.apply(plan)
@@ -206,7 +206,7 @@ def test_a_running_broker_keeps_everything_as_it_is(messy: Broker) -> None:
 
 
 def test_the_journal_says_who_did_what_when_and_on_which_evidence(messy: Broker) -> None:
-    plan = messy.plan(Choice(Policy.kip516(), topics=("gone",)))
+    plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     outcome = messy.apply(plan)
     assert sorted(outcome.journals) == sorted(
         f"{path}/{run_journal.run_journal_name(NOW_MS, plan.fingerprint)}" for path in messy.paths
@@ -266,7 +266,7 @@ def test_a_run_that_was_cut_short_anywhere_is_finished_by_applying_again(tmp_pat
 
 
 def test_a_journal_of_a_run_that_was_cut_short_has_no_end(messy: Broker) -> None:
-    plan = messy.plan(Choice(Policy.kip516(), topics=("gone",)))
+    plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     with pytest.raises(Crash):
         messy.apply(plan, disk=CrashingDisk(2))
     journals = [journal for _, journal in read_history(messy.paths).journals]
@@ -275,7 +275,7 @@ def test_a_journal_of_a_run_that_was_cut_short_has_no_end(messy: Broker) -> None
 
 
 def test_a_disk_that_fails_fails_its_own_actions_alone(messy: Broker) -> None:
-    plan = messy.plan(Choice(Policy.kip516()))
+    plan = messy.plan(PlanChoice(Policy.kip516()))
     outcome = messy.apply(plan, disk=DiskThat(errno.EIO, {"rename"}, below=messy.log_dirs[1]))
     by_disk = {each.action.log_dir: set() for each in outcome.results}
     for each in outcome.results:
@@ -283,7 +283,7 @@ def test_a_disk_that_fails_fails_its_own_actions_alone(messy: Broker) -> None:
     assert by_disk == {messy.paths[0]: {"done"}, messy.paths[1]: {"failed"}}
 
 
-def test_a_lot_that_is_refused_fails_its_own_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_is_refused_fails_its_own_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing(Disk):
         """Refuses to rename one replica."""
 
@@ -293,7 +293,7 @@ def test_a_lot_that_is_refused_fails_its_own_lines_alone(tmp_path: Path, monkeyp
             super().rename(source, name, target, new_name)
 
     for module in (apply, staging):
-        monkeypatch.setattr(module, "LOT", 2)
+        monkeypatch.setattr(module, "BATCH", 2)
     broker = Broker(tmp_path)
     broker.in_order(20)
     for partition in range(9):
@@ -311,7 +311,7 @@ def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: B
     (tmp_path / "spare").mkdir()
 
     disk = DiskThat(errno.ENOSPC, {"write", "mkdir"}, below=messy.log_dirs[0])
-    plan = messy.plan(Choice(Policy.kip516(), topics=("gone",)))
+    plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     outcome = messy.apply(plan, disk=disk, spare_records=str(tmp_path / "spare"))
     assert outcome.is_complete, outcome.results
     assert [path.startswith(messy.paths[1]) for path in outcome.journals] == [True]
@@ -319,7 +319,7 @@ def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: B
 
 
 def test_a_sighting_is_noted_once_by_each_plan_and_the_next_one_stages(messy: Broker) -> None:
-    choice = Choice(Policy.kip516(), sightings=2, topics=("gone",), strays=True)
+    choice = PlanChoice(Policy.kip516(), sightings=2, topics=("gone",), strays=True)
 
     def planned() -> Plan:
         return messy.plan(choice, memory=read_history(messy.paths).memory())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.plan import Action, ActionKind, Choice
+from reconciler.plan import Action, ActionKind, PlanChoice
 from reconciler.plan.plan_choice import SAFEST_FIRST, cheapest
 from reconciler.verdicts import Verdict
 
@@ -15,16 +15,16 @@ def stage(name: str, size: int, verdict: Verdict = Verdict.STALE_ID, kind: Actio
 
 
 def test_everything_is_picked_where_nothing_is_asked_for() -> None:
-    assert Choice().has(stage("orders", 1))
+    assert PlanChoice().has(stage("orders", 1))
 
 
 def test_patterns_are_shell_patterns_with_upper_and_lower_case_apart() -> None:
-    choice = Choice(topics=("or*", "x"))
+    choice = PlanChoice(topics=("or*", "x"))
     assert [choice.has(stage(name, 1)) for name in ("orders", "x", "Orders", "xx")] == [True, True, False, False]
 
 
 def test_topic_and_verdict_must_both_fit() -> None:
-    choice = Choice(topics=("orders",), verdicts=frozenset({Verdict.STRAY}))
+    choice = PlanChoice(topics=("orders",), verdicts=frozenset({Verdict.STRAY}))
     assert not choice.has(stage("orders", 1))
     assert choice.has(stage("orders", 1, Verdict.STRAY))
 

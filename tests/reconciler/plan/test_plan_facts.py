@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.plan import Action, ActionKind, Choice, Gate, Policy
+from reconciler.plan import Action, ActionKind, Gate, PlanChoice, Policy
 from reconciler.plan.plan_facts import Memory, is_internal
 from reconciler.plan.proposal import GatesShutError
 from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, OLD, ORDERS, Broker
@@ -25,7 +25,7 @@ def broker(tmp_path: Path) -> Broker:
 def shut(broker: Broker, policy: Policy = LOOSE, **more: object) -> list[Gate]:
     """The gates that are shut, in order."""
     try:
-        broker.plan(Choice(policy), **more)  # type: ignore[arg-type]
+        broker.plan(PlanChoice(policy), **more)  # type: ignore[arg-type]
     except GatesShutError as error:
         return [refusal.gate for refusal in error.refusals]
     return []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import RefusedError
-from reconciler.plan import Choice, Plan, Policy, encode_plan, parse_plan
+from reconciler.plan import Plan, PlanChoice, Policy, encode_plan, parse_plan
 from tests.reconciler.plan.plan_broker import CLICKS, GONE, HOUR_MS, OLD, ORDERS, Broker, edited, without
 
 
@@ -64,7 +64,7 @@ def test_an_action_that_was_changed_is_refused(plan: Plan, field: str, value: ob
 
 def test_a_line_of_another_plan_is_refused(broker: Broker, plan: Plan) -> None:
     broker.clock.advance(HOUR_MS)
-    other = json.loads(encode_plan(broker.plan(Choice(Policy.kip516()))))
+    other = json.loads(encode_plan(broker.plan(PlanChoice(Policy.kip516()))))
     document = json.loads(encode_plan(plan))
     document["actions"][1] = other["actions"][1]
     with pytest.raises(RefusedError, match="action 2: it was changed, or comes from another plan"):

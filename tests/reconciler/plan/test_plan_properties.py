@@ -21,11 +21,11 @@ from layout.ids import TopicId
 from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore.namespaces import carry_out, plan_create
-from logstore.repair import Status
+from logstore.repair import RepairStatus
 from logstore.store import LogStore, StoreOptions
 from reconciler.broker import Broker as RequestBroker
 from reconciler.errors import RefusedError
-from reconciler.plan import Action, ActionKind, Choice, Policy, encode_plan, parse_plan
+from reconciler.plan import Action, ActionKind, PlanChoice, Policy, encode_plan, parse_plan
 from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.sources.request_state import Received, merge
 from reconciler.verdicts import Verdict
@@ -147,8 +147,8 @@ def made(world: World) -> Iterator[Broker]:
         yield broker
 
 
-def choice(world: World) -> Choice:
-    return Choice(Policy.kip516(), strays=world.strays_too)
+def choice(world: World) -> PlanChoice:
+    return PlanChoice(Policy.kip516(), strays=world.strays_too)
 
 
 def trees(broker: Broker) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def test_after_a_plan_was_applied_there_is_nothing_left_of_what_it_meant_to_do(w
     with made(world) as broker:
         before, there = broker.plan(choice(world)), lying(broker)
         outcome = broker.apply(before)
-        assert {each.status for each in outcome.results} <= {Status.DONE}, outcome.results
+        assert {each.status for each in outcome.results} <= {RepairStatus.DONE}, outcome.results
         for kind in {action.kind for action in before.actions}:
             event(kind.value)
         after = broker.plan(choice(world))
@@ -201,7 +201,7 @@ def test_applying_a_plan_twice_changes_nothing_the_second_time(world: World) -> 
         broker.apply(plan)
         between = trees(broker)
         again = broker.apply(parse_plan(encode_plan(plan)))
-        assert {each.status for each in again.results} <= {Status.ALREADY}, again.results
+        assert {each.status for each in again.results} <= {RepairStatus.ALREADY}, again.results
         assert trees(broker) == between
         assert again.journals == []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.desired import Broker as Owner
+from reconciler.desired import BrokerKey as Owner
 from reconciler.errors import RefusedError
 from tests.reconciler.plan.plan_broker import CLUSTER, GONE, ORDERS, Broker
 

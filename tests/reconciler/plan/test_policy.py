@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.plan import ALLOWABLE, BrokerFacts, Facts, Gate, MetadataFacts, Policy, refusals
+from reconciler.plan import ALLOWABLE, BrokerFacts, Gate, GateInputs, MetadataFacts, Policy, refusals
 from reconciler.plan.policy import BY_NUMBER, DAY_MS
 
 NOW_MS = 1_700_000_000_000
 FRESH = MetadataFacts("/m", True, NOW_MS - 1000, 100, 900)
 BROKER = BrokerFacts("broker 1 of cluster C", 100, 3, True, True)
-ALL_WELL = Facts(NOW_MS, (FRESH,), (BROKER,))
+ALL_WELL = GateInputs(NOW_MS, (FRESH,), (BROKER,))
 
 SHUT = {
     Gate.CLUSTER: [
@@ -60,7 +60,7 @@ def test_where_all_is_well_no_gate_is_shut() -> None:
 
 
 @pytest.mark.parametrize(("gate", "facts"), CASES)
-def test_a_gate_is_shut_alone_and_names_its_override(gate: Gate, facts: Facts) -> None:
+def test_a_gate_is_shut_alone_and_names_its_override(gate: Gate, facts: GateInputs) -> None:
     (refusal,) = refusals(facts, Policy.cautious())
     assert refusal.gate is gate
     assert f"(override: {BY_NUMBER.get(gate, f'--allow {gate}')})" in refusal.reason
@@ -73,7 +73,7 @@ def test_the_numbers_stand_in_the_message(gate: Gate, numbers: str) -> None:
 
 
 @pytest.mark.parametrize(("gate", "facts"), [(gate, facts) for gate, facts in CASES if gate in ALLOWABLE])
-def test_a_gate_that_is_allowed_stands_open(gate: Gate, facts: Facts) -> None:
+def test_a_gate_that_is_allowed_stands_open(gate: Gate, facts: GateInputs) -> None:
     assert refusals(facts, replace(Policy.cautious(), allowed=frozenset({gate}))) == []
 
 
@@ -84,12 +84,12 @@ def test_gates_that_are_numbers_open_by_a_number() -> None:
 
 
 @pytest.mark.parametrize(("gate", "facts"), CASES)
-def test_an_embedded_broker_has_no_gates(gate: Gate, facts: Facts) -> None:
+def test_an_embedded_broker_has_no_gates(gate: Gate, facts: GateInputs) -> None:
     assert refusals(facts, Policy.kip516()) == [], gate
 
 
 def test_exactly_as_much_as_allowed_passes() -> None:
-    facts = Facts(
+    facts = GateInputs(
         NOW_MS,
         (replace(FRESH, timestamp_ms=NOW_MS - DAY_MS, topics=70, topics_before=100, replicas_before=None),),
         (replace(BROKER, staged=30), replace(BROKER, live=4000, staged=1000)),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layout.ours import STAGED_RECORD
-from reconciler.plan import Choice, Gate, Policy
+from reconciler.plan import Gate, PlanChoice, Policy
 from reconciler.plan.plan_facts import Memory
 from reconciler.plan.proposal import GatesShutError
 from reconciler.verdicts import Verdict
@@ -31,7 +31,7 @@ def messy(broker: Broker) -> Broker:
 
 
 def test_whatever_nobody_wants_is_staged_and_the_rest_is_counted(messy: Broker) -> None:
-    plan = messy.plan(Choice())
+    plan = messy.plan(PlanChoice())
     assert lines(plan) == [("stage", "gone-0"), ("stage", "orders-0"), ("stage", "clicks-77")]
     assert [action.verdict for action in plan.actions] == ["UNKNOWN_TOPIC", "STALE_ID", "NOT_ASSIGNED"]
     assert [action.bytes for action in plan.actions] == [50_000 + 43, 100 + 43, 100 + 43]
@@ -40,7 +40,7 @@ def test_whatever_nobody_wants_is_staged_and_the_rest_is_counted(messy: Broker) 
 
 
 def test_each_action_carries_its_evidence(messy: Broker) -> None:
-    plan = messy.plan(Choice(delay_ms=1000))
+    plan = messy.plan(PlanChoice(delay_ms=1000))
     (action,) = [action for action in plan.actions if action.name == "orders-0"]
     directory = messy.log_dirs[0] / "orders-0"
     assert (action.log_dir, action.inode, action.bytes) == (str(messy.log_dirs[0]), directory.stat().st_ino, 143)
@@ -55,7 +55,7 @@ def test_each_action_carries_its_evidence(messy: Broker) -> None:
 
 def test_nothing_to_do_gives_a_plan_without_actions(broker: Broker) -> None:
     broker.in_order(3)
-    assert broker.plan(Choice()).actions == ()
+    assert broker.plan(PlanChoice()).actions == ()
 
 
 # KIP516-11
@@ -102,17 +102,17 @@ def test_strays_get_a_due_time_only_when_asked_for_and_only_once(broker: Broker)
     stray = broker.stray("gone-0", GONE)
     plan = broker.plan()
     assert (plan.actions, "--strays" in plan.left_alone[0].reason) == ((), True)
-    plan = broker.plan(Choice(Policy.kip516(), strays=True))
+    plan = broker.plan(PlanChoice(Policy.kip516(), strays=True))
     assert lines(plan) == [("stage_stray", stray.name)]
     assert plan.actions[0].undo == f"rm {stray}/{STAGED_RECORD}"
     broker.apply(plan)
-    assert broker.plan(Choice(Policy.kip516(), strays=True)).actions == ()
+    assert broker.plan(PlanChoice(Policy.kip516(), strays=True)).actions == ()
 
 
 def test_a_stray_of_which_nothing_says_that_it_is_unwanted_gets_none(broker: Broker) -> None:
     broker.in_order(2)
     broker.stray("gone-0", None)
-    plan = broker.plan(Choice(Policy.kip516(), strays=True))
+    plan = broker.plan(PlanChoice(Policy.kip516(), strays=True))
     assert (plan.actions, "nothing says surely" in plan.left_alone[0].reason) == ((), True)
 
 
@@ -157,16 +157,16 @@ def test_an_abandoned_future_replica_is_left_alone(broker: Broker) -> None:
 
 
 def test_topics_and_verdicts_can_be_picked(messy: Broker) -> None:
-    assert lines(messy.plan(Choice(topics=("click*", "gone")))) == [("stage", "gone-0"), ("stage", "clicks-77")]
-    assert lines(messy.plan(Choice(verdicts=frozenset({Verdict.STALE_ID})))) == [("stage", "orders-0")]
+    assert lines(messy.plan(PlanChoice(topics=("click*", "gone")))) == [("stage", "gone-0"), ("stage", "clicks-77")]
+    assert lines(messy.plan(PlanChoice(verdicts=frozenset({Verdict.STALE_ID})))) == [("stage", "orders-0")]
 
 
 def test_the_cheapest_set_is_enough_and_no_more(messy: Broker) -> None:
-    takes = {action.name: action.frees for action in messy.plan(Choice()).actions}
+    takes = {action.name: action.frees for action in messy.plan(PlanChoice()).actions}
     assert takes["clicks-77"] + takes["orders-0"] < takes["gone-0"]
-    assert lines(messy.plan(Choice(need=140))) == [("stage", "clicks-77")]
-    assert lines(messy.plan(Choice(need=takes["clicks-77"] + takes["orders-0"] + 1))) == [("stage", "gone-0")]
-    assert len(messy.plan(Choice(need=10**12)).actions) == 3
+    assert lines(messy.plan(PlanChoice(need=140))) == [("stage", "clicks-77")]
+    assert lines(messy.plan(PlanChoice(need=takes["clicks-77"] + takes["orders-0"] + 1))) == [("stage", "gone-0")]
+    assert len(messy.plan(PlanChoice(need=10**12)).actions) == 3
 
 
 def test_what_an_index_reserves_and_does_not_take_frees_nothing(broker: Broker) -> None:
@@ -183,7 +183,7 @@ def test_the_cheapest_set_has_nothing_that_a_gate_would_stop(broker: Broker) -> 
     broker.in_order()
     broker.replica("__offsets-0", GONE)
     broker.replica("gone-0", UNUSED)
-    assert lines(broker.plan(Choice(need=1000))) == [("stage", "gone-0")]
+    assert lines(broker.plan(PlanChoice(need=1000))) == [("stage", "gone-0")]
 
 
 def test_all_gates_that_are_shut_are_told_at_once_with_their_overrides(broker: Broker) -> None:
@@ -191,14 +191,14 @@ def test_all_gates_that_are_shut_are_told_at_once_with_their_overrides(broker: B
     broker.replica("__offsets-0", GONE)
     broker.replica("gone-0", UNUSED)
     with pytest.raises(GatesShutError) as caught:
-        broker.plan(Choice(Policy.cautious()), states=[broker.state(timestamp_ms=0)])
+        broker.plan(PlanChoice(Policy.cautious()), states=[broker.state(timestamp_ms=0)])
     assert [refusal.gate for refusal in caught.value.refusals] == [Gate.AGE, Gate.SHARE, Gate.INTERNAL]
     for override in ("--max-age", "--max-share", "--allow internal", "2 of 4 replicas", "50 %"):
         assert override in str(caught.value)
 
 
 def test_a_replica_is_only_noted_until_enough_runs_have_seen_it(messy: Broker) -> None:
-    choice = Choice(sightings=2, topics=("orders",))
+    choice = PlanChoice(sightings=2, topics=("orders",))
     (noted,) = messy.plan(choice).actions
     assert (noted.kind, noted.due_ms, noted.undo) == ("note_sighting", None, None)
     seen = Memory(sightings={(noted.log_dir, noted.inode, noted.topic_id): 1})
@@ -214,7 +214,7 @@ def test_the_same_disks_give_the_same_plan(messy: Broker) -> None:
 def test_a_log_dir_that_cannot_be_trusted_shuts_a_gate_and_gets_no_action(messy: Broker) -> None:
     (messy.log_dirs[0] / "meta.properties").unlink()
     with pytest.raises(GatesShutError, match="--allow absent"):
-        messy.plan(Choice())
-    plan = messy.plan(Choice(Policy(None, None, None, None, frozenset({Gate.ABSENT}))))
+        messy.plan(PlanChoice())
+    plan = messy.plan(PlanChoice(Policy(None, None, None, None, frozenset({Gate.ABSENT}))))
     assert {action.log_dir for action in plan.actions} == {messy.paths[1]}
     assert [log_dir.path for log_dir in plan.log_dirs] == [messy.paths[1]]

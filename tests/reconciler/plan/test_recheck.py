@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logstore.store import LogStore, StoreOptions
-from reconciler.plan import Action, Choice, Policy
+from reconciler.plan import Action, PlanChoice, Policy
 from reconciler.plan.recheck import Checked, Recheck
 from tests.reconciler.plan.plan_broker import GONE, OLD, ORDERS, UNUSED, Broker
 
@@ -21,7 +21,7 @@ def broker(tmp_path: Path) -> Broker:
 
 
 def only(broker: Broker) -> Action:
-    (action,) = broker.plan(Choice(Policy.kip516(), strays=True)).actions
+    (action,) = broker.plan(PlanChoice(Policy.kip516(), strays=True)).actions
     return action
 
 
@@ -71,7 +71,7 @@ def test_an_id_that_was_written_meanwhile_is_recognised(broker: Broker) -> None:
 
 def test_a_due_time_that_was_given_before_is_recognised(broker: Broker) -> None:
     broker.stray("gone-0", GONE)
-    plan = broker.plan(Choice(Policy.kip516(), strays=True))
+    plan = broker.plan(PlanChoice(Policy.kip516(), strays=True))
     assert looked_at(broker, plan.actions[0]).status is None
     broker.apply(plan)
     assert looked_at(broker, plan.actions[0]).status == "already"

@@ -9,7 +9,7 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
-from logstore.repair import apply
+from logstore.repair import apply_repair
 from logstore.scan import scan_all
 from reconciler.audit import audit
 from reconciler.audit.embedded import FINDINGS_FILE
@@ -68,7 +68,7 @@ def test_a_copy_without_a_readable_id_gives_way_to_the_wanted_one(broker: Broker
     plan = broker.plan()
     assert done(plan) == [("stage_duplicate", "orders-0")]
     assert plan.actions[0].topic_id is None
-    assert apply(plan, NOW_MS).is_complete
+    assert apply_repair(plan, NOW_MS).is_complete
     assert not (broker.log_dirs[0] / "orders-0").exists()
 
 

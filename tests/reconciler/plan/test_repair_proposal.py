@@ -9,7 +9,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.ours import RepairKind
-from logstore.repair import apply
+from logstore.repair import apply_repair
 from reconciler.plan import RepairChoice
 from tests.reconciler.plan.repair_broker import NOW_MS, OTHER, Broker, done, reason
 
@@ -41,7 +41,7 @@ def test_once_a_plan_is_applied_the_next_one_is_empty(broker: Broker) -> None:
     broker.wanted("twice", 0, topic_id=OTHER)
     plans = []
     while (plan := broker.plan()).actions and len(plans) < 5:
-        assert apply(plan, NOW_MS).is_complete
+        assert apply_repair(plan, NOW_MS).is_complete
         plans.append(plan)
     assert [len(each.actions) for each in plans] == [5, 1]
     assert plan.left_alone == ()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.desired import Broker as BrokerName
+from reconciler.desired import BrokerKey as BrokerName
 from tests.reconciler.plan.repair_broker import CLUSTER, OLD, ORDERS, Broker
 
 HERE = BrokerName(CLUSTER, 1)

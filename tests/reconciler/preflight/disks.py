@@ -9,7 +9,16 @@ from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.preflight import BrokerAsked, BrokerMode, Effect, KafkaRelease, Preflight, SeenBroker, look, preflight
+from reconciler.preflight import (
+    BrokerAsked,
+    BrokerMode,
+    Effect,
+    KafkaRelease,
+    Preflight,
+    SeenBroker,
+    look_at_broker,
+    preflight,
+)
 from reconciler.preflight.finding import Finding
 
 CLUSTER, NODE = "cluster-of-the-tests", 1
@@ -105,7 +114,7 @@ def ask(
     """The answer for log dirs on the disk, or for what was seen of them."""
     if isinstance(where, Path):
         where = [where]
-    seen = where if isinstance(where, SeenBroker) else look([str(path) for path in where])
+    seen = where if isinstance(where, SeenBroker) else look_at_broker([str(path) for path in where])
     return preflight(seen, asked(release, mode), states or {})
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from layout import meta_properties
-from reconciler.preflight import Effect, Preflight, SeenBroker, look
+from reconciler.preflight import Effect, Preflight, SeenBroker, look_at_broker
 from tests.reconciler.preflight.disks import (
     HEX,
     METADATA_LOG,
@@ -46,7 +46,7 @@ def with_link(folder: Path, name: str, target: str) -> Path:
 
 def unreadable(folder: Path) -> SeenBroker:
     """A log dir whose first partition dir cannot be read, which root cannot arrange on a disk."""
-    seen = look([str(folder)])
+    seen = look_at_broker([str(folder)])
     (only,) = seen.log_dirs
     directories = [
         dataclasses.replace(each, obstacle="the directory cannot be read: Permission denied")
@@ -58,7 +58,7 @@ def unreadable(folder: Path) -> SeenBroker:
 
 
 def may_not_read(folder: Path) -> SeenBroker:
-    seen = look([str(folder)])
+    seen = look_at_broker([str(folder)])
     (only,) = seen.log_dirs
     directories = [
         dataclasses.replace(each, unreadable=["00000000000000000000.log"]) if each.name == "orders-0" else each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.preflight import Effect, look
+from reconciler.preflight import Effect, look_at_broker
 from tests.reconciler.preflight.disks import HEX, ask, asked, effects, identity, kraft_log_dir, log_dir, wanted
 from tests.reconciler.preflight.scenarios import empty_metadata
 
@@ -58,4 +58,4 @@ def test_metadata_that_know_no_topic_would_cost_every_replica(tmp_path: Path) ->
 
 
 def test_the_answer_speaks_of_the_broker_that_was_asked_about(tmp_path: Path) -> None:
-    assert ask(look([str(kraft_log_dir(tmp_path / "1"))]), "4.0").asked == asked("4.0")
+    assert ask(look_at_broker([str(kraft_log_dir(tmp_path / "1"))]), "4.0").asked == asked("4.0")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layout import checkpoint
-from reconciler.preflight import Effect, look
+from reconciler.preflight import Effect, look_at_broker
 from tests.reconciler.preflight.disks import (
     METADATA_LOG,
     ask,
@@ -118,7 +118,7 @@ def test_the_metadata_log_dir_may_lie_apart(tmp_path: Path) -> None:
     data = log_dir(tmp_path / "data", ["orders-0"])
     apart = metadata_log(log_dir(tmp_path / "metadata", (), identity(number=2))).parent
     (apart / "lost+found").mkdir()
-    answer = ask(look([str(data)], str(apart)))
+    answer = ask(look_at_broker([str(data)], str(apart)))
     # Only log.dirs are scanned for partitions.
     assert effects(answer, notes=True) == []
 

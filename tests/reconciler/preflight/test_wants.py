@@ -8,13 +8,13 @@ import pytest
 
 from layout.ids import TopicId
 from reconciler.desired import Completeness, DesiredState
-from reconciler.preflight import look
+from reconciler.preflight import look_at_broker
 from reconciler.preflight.wants import UNKNOWN, Wants, ask, is_only_in_sync
 from tests.reconciler.preflight.disks import HEX, ORDERS, OTHER, directory_id, log_dir, wanted
 
 
 def asked(path: Path, states: dict[str, DesiredState]) -> Wants:
-    return ask(states, list(look([str(path)]).rows()), 0)
+    return ask(states, list(look_at_broker([str(path)]).rows()), 0)
 
 
 @pytest.mark.parametrize(

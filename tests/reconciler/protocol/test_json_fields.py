@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.protocol import INT64, Fields
+from reconciler.protocol import INT64, JsonFields
 from reconciler.protocol.json_fields import shown
 
 
-def fields(**values: Any) -> Fields:
-    return Fields(values, "a[0]", [])
+def fields(**values: Any) -> JsonFields:
+    return JsonFields(values, "a[0]", [])
 
 
 def test_a_field_is_found_under_any_of_its_names() -> None:
@@ -104,7 +104,7 @@ def test_a_child_that_is_no_object_is_a_reason() -> None:
 
 def test_the_document_itself_must_be_an_object() -> None:
     reasons: list[str] = []
-    assert Fields.of([], "", reasons) is None
+    assert JsonFields.of([], "", reasons) is None
     assert reasons == ["the document: expected an object, found []"]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import InvalidRequestError
-from reconciler.protocol import MAX_PARTITIONS, StopPartition, StopTopic, TopicState, check, check_extent
+from reconciler.protocol import MAX_PARTITIONS, StopPartition, StopTopic, TopicState, check_extent, check_request
 from reconciler.protocol.requests_check import reasons
 from tests.reconciler.protocol.control_requests import FULL, A, B, leader_and_isr, state, stop_replica, topic
 
@@ -15,7 +15,7 @@ from tests.reconciler.protocol.control_requests import FULL, A, B, leader_and_is
 def test_a_good_request_has_no_reasons() -> None:
     request = leader_and_isr(FULL, topic("a", A, 0, 2147483647), topic("b", None), topic("org:c", B, 0))
     assert reasons(request) == []
-    check(request, "here")
+    check_request(request, "here")
     assert reasons(leader_and_isr(FULL)) == reasons(stop_replica("a", 0, 1, epoch=-2)) == []
     assert reasons(leader_and_isr(FULL, topic("a", A, state(0, leader=-1, replicas=())))) == []
 
@@ -58,7 +58,7 @@ def test_too_many_are_counted_and_not_looked_at() -> None:
 
 def test_the_message_says_what_it_should_have_been() -> None:
     with pytest.raises(InvalidRequestError, match=r"^x is not a LeaderAndIsr request: "):
-        check(leader_and_isr(FULL, topic("", A)), "x")
+        check_request(leader_and_isr(FULL, topic("", A)), "x")
     stopped = replace(stop_replica(), topics=(StopTopic("a", None, (StopPartition(0), StopPartition(0))),))
     with pytest.raises(InvalidRequestError, match=r"^y is not a StopReplica request: partition 0 of topic 'a'"):
-        check(stopped, "y")
+        check_request(stopped, "y")

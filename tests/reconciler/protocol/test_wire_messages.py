@@ -35,7 +35,7 @@ from reconciler.protocol import (
     decode_leader_and_isr,
     decode_response,
     decode_stop_replica,
-    encode,
+    encode_message,
 )
 from reconciler.protocol.messages import is_flexible, tree
 from reconciler.protocol.reading import MAX_MESSAGE_BYTES
@@ -132,7 +132,7 @@ def stoppable(request: StopReplicaRequest, version: Version) -> StopReplicaReque
 def test_a_leader_and_isr_request_comes_back_from_its_bytes(version: Version, request: LeaderAndIsrRequest) -> None:
     # KIP516-4
     sent = sayable(request, version)
-    assert decode_leader_and_isr(encode(sent, version), version) == sent
+    assert decode_leader_and_isr(encode_message(sent, version), version) == sent
 
 
 @pytest.mark.parametrize("version", STOPPING)
@@ -141,7 +141,7 @@ def test_a_leader_and_isr_request_comes_back_from_its_bytes(version: Version, re
 def test_a_stop_replica_request_comes_back_from_its_bytes(version: Version, request: StopReplicaRequest) -> None:
     # KIP516-7
     sent = stoppable(request, version)
-    assert decode_stop_replica(encode(sent, version), version) == sent
+    assert decode_stop_replica(encode_message(sent, version), version) == sent
 
 
 # kio as an oracle
@@ -180,7 +180,7 @@ def uuid(topic_id: TopicId | None) -> UUID | None:
 @given(request=REQUESTS)
 def test_kio_reads_our_leader_and_isr_requests_and_writes_the_same(version: int, request: LeaderAndIsrRequest) -> None:
     sent = sayable(request, version)
-    data = encode(sent, version)
+    data = encode_message(sent, version)
     read = by_kio("leader_and_isr.request", version, data)
     assert (read.controller_id, read.controller_epoch) == (sent.controller_id, sent.controller_epoch)
     if version >= 2:
@@ -209,7 +209,7 @@ def test_kio_reads_our_leader_and_isr_requests_and_writes_the_same(version: int,
 @settings(max_examples=25)
 @given(request=STOPS)
 def test_kio_reads_our_stop_replica_requests_and_writes_the_same(version: int, request: StopReplicaRequest) -> None:
-    data = encode(stoppable(request, version), version)
+    data = encode_message(stoppable(request, version), version)
     assert kio_bytes(by_kio("stop_replica.request", version, data)) == data
 
 
@@ -221,7 +221,7 @@ ERRORS = (
 
 @pytest.mark.parametrize("version", range(8))
 def test_kio_reads_our_leader_and_isr_answers(version: int) -> None:
-    data = encode(LeaderAndIsrResponse(11, ERRORS), version)
+    data = encode_message(LeaderAndIsrResponse(11, ERRORS), version)
     read = by_kio("leader_and_isr.response", version, data)
     assert int(read.error_code) == 11
     assert kio_bytes(read) == data
@@ -229,7 +229,7 @@ def test_kio_reads_our_leader_and_isr_answers(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(5))
 def test_kio_reads_our_stop_replica_answers(version: int) -> None:
-    data = encode(StopReplicaResponse(0, ERRORS), version)
+    data = encode_message(StopReplicaResponse(0, ERRORS), version)
     assert kio_bytes(by_kio("stop_replica.response", version, data)) == data
 
 
@@ -239,7 +239,7 @@ def test_kio_reads_our_stop_replica_answers(version: int) -> None:
 @pytest.mark.parametrize("version", LEADING)
 def test_a_leader_and_isr_answer_comes_back_by_name_or_by_id(version: Version) -> None:
     # KIP516-4: "the topic name field has been removed"
-    read = decode_response(LeaderAndIsrResponse, encode(LeaderAndIsrResponse(0, ERRORS), version), version)
+    read = decode_response(LeaderAndIsrResponse, encode_message(LeaderAndIsrResponse(0, ERRORS), version), version)
     by_id = version == KIP516 or version >= 5
     assert read == LeaderAndIsrResponse(
         0, tuple(replace(each, topic="") if by_id else replace(each, topic_id=None) for each in ERRORS)
@@ -249,7 +249,7 @@ def test_a_leader_and_isr_answer_comes_back_by_name_or_by_id(version: Version) -
 @pytest.mark.parametrize("version", STOPPING)
 def test_a_stop_replica_answer_comes_back_by_name(version: Version) -> None:
     # KIP516-7
-    read = decode_response(StopReplicaResponse, encode(StopReplicaResponse(0, ERRORS), version), version)
+    read = decode_response(StopReplicaResponse, encode_message(StopReplicaResponse(0, ERRORS), version), version)
     kept = version == KIP516
     assert read == StopReplicaResponse(0, tuple(each if kept else replace(each, topic_id=None) for each in ERRORS))
 
@@ -257,7 +257,7 @@ def test_a_stop_replica_answer_comes_back_by_name(version: Version) -> None:
 def test_topics_without_an_id_are_one_group_in_an_answer_by_id() -> None:
     # FACTS §4.2, 7
     nameless = tuple(replace(each, topic_id=None) for each in ERRORS)
-    read = decode_response(LeaderAndIsrResponse, encode(LeaderAndIsrResponse(0, nameless), 7), 7)
+    read = decode_response(LeaderAndIsrResponse, encode_message(LeaderAndIsrResponse(0, nameless), 7), 7)
     assert read.topics == (TopicErrors("", None, tuple(one for each in ERRORS for one in each.partitions)),)
 
 
@@ -267,7 +267,7 @@ def test_topics_without_an_id_are_one_group_in_an_answer_by_id() -> None:
 def test_the_proposal_s_leader_and_isr_request_has_the_type_and_the_id_as_tagged_fields() -> None:
     # KIP516-4
     request = leader_and_isr(FULL, topic("ab", A))
-    assert encode(request, KIP516) == (
+    assert encode_message(request, KIP516) == (
         b"\0\0\0\x09" b"\0\0\0\x01" + b"\xff" * 8  # controller, its epoch, no broker epoch
         + b"\x02" b"\x03ab" b"\x01" + b"\x01\x00\x10" + A.to_bytes()  # one topic, no partitions, tag 0 of 16 bytes
         + b"\x01"  # no live leaders
@@ -278,19 +278,19 @@ def test_the_proposal_s_leader_and_isr_request_has_the_type_and_the_id_as_tagged
 
 def test_what_the_proposal_s_request_does_not_tag_is_unspecified_and_without_an_id() -> None:
     request = leader_and_isr(RequestType.UNSPECIFIED, topic("ab", None, 0))
-    data = encode(request, KIP516)
+    data = encode_message(request, KIP516)
     assert data.endswith(b"\x00") and decode_leader_and_isr(data, KIP516) == request
 
 
 def test_the_proposal_s_stop_replica_has_topic_ids_and_one_flag() -> None:
     # KIP516-7
     request = stop_replica("ab", 5, topic_id=A)
-    assert encode(request, KIP516) == (
+    assert encode_message(request, KIP516) == (
         b"\0\0\0\x09" b"\0\0\0\x01" + b"\xff" * 8 + b"\x01"  # deletes
         + b"\x02" b"\x03ab" b"\x02\0\0\0\x05" + b"\x01\x00\x10" + A.to_bytes() + b"\x00"
     )  # fmt: skip
     response = StopReplicaResponse(0, (TopicErrors("ab", A, (PartitionError(5, 103),)),))
-    assert encode(response, KIP516) == b"\0\0\x02\x03ab\0\0\0\x05\0\x67\x01\x00\x10" + A.to_bytes() + b"\0"
+    assert encode_message(response, KIP516) == b"\0\0\x02\x03ab\0\0\0\x05\0\x67\x01\x00\x10" + A.to_bytes() + b"\0"
 
 
 # What cannot be said
@@ -307,7 +307,7 @@ def test_the_proposal_s_stop_replica_has_topic_ids_and_one_flag() -> None:
     ],
 )
 def test_there_is_no_such_version(message: ControlRequest | ControlResponse, version: int) -> None:
-    for call in (lambda: encode(message, version), lambda: tree(message, version)):
+    for call in (lambda: encode_message(message, version), lambda: tree(message, version)):
         with pytest.raises(UnsupportedVersionError, match=f"there is no version {version} of a "):
             call()
     with pytest.raises(UnsupportedVersionError):
@@ -336,7 +336,7 @@ def test_there_is_no_such_version(message: ControlRequest | ControlResponse, ver
 )
 def test_what_a_version_has_no_words_for_is_not_written(request_: ControlRequest, version: int, said: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=said):
-        encode(request_, version)
+        encode_message(request_, version)
     with pytest.raises(UnsupportedVersionError, match=said):
         tree(request_, version)
 
@@ -348,7 +348,7 @@ GOOD = leader_and_isr(FULL, topic("orders", A, 0, 1), topic("payments", B, 5))
 
 @pytest.mark.parametrize("version", [5, 7, KIP516])
 def test_a_message_that_is_cut_off_anywhere_is_refused(version: Version) -> None:
-    data = encode(GOOD, version)
+    data = encode_message(GOOD, version)
     for length in range(len(data)):
         with pytest.raises(
             MalformedMessageError, match=f"the message is no LeaderAndIsr request of version {version}: "
@@ -359,7 +359,7 @@ def test_a_message_that_is_cut_off_anywhere_is_refused(version: Version) -> None
 
 
 def test_a_message_says_where_it_is_broken() -> None:
-    data = encode(GOOD, 7)
+    data = encode_message(GOOD, 7)
     cut = data[: data.index(b"payments") + 30]
     with pytest.raises(MalformedMessageError, match=r"topicStates\[1\]: partitionStates"):
         decode_leader_and_isr(cut, 7)
@@ -369,7 +369,7 @@ def test_a_message_says_where_it_is_broken() -> None:
 @settings(max_examples=150)
 @given(data=st.data())
 def test_broken_bytes_give_a_request_or_an_error_of_ours(version: Version, data: st.DataObject) -> None:
-    good = bytearray(encode(sayable(GOOD, version), version))
+    good = bytearray(encode_message(sayable(GOOD, version), version))
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(good) - 1))
         good[place] = data.draw(st.integers(0, 255))
@@ -391,7 +391,7 @@ def test_bytes_at_random_give_a_request_or_an_error_of_ours(data: bytes, version
 
 
 def test_what_reads_and_cannot_be_meant_is_refused_with_every_reason() -> None:
-    bad = encode(leader_and_isr(FULL, topic("orders", A, 0, 0), topic("no name", B, 1)), 7)
+    bad = encode_message(leader_and_isr(FULL, topic("orders", A, 0, 0), topic("no name", B, 1)), 7)
     with pytest.raises(InvalidRequestError) as caught:
         decode_leader_and_isr(bad, 7, "capture.bin")
     assert str(caught.value).startswith("capture.bin is not a LeaderAndIsr request: ")
@@ -399,17 +399,17 @@ def test_what_reads_and_cannot_be_meant_is_refused_with_every_reason() -> None:
 
 
 def test_one_topic_in_two_pieces_is_one_topic() -> None:
-    pieces = encode(leader_and_isr(FULL, topic("a", A, 0), topic("b", B, 0), topic("a", A, 1)), 7)
+    pieces = encode_message(leader_and_isr(FULL, topic("a", A, 0), topic("b", B, 0), topic("a", A, 1)), 7)
     assert decode_leader_and_isr(pieces, 7) == leader_and_isr(FULL, topic("a", A, 0, 1), topic("b", B, 0))
     stops = StopReplicaRequest(
         9, 1, tuple(StopTopic("a", None, (StopPartition(number, 1),)) for number in (0, 1)), broker_epoch=2
     )
-    (only,) = decode_stop_replica(encode(stops, 4), 4).topics
+    (only,) = decode_stop_replica(encode_message(stops, 4), 4).topics
     assert [each.partition for each in only.partitions] == [0, 1]
 
 
 def test_one_topic_under_two_ids_is_refused() -> None:
-    torn = encode(leader_and_isr(FULL, topic("a", A, 0), topic("a", B, 1)), 7)
+    torn = encode_message(leader_and_isr(FULL, topic("a", A, 0), topic("a", B, 1)), 7)
     with pytest.raises(InvalidRequestError, match=f"topic 'a' is there under the IDs {B}, {A}"):
         decode_leader_and_isr(torn, 7)
 

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from reconciler.protocol import KIP516, decode_leader_and_isr, decode_stop_replica, encode, tables
+from reconciler.protocol import KIP516, decode_leader_and_isr, decode_stop_replica, encode_message, tables
 from reconciler.protocol.reading import MAX_WEIGHT, Budget, read_string, read_varint, reader, skip_tags
 from reconciler.protocol.tables import INTS, Field, Struct
 from reconciler.protocol.wire_errors import MalformedMessageError
@@ -57,7 +57,7 @@ def test_a_string_that_is_none_is_refused(data: bytes, flexible: bool, said: str
 
 def test_tags_that_nobody_knows_are_passed_over() -> None:
     # FACTS §5: every struct of a flexible version may carry them
-    data = encode(stop_replica("a", 5, epoch=3), 4)
+    data = encode_message(stop_replica("a", 5, epoch=3), 4)
     assert data.endswith(b"\0\0\0")
     with_tags = data[:-1] + b"\x02" + b"\x07\x03abc" + b"\x88\x01\x00"
     assert decode_stop_replica(with_tags, 4) == decode_stop_replica(data, 4)
@@ -67,11 +67,11 @@ def test_tags_that_nobody_knows_are_passed_over() -> None:
 @pytest.mark.parametrize("tags", [b"\x01\x07\x09abc", b"\x01\x07", b"\xff\xff\xff\xff\x0f"])
 def test_tags_that_are_longer_than_the_message_are_refused(tags: bytes) -> None:
     with pytest.raises(MalformedMessageError):
-        decode_stop_replica(encode(stop_replica(), 4)[:-1] + tags, 4)
+        decode_stop_replica(encode_message(stop_replica(), 4)[:-1] + tags, 4)
 
 
 def test_a_known_tag_of_another_size_is_refused() -> None:
-    data = encode(leader_and_isr(FULL), KIP516)
+    data = encode_message(leader_and_isr(FULL), KIP516)
     assert data.endswith(b"\x01\x00\x01\x02")
     for tail in (b"\x01\x00\x02\x02\x02", b"\x01\x00\x00"):
         with pytest.raises(MalformedMessageError):
@@ -80,7 +80,7 @@ def test_a_known_tag_of_another_size_is_refused() -> None:
 
 @pytest.mark.parametrize(("version", "count"), [(0, b"\xff\xff\xff\xff"), (4, b"\0"), (7, b"\0")])
 def test_a_list_that_is_null_is_refused(version: int, count: bytes) -> None:
-    data = encode(leader_and_isr(tables.RequestType.UNSPECIFIED), version)
+    data = encode_message(leader_and_isr(tables.RequestType.UNSPECIFIED), version)
     place = {0: 8, 4: 16, 7: 18}[version]
     with pytest.raises(MalformedMessageError, match="is null"):
         decode_leader_and_isr(data[:place] + count + data[place + len(count) :], version)
@@ -111,7 +111,7 @@ def test_what_one_message_may_hold_is_bounded_even_where_the_bytes_are_there() -
 
 
 def test_lists_that_are_alike_are_one_object() -> None:
-    read = decode_leader_and_isr(encode(leader_and_isr(FULL, topic("a", A, 0, 1)), 7), 7)
+    read = decode_leader_and_isr(encode_message(leader_and_isr(FULL, topic("a", A, 0, 1)), 7), 7)
     one, other = read.topics[0].partitions
     assert one.replicas is other.replicas is one.isr
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from reconciler.protocol import UnsupportedVersionError, encode
+from reconciler.protocol import UnsupportedVersionError, encode_message
 from reconciler.protocol.reading import read_string, read_varint
 from reconciler.protocol.tables import INTS, Field, Struct
 from reconciler.protocol.writing import tree_of, write_string, write_struct, write_varint
@@ -38,10 +38,10 @@ def test_a_string_that_no_message_can_hold_is_refused(text: str) -> None:
 def test_a_number_that_does_not_fit_is_refused(number: int) -> None:
     request = leader_and_isr(FULL, topic("a", A, replace(state(0), leader=number)))
     with pytest.raises(UnsupportedVersionError, match=f"leader = {number} does not fit its field"):
-        encode(request, 7)
+        encode_message(request, 7)
     lists = leader_and_isr(FULL, topic("a", A, replace(state(0), isr=(number,))))
     with pytest.raises(UnsupportedVersionError, match="does not fit"):
-        encode(lists, 7)
+        encode_message(lists, 7)
 
 
 TABLE = Struct(

@@ -10,7 +10,7 @@ import pytest
 
 from layout.ids import TopicId
 from reconciler.errors import MetadataError, RefusedError, UsageError
-from reconciler.topic_ids import TopicState, assign, connected, look
+from reconciler.topic_ids import TopicState, assign_topic_id, connect, read_cluster
 
 exceptions = pytest.importorskip("kazoo.exceptions", reason="kazoo is not installed")
 
@@ -87,7 +87,7 @@ def test_topics_are_found_in_every_namespace_with_the_version_of_their_node() ->
     tree = Tree()
     tree.put("/brokers/topics/orders", GOOD)
     tree.put("/brokers/topics/orders/partitions/0/state", b"{}")
-    seen = look(tree, "zk")
+    seen = read_cluster(tree, "zk")
     assert {each.topic: each.state for each in seen.topics} == {
         "orders": TopicState.WITHOUT_ID, "org:orders": TopicState.WITHOUT_ID
     }  # fmt: skip
@@ -97,20 +97,20 @@ def test_topics_are_found_in_every_namespace_with_the_version_of_their_node() ->
 def test_topics_that_are_being_deleted_are_left_alone_by_their_full_name() -> None:
     tree = Tree(_admin_x=b"")
     tree.put("/admin/delete_topics/org/orders", b"")
-    states = {each.topic: each.state for each in look(tree, "zk").topics}
+    states = {each.topic: each.state for each in read_cluster(tree, "zk").topics}
     assert states == {"orders": TopicState.WITHOUT_ID, "org:orders": TopicState.LEFT_ALONE}
 
 
 # KIP516-11
 def test_an_id_is_written_once_and_only_into_that_node() -> None:
     tree = Tree()
-    seen = look(tree, "zk")
+    seen = read_cluster(tree, "zk")
     others = {path: node for path, node in tree.nodes.items() if path != "/brokers/topics/org/orders"}
     (found,) = [each for each in seen.topics if each.topic == "org:orders"]
-    assert assign(tree, seen, found, NEW) is None
+    assert assign_topic_id(tree, seen, found, NEW) is None
     assert json.loads(tree.nodes["/brokers/topics/org/orders"][0])["topic_id"] == str(NEW)
     assert {path: tree.nodes[path] for path in others} == others
-    assert "run it again" in (assign(tree, seen, found, NEW) or "")
+    assert "run it again" in (assign_topic_id(tree, seen, found, NEW) or "")
 
 
 @pytest.mark.parametrize(
@@ -123,39 +123,39 @@ def test_an_id_is_written_once_and_only_into_that_node() -> None:
 )
 def test_what_was_overtaken_is_not_written(change: Any, said: str) -> None:
     tree = Tree()
-    seen = look(tree, "zk")
+    seen = read_cluster(tree, "zk")
     change(tree)
     before = dict(tree.nodes)
-    assert said in (assign(tree, seen, seen.topics[0], NEW) or "")
+    assert said in (assign_topic_id(tree, seen, seen.topics[0], NEW) or "")
     assert tree.nodes == before
 
 
 def test_a_refusal_of_the_server_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Tree()
-    seen = look(tree, "zk")
+    seen = read_cluster(tree, "zk")
     monkeypatch.setattr(Transaction, "refused", exceptions.NoAuthError())
-    assert assign(tree, seen, seen.topics[0], NEW) == "ZooKeeper refused to write it (NoAuthError)"
+    assert assign_topic_id(tree, seen, seen.topics[0], NEW) == "ZooKeeper refused to write it (NoAuthError)"
 
 
 def test_without_an_epoch_the_nodes_own_version_is_all_there_is() -> None:
     tree = Tree()
     del tree.nodes["/controller_epoch"]
-    seen = look(tree, "zk")
-    assert (seen.epoch_version, assign(tree, seen, seen.topics[0], NEW)) == (None, None)
+    seen = read_cluster(tree, "zk")
+    assert (seen.epoch_version, assign_topic_id(tree, seen, seen.topics[0], NEW)) == (None, None)
 
 
 def test_a_place_without_topics_and_one_that_kraft_has_are_refused() -> None:
     tree = Tree(_migration=b'{"kraft_controller_id":3000}')
     with pytest.raises(RefusedError, match="3000"):
-        look(tree, "zk")
+        read_cluster(tree, "zk")
     tree.put("/migration", b'{"kraft_controller_id":-1}')
-    assert len(look(tree, "zk").topics) == 2
+    assert len(read_cluster(tree, "zk").topics) == 2
     tree.nodes.clear()
     with pytest.raises(MetadataError, match="no Kafka uses this place"):
-        look(tree, "zk")
+        read_cluster(tree, "zk")
 
 
 @pytest.mark.parametrize("address", ["", "a b:1", "host:99999", "host:1/a//b"])
 def test_what_is_no_address_is_a_usage_error(address: str) -> None:
-    with pytest.raises(UsageError), connected(address):
+    with pytest.raises(UsageError), connect(address):
         pass

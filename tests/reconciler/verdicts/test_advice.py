@@ -16,9 +16,9 @@ from reconciler.verdicts import (
     Severity,
     Verdict,
     full_evidence,
+    location_of,
     next_command,
     severity,
-    where,
 )
 
 PLACEHOLDERS = {"path", "log_dir", "topic", "broker", "metadata"}
@@ -67,10 +67,10 @@ def test_what_a_finding_lacks_stays_in_capitals() -> None:
 
 
 def test_a_finding_is_where_its_path_says() -> None:
-    assert where(STALE) == "/disks/1/orders-0"
-    assert where({**STALE, "name": "."}) == "/disks/1"
-    assert where({**STALE, "log_dir": None}) == "orders-0"
-    assert where({**STALE, "name": "../1.deleting/x_0"}) == "/disks/1.deleting/x_0"
+    assert location_of(STALE) == "/disks/1/orders-0"
+    assert location_of({**STALE, "name": "."}) == "/disks/1"
+    assert location_of({**STALE, "log_dir": None}) == "orders-0"
+    assert location_of({**STALE, "name": "../1.deleting/x_0"}) == "/disks/1.deleting/x_0"
 
 
 def test_the_evidence_tells_the_rank_of_a_copy_and_the_only_replica_in_sync() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.verdicts import Copy, Ranking, rank
+from reconciler.verdicts import Copy, Ranking, rank_copies
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
 
@@ -16,14 +16,14 @@ def copy(
 
 
 def best(*copies: Copy[str], wanted: str = A) -> str:
-    found = rank(copies, wanted)
+    found = rank_copies(copies, wanted)
     assert isinstance(found, Ranking), found
     assert {worse.of for worse, _ in found.worse} == {each.of for each in copies} - {found.best.of}
     return found.best.of
 
 
 def undecided(*copies: Copy[str], wanted: str = A) -> str:
-    found = rank(copies, wanted)
+    found = rank_copies(copies, wanted)
     assert isinstance(found, str), found
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from logstore.rows import ROW_SCHEMA
-from reconciler.desired import Broker, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired import BrokerKey, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.verdicts import JoinedRow, Judged, Verdict, broker_of, compare, fill_evidence
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
@@ -124,4 +124,4 @@ def test_evidence_shows_empty_text_as_none() -> None:
 
 
 def test_a_row_without_identity_belongs_to_no_broker() -> None:
-    assert broker_of(row(cluster_id=None, node_id=None)) == Broker("", -1)
+    assert broker_of(row(cluster_id=None, node_id=None)) == BrokerKey("", -1)

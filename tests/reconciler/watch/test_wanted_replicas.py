@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired import Broker, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.desired import BrokerKey, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.watch.wanted_replicas import WantedReplicas
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
-ONE = Broker("c", 1)
+ONE = BrokerKey("c", 1)
 
 
 def state(*partitions: tuple[str, str | None, int, list[int]], **more: Any) -> DesiredState:
@@ -28,8 +28,8 @@ def wanted(*partitions: tuple[str, str | None, int, list[int]], **more: Any) -> 
 def test_only_the_replicas_of_the_given_brokers_are_kept() -> None:
     both = wanted(("a", A, 0, [1, 2]), ("b", B, 3, [2]))
     assert list(both.of_broker(ONE)) == [("a", 0)]
-    assert list(both.of_broker(Broker("c", 2))) == list(both.of_broker(Broker("other", 1))) == []
-    assert list(both.of_broker(Broker("", -1))) == []
+    assert list(both.of_broker(BrokerKey("c", 2))) == list(both.of_broker(BrokerKey("other", 1))) == []
+    assert list(both.of_broker(BrokerKey("", -1))) == []
 
 
 def test_topics_are_picked_by_name_and_by_id() -> None:

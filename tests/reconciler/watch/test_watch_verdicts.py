@@ -54,7 +54,7 @@ class Machine:
         return flat(self.verdicts.start(by_cluster(states, {"C"})))
 
     def looked(self) -> list[RowChange]:
-        changes = [change for disk in self.disks.values() for lot in disk.sweep(hold=False) for change in lot]
+        changes = [change for disk in self.disks.values() for batch in disk.sweep(hold=False) for change in batch]
         return first_to_last(changes)
 
     def told(self) -> set[tuple[str | None, str, str]]:
@@ -65,8 +65,8 @@ class Machine:
         return brief(flat(self.verdicts.metadata_changed(by_cluster(states, {"C"}))))
 
 
-def flat(lots: Iterator[list[VerdictChange]]) -> list[VerdictChange]:
-    return [change for lot in lots for change in lot]
+def flat(batches: Iterator[list[VerdictChange]]) -> list[VerdictChange]:
+    return [change for batch in batches for change in batch]
 
 
 def brief(changes: list[VerdictChange]) -> set[tuple[str | None, str, str]]:
@@ -271,7 +271,7 @@ class Reader:
 def test_after_any_changes_what_was_told_is_what_judging_all_anew_gives(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOT", 3)
+    monkeypatch.setattr(module, "BATCH", 3)
     machine, reader = Machine(tmp_path), Reader()
     chance = Chance(machine, seed)
     for _ in range(6):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logstore.log_dir import ReadOnlyLogDir
-from logstore.staging import look_for_staged
+from logstore.staging import find_staged
 from tools.benchmarks import purge as bench_purge
 from tools.benchmarks import tree as bench_tree
 
@@ -17,7 +17,7 @@ def test_every_staged_directory_has_its_files_and_a_record_that_is_due(tmp_path:
     path = str(tmp_path / "log-dir")
     bench_purge.build(path, 30)
     with ReadOnlyLogDir.open(path) as view:
-        found = look_for_staged(view)
+        found = find_staged(view)
     assert len(found) == 30
     assert all(staged.is_due(bench_purge.LONG_AGO_MS) for staged in found)
     counts = {len(list(each.iterdir())) for each in (tmp_path / "log-dir.deleting").iterdir()}

@@ -21,7 +21,7 @@ from tests.logstore.fs.crash_disk.random_steps import Step, build, did, left, ra
 from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders
 
 BOUND = 1 << 14
-LOTS, PER_LOT, STEPS = 8, 60, 14
+BATCHES, PER_BATCH, STEPS = 8, 60, 14
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def crashed(tree: Tree, steps: list[Step], root: str, random: Random) -> tuple[T
     return before, left(mounted), ended, disks
 
 
-@pytest.mark.parametrize("lot", range(LOTS))
-def test_every_state_after_a_random_history_is_one_that_the_model_allows(lot: int, fresh: Fresh) -> None:
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_every_state_after_a_random_history_is_one_that_the_model_allows(batch: int, fresh: Fresh) -> None:
     lost = 0
-    for seed in range(lot * PER_LOT, (lot + 1) * PER_LOT):
+    for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
         random = Random(seed)
         tree, steps = random_tree(random), random_steps(random, STEPS)
         states, ended = allowed(tree, steps, fresh())
@@ -72,7 +72,7 @@ def test_every_state_after_a_random_history_is_one_that_the_model_allows(lot: in
             assert ended_here == ended, f"seed {seed}"
             assert digest(after) in states, f"seed {seed}: {after}"
             lost += before != after
-    assert lost > PER_LOT / 2
+    assert lost > PER_BATCH / 2
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -63,7 +63,7 @@ def test_a_broken_promise_gives_the_seed_and_the_shortest_beginning(run: Run, mo
             raise BrokenPromiseError("somebody created a topic")
 
     monkeypatch.setattr("reconciler.simulator.runs.simulation.check_rest", check)
-    assert rest.check_rest is not check
+    assert rest.check_converged is not check
     result = run("simulate", "--seed", "4", "--brokers", "2", "--steps", "400", "--faults", "none", "--format", "json")
     assert result.exit_code == 1
     told = json.loads(result.stdout)

@@ -118,9 +118,9 @@ def test_an_inventory_is_refused_in_a_sentence(run: Run, cluster, tmp_path: Path
 
 def test_a_record_outside_the_log_dir_is_found_in_the_folder_that_is_named(run: Run, log_dir: str, tmp_path) -> None:
     with LogDir.open(log_dir) as opened:
-        from logstore.staging import SpareRecords
+        from logstore.staging import FallbackRecords
 
-        spare = SpareRecords(str(tmp_path))
+        spare = FallbackRecords(str(tmp_path))
         record = Path(f"{log_dir}.deleting/{ORDERS}_0/{STAGED_RECORD}")
         spare.write(opened, f"{ORDERS}_0", record.read_bytes())
         record.unlink()

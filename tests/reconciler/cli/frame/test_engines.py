@@ -7,7 +7,8 @@ import pytest
 
 from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
-from reconciler.cli.frame import Inputs, Job, PartlyFailedError, run_embedded, run_spark, sort_out
+from reconciler.audit import embedded
+from reconciler.cli.frame import Inputs, Job, PartlyFailedError, run_embedded, run_spark, sort_inputs
 from reconciler.errors import UsageError
 from reconciler.sources import load
 
@@ -32,13 +33,13 @@ def test_trees_and_inventories_of_both_forms_give_the_same_audit(cluster) -> Non
         [written(cluster, 1, InventoryForm.ARROW), written(cluster, 2, InventoryForm.PARQUET)],
     ]
     for paths in ways:
-        result = run_embedded(job(cluster, sort_out(paths)), jobs=1, memory_limit="1GB")
+        result = run_embedded(job(cluster, sort_inputs(paths)), jobs=1, memory_limit="1GB")
         assert dict(result.totals) == {"OK": 3, "STALE_ID": 1}
 
 
 def test_an_engine_that_gives_up_is_told_in_a_sentence(cluster) -> None:
     with pytest.raises(PartlyFailedError, match="the audit was not finished: "):
-        run_embedded(job(cluster, sort_out(cluster.log_dirs), previous="/nowhere"), jobs=1, memory_limit=None)
+        run_embedded(job(cluster, sort_inputs(cluster.log_dirs), previous="/nowhere"), jobs=1, memory_limit=None)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +55,11 @@ def test_an_engine_without_room_says_what_to_do(
     def give_up(*_: object, **__: object) -> None:
         raise duckdb.Error(error)
 
-    monkeypatch.setattr("reconciler.audit.embedded.audit", give_up)
+    monkeypatch.setattr(embedded, "audit", give_up)
     with pytest.raises(PartlyFailedError, match=sentence):
-        run_embedded(job(cluster, sort_out(cluster.log_dirs)), jobs=1, memory_limit=None)
+        run_embedded(job(cluster, sort_inputs(cluster.log_dirs)), jobs=1, memory_limit=None)
 
 
 def test_spark_is_not_started_for_an_inventory_that_it_cannot_read(cluster) -> None:
     with pytest.raises(UsageError, match="is an Arrow file, and Spark reads Parquet"):
-        run_spark(job(cluster, sort_out([written(cluster, 1, InventoryForm.ARROW)])), master=None)
+        run_spark(job(cluster, sort_inputs([written(cluster, 1, InventoryForm.ARROW)])), master=None)

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from reconciler.cli.frame import busy, followed
+from reconciler.cli.frame import show_busy, with_progress
 
 
 class Terminal(io.StringIO):
@@ -15,8 +15,8 @@ class Terminal(io.StringIO):
 
 
 def test_items_are_handed_on_in_silence_when_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    with busy("comparing"):
-        assert list(followed(iter("abc"), 3, "scanning")) == ["a", "b", "c"]
+    with show_busy("comparing"):
+        assert list(with_progress(iter("abc"), 3, "scanning")) == ["a", "b", "c"]
     assert capsys.readouterr() == ("", "")
 
 
@@ -25,12 +25,12 @@ def test_a_terminal_sees_what_is_being_done(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert list(followed(iter("abc"), 3, "scanning\x1b[2J")) == ["a", "b", "c"]
+    assert list(with_progress(iter("abc"), 3, "scanning\x1b[2J")) == ["a", "b", "c"]
     assert "scanning\\x1b[2J" in terminal.getvalue()
 
 
 def test_a_single_item_is_not_worth_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    assert list(followed(iter("a"), 1, "scanning")) == ["a"]
+    assert list(with_progress(iter("a"), 1, "scanning")) == ["a"]
     assert terminal.getvalue() == ""

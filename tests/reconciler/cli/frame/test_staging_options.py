@@ -9,8 +9,8 @@ import pytest
 
 from layout.scheme import UNCLEAN_FILE
 from logstore.log_dir import LogDir
-from logstore.staging import SpareRecords
-from reconciler.cli.frame import Exit, Opened, in_use, log_dirs_in, spare_records, staging_options
+from logstore.staging import FallbackRecords
+from reconciler.cli.frame import Exit, Opened, log_dirs_in, spare_records, staging_options, why_in_use
 from reconciler.errors import UsageError
 
 
@@ -38,15 +38,15 @@ def test_folders_of_disks_are_opened_up(cluster) -> None:
 
 
 def test_who_holds_a_lock_is_told_without_taking_it(cluster) -> None:
-    assert in_use(cluster.log_dirs[0]) is None
+    assert why_in_use(cluster.log_dirs[0]) is None
     with LogDir.open(cluster.log_dirs[0]):
-        assert str(in_use(cluster.log_dirs[0])).startswith(f"{cluster.log_dirs[0]} is in use by ")
+        assert str(why_in_use(cluster.log_dirs[0])).startswith(f"{cluster.log_dirs[0]} is in use by ")
 
 
 def test_what_stands_in_the_way_of_one_log_dir_does_not_keep_the_others(cluster, tmp_path: Path, capsys) -> None:
     with LogDir.open(cluster.log_dirs[0]), ExitStack() as stack:
         opened = Opened(stack)
-        opened.open([*cluster.log_dirs, str(tmp_path / "missing")], SpareRecords(None))
+        opened.open([*cluster.log_dirs, str(tmp_path / "missing")], FallbackRecords(None))
         assert [log_dir.path for log_dir in opened.log_dirs] == cluster.log_dirs[1:]
         assert opened.code(1) is Exit.PARTLY_FAILED
         assert opened.code(0) is Exit.REFUSED
@@ -65,6 +65,6 @@ def test_what_a_crash_left_is_sorted_out_and_the_mark_goes_when_nothing_is_left_
     (path / UNCLEAN_FILE).touch()
     (path / "recovery-point-offset-checkpoint.tmp").write_text("half")
     with ExitStack() as stack:
-        Opened(stack).open([str(path)], SpareRecords(None))
+        Opened(stack).open([str(path)], FallbackRecords(None))
     assert not (path / "recovery-point-offset-checkpoint.tmp").exists()
     assert not (path / UNCLEAN_FILE).exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from reconciler.cli.frame import Column, page
+from reconciler.cli.frame import Column, open_page
 from reconciler.cli.frame.tables import PlainPage, TerminalPage
 
 COLUMNS = (Column("NAME"), Column("SIZE", right=True), Column("WHY"))
@@ -52,7 +52,7 @@ def test_brackets_in_a_name_are_no_markup() -> None:
 
 
 def test_a_file_gets_plain_text(tmp_path: Path) -> None:
-    with page(str(tmp_path / "file")) as opened:
+    with open_page(str(tmp_path / "file")) as opened:
         assert not opened.is_terminal
         opened.line("ö")
     assert (tmp_path / "file").read_text("utf-8") == "ö\n"
@@ -64,5 +64,5 @@ def test_a_terminal_gets_a_terminal_page(monkeypatch: pytest.MonkeyPatch) -> Non
             return True
 
     monkeypatch.setattr("sys.stdout", Terminal(io.BytesIO(), "utf-8"))
-    with page(None) as opened:
+    with open_page(None) as opened:
         assert opened.is_terminal

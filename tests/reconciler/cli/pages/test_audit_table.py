@@ -12,7 +12,7 @@ import pytest
 from reconciler.audit import FINDING_SCHEMA, AuditResult
 from reconciler.audit.result import FleetFinding
 from reconciler.cli.frame.tables import PlainPage
-from reconciler.cli.pages import audit_table, next_steps, show
+from reconciler.cli.pages import audit_table, next_steps, show_audit
 from reconciler.verdicts import URGENCY, Verdict
 
 NOW_MS = 1_700_000_000_000
@@ -44,7 +44,7 @@ def shown(result: AuditResult, limit: int | None = None, terminal: bool = False,
     out = io.BytesIO()
     page = PlainPage(out)
     page.is_terminal = terminal
-    show(result, page, verdicts, limit)
+    show_audit(result, page, verdicts, limit)
     return out.getvalue().decode().splitlines()
 
 
@@ -66,7 +66,7 @@ def test_a_narrow_terminal_does_without_the_topic_ids(tmp_path: Path) -> None:
     out = io.BytesIO()
     page = PlainPage(out)
     page.is_wide = False
-    show(audited(tmp_path, "STALE_ID"), page, URGENCY, None)
+    show_audit(audited(tmp_path, "STALE_ID"), page, URGENCY, None)
     line = out.getvalue().decode().splitlines()[-1]
     assert line.split() == ["STALE_ID", "3", "/disks/1/t-0", "2.0", "kB", "3", "d", "seen"]
 

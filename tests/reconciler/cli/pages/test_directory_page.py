@@ -8,7 +8,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.ours import STAGED_RECORD, StagedRecord, encode_record
-from reconciler.cli.pages import Explanation, explain_directory, explain_log_dir, home_of, rows_of
+from reconciler.cli.pages import Explanation, explain_directory, explain_log_dir, log_dir_of_path, scan_rows
 from reconciler.cli.pages.directory_page import BROKERS
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
@@ -21,9 +21,9 @@ def explained(cluster, name: str) -> Explanation:
 
 
 def explained_as_it_is(path: Path) -> Explanation:
-    home = home_of(str(path))
+    home = log_dir_of_path(str(path))
     assert home is not None
-    row = next((row for row in rows_of(home) if row["name"] == home.name), None)
+    row = next((row for row in scan_rows(home) if row["name"] == home.name), None)
     return explain_directory(str(path), home, row)
 
 
@@ -116,9 +116,9 @@ def test_a_directory_outside_any_log_dir_is_told_by_its_name(tmp_path) -> None:
 def test_a_log_dir_tells_whose_it_is_what_it_holds_and_what_stops_a_broker(cluster) -> None:
     (cluster.log_dir(1) / "lost+found").mkdir()
     (cluster.log_dir(1) / "notes.txt").write_text("")
-    home = home_of(str(cluster.log_dir(1)))
+    home = log_dir_of_path(str(cluster.log_dir(1)))
     assert home is not None
-    found = facts(explain_log_dir(home, rows_of(home)))
+    found = facts(explain_log_dir(home, scan_rows(home)))
     assert (found["cluster"], found["broker"]) == ("cluster-of-the-tests", "1")
     assert found["belongs to"] == "a real broker"
     assert sorted(found["holds"].split(", ")) == ["2 foreign", "2 live"]

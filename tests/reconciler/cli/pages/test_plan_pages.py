@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.repair import Status
+from logstore.repair import RepairStatus
 from reconciler.cli.frame import Format
 from reconciler.cli.pages import show_plan, write_outcome
 from reconciler.plan import Action, ActionKind, Applied, Outcome, Plan
@@ -40,7 +40,7 @@ def test_a_plan_without_actions_shows_the_verdicts_alone(capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("form", [Format.JSON, Format.NDJSON])
 def test_an_outcome_as_json_keeps_names_that_are_not_utf8(form: Format, tmp_path: Path) -> None:
-    outcome = Outcome([Applied(STAGE, Status.DONE, "staged")], ["/d/j"], ["a note"])
+    outcome = Outcome([Applied(STAGE, RepairStatus.DONE, "staged")], ["/d/j"], ["a note"])
     write_outcome(outcome, form, str(tmp_path / "out"))
     document = json.loads((tmp_path / "out").read_bytes())
     row = document["results"][0] if form is Format.JSON else document

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layout.ours import LeftAlone, RepairAction, RepairKind, RepairPlan
-from logstore.repair import RepairOutcome, Status, UndoOutcome
+from logstore.repair import RepairOutcome, RepairStatus, UndoOutcome
 from logstore.repair.repair import Repaired
 from logstore.repair.repair_undo import Undone
 from reconciler.cli.frame import Format
@@ -34,7 +34,7 @@ def test_an_empty_plan_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_outcome_is_a_table_or_json(tmp_path: Path) -> None:
-    outcome = RepairOutcome([Repaired(ACTION, Status.SKIPPED, "it has changed")], ["/d/b"])
+    outcome = RepairOutcome([Repaired(ACTION, RepairStatus.SKIPPED, "it has changed")], ["/d/b"])
     write_repair_outcome(outcome, Format.TABLE, str(tmp_path / "t"))
     assert "skipped  remove_leftover  /d/meta.properties.tmp  it has changed" in (tmp_path / "t").read_text()
     write_repair_outcome(outcome, Format.JSON, str(tmp_path / "j"))
@@ -54,7 +54,7 @@ def test_an_outcome_is_a_table_or_json(tmp_path: Path) -> None:
 
 
 def test_an_undo_shows_paths_that_are_not_utf8(tmp_path: Path) -> None:
-    undone = [UndoOutcome("/d\udcff", [Undone("t-0/partition.metadata", Status.DONE)], True)]
+    undone = [UndoOutcome("/d\udcff", [Undone("t-0/partition.metadata", RepairStatus.DONE)], True)]
     write_undone(undone, Format.JSON, str(tmp_path / "j"))
     assert json.loads((tmp_path / "j").read_text())["results"][0]["log_dir"] == "/d\\xff"
     write_undone(undone, Format.TABLE, str(tmp_path / "t"))

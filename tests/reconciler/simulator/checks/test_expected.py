@@ -16,7 +16,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.scan import scan_all
 from reconciler.audit import embedded
-from reconciler.simulator.checks import desired, expected
+from reconciler.simulator.checks import expected, expected_state
 from reconciler.simulator.checks.expected import audit, differences
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.runs import settings_for
@@ -48,7 +48,7 @@ def cluster(new_cluster: NewCluster) -> Cluster:
 
 def verdicts(cluster: Cluster, node_id: int) -> dict[str, str]:
     """What the audit says of everything on a broker's disks, and of what is wanted there."""
-    state = desired(cluster.zookeeper)
+    state = expected_state(cluster.zookeeper)
     rows = [row for seen in scan_all(cluster.members[node_id].disks.log_dirs) for row in seen.rows.to_pylist()]
     found = expected.compare({state.identity.cluster_id or "": state}, rows, cluster.world.now_ms)
     return {
@@ -178,9 +178,9 @@ def test_a_scan_that_takes_a_failed_disk_for_a_good_one_is_told(
 
 def test_what_a_metadata_source_leaves_out_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     session = cluster.zookeeper.session("hand")
-    state = desired(cluster.zookeeper)
+    state = expected_state(cluster.zookeeper)
     session.delete(kafka_paths.topic_path("clicks"), recursive=True)
-    monkeypatch.setattr(expected, "desired", lambda zookeeper: state)
+    monkeypatch.setattr(expected, "expected_state", lambda zookeeper: state)
     found = audit(cluster)
     assert "broker 1: clicks-0 is OK, and UNKNOWN_TOPIC was expected" in found
     assert kafka_nodes.read_topics(session).keys() == {"orders"}
@@ -219,7 +219,7 @@ def test_the_audit_by_duckdb_says_the_same_row_by_row_of_disks_in_the_middle_of_
         assert audit(cluster) == []
         log_dirs = [each for member in cluster.members.values() for each in member.disks.log_dirs]
         tables = [each.rows for each in scan_all(log_dirs, sizes=False, jobs=0)]
-        state, now_ms = desired(cluster.zookeeper), cluster.world.now_ms
+        state, now_ms = expected_state(cluster.zookeeper), cluster.world.now_ms
         rows = [row for table in tables for row in table.to_pylist()]
         judged = list(expected.compare({state.identity.cluster_id or "": state}, rows, now_ms))
         (told := tmp_path / f"audit-{seed}").mkdir()

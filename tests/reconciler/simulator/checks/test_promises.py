@@ -11,12 +11,12 @@ import pytest
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from logstore.purge import Rules
+from logstore.purge import PurgeRules
 from logstore.store import LogStore
-from reconciler.broker import Key, leading
+from reconciler.broker import PartitionKey, leading
 from reconciler.broker.judging import Judgement
 from reconciler.protocol import RequestType
-from reconciler.simulator.checks import BrokenPromiseError, Promises
+from reconciler.simulator.checks import BrokenPromiseError, Invariants
 from reconciler.simulator.machine.partition import Partition
 from tests.reconciler.simulator.conftest import NewCluster
 
@@ -26,7 +26,7 @@ B = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
 
 def test_a_cluster_in_which_nothing_is_wrong_keeps_every_promise(new_cluster: NewCluster) -> None:
     cluster = new_cluster()
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     cluster.create_topic("orders", 2, 3)
     cluster.produce("orders", 4)
     cluster.stop_broker(2)
@@ -42,11 +42,11 @@ def test_a_full_request_that_stages_the_only_replica_in_sync_is_told(
     new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = new_cluster()
-    Promises(cluster)
+    Invariants(cluster)
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
     cluster.produce("orders", 2)
 
-    def all_is_stale(handling: leading._Handling, judged: Judgement) -> dict[Key, tuple[str, str]]:
+    def all_is_stale(handling: leading._Handling, judged: Judgement) -> dict[PartitionKey, tuple[str, str]]:
         is_full = handling.request.type is RequestType.FULL
         return dict.fromkeys(handling.store.entries(), ("STALE_ID", "broken on purpose")) if is_full else {}
 
@@ -63,7 +63,7 @@ def test_staging_the_only_replica_in_sync_is_told_even_where_an_empty_one_takes_
     new_cluster: NewCluster,
 ) -> None:
     cluster = new_cluster()
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
     cluster.produce("orders")
     store = cluster.members[1].broker.store
@@ -77,7 +77,7 @@ def test_a_replica_in_sync_may_be_staged_where_nothing_was_acknowledged_or_anoth
     new_cluster: NewCluster,
 ) -> None:
     cluster = new_cluster()
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     cluster.create_topic("empty", assignment={0: [1]})
     cluster.create_topic("orders", assignment={0: [2, 1]})
     cluster.produce("orders")
@@ -89,10 +89,10 @@ def test_a_purge_that_takes_what_is_not_due_is_told(
     new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-6
     cluster = new_cluster()
-    Promises(cluster)
+    Invariants(cluster)
     cluster.create_topic("orders", 1, 3)
     cluster.run(for_ms=1_000)
-    monkeypatch.setattr("logstore.store.store.Rules", partial(Rules, before_due=True))
+    monkeypatch.setattr("logstore.store.store.Rules", partial(PurgeRules, before_due=True))
     cluster.members[2].broker.store.stage([ORDERS], "NOT_ASSIGNED", "")
     with pytest.raises(BrokenPromiseError, match=r"broker-2 purged deleting/\S+_0 at \d+, which was due at \d+"):
         cluster.run(for_ms=70_000)
@@ -103,7 +103,7 @@ def test_brokers_without_a_fence_are_told_with_the_kind_of_the_request(
     new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = new_cluster()
-    Promises(cluster)
+    Invariants(cluster)
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
     cluster.produce("orders")
     monkeypatch.setattr(LogStore, "fence", lambda *_: KafkaError.NONE)
@@ -119,7 +119,7 @@ def test_a_reader_that_is_given_the_records_of_an_earlier_topic_is_told(
     new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-8
     cluster = new_cluster()
-    Promises(cluster)
+    Invariants(cluster)
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
 
     def write(partition: Partition, value: str, append=Partition.write) -> int:  # type: ignore[no-untyped-def]
@@ -138,7 +138,7 @@ def test_a_reader_that_is_given_the_records_of_an_earlier_topic_is_told(
 
 def test_only_the_machine_of_an_event_is_looked_at_unless_somebody_says_otherwise(new_cluster: NewCluster) -> None:
     cluster = new_cluster()
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     cluster.create_topic("orders", assignment={0: [1]})
     path = Path(cluster.members[1].disks.log_dirs[0], "orders-0")
     shutil.rmtree(path)
@@ -151,7 +151,7 @@ def test_only_the_machine_of_an_event_is_looked_at_unless_somebody_says_otherwis
 
 def test_what_was_acknowledged_is_known_by_partition_and_topic_id(new_cluster: NewCluster) -> None:
     cluster = new_cluster()
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     cluster.create_topic("orders", 1, 1)
     assert not promises.acknowledged(ORDERS)
     cluster.produce("orders")

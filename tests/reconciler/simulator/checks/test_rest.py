@@ -14,13 +14,13 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, KafkaError
 from logstore.store import LogStore
 from reconciler.broker import changing
-from reconciler.simulator.admin import ABSENT, AlterTopic, DeletePartitions
+from reconciler.simulator.admin import NOT_GIVEN, AlterTopic, DeletePartitions
 from reconciler.simulator.checks import (
     BrokenPromiseError,
-    Promises,
+    Invariants,
     check_audit,
-    check_rest,
-    come_to_rest,
+    check_converged,
+    converge,
     let_delays_pass,
     rest,
 )
@@ -54,15 +54,15 @@ def place(cluster: Cluster, node_id: int) -> Path:
 def rest_of(cluster: Cluster, *, durable: bool = False) -> str:
     """What is said of a cluster at rest."""
     with pytest.raises(BrokenPromiseError) as broken:
-        check_rest(cluster, durable=durable)
+        check_converged(cluster, durable=durable)
     return str(broken.value)
 
 
 def test_a_cluster_in_which_nothing_is_wrong_comes_to_rest_and_is_as_it_must_be(cluster: Cluster) -> None:
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     cluster.crash_broker(2)
-    come_to_rest(cluster, promises)
-    check_rest(cluster, durable=True)
+    converge(cluster, promises)
+    check_converged(cluster, durable=True)
     let_delays_pass(cluster, promises)
     check_audit(cluster)
 
@@ -160,7 +160,7 @@ def test_records_that_are_on_no_disk_and_replicas_without_a_role_are_told(cluste
 def test_an_acknowledged_record_that_is_gone_is_told_where_acknowledged_means_synced(cluster: Cluster) -> None:
     for node_id in (1, 2):
         log_of(cluster, node_id).log.truncate(2)
-    check_rest(cluster)
+    check_converged(cluster)
     assert rest_of(cluster, durable=True) == (
         "at rest: orders-0 was acknowledged 'client-1 2' at offset 2, and has 'nothing'"
     )
@@ -170,13 +170,13 @@ def test_an_acknowledged_record_of_a_topic_that_was_deleted_may_be_gone(cluster:
     cluster.delete_topic("orders")
     cluster.create_topic("orders", assignment={0: [1]})
     cluster.run(for_ms=1_000)
-    check_rest(cluster, durable=True)
+    check_converged(cluster, durable=True)
 
 
 def test_what_was_acknowledged_in_a_partition_that_was_deleted_and_came_back_may_be_gone(
     cluster: Cluster,
 ) -> None:  # KIP694-4
-    promises, partition = Promises(cluster), TopicPartition("payments", 1)
+    promises, partition = Invariants(cluster), TopicPartition("payments", 1)
     cluster.create_topic("payments", 2, 1)
     while not promises.acknowledged(partition):
         cluster.produce("payments")
@@ -187,10 +187,10 @@ def test_what_was_acknowledged_in_a_partition_that_was_deleted_and_came_back_may
     for member in cluster.members.values():
         cluster.world.jump(member.name, 400_000)
     cluster.run(for_ms=130_000)
-    active.admin.alter_topics([AlterTopic("payments", 2, ABSENT)])
-    come_to_rest(cluster, promises)
+    active.admin.alter_topics([AlterTopic("payments", 2, NOT_GIVEN)])
+    converge(cluster, promises)
     assert partition in cluster.truth.wanted()
-    check_rest(cluster, durable=True)
+    check_converged(cluster, durable=True)
 
 
 def refuse(*_: object) -> None:
@@ -254,10 +254,10 @@ def test_a_cluster_that_does_not_come_to_rest_says_what_is_still_to_be_done(
     sentence: str,
 ) -> None:
     monkeypatch.setattr(rest, "WITHIN_MS", 45_000)
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     broken(cluster, monkeypatch)
     with pytest.raises(BrokenPromiseError) as told:
-        come_to_rest(cluster, promises)
+        converge(cluster, promises)
     assert str(told.value).startswith("after 45 quiet seconds: ")
     assert sentence in str(told.value)
 
@@ -270,10 +270,10 @@ def test_requests_that_wait_are_unrest_by_their_number(cluster: Cluster, monkeyp
 def test_a_purge_that_never_comes_is_told_when_all_is_due(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-10
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     monkeypatch.setattr(LogStore, "purge_step", lambda self: None)
     cluster.delete_topic("orders")
-    come_to_rest(cluster, promises)
+    converge(cluster, promises)
     monkeypatch.setattr(rest, "WITHIN_MS", 130_000)
     with pytest.raises(
         BrokenPromiseError, match=r"^130 seconds after all was due: deleting/\S+, deleting/\S+ is staged"
@@ -284,9 +284,9 @@ def test_a_purge_that_never_comes_is_told_when_all_is_due(
 def test_data_of_a_deleted_topic_that_lies_anywhere_after_all_delays_is_told(cluster: Cluster) -> None:  # KIP516-10
     topic_id = cluster.truth.topic_id("orders")
     assert topic_id is not None
-    promises, hidden = Promises(cluster), Path(cluster.members[3].disks.log_dirs[1], "orders-0")
+    promises, hidden = Invariants(cluster), Path(cluster.members[3].disks.log_dirs[1], "orders-0")
     cluster.delete_topic("orders")
-    come_to_rest(cluster, promises)
+    converge(cluster, promises)
     hidden.mkdir()
     (hidden / "partition.metadata").write_bytes(partition_metadata.encode(topic_id))
     with pytest.raises(BrokenPromiseError) as broken:
@@ -295,7 +295,7 @@ def test_data_of_a_deleted_topic_that_lies_anywhere_after_all_delays_is_told(clu
 
 
 def test_a_delay_that_was_noted_by_a_clock_hours_ahead_does_not_hold_up_the_rest(cluster: Cluster) -> None:  # KIP694-3
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     cluster.create_topic("payments", 3, 1)
     active = cluster.active
     assert active is not None
@@ -303,14 +303,14 @@ def test_a_delay_that_was_noted_by_a_clock_hours_ahead_does_not_hold_up_the_rest
     active.admin.delete_partitions([DeletePartitions("payments", 1)], 60_000)
     cluster.run(for_ms=5_000)
     cluster.world.jump(active.name, -5 * 3_600_000)
-    come_to_rest(cluster, promises)
+    converge(cluster, promises)
     assert len([each for each in cluster.truth.wanted() if each.topic == "payments"]) == 1
 
 
 def test_a_replica_that_could_not_be_staged_on_a_full_disk_goes_when_its_broker_starts_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-5
-    promises, real = Promises(cluster), changing.stage
+    promises, real = Invariants(cluster), changing.stage
     cluster.stop_broker(2)
     cluster.delete_topic("orders")
     monkeypatch.setattr(changing, "stage", lambda *_: set())
@@ -318,5 +318,5 @@ def test_a_replica_that_could_not_be_staged_on_a_full_disk_goes_when_its_broker_
     cluster.run(for_ms=5_000)
     monkeypatch.setattr(changing, "stage", real)
     cluster.world.history.say("broker-2", "disk_full: disk 1 is full")
-    come_to_rest(cluster, promises)
-    check_rest(cluster)
+    converge(cluster, promises)
+    check_converged(cluster)

@@ -15,7 +15,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.staging import staging
 from reconciler.simulator.admin import DeletePartitions
-from reconciler.simulator.checks import BrokenPromiseError, Promises
+from reconciler.simulator.checks import BrokenPromiseError, Invariants
 from reconciler.simulator.cluster import Cluster
 from tests.reconciler.simulator.conftest import NewCluster
 
@@ -23,17 +23,17 @@ ORDERS = TopicPartition("orders", 0)
 
 
 @pytest.fixture
-def watched(new_cluster: NewCluster) -> tuple[Cluster, Promises]:
+def watched(new_cluster: NewCluster) -> tuple[Cluster, Invariants]:
     """A cluster with a topic whose replicas are on all three brokers."""
     cluster = new_cluster()
-    promises = Promises(cluster)
+    promises = Invariants(cluster)
     cluster.create_topic("orders", 1, 3)
     cluster.produce("orders", 2)
     cluster.run(for_ms=1_000)
     return cluster, promises
 
 
-def stage(cluster: Cluster, promises: Promises) -> Path:
+def stage(cluster: Cluster, promises: Invariants) -> Path:
     """Stage the replica on broker 2, which is one of several in sync, and look; gives where it lies then."""
     (found,) = cluster.members[2].broker.store.stage([ORDERS], "NOT_ASSIGNED", "").staged
     promises.look(everywhere=True)
@@ -44,7 +44,7 @@ def stage(cluster: Cluster, promises: Promises) -> Path:
     ("delay", "verdict"), [("delete.stale.topic.delay.ms", "NOT_ASSIGNED"), ("file.delete.delay.ms", "DELETED")]
 )
 def test_a_due_time_before_the_delay_of_the_topic_is_told(
-    watched: tuple[Cluster, Promises], monkeypatch: pytest.MonkeyPatch, delay: str, verdict: str
+    watched: tuple[Cluster, Invariants], monkeypatch: pytest.MonkeyPatch, delay: str, verdict: str
 ) -> None:  # KIP516-6
     cluster, promises = watched
     real: Callable[..., Any] = staging.Candidate
@@ -60,7 +60,7 @@ def test_a_due_time_before_the_delay_of_the_topic_is_told(
         promises.look(everywhere=True)
 
 
-def test_a_staged_directory_that_is_gone_before_it_is_due_is_told(watched: tuple[Cluster, Promises]) -> None:
+def test_a_staged_directory_that_is_gone_before_it_is_due_is_told(watched: tuple[Cluster, Invariants]) -> None:
     cluster, promises = watched
     path = stage(cluster, promises)
     shutil.rmtree(path)
@@ -68,7 +68,7 @@ def test_a_staged_directory_that_is_gone_before_it_is_due_is_told(watched: tuple
         promises.look(everywhere=True)
 
 
-def test_one_that_is_brought_back_is_not_lost(watched: tuple[Cluster, Promises]) -> None:
+def test_one_that_is_brought_back_is_not_lost(watched: tuple[Cluster, Invariants]) -> None:
     cluster, promises = watched
     stage(cluster, promises)
     store = cluster.members[2].broker.store
@@ -77,7 +77,7 @@ def test_one_that_is_brought_back_is_not_lost(watched: tuple[Cluster, Promises])
     assert store.find(ORDERS) is not None
 
 
-def test_a_replica_that_is_gone_without_being_staged_is_told(watched: tuple[Cluster, Promises]) -> None:
+def test_a_replica_that_is_gone_without_being_staged_is_told(watched: tuple[Cluster, Invariants]) -> None:
     cluster, promises = watched
     store = cluster.members[2].broker.store
     found = store.get(ORDERS)
@@ -89,7 +89,7 @@ def test_a_replica_that_is_gone_without_being_staged_is_told(watched: tuple[Clus
     assert str(broken.value) == f"broker-2 let go of orders-0 of topic ID {found.topic_id}, and did not stage it"
 
 
-def test_what_a_crash_takes_back_is_not_lost(watched: tuple[Cluster, Promises]) -> None:
+def test_what_a_crash_takes_back_is_not_lost(watched: tuple[Cluster, Invariants]) -> None:
     cluster, promises = watched
     path = stage(cluster, promises)
     cluster.crash_broker(2)
@@ -102,7 +102,7 @@ def test_what_a_crash_takes_back_is_not_lost(watched: tuple[Cluster, Promises]) 
     promises.look(everywhere=True)
 
 
-def test_a_purge_that_is_due_and_reported_is_right(watched: tuple[Cluster, Promises]) -> None:  # KIP516-6
+def test_a_purge_that_is_due_and_reported_is_right(watched: tuple[Cluster, Invariants]) -> None:  # KIP516-6
     cluster, promises = watched
     path = stage(cluster, promises)
     cluster.world.jump("broker-2", 400_000)
@@ -111,7 +111,7 @@ def test_a_purge_that_is_due_and_reported_is_right(watched: tuple[Cluster, Promi
     assert any("is purged" in line for line in cluster.world.history.lines)
 
 
-def test_what_lies_on_a_disk_that_fails_and_comes_back_is_still_known(watched: tuple[Cluster, Promises]) -> None:
+def test_what_lies_on_a_disk_that_fails_and_comes_back_is_still_known(watched: tuple[Cluster, Invariants]) -> None:
     cluster, promises = watched
     path = stage(cluster, promises)
     disks = cluster.members[2].disks
@@ -128,7 +128,7 @@ def test_what_lies_on_a_disk_that_fails_and_comes_back_is_still_known(watched: t
 
 
 def test_partitions_that_are_deleted_are_staged_and_none_of_those_that_stay(
-    watched: tuple[Cluster, Promises],
+    watched: tuple[Cluster, Invariants],
 ) -> None:  # KIP694-4
     cluster, _ = watched
     cluster.create_topic("payments", 3, 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.checks import BrokenPromiseError, Promises
+from reconciler.simulator.checks import BrokenPromiseError, Invariants
 from reconciler.simulator.kernel.history import History
-from reconciler.simulator.runs import parse, play_scenario, shipped
+from reconciler.simulator.runs import parse_scenario, play_scenario, shipped
 from reconciler.simulator.runs.scenario import _VERBS
 
 BEGIN = "brokers 3\ncreate orders 0:1,2\nproduce orders 2\nwait 5s\n"
@@ -14,15 +14,15 @@ BEGIN = "brokers 3\ncreate orders 0:1,2\nproduce orders 2\nwait 5s\n"
 
 
 def played(text: str, seed: int = 0) -> str | None:
-    return play_scenario(parse(text, "mine"), seed).broken
+    return play_scenario(parse_scenario(text, "mine"), seed).broken
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_every_scenario_that_is_shipped_plays_to_its_end(name: str) -> None:
     """CREATE-4, KIP516-5, KIP516-6, KIP516-8, KIP694-3, KIP694-4: as each of them says in its first lines."""
-    outcome = play_scenario(parse(shipped()[name], name), 5)
+    outcome = play_scenario(parse_scenario(shipped()[name], name), 5)
     assert outcome.broken is None
-    assert outcome.steps == len(parse(shipped()[name], name).lines)
+    assert outcome.steps == len(parse_scenario(shipped()[name], name).lines)
 
 
 WRONG = {
@@ -122,11 +122,11 @@ def test_a_fail_over_gives_a_controller_of_a_later_epoch(monkeypatch: pytest.Mon
 
 
 def test_the_promises_are_looked_at_after_every_event_and_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def look(promises: Promises, *, everywhere: bool = False) -> None:
+    def look(promises: Invariants, *, everywhere: bool = False) -> None:
         if any("follows 1" in line for line in promises._cluster.world.history.lines):
             raise BrokenPromiseError("somebody follows")
 
-    monkeypatch.setattr(Promises, "look", look)
+    monkeypatch.setattr(Invariants, "look", look)
     assert played(BEGIN) == "mine, line 3, 'produce orders 2': somebody follows"
 
 

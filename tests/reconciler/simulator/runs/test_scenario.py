@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from layout.topic import TopicPartition
 from reconciler.errors import UsageError
-from reconciler.simulator.runs import Scenario, parse, shipped
+from reconciler.simulator.runs import Scenario, parse_scenario, shipped
 from reconciler.simulator.runs.scenario import _VERBS
 
 GOOD = """
@@ -31,12 +31,12 @@ rest
 
 def refusal(text: str) -> str:
     with pytest.raises(UsageError) as refused:
-        parse(text, "mine")
+        parse_scenario(text, "mine")
     return str(refused.value)
 
 
 def test_every_line_that_can_be_read_is_there_with_its_number_and_values() -> None:
-    scenario = parse(GOOD.replace("two partitions", "# two partitions"), "good")
+    scenario = parse_scenario(GOOD.replace("two partitions", "# two partitions"), "good")
     assert (scenario.name, scenario.brokers, scenario.log_dirs) == ("good", 4, 1)
     found = [(line.number, line.verb, line.values) for line in scenario.lines]
     assert found == [
@@ -55,7 +55,7 @@ def test_every_line_that_can_be_read_is_there_with_its_number_and_values() -> No
 
 
 def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
-    assert parse("", "empty") == Scenario("empty", 3, 2, ())
+    assert parse_scenario("", "empty") == Scenario("empty", 3, 2, ())
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ lines = st.one_of(st.lists(words, max_size=6).map(" ".join), st.text(max_size=40
 def test_whatever_the_text_is_it_is_read_or_every_wrong_line_is_told(text: str) -> None:
     numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1)]
     try:
-        found = parse(text, "fuzz")
+        found = parse_scenario(text, "fuzz")
     except UsageError as refused:
         wrong = [number for number, _ in numbered if f"line {number}, " in str(refused)]
         assert wrong
         kept = "\n".join("" if number in wrong else line for number, line in numbered)
         if not any(line.split()[:1] in (["brokers"], ["log-dirs"]) for _, line in numbered):
-            parse(kept, "fuzz")
+            parse_scenario(kept, "fuzz")
     else:
         assert 1 <= found.brokers <= 50 and 1 <= found.log_dirs <= 50
         assert [line.number for line in found.lines] == sorted({line.number for line in found.lines})
@@ -134,4 +134,4 @@ def test_whatever_the_text_is_it_is_read_or_every_wrong_line_is_told(text: str) 
 def test_every_scenario_that_is_shipped_can_be_read_and_ends_at_rest() -> None:
     assert list(shipped()) == sorted(shipped()) and len(shipped()) >= 5
     for name, text in shipped().items():
-        assert parse(text, name).lines[-1].verb == "rest"
+        assert parse_scenario(text, name).lines[-1].verb == "rest"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from logstore import DELETE_DELAY, STALE_DELAY, ChangeFailedError
-from reconciler.simulator.checks import BrokenPromiseError, Promises
+from reconciler.simulator.checks import BrokenPromiseError, Invariants
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.kernel import FaultRates
-from reconciler.simulator.runs import parse, play_scenario, settings_for, shortest, simulate, simulation
+from reconciler.simulator.runs import parse_scenario, play_scenario, settings_for, shortest, simulate, simulation
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 
@@ -96,12 +96,12 @@ def test_a_durable_history_syncs_each_record_loses_no_disk_and_looks_for_every_r
 def test_a_history_that_fails_says_why_and_after_how_many_steps(
     monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
-    def look(promises: Promises, *, everywhere: bool = False) -> None:
+    def look(promises: Invariants, *, everywhere: bool = False) -> None:
         promises.looks += 1
         if promises._cluster.consumer.seen or len(promises._cluster.world.history.lines) > 60:
             raise error
 
-    monkeypatch.setattr(Promises, "look", look)
+    monkeypatch.setattr(Invariants, "look", look)
     outcome = simulate(33, 500, settings_for(3))
     assert outcome.broken == said
     assert 0 < outcome.steps < 500
@@ -133,14 +133,14 @@ def test_a_shorter_beginning_that_fails_at_rest_is_found_where_the_history_broke
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fails_with(monkeypatch, "admin  creates")
-    look = Promises.look
+    look = Invariants.look
 
-    def breaks_off(promises: Promises, *, everywhere: bool = False) -> None:
+    def breaks_off(promises: Invariants, *, everywhere: bool = False) -> None:
         look(promises, everywhere=everywhere)
         if sum("admin" in line for line in promises._cluster.world.history.lines) > 5:
             raise BrokenPromiseError("too many deeds")
 
-    monkeypatch.setattr(Promises, "look", breaks_off)
+    monkeypatch.setattr(Invariants, "look", breaks_off)
     settings = settings_for(3, FaultRates.none())
     failed = simulate(34, 2_000, settings)
     assert failed.broken == "too many deeds" and failed.steps < 2_000
@@ -156,10 +156,10 @@ def test_a_history_that_fails_from_its_first_step_has_no_steps_at_all(monkeypatc
 
 
 def test_a_scenario_that_is_played_gives_an_outcome_like_a_history(tmp_path: Path) -> None:
-    scenario = parse("brokers 2\nlog-dirs 1\ncreate orders 1 2\nexpect live 1 orders-0 1\nrest\n", "small")
+    scenario = parse_scenario("brokers 2\nlog-dirs 1\ncreate orders 1 2\nexpect live 1 orders-0 1\nrest\n", "small")
     outcome = play_scenario(scenario, 3, folder=str(tmp_path / "kept"))
     assert (outcome.broken, outcome.steps, outcome.faults, outcome.seed) == (None, 3, {}, 3)
     assert outcome.digest == play_scenario(scenario, 3).digest
     assert (tmp_path / "kept" / "broker-2" / "disk-1" / "data" / "orders-0").is_dir()
-    broken = play_scenario(parse("create orders 1 1\nexpect records orders 1", "small"))
+    broken = play_scenario(parse_scenario("create orders 1 1\nexpect records orders 1", "small"))
     assert str(broken.broken).startswith("small, line 2, 'expect records orders 1': 0 records can be read")

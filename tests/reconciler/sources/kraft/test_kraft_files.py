@@ -9,7 +9,7 @@ import pytest
 
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError
-from reconciler.sources.kraft import find_metadata_dir, list_files, opened
+from reconciler.sources.kraft import find_metadata_dir, list_files, open_file
 from reconciler.sources.kraft.files import name_snapshot
 
 
@@ -108,7 +108,7 @@ def test_another_name_is_no_snapshot(name: str, said: str) -> None:
 
 def test_an_opened_file_comes_with_its_size(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
-    with opened(str(tmp_path / "file")) as (file, size):
+    with open_file(str(tmp_path / "file")) as (file, size):
         assert (file.read(), size) == (b"abc", 3)
 
 
@@ -119,5 +119,5 @@ def test_a_pipe_a_directory_and_a_missing_file_are_errors_and_nobody_waits(tmp_p
         (tmp_path, "cannot be read|no plain"),
         (tmp_path / "x", "No such"),
     ):
-        with pytest.raises(MetadataError, match=said), opened(str(path)):
+        with pytest.raises(MetadataError, match=said), open_file(str(path)):
             pytest.fail("it was opened")

@@ -1,4 +1,4 @@
-"""One lot of replicas on its way into the staging root; ``staging`` tells the steps, their order, and why."""
+"""One batch of replicas on its way into the staging root; ``staging`` tells the steps, their order, and why."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ from layout import partition_metadata
 from layout.errors import LayoutError
 from layout.ours import STAGED_RECORD, check_record, encode_record, shared_records_name
 from logstore.errors import LogStoreError, UnsafePathError
-from logstore.fs import DIRECTORY_FLAGS, PIECE, READ_FLAGS, Directory, barrier, remove_file, sync_all, write_new_file
+from logstore.fs import (
+    DIRECTORY_FLAGS,
+    FIRST_READ,
+    READ_FLAGS,
+    Directory,
+    barrier,
+    remove_file,
+    sync_all,
+    write_new_file,
+)
 from logstore.log_dir import DISK_FAILURES
 from logstore.staging import shared_records
 from logstore.staging.candidate import Candidate, Refused, change_since
-from logstore.staging.staged import Staged, home_of, record_of_live
+from logstore.staging.staged import Staged, record_of_live, restored_path
 from logstore.staging.staging_place import NO_SPACE, Place, Step
 from logstore.staging.staging_root import name_below_log_dir
 
@@ -30,7 +39,7 @@ class _NoRoomError(Exception):
     """The staging root has no room for one more name, and had some for others; its text is the system's."""
 
 
-class Lot:
+class StagingBatch:
     """Some candidates, step by step.
 
     Attributes:
@@ -45,7 +54,7 @@ class Lot:
         Args:
             place: where they come from and go to.
             candidates: of one log dir.
-            each_synced: each has a record of its own, which is synced by itself, so that the lot needs no barrier.
+            each_synced: each has a record of its own, which is synced by itself, so that the batch needs no barrier.
         """
         self.candidates, self._place, self._each_synced = candidates, place, each_synced
         self._log_dir = place.log_dir
@@ -83,7 +92,7 @@ class Lot:
         if candidate.topic_id is not None and path not in place.taken:
             try:
                 record = place.record(candidate, {})
-                home_of(self._log_dir, record)  # what could not come back must not go
+                restored_path(self._log_dir, record)  # what could not come back must not go
                 check_record(record)
                 parent = place.parents.get(folder) or place.parent(folder)
             except (OSError, LogStoreError, LayoutError):
@@ -214,7 +223,7 @@ class Lot:
             directory = opened.enter_context(parent.child(former))
             change = change_since(candidate, directory)
             record = place.record(candidate, self._kept(candidate, directory))
-            home_of(self._log_dir, record)  # what could not come back must not go
+            restored_path(self._log_dir, record)  # what could not come back must not go
             check_record(record)
         except FileNotFoundError:
             change = "it is gone"
@@ -343,11 +352,11 @@ def _holds_id(descriptor: int, step: Step) -> bool:
     try:
         file = os.open(partition_metadata.FILE_NAME, READ_FLAGS, dir_fd=descriptor)
         try:
-            data = os.read(file, PIECE)
+            data = os.read(file, FIRST_READ)
         finally:
             os.close(file)
         usual = data == partition_metadata.encode(topic_id)
-        return usual or (len(data) < PIECE and partition_metadata.parse(data).topic_id == topic_id)
+        return usual or (len(data) < FIRST_READ and partition_metadata.parse(data).topic_id == topic_id)
     except (OSError, LayoutError):
         return False
 

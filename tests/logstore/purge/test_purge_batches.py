@@ -1,4 +1,4 @@
-"""Lots of a purge: one is emptied while the one before comes to its end, and records wait for their own barrier."""
+"""Batches of a purge: one is emptied while the one before comes to its end, and records wait for their own barrier."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from layout.ours import STAGED_RECORD
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.parallel import pace
-from logstore.purge import Rules, Throttle, purge_lots, purge_workers
+from logstore.purge import PurgeRules, Throttle, purge_batches, purge_workers
 from logstore.purge.judge_staged import StagingRoot
-from logstore.purge.purge_lots import Lot, LotWorker
+from logstore.purge.purge_batches import BatchWorker, PurgeBatch
 from logstore.purge.remove_staged import Removal
-from logstore.staging import RecordReader, SpareRecords, list_staged, staging_roots
+from logstore.staging import FallbackRecords, RecordReader, list_staged, staging_roots
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
 
@@ -29,10 +29,10 @@ SECONDS = 30
 
 
 @pytest.fixture(autouse=True)
-def small_lots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lots of five, which are more than are synced one by one; and processes from two of them on."""
-    monkeypatch.setattr(purge_workers, "LOT", 5)
-    monkeypatch.setattr(purge_workers, "_SMALLEST_LOT", 5)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of five, which are more than are synced one by one; and processes from two of them on."""
+    monkeypatch.setattr(purge_workers, "BATCH", 5)
+    monkeypatch.setattr(purge_workers, "_SMALLEST_BATCH", 5)
     monkeypatch.setattr(purge_workers, "PROCESSES_FROM", 10)
 
 
@@ -68,9 +68,9 @@ class Noted(Disk):
 
 
 @pytest.mark.parametrize("waits", ["barrier", "rmdir"])
-def test_the_next_lot_is_emptied_while_the_one_before_comes_to_its_end(tmp_path: Path, waits: str) -> None:
+def test_the_next_batch_is_emptied_while_the_one_before_comes_to_its_end(tmp_path: Path, waits: str) -> None:
     class Patient(Noted):
-        """Its first barrier, or removal of a directory, ends when something of the second lot is gone."""
+        """Its first barrier, or removal of a directory, ends when something of the second batch is gone."""
 
         seen = threading.Event()
         in_time: bool | None = None
@@ -94,7 +94,7 @@ def test_the_next_lot_is_emptied_while_the_one_before_comes_to_its_end(tmp_path:
 
     disk = Patient(tmp_path / "notes")
     with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 2), workers=1).purged) == 15
+        assert len(only(log_dir, PurgeRules(LATER_MS * 2), workers=1).purged) == 15
     assert disk.in_time
 
 
@@ -105,7 +105,7 @@ def test_no_record_goes_before_a_barrier_that_came_after_the_rest_of_its_directo
 ) -> None:
     disk = Noted(tmp_path / "notes")
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 3), workers=workers, may_fork=may_fork).purged) == 25
+        assert len(only(log_dir, PurgeRules(LATER_MS * 3), workers=workers, may_fork=may_fork).purged) == 25
     names = {where for what, where in disk.steps if what == "record"}
     assert len(names) == 25
     for name in names:
@@ -114,19 +114,19 @@ def test_no_record_goes_before_a_barrier_that_came_after_the_rest_of_its_directo
         assert any(f"end of {what}" in between for what in between), name
 
 
-def test_a_barrier_that_fails_concerns_its_own_lot_alone(tmp_path: Path) -> None:
+def test_a_barrier_that_fails_concerns_its_own_batch_alone(tmp_path: Path) -> None:
     disk = DiskThat(errno.ENOSPC, {"sync_file_system"})
     disk.after = 1
     with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
         disk.fails = {"sync_file_system"}
-        report = only(log_dir, Rules(LATER_MS * 2), workers=1)
+        report = only(log_dir, PurgeRules(LATER_MS * 2), workers=1)
         assert len(report.purged) == 5
         assert [failure.split(": ")[1].split(",")[0] for failure in report.failures] == [
             "5 directories were emptied"
         ] * 2
         assert len(list_staged(log_dir)) == 10
         disk.fails.clear()
-        assert len(only(log_dir, Rules(LATER_MS * 2)).purged) == 10
+        assert len(only(log_dir, PurgeRules(LATER_MS * 2)).purged) == 10
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -137,7 +137,7 @@ def test_what_was_gone_before_the_disk_failed_is_told(
     disk = DiskThat(errno.EIO, {"rmdir"})
     disk.after = 22
     with staged(tmp_path / "disk", 30, disk=disk) as log_dir:
-        report = only(log_dir, Rules(LATER_MS * 4), workers=workers)
+        report = only(log_dir, PurgeRules(LATER_MS * 4), workers=workers)
         assert "offline" in str(report.error)
         told = len(report.purged)
         assert told == 20 if workers == 1 else told in (5, 10, 15, 20)
@@ -171,10 +171,10 @@ class Meeting(Disk):
 
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One lot, of which a thread takes one directory at a time."""
-    monkeypatch.setattr(purge_workers, "LOT", 25)
-    monkeypatch.setattr(purge_workers, "_SMALLEST_LOT", 25)
-    monkeypatch.setattr(purge_lots, "_PIECE", 1)
+    """One batch, of which a thread takes one directory at a time."""
+    monkeypatch.setattr(purge_workers, "BATCH", 25)
+    monkeypatch.setattr(purge_workers, "_SMALLEST_BATCH", 25)
+    monkeypatch.setattr(purge_batches, "_PIECE", 1)
 
 
 @pytest.fixture
@@ -184,13 +184,13 @@ def waited_for(pieces: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("waited_for")
-def test_where_files_are_waited_for_several_threads_empty_a_lot_and_several_finish_it(tmp_path: Path) -> None:
-    disk = Meeting(purge_lots.EMPTYING, purge_lots.FINISHING)
+def test_where_files_are_waited_for_several_threads_empty_a_batch_and_several_finish_it(tmp_path: Path) -> None:
+    disk = Meeting(purge_batches.EMPTYING, purge_batches.FINISHING)
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 3), workers=1).purged) == 25
+        assert len(only(log_dir, PurgeRules(LATER_MS * 3), workers=1).purged) == 25
     # The thread that asks does the first piece.
-    assert len(disk.came["unlink"] - {threading.get_ident()}) == purge_lots.EMPTYING
-    assert len(disk.came["rmdir"] - {threading.get_ident()}) == purge_lots.FINISHING
+    assert len(disk.came["unlink"] - {threading.get_ident()}) == purge_batches.EMPTYING
+    assert len(disk.came["rmdir"] - {threading.get_ident()}) == purge_batches.FINISHING
 
 
 @pytest.mark.usefixtures("waited_for")
@@ -206,14 +206,14 @@ def test_what_several_threads_found_out_stands_in_the_order_of_the_names(tmp_pat
     with staged(tmp_path / "disk", 25) as log_dir, closing(staging_roots(log_dir)) as roots:
         placement, root = next(roots)
         names = [parse_staged(name) for name in sorted(os.listdir(root.descriptor))]
-        reader = RecordReader(log_dir, SpareRecords(None))
-        removal = Removal(StagingRoot(log_dir, placement, root, Rules(LATER_MS * 3), reader), HasLost())
-        with LotWorker(removal, log_dir.disk) as worker:
-            worker.purge(Lot(names))
+        reader = RecordReader(log_dir, FallbackRecords(None))
+        removal = Removal(StagingRoot(log_dir, placement, root, PurgeRules(LATER_MS * 3), reader), HasLost())
+        with BatchWorker(removal, log_dir.disk) as worker:
+            worker.purge(PurgeBatch(names))
             worker.end()
-    (lot,) = worker.gone
-    assert [due.name for due in lot.emptied] == [name.text for name in names]
-    lost = [due.name for due, inside in zip(lot.emptied, lot.had_record_inside, strict=True) if not inside]
+    (batch,) = worker.gone
+    assert [due.name for due in batch.emptied] == [name.text for name in names]
+    lost = [due.name for due, inside in zip(batch.emptied, batch.had_record_inside, strict=True) if not inside]
     assert lost == [name.text for name in names if name.text.endswith(("_3", "_20"))]
 
 
@@ -226,7 +226,7 @@ def test_one_thread_does_all_where_it_has_a_throttle_or_a_disk_for_one_alone(tmp
     disk = Alone()
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
         throttle = Throttle(ManualClock(NOW_MS), unlinks_per_s=1e9) if why == "a throttle" else None
-        assert len(only(log_dir, Rules(LATER_MS * 3, throttle), workers=1).purged) == 25
+        assert len(only(log_dir, PurgeRules(LATER_MS * 3, throttle), workers=1).purged) == 25
     assert disk.came["rmdir"] == disk.came["unlink"] == {threading.get_ident()}
 
 
@@ -235,7 +235,7 @@ def test_one_thread_does_all_where_nothing_is_waited_for(tmp_path: Path, monkeyp
     monkeypatch.setattr(pace, "waits", lambda: 0)
     disk = Meeting()
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
-        assert len(only(log_dir, Rules(LATER_MS * 3), workers=1).purged) == 25
+        assert len(only(log_dir, PurgeRules(LATER_MS * 3), workers=1).purged) == 25
     assert disk.came["rmdir"] == disk.came["unlink"] == {threading.get_ident()}
 
 
@@ -254,7 +254,7 @@ def test_a_disk_that_fails_one_of_the_threads_fails_the_purge_and_no_record_goes
             super().unlink(parent, name)
 
     with staged(tmp_path / "disk", 25, disk=FailsOne()) as log_dir:
-        report = only(log_dir, Rules(LATER_MS * 3), workers=1)
+        report = only(log_dir, PurgeRules(LATER_MS * 3), workers=1)
         assert "offline" in str(report.error)
         assert report.purged == []
         log_dir.abandon()

@@ -1,4 +1,4 @@
-"""One lot of replicas: what each of its steps leaves on the disk."""
+"""One batch of replicas: what each of its steps leaves on the disk."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from layout.topic import TopicPartition
 from logstore import UnsafePathError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.staging import Candidate, Placement, SpareRecords, list_staged, shared_records
-from logstore.staging.staging_lot import Lot
+from logstore.staging import Candidate, FallbackRecords, Placement, list_staged, shared_records
+from logstore.staging.staging_batch import StagingBatch
 from logstore.staging.staging_place import Place
 from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, contents, fill
 
-Make = Callable[..., Lot]
+Make = Callable[..., StagingBatch]
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def log_dir(our_log_dir: Path) -> Iterator[LogDir]:
 def place(log_dir: LogDir) -> Iterator[Place]:
     with ExitStack() as opened:
         with log_dir.changing("it is marked"):
-            made = Place(log_dir, Placement.INSIDE, SpareRecords(None), NOW_MS, opened)
+            made = Place(log_dir, Placement.INSIDE, FallbackRecords(None), NOW_MS, opened)
         assert isinstance(log_dir.disk, DiskThat)
         log_dir.disk.calls.clear()
         yield made
@@ -50,11 +50,11 @@ def five() -> list[Candidate]:
     return [candidate(f"t-{number}", TopicPartition("t", number)) for number in range(5)]
 
 
-def written(place: Place, candidates: list[Candidate], *, each_synced: bool = False) -> Lot:
-    """A lot that is past its first step."""
-    lot = Lot(place, candidates, each_synced=each_synced)
-    lot.write_records()
-    return lot
+def written(place: Place, candidates: list[Candidate], *, each_synced: bool = False) -> StagingBatch:
+    """A batch that is past its first step."""
+    batch = StagingBatch(place, candidates, each_synced=each_synced)
+    batch.write_records()
+    return batch
 
 
 def calls(log_dir: LogDir, name: str) -> int:
@@ -72,32 +72,32 @@ def links(log_dir: LogDir) -> list[int]:
 
 
 def test_the_records_of_many_are_one_file_whose_own_name_goes_at_the_end(place: Place, log_dir: LogDir) -> None:
-    lot = written(place, five())
-    assert (len(files_of(log_dir)), lot.files) == (1, 1)
+    batch = written(place, five())
+    assert (len(files_of(log_dir)), batch.files) == (1, 1)
     assert not [
         number for number in range(5) if Path(log_dir.path, f"t-{number}", staged_record.STAGED_RECORD).exists()
     ]
-    lot.rename()
+    batch.rename()
     assert links(log_dir) == [6] * 5
-    lot.drop_files()
+    batch.drop_files()
     assert (files_of(log_dir), links(log_dir)) == ([], [5] * 5)
     assert (calls(log_dir, "sync"), calls(log_dir, "sync_file_system")) == (0, 0)
 
 
 def test_files_of_records_are_synced_and_then_what_they_were_linked_into(place: Place, log_dir: LogDir) -> None:
-    lot = written(place, five())
-    lot.sync_records()
+    batch = written(place, five())
+    batch.sync_records()
     assert calls(log_dir, "sync") == 2, "the file, and its entry"
-    lot.rename()
-    lot.sync_renamed()
+    batch.rename()
+    batch.sync_renamed()
     assert calls(log_dir, "sync") == 2 + 5 + 2, "each partition dir, the staging root, and the log dir"
 
 
 def test_records_that_are_synced_one_by_one_need_no_file(place: Place, log_dir: LogDir) -> None:
-    lot = written(place, [candidate()], each_synced=True)
-    lot.sync_records()
-    assert (calls(log_dir, "sync"), lot.files) == (0, 0)
-    lot.rename()
+    batch = written(place, [candidate()], each_synced=True)
+    batch.sync_records()
+    assert (calls(log_dir, "sync"), batch.files) == (0, 0)
+    batch.rename()
     assert calls(log_dir, "sync") == 2, "the record, and its entry"
     assert calls(log_dir, "sync_file_system") == 0
 
@@ -106,39 +106,39 @@ def test_a_log_dir_that_nobody_would_recover_gets_no_file_of_records(
     place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LogDir, "is_marked", False)
-    lot = written(place, five())
-    assert (files_of(log_dir), lot.files) == ([], 0)
-    lot.rename()
+    batch = written(place, five())
+    assert (files_of(log_dir), batch.files) == ([], 0)
+    batch.rename()
     assert links(log_dir) == [1] * 5
 
 
 def test_what_is_renamed_can_be_listed_as_it_was_told(place: Place, log_dir: LogDir) -> None:
-    lot = written(place, [*five(), candidate("gone-0", TopicPartition("gone", 0))])
-    lot.rename()
-    assert sorted(lot.staged(), key=lambda staged: staged.location) == list_staged(log_dir)
-    assert [refused.reason for refused in lot.refused] == ["gone-0 was left where it is: it is gone"]
+    batch = written(place, [*five(), candidate("gone-0", TopicPartition("gone", 0))])
+    batch.rename()
+    assert sorted(batch.staged(), key=lambda staged: staged.location) == list_staged(log_dir)
+    assert [refused.reason for refused in batch.refused] == ["gone-0 was left where it is: it is gone"]
 
 
 def test_a_file_whose_name_cannot_be_removed_is_left_to_recovery(place: Place, log_dir: LogDir) -> None:
-    lot = written(place, five())
-    lot.rename()
+    batch = written(place, five())
+    batch.rename()
     assert isinstance(log_dir.disk, DiskThat)
     log_dir.disk.number, log_dir.disk.fails = errno.EACCES, {"unlink"}
-    lot.drop_files()
+    batch.drop_files()
     assert (len(files_of(log_dir)), log_dir.leave_unclean) == (1, True)
     log_dir.disk.number = errno.EIO
     with pytest.raises(OSError, match="Input/output error"):
-        lot.drop_files()
+        batch.drop_files()
 
 
 @pytest.mark.parametrize("renamed", [False, True])
 def test_what_is_undone_lies_where_it_was_without_a_record(place: Place, log_dir: LogDir, renamed: bool) -> None:
     before = contents(Path(log_dir.path))
-    lot = written(place, five())
+    batch = written(place, five())
     if renamed:
-        lot.rename()
+        batch.rename()
     assert contents(Path(log_dir.path)) != before
-    lot.undo()
+    batch.undo()
     assert contents(Path(log_dir.path)) == before
     assert log_dir.leave_unclean, "a record, or a file of them, may come back after a crash"
 
@@ -153,29 +153,29 @@ def test_a_replica_that_is_swapped_in_between_is_noticed(
         Disk.rename(log_dir.disk, source, name, target, new_name)
 
     monkeypatch.setattr(log_dir.disk, "rename", swap_and_rename, raising=False)
-    lot = written(place, [candidate()], each_synced=each_synced)
+    batch = written(place, [candidate()], each_synced=each_synced)
     with pytest.raises(UnsafePathError, match="is not the directory that was looked at before"):
-        lot.rename()
+        batch.rename()
 
 
 def test_a_replica_that_is_swapped_before_it_is_looked_at_is_refused(place: Place, log_dir: LogDir) -> None:
     inode = os.stat(f"{log_dir.path}/orders-0").st_ino
-    lot = written(place, [replace(candidate(), inode=inode)])
+    batch = written(place, [replace(candidate(), inode=inode)])
     os.rename(f"{log_dir.path}/orders-0", f"{log_dir.path}/elsewhere-0")
     fill(Path(log_dir.path, "orders-0"))
-    lot.rename()
-    assert (lot.steps, [refused.candidate for refused in lot.refused]) == ([], list(lot.candidates))
-    assert "so it is another directory" in lot.refused[0].reason
+    batch.rename()
+    assert (batch.steps, [refused.candidate for refused in batch.refused]) == ([], list(batch.candidates))
+    assert "so it is another directory" in batch.refused[0].reason
 
 
 def test_a_file_of_records_has_no_more_than_its_share(
     place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_records, "TOGETHER", 2)
-    lot = written(place, five())
-    assert len(files_of(log_dir)) == lot.files == 3
-    lot.rename()
-    lot.drop_files()
+    batch = written(place, five())
+    assert len(files_of(log_dir)) == batch.files == 3
+    batch.rename()
+    batch.drop_files()
     assert links(log_dir) == [2, 2, 2, 2, 1]
 
 
@@ -184,8 +184,8 @@ def test_replicas_share_a_file_whatever_form_their_metadata_has(
     place: Place, log_dir: LogDir, metadata: Callable[[TopicId], bytes]
 ) -> None:
     Path(log_dir.path, "t-0", "partition.metadata").write_bytes(metadata(ORDERS_ID))
-    lot = written(place, five())
-    lot.rename()
+    batch = written(place, five())
+    batch.rename()
     assert links(log_dir) == [6] * 5
 
 
@@ -194,13 +194,13 @@ def test_one_unusual_replica_has_a_record_of_its_own_and_the_others_share_theirs
         "t", 3, ORDERS_ID, "t-3", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
     )
     Path(log_dir.path, "t-3", staged_record.STAGED_RECORD).write_bytes(staged_record.encode_record(former))
-    lot = written(place, five())
-    lot.rename()
-    lot.drop_files()
-    assert sorted(step.name for step in lot.steps) == [f"{ORDERS_ID}_{number}" for number in range(5)]
+    batch = written(place, five())
+    batch.rename()
+    batch.drop_files()
+    assert sorted(step.name for step in batch.steps) == [f"{ORDERS_ID}_{number}" for number in range(5)]
     assert links(log_dir) == [4, 4, 4, 1, 4]
-    assert sorted(lot.staged(), key=lambda staged: staged.location) == list_staged(log_dir)
-    (record,) = [step.record for step in lot.steps if step.candidate.path == "t-3"]
+    assert sorted(batch.staged(), key=lambda staged: staged.location) == list_staged(log_dir)
+    (record,) = [step.record for step in batch.steps if step.candidate.path == "t-3"]
     assert record.checkpoints == former.checkpoints
 
 
@@ -208,10 +208,10 @@ def test_where_a_file_of_records_cannot_be_written_each_has_its_own(
     place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staged_record, "MOST_BYTES", 500)
-    lot = written(place, five())
-    assert (files_of(log_dir), lot.files) == ([], 0)
-    lot.rename()
-    assert [step.name for step in lot.steps] == [f"{ORDERS_ID}_{number}" for number in range(5)]
+    batch = written(place, five())
+    assert (files_of(log_dir), batch.files) == ([], 0)
+    batch.rename()
+    assert [step.name for step in batch.steps] == [f"{ORDERS_ID}_{number}" for number in range(5)]
     assert links(log_dir) == [1] * 5
 
 
@@ -230,14 +230,16 @@ class RoomForFilesAlone(DiskThat):
 def test_a_record_that_lies_outside_goes_by_a_name_that_no_file_speaks_of(our_log_dir: Path, tmp_path: Path) -> None:
     fill(our_log_dir / "orders-0")
     (tmp_path / "spare").mkdir()
-    spare = SpareRecords(str(tmp_path / "spare"))
+    spare = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir), disk=RoomForFilesAlone()) as log_dir, ExitStack() as opened:
         with log_dir.changing("it is marked"):
-            lot = Lot(Place(log_dir, Placement.INSIDE, spare, NOW_MS, opened), [candidate()], each_synced=False)
-            lot.write_records()
-            lot.rename()
-        assert [step.name for step in lot.steps] == [f"{ORDERS_ID}_0.2"]
-        assert list_staged(log_dir, spare) == lot.staged()
+            batch = StagingBatch(
+                Place(log_dir, Placement.INSIDE, spare, NOW_MS, opened), [candidate()], each_synced=False
+            )
+            batch.write_records()
+            batch.rename()
+        assert [step.name for step in batch.steps] == [f"{ORDERS_ID}_0.2"]
+        assert list_staged(log_dir, spare) == batch.staged()
 
 
 @pytest.mark.parametrize("each_synced", [True, False])
@@ -248,9 +250,9 @@ def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
         "orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
     )
     Path(log_dir.path, "orders-0", staged_record.STAGED_RECORD).write_bytes(staged_record.encode_record(former))
-    lot = written(place, [candidate()], each_synced=each_synced)
-    lot.rename()
-    (record,) = [step.record for step in lot.steps]
+    batch = written(place, [candidate()], each_synced=each_synced)
+    batch.rename()
+    (record,) = [step.record for step in batch.steps]
     assert record.checkpoints == {"recovery-point-offset-checkpoint": 42}
     assert (record.evidence, record.staged_ms) == ("the cluster has it under another ID", NOW_MS)
 
@@ -258,7 +260,7 @@ def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
 @pytest.mark.parametrize("each_synced", [True, False])
 def test_a_directory_in_the_place_of_the_record_is_told(place: Place, log_dir: LogDir, each_synced: bool) -> None:
     Path(log_dir.path, "orders-0", staged_record.STAGED_RECORD).mkdir()
-    lot = written(place, [candidate()], each_synced=each_synced)
-    lot.rename()
-    assert (lot.steps, len(lot.refused)) == ([], 1)
-    assert "takes the place of its record" in lot.refused[0].reason
+    batch = written(place, [candidate()], each_synced=each_synced)
+    batch.rename()
+    assert (batch.steps, len(batch.refused)) == ([], 1)
+    assert "takes the place of its record" in batch.refused[0].reason
