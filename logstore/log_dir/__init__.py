@@ -1,15 +1,18 @@
 """One disk: its lock, identity, checkpoints and open files, and how it goes offline after an I/O error."""
 
-from logstore.log_dir.checkpoint_files import CheckpointFiles, Offsets
-from logstore.log_dir.discovery import discover
-from logstore.log_dir.identity import META_PROPERTIES_LIMIT, ExpectedIdentity, IdentityFound, read_identity
-from logstore.log_dir.lock_holder import LOCK_FILE, LockHolder, find_lock_holder
+from logstore.log_dir.batch import FileChange, OpenDirectories, change_files
+from logstore.log_dir.checkpoints import (
+    CHECKPOINT_LIMIT,
+    CheckpointFiles,
+    OffsetCheckpoints,
+    Offsets,
+    read_offset_checkpoints,
+)
+from logstore.log_dir.identity import META_PROPERTIES_LIMIT, ExpectedIdentity, IdentityFound, discover, read_identity
+from logstore.log_dir.lock import LOCK_FILE, LockHolder, find_lock_holder
 from logstore.log_dir.log_dir import DISK_FAILURES, LogDir, open_replica_parent
-from logstore.log_dir.log_dir_view import LogDirView, ReadOnlyLogDir
-from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT, OffsetCheckpoints, read_offset_checkpoints
-from logstore.log_dir.open_directories import OpenDirectories
 from logstore.log_dir.open_files import FileHolder, OpenFiles, find_open_files
-from logstore.log_dir.replace_files import FileChange, change_files
+from logstore.log_dir.read_only import LogDirView, ReadOnlyLogDir
 
 __all__ = [
     "CHECKPOINT_LIMIT",

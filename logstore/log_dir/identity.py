@@ -2,13 +2,19 @@
 
 A disk that is not mounted looks like an empty log dir. What tells them apart is the identity, so a log dir that cannot
 show the one expected of it is never taken for what its path promises. The file's format is left to ``layout``.
+
+Finds log dirs at or below a folder: of one broker, or of a whole fleet whose disks lie side by side.
+
+A directory is a log dir when it holds ``meta.properties``, ``__cluster_metadata-0`` or one of the four offset
+checkpoints. Nothing is said here about what is in it.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
-from layout import meta_properties
+from layout import checkpoint, meta_properties
 from layout.errors import DamagedFileError
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
@@ -94,3 +100,45 @@ def _difference(found: MetaProperties, expected: ExpectedIdentity) -> str | None
         if wanted is not None and here != wanted
     ]
     return f"another log dir lies here: {'; '.join(differences)}" if differences else None
+
+
+DEEPEST = 6
+"""Levels below the folder that are searched."""
+
+_SIGNS = frozenset({meta_properties.FILE_NAME, "__cluster_metadata-0", *checkpoint.OFFSET_CHECKPOINTS})
+
+
+def discover(path: str) -> list[str]:
+    """The log dirs at or below a folder, sorted; the path itself when there is none, so that a scan says what is wrong.
+
+    Level by level, no deeper than :data:`DEEPEST`, not into a log dir that was found, and along no link except the path
+    itself. What cannot be listed is passed over.
+    """
+    found: list[str] = []
+    level = [path]
+    for _ in range(DEEPEST + 1):
+        below: list[str] = []
+        for directory in level:
+            children = _children(directory)
+            if children is None:
+                found.append(directory)
+            else:
+                below += children
+        level = below
+    return sorted(found) or [path]
+
+
+def _children(directory: str) -> list[str] | None:
+    """The directories in a directory; None when it is a log dir."""
+    # The signs are asked for by name: a log dir may have to be listed nearly to its end until one of them comes up.
+    if any(os.path.lexists(f"{directory}/{sign}") for sign in _SIGNS):
+        return None
+    children: list[str] = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    children.append(entry.path)
+    except (OSError, ValueError):
+        return []
+    return children

@@ -4,6 +4,14 @@ A broker locks the whole of ``.lock`` with a POSIX record lock, and so do we, by
 JVM's in both directions, but belongs to the open file, so that another descriptor of the same process neither shares
 nor drops it (LIBRARIES §7). ``flock`` is another family, which no broker sees. The file stays where it is afterwards, 0
 bytes, as releases up to 3.7 leave it (FACTS §2.7).
+
+Says whether a process holds a log dir's ``.lock``, and which, without taking the lock.
+
+A broker holds a POSIX record lock on ``.lock`` for all its life; that the file exists means nothing (FACTS §2.7). Two
+sources tell who holds it. ``/proc/locks`` lists the locks of the processes that this one can see. ``F_OFD_GETLK`` asks
+the kernel itself, and so also finds a broker in another container, but needs a descriptor, and *closing any descriptor
+of a file drops all POSIX locks that this very process holds on it*. So the list is read first, and where it names a
+holder, which may be this process, the file is never opened. Nothing here is known outside Linux.
 """
 
 from __future__ import annotations
@@ -13,10 +21,10 @@ import fcntl
 import os
 import struct
 from contextlib import suppress
+from dataclasses import dataclass
 
 from logstore.errors import LogDirInUseError
-from logstore.fs import Directory, Disk
-from logstore.log_dir.lock_holder import LOCK_FILE, find_lock_holder
+from logstore.fs import READ_FLAGS, Directory, Disk
 
 _FLOCK = struct.Struct("hhqqi4x")
 """``struct flock`` of 64-bit Linux: type, whence, start, length (0: to the end), pid, which must be 0 here."""
@@ -101,3 +109,117 @@ def _ask(descriptor: int, kind: int) -> None:
 def _is_still_there(root: Directory, descriptor: int) -> bool:
     status = root.status(LOCK_FILE)
     return status is not None and os.path.samestat(status, os.fstat(descriptor))
+
+
+LOCK_FILE = ".lock"
+
+_FLOCK_2 = struct.Struct("hhqqi4x")
+"""``struct flock`` of 64-bit Linux: type, whence, start, length (0: to the end), pid."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """A process that holds ``.lock``."""
+
+    pid: int | None
+    """None: held, but by a process that this one cannot see, for example in another container."""
+    command: str | None
+    """The system's short name of that process, for example ``java``."""
+
+    def __str__(self) -> str:
+        if self.pid is None:
+            return "a process that cannot be seen from here"
+        return f"process {self.pid}" + (f" ({self.command})" if self.command else "")
+
+
+def find_lock_holder(log_dir: str, *, search: bool = True) -> LockHolder | None:
+    """Tell who holds the log dir's lock; None when nobody does, as far as this system can tell.
+
+    Args:
+        log_dir: its path.
+        search: where the system does not name the process, look for it in all that processes have open. Takes some
+            ms for each such log dir; False: it is enough to know whether somebody holds the lock.
+    """
+    path = f"{log_dir}/{LOCK_FILE}"
+    try:
+        status = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return _listed_holder(status, search=search) or _asked_holder(path)
+
+
+def _listed_holder(status: os.stat_result, *, search: bool) -> LockHolder | None:
+    """Look for the file in ``/proc/locks``: ``1: POSIX  ADVISORY  WRITE 4242 fd:01:131 0 EOF``."""
+    wanted = (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino)
+    try:
+        with open("/proc/locks", encoding="ascii") as locks:
+            lines = [line.split() for line in locks]
+    except (OSError, UnicodeDecodeError):
+        return None
+    for words in lines:
+        # A waiter has one word more, "->"; it holds nothing. flock(2) is another family and excludes no broker.
+        if len(words) == 8 and words[1] in ("POSIX", "OFDLCK") and words[3] == "WRITE" and _place(words[5]) == wanted:
+            return _named(_searched_pid(wanted) if search and words[1] == "OFDLCK" else int(words[4]))
+    return None
+
+
+def _searched_pid(wanted: tuple[int, int, int]) -> int:
+    """The process that has an open file with an OFD lock of ours on that place; the list of locks has no pid for it.
+
+    ``/proc/<pid>/fdinfo/<n>`` repeats the line of the list behind ``lock:``. 0: none that can be looked into.
+    """
+    for pid in filter(str.isdigit, _names("/proc")):
+        for descriptor in _names(f"/proc/{pid}/fdinfo"):
+            try:
+                with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii", errors="replace") as info:
+                    lines = [line.split() for line in info if line.startswith("lock:")]
+            except OSError:
+                continue
+            if any(len(words) == 9 and words[2] == "OFDLCK" and _place(words[6]) == wanted for words in lines):
+                return int(pid)
+    return 0
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []  # the process is gone, or is somebody else's
+
+
+def _place(text: str) -> tuple[int, int, int] | None:
+    """Read ``major:minor:inode``, the first two in hexadecimal."""
+    try:
+        major, minor, inode = text.split(":")
+        return int(major, 16), int(minor, 16), int(inode)
+    except ValueError:
+        return None
+
+
+def _asked_holder(path: str) -> LockHolder | None:
+    """Ask the kernel which lock would stand in the way of an exclusive one over the whole file."""
+    if not hasattr(fcntl, "F_OFD_GETLK"):
+        return None
+    try:
+        descriptor = os.open(path, READ_FLAGS)
+    except OSError:
+        return None
+    try:
+        question = _FLOCK_2.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = _FLOCK_2.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, question))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return None if answer[0] == fcntl.F_UNLCK else _named(answer[4])
+
+
+def _named(pid: int) -> LockHolder:
+    """Look up the name of a process; a pid of 0 or -1 is one that cannot be seen."""
+    if pid <= 0:
+        return LockHolder(None, None)
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="backslashreplace") as comm:
+            return LockHolder(pid, comm.read(64).strip() or None)
+    except OSError:
+        return LockHolder(pid, None)

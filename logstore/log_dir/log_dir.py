@@ -31,7 +31,7 @@ from logstore.errors import (
     OfflineLogDirError,
 )
 from logstore.fs import Directory, Disk, make_directory, refusal, remove_file, replace_file, write_new_file
-from logstore.log_dir.checkpoint_files import CheckpointFiles
+from logstore.log_dir.checkpoints import CheckpointFiles
 from logstore.log_dir.identity import ExpectedIdentity, read_identity
 from logstore.log_dir.lock import Lock
 from logstore.rows import MetadataState

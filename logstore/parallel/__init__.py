@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from logstore.parallel.startup import lazy_exports
 
 if TYPE_CHECKING:
-    from logstore.parallel.pace import AdaptiveThreadPool, map_chunks
+    from logstore.parallel.processes import PIPE_BYTES, can_fork, end_child, fork_with_pipe, processors, spread
     from logstore.parallel.startup import do_without_pandas, paused_gc
-    from logstore.parallel.workers import PIPE_BYTES, can_fork, end_child, fork_with_pipe, processors, spread
+    from logstore.parallel.threads import AdaptiveThreadPool, map_chunks
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "pace": ("AdaptiveThreadPool", "map_chunks"),
+            "processes": ("PIPE_BYTES", "can_fork", "end_child", "fork_with_pipe", "processors", "spread"),
             "startup": ("do_without_pandas", "paused_gc"),
-            "workers": ("PIPE_BYTES", "can_fork", "end_child", "fork_with_pipe", "processors", "spread"),
+            "threads": ("AdaptiveThreadPool", "map_chunks"),
         },
     )
 

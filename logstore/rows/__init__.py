@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from logstore.rows.columns import VARYING, Columns, LogDirFacts, Row, by_column, concat_columns, plain_row, utf8
+    from logstore.rows.arrow import ROW_SCHEMA, columns_to_batch, to_batch, to_table
     from logstore.rows.inventory import (
         InventoryForm,
         check_inventory,
@@ -14,14 +14,25 @@ if TYPE_CHECKING:
         read_inventory,
         write_inventory,
     )
-    from logstore.rows.row_batches import columns_to_batch, to_batch, to_table
-    from logstore.rows.row_schema import ROW_SCHEMA
-    from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY, Kind, MetadataState
+    from logstore.rows.rows import (
+        SCHEMA_VERSION,
+        VARYING,
+        VERSION_KEY,
+        Columns,
+        Kind,
+        LogDirFacts,
+        MetadataState,
+        Row,
+        by_column,
+        concat_columns,
+        plain_row,
+        utf8,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "columns": ("Columns", "LogDirFacts", "Row", "VARYING", "by_column", "concat_columns", "plain_row", "utf8"),
+            "arrow": ("ROW_SCHEMA", "columns_to_batch", "to_batch", "to_table"),
             "inventory": (
                 "InventoryForm",
                 "check_inventory",
@@ -30,9 +41,20 @@ else:
                 "read_inventory",
                 "write_inventory",
             ),
-            "row_batches": ("columns_to_batch", "to_batch", "to_table"),
-            "row_schema": ("ROW_SCHEMA",),
-            "rows": ("Kind", "MetadataState", "SCHEMA_VERSION", "VERSION_KEY"),
+            "rows": (
+                "Columns",
+                "Kind",
+                "LogDirFacts",
+                "MetadataState",
+                "Row",
+                "SCHEMA_VERSION",
+                "VARYING",
+                "VERSION_KEY",
+                "by_column",
+                "concat_columns",
+                "plain_row",
+                "utf8",
+            ),
         },
     )
 

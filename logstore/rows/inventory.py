@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from logstore.errors import InventoryError
 from logstore.fs import SummedWriter, crc32c_of_file
-from logstore.rows.row_schema import ROW_SCHEMA
+from logstore.rows.arrow import ROW_SCHEMA
 from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY, Kind
 
 ROWS_AT_ONCE = 1 << 17

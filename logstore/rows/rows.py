@@ -8,11 +8,21 @@ transient file beside the partition dirs).
 
 Unknown is null, never a sentinel: ``bytes`` is null when sizes were not asked for, ``node_id`` when no identity was
 read. The columns are in ``row_schema``, apart from these words, because who looks needs no Arrow.
+
+What was seen, before it is Arrow: rows as tuples, or column by column where there are many.
+
+A row of a scan differs from its neighbours in the columns of :data:`VARYING` only. Those travel from process to
+process as plain tuples and lists, because whoever looks needs no Arrow; ``row_batches`` turns many at a time into
+Arrow, and adds host, log dir and identity once, at the end. What the columns mean is in ``row_schema``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
+from typing import TypeAlias
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes its meaning or goes; a new column at the end does not raise it."""
@@ -49,3 +59,60 @@ class MetadataState(StrEnum):
     UNREADABLE = "unreadable"
     ABSENT = "absent"
     """Of a ``log_dir`` row only: no such directory, not a directory, or not the one that was expected."""
+
+
+Value: TypeAlias = str | int | None
+Row: TypeAlias = tuple[Value, ...]
+"""The values of :data:`VARYING`, in that order."""
+Columns: TypeAlias = Sequence[Sequence[Value]]
+"""The same for many rows: a column for each of :data:`VARYING`, all of one length."""
+
+VARYING = (
+    "name", "kind", "topic", "partition", "topic_id", "metadata_state", "problem", "bytes", "disk_bytes", "files",
+    "leftovers", "segments", "modified_ms", "inode", "due_ms", "end_offset",
+)  # fmt: skip
+"""The columns in which the rows of one log dir differ; ``namespace`` follows from ``topic``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirFacts:
+    """What is the same in every row of one log dir; names as in :data:`logstore.rows.ROW_SCHEMA`."""
+
+    host: str
+    log_dir: str
+    scanned_ms: int
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    clean_shutdown: bool | None = None
+
+
+def plain_row(
+    name: str,
+    kind: str,
+    *,
+    topic: str | None = None,
+    partition: int | None = None,
+    metadata_state: str | None = None,
+    problem: str | None = None,
+    inode: int | None = None,
+    end_offset: int | None = None,
+) -> Row:
+    """A row for something that is no directory, and so has no topic ID, bytes, files or due time of its own."""
+    nothing = (None,) * 6
+    return name, kind, topic, partition, None, metadata_state, problem, *nothing, inode, None, end_offset
+
+
+def utf8(text: str) -> str:
+    r"""The text as Arrow can hold it: a byte of a name that is not UTF-8 stands as ``\xNN``."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def by_column(rows: Sequence[Row]) -> Columns:
+    """The same values, column by column."""
+    return tuple(zip(*rows, strict=True)) or ((),) * len(VARYING)
+
+
+def concat_columns(pieces: Sequence[Columns]) -> Columns:
+    """The rows of all the pieces, one after the other."""
+    return [list(chain.from_iterable(column)) for column in zip(*pieces, strict=True)]

@@ -6,35 +6,33 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
-    from logstore.scan.entries import KNOWN_FILES, Folder, Listing, NameRule, list_log_dir
+    from logstore.scan.listing import KNOWN_FILES, Folder, Listing, NameRule, list_log_dir
     from logstore.scan.observation import Observation
-    from logstore.scan.partition_files import (
+    from logstore.scan.replica import METADATA_LIMIT, ScanOptions, read_topic_id, scan_directories
+    from logstore.scan.scanner import scan, scan_all
+    from logstore.scan.startup_view import (
         METADATA_LOG,
         DirectorySeen,
         FileDamage,
         damaged_checkpoints,
         look_into_directories,
     )
-    from logstore.scan.replica_dir import ScanOptions, scan_directories
-    from logstore.scan.replica_id import METADATA_LIMIT, read_topic_id
-    from logstore.scan.scanner import scan, scan_all
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "duplicates": ("LEADER_EPOCH_LIMIT",),
-            "entries": ("Folder", "KNOWN_FILES", "Listing", "NameRule", "list_log_dir"),
+            "listing": ("Folder", "KNOWN_FILES", "Listing", "NameRule", "list_log_dir"),
             "observation": ("Observation",),
-            "partition_files": (
+            "replica": ("METADATA_LIMIT", "ScanOptions", "read_topic_id", "scan_directories"),
+            "scanner": ("scan", "scan_all"),
+            "startup_view": (
                 "DirectorySeen",
                 "FileDamage",
                 "METADATA_LOG",
                 "damaged_checkpoints",
                 "look_into_directories",
             ),
-            "replica_dir": ("ScanOptions", "scan_directories"),
-            "replica_id": ("METADATA_LIMIT", "read_topic_id"),
-            "scanner": ("scan", "scan_all"),
         },
     )
 

@@ -30,11 +30,10 @@ from logstore.log_dir import (
 )
 from logstore.parallel import processors, spread
 from logstore.rows import Kind, LogDirFacts, MetadataState, plain_row
-from logstore.scan.census import Census
-from logstore.scan.directories import PAYS_TO_FORK, Seen, look_everywhere
-from logstore.scan.duplicates import with_leader_epochs
+from logstore.scan.duplicates import ReplicaSet, with_leader_epochs
 from logstore.scan.observation import Observation
-from logstore.scan.replica_dir import ScanOptions
+from logstore.scan.replica import ScanOptions
+from logstore.scan.walk import PAYS_TO_FORK, Seen, look_everywhere
 
 _BATCH = 64
 """Small log dirs whose rows are in memory together, unless one broker has more."""
@@ -57,12 +56,12 @@ def scan(
 
 def _scan(
     log_dir: str, sizes: bool, jobs: int | None, expected: ExpectedIdentity | None = None
-) -> tuple[Observation, Census]:
+) -> tuple[Observation, ReplicaSet]:
     """As :func:`scan`, with the replicas that the log dir holds."""
     path = os.path.abspath(log_dir)
     started_ms = time.time_ns() // 1_000_000
     checkpoints = OffsetCheckpoints()
-    seen = Seen([], [], Census())
+    seen = Seen([], [], ReplicaSet())
     inode, absence = _find(path)
     found = absence or read_identity(path, expected)
     if absence is None:
@@ -124,7 +123,7 @@ def _batches(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
         yield batch
 
 
-def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[tuple[Observation, Census]]:
+def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[tuple[Observation, ReplicaSet]]:
     """Scan log dirs: many small ones each by one process, others one after the other by all the processes."""
     many = jobs is not None or sum(map(_links, log_dirs)) >= PAYS_TO_FORK
     processes = processors() if jobs is None else jobs

@@ -1,8 +1,7 @@
 """A disk that loses what was not synced: one history of changes, and what a crash may leave of it."""
 
-from logstore.fs.crash_disk.copy import copy_volume, inodes_below
 from logstore.fs.crash_disk.crash_disk import CrashDisk
-from logstore.fs.crash_disk.volume import PLAIN, Volume
+from logstore.fs.crash_disk.volume import PLAIN, Volume, copy_volume, inodes_below
 
 __all__ = [
     "PLAIN",

@@ -18,9 +18,8 @@ import os
 from collections.abc import Callable
 from random import Random
 
-from logstore.fs.crash_disk.image import Change, NameChange
 from logstore.fs.crash_disk.settle import settle
-from logstore.fs.crash_disk.unsynced import Overwritten
+from logstore.fs.crash_disk.unsynced import Change, NameChange, Overwritten
 from logstore.fs.crash_disk.volume import Volume
 from logstore.fs.durable import Disk
 

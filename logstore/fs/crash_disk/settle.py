@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 from random import Random
 
-from logstore.fs.crash_disk.image import ROOT, Image
-from logstore.fs.crash_disk.unsynced import contents
+from logstore.fs.crash_disk.unsynced import ROOT, Image, contents
 from logstore.fs.crash_disk.volume import PLAIN, Volume, parent_of, read, rewrite
 
 

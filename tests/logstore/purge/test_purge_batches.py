@@ -16,7 +16,7 @@ from layout.directory_name import parse_staged
 from layout.ours import STAGED_RECORD
 from logstore.clock import ManualClock
 from logstore.fs import Disk
-from logstore.parallel import pace
+from logstore.parallel import threads as pace
 from logstore.purge import PurgeRules, Throttle, purge_batches, purge_workers
 from logstore.purge.judge_staged import StagingRoot
 from logstore.purge.purge_batches import BatchWorker, PurgeBatch

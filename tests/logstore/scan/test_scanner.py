@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from logstore.log_dir import ExpectedIdentity
 from logstore.rows import ROW_SCHEMA, MetadataState
-from logstore.scan import Observation, directories, scan, scan_all
+from logstore.scan import Observation, scan, scan_all
 from logstore.scan import scanner as scan_module
+from logstore.scan import walk as directories
 
 
 def _rows(seen: Observation) -> list[dict[str, Any]]:

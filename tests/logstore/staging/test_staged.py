@@ -18,7 +18,7 @@ from layout.topic import TopicPartition
 from logstore import DamagedRecordError, OfflineLogDirError
 from logstore.fs import Directory
 from logstore.log_dir import LogDir, ReadOnlyLogDir
-from logstore.parallel import pace
+from logstore.parallel import threads as pace
 from logstore.staging import (
     FallbackRecords,
     Placement,

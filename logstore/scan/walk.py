@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from layout.scheme import Scheme
 from logstore.parallel import AdaptiveThreadPool, paused_gc, processors, spread
 from logstore.rows import Columns, Row, by_column, concat_columns
-from logstore.scan.census import Census
-from logstore.scan.entries import Folder, FolderBatch, Listing, NameRule, batches_of, list_in_batches, list_log_dir
-from logstore.scan.replica_dir import ScanOptions, scan_directories
-from logstore.scan.usual_replicas import Usual, look_at_usual, usual_columns
+from logstore.scan.duplicates import ReplicaSet
+from logstore.scan.fast_path import Usual, look_at_usual, usual_columns
+from logstore.scan.listing import Folder, FolderBatch, Listing, NameRule, batches_of, list_in_batches, list_log_dir
+from logstore.scan.replica import ScanOptions, scan_directories
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
     """The rows of directories."""
     rows: list[Row]
     """The rows of everything else."""
-    census: Census
+    census: ReplicaSet
     """The replicas that the directories hold."""
 
 
@@ -70,7 +70,7 @@ def look_everywhere(log_dir: str, scheme: Scheme | None, glance: ScanOptions, jo
     Raises:
         OSError: the log dir itself cannot be listed.
     """
-    listing, census = Listing(), Census()
+    listing, census = Listing(), ReplicaSet()
     with nullcontext() if jobs == 0 else paused_gc():
         batches = _look_into(log_dir, list_in_batches(log_dir, scheme, listing, _UNIT), glance, jobs, census)
     if sum(batch.num_rows for batch in batches) < sum(len(place.names) for place in listing.places):
@@ -93,7 +93,7 @@ def _new_places(before: Listing, after: Listing) -> list[Folder]:
 
 
 def _look_into(
-    log_dir: str, batches: Iterable[FolderBatch], glance: ScanOptions, jobs: int | None, census: Census
+    log_dir: str, batches: Iterable[FolderBatch], glance: ScanOptions, jobs: int | None, census: ReplicaSet
 ) -> list[pa.RecordBatch]:
     """Look into all directories of some batches; batches in their order."""
     listed: dict[int, FolderBatch] = {}

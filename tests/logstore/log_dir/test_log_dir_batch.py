@@ -1,21 +1,35 @@
-"""Small files hold their old bytes or the new ones, one at a time and many together."""
+"""Small files hold their old bytes or the new ones, one at a time and many together.
+
+Directories that stay open while a batch works in them.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from logstore import ChangeFailedError, OfflineLogDirError
 from logstore.fs import Disk
-from logstore.log_dir import FileChange, change_files
-from logstore.log_dir import LogDir as OpenLogDir
-from logstore.log_dir.replace_files import BATCH
+from logstore.log_dir import FileChange, LogDir, OpenDirectories, change_files
+from logstore.log_dir.batch import FILES_AT_ONCE, MOST_OPEN
 from tests.crash.failing_disk import FailingDisk
+from tests.logstore.engine import DiskThat, formatted, open_descriptors
 
 FILE = "partition.metadata"
+
+
+@pytest.fixture
+def disk() -> DiskThat:
+    return DiskThat()
+
+
+@pytest.fixture
+def open_log_dir(tmp_path: Path, disk: DiskThat) -> LogDir:
+    return LogDir.open(str(formatted(tmp_path / "d")), disk=disk)
 
 
 def changes_for(log_dir, number: int) -> list[FileChange]:
@@ -33,10 +47,10 @@ def held(log_dir, change: FileChange) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-@pytest.mark.parametrize("number", [1, 4, 5, BATCH + 7])
+@pytest.mark.parametrize("number", [1, 4, 5, FILES_AT_ONCE + 7])
 def test_all_files_hold_what_they_should(log_dir, number: int) -> None:
     changes = changes_for(log_dir, number)
-    with OpenLogDir.open(str(log_dir)) as opened:
+    with LogDir.open(str(log_dir)) as opened:
         assert change_files(opened, changes, "cannot be tried") == {}
     assert [held(log_dir, each) for each in changes] == [each.data for each in changes]
 
@@ -55,7 +69,7 @@ def test_many_files_cost_two_barriers_and_no_sync_of_their_own(log_dir) -> None:
             return super().sync_file_system(descriptor)
 
     changes, disk = changes_for(log_dir, 50), CountingDisk()
-    with OpenLogDir.open(str(log_dir), disk=disk) as opened:
+    with LogDir.open(str(log_dir), disk=disk) as opened:
         change_files(opened, changes, "cannot be tried")
         assert disk.calls["barrier"] == 2
         assert disk.calls["sync"] < 5
@@ -66,7 +80,7 @@ def test_a_directory_that_is_gone_or_another_one_keeps_no_other_from_being_done(
     (log_dir.path / "orders-1").rename(log_dir.path / "aside-1")
     log_dir.replica("orders-1", b"another")
     (log_dir.path / "orders-3").rename(log_dir.path / "aside-3")
-    with OpenLogDir.open(str(log_dir)) as opened:
+    with LogDir.open(str(log_dir)) as opened:
         failed = change_files(opened, changes, "cannot be tried")
     assert set(failed) == {f"orders-1/{FILE}", f"orders-3/{FILE}"}
     assert (log_dir.path / "orders-1" / FILE).read_bytes() == b"another"
@@ -81,7 +95,7 @@ def test_whichever_step_fails_each_file_is_whole_and_the_answer_is_true(log_dir,
         for change in changes:
             (log_dir.path / change.path).write_bytes(b"old")
         disk = FailingDisk(10**9, error)
-        with OpenLogDir.open(str(log_dir), disk=disk) as opened:
+        with LogDir.open(str(log_dir), disk=disk) as opened:
             disk.at = disk.count + at
             failed = change_files(opened, changes, "cannot be tried")
         for change in changes:
@@ -102,7 +116,7 @@ def test_whichever_step_fails_each_file_is_whole_and_the_answer_is_true(log_dir,
 def test_a_full_disk_fails_every_file_and_changes_none(log_dir) -> None:
     changes = [each for each in changes_for(log_dir, 7) if each.data is not None]
     disk = FailingDisk(10**9, errno.ENOSPC, lasting=True)
-    with OpenLogDir.open(str(log_dir), disk=disk) as opened:
+    with LogDir.open(str(log_dir), disk=disk) as opened:
         disk.at = disk.count + 3
         failed = change_files(opened, changes, "cannot be tried")
     assert set(failed) == {each.path for each in changes}
@@ -119,9 +133,45 @@ def test_a_file_with_the_temporary_name_of_another_gets_its_own_bytes(
     log_dir.file("checkpoint.tmp", "half")
     both = [FileChange("checkpoint", b"new"), FileChange("checkpoint.tmp", data)]
     changes = [*changes_for(log_dir, others), *(both[::-1] if leftover_first else both)]
-    with OpenLogDir.open(str(log_dir)) as opened:
+    with LogDir.open(str(log_dir)) as opened:
         assert change_files(opened, changes, "cannot be tried") == {}
     left = log_dir.path / "checkpoint.tmp"
     assert (log_dir.path / "checkpoint").read_bytes() == b"new"
     assert (left.read_bytes() if left.exists() else None) == data
     assert [held(log_dir, each) for each in changes[:others]] == [each.data for each in changes[:others]]
+
+
+def test_no_more_than_some_stay_open_and_none_afterwards(open_log_dir: LogDir) -> None:
+    for number in range(MOST_OPEN + 20):
+        os.mkdir(f"{open_log_dir.path}/{number}")
+    before = open_descriptors()
+    with OpenDirectories(open_log_dir) as opened:
+        for number in range(MOST_OPEN + 20):
+            assert opened.at(str(number)).path == f"{open_log_dir.path}/{number}"
+        assert open_descriptors() == before + MOST_OPEN
+    assert open_descriptors() == before
+    open_log_dir.close()
+
+
+def test_it_says_what_is_there_on_any_level(open_log_dir: LogDir) -> None:
+    os.makedirs(f"{open_log_dir.path}/org/apache")
+    with OpenDirectories(open_log_dir) as opened:
+        assert opened.holds("org/apache")
+        assert opened.holds("meta.properties")
+        assert not opened.holds("org/kafka")
+        assert not opened.holds("net/kafka")
+        assert not opened.has("meta.properties/x")
+    open_log_dir.close()
+
+
+def test_few_are_synced_one_by_one_and_many_by_one_barrier(open_log_dir: LogDir, disk: DiskThat) -> None:
+    for number in range(20):
+        os.mkdir(f"{open_log_dir.path}/{number}")
+    with OpenDirectories(open_log_dir) as opened:
+        disk.calls.clear()
+        opened.sync(["1", "2", "1", ""])
+        assert disk.calls == {"sync": 3}
+        disk.calls.clear()
+        opened.sync(map(str, range(20)))
+        assert disk.calls == {"sync_file_system": 1}
+    open_log_dir.close()

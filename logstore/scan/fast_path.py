@@ -14,9 +14,17 @@ from typing import TypeAlias
 from layout import partition_metadata
 from layout.segment_name import FileKind, Transient
 from logstore.rows import Columns, Kind, MetadataState
-from logstore.scan.entries import Folder, FolderBatch
-from logstore.scan.replica_dir import FILE_TYPE, PLAIN_FILE, UNKNOWN, ScanOptions, Weight, weigh
-from logstore.scan.replica_id import VanishedError, read_usual_topic_ids
+from logstore.scan.listing import Folder, FolderBatch
+from logstore.scan.replica import (
+    FILE_TYPE,
+    PLAIN_FILE,
+    UNKNOWN,
+    ScanOptions,
+    VanishedError,
+    Weight,
+    read_usual_topic_ids,
+    weigh,
+)
 
 Usual: TypeAlias = tuple[list[str], list[Weight] | None]
 """The topic IDs of some directories, and their weights when those were asked for."""

@@ -7,9 +7,10 @@ import pytest
 
 from layout.scheme import MARKER_FILE, Scheme
 from logstore.parallel import AdaptiveThreadPool
-from logstore.scan import ScanOptions, directories, list_log_dir
-from logstore.scan.directories import look_everywhere
-from logstore.scan.entries import list_in_batches
+from logstore.scan import ScanOptions, list_log_dir
+from logstore.scan import walk as directories
+from logstore.scan.listing import list_in_batches
+from logstore.scan.walk import look_everywhere
 
 GONE = "0123456789abcdef" * 2
 
@@ -148,7 +149,7 @@ def test_workers_look_into_everything_and_this_process_into_nothing(
         return looking
 
     alone = _rows(fleet_of)
-    for name in ("look", "look_at_usual"):
+    for name in ("scan_directories", "look_at_usual"):
         monkeypatch.setattr(directories, name, elsewhere(getattr(directories, name)))
     assert _rows(fleet_of, jobs) == alone
     assert len(alone) == 93

@@ -7,8 +7,8 @@ import pytest
 
 from logstore.rows import VARYING
 from logstore.scan import Folder, ScanOptions, scan_directories
-from logstore.scan.entries import FolderBatch
-from logstore.scan.usual_replicas import look_at_usual, usual_columns
+from logstore.scan.fast_path import look_at_usual, usual_columns
+from logstore.scan.listing import FolderBatch
 
 NAMES = ["orders-3", "orders-1", "payments-2"]
 

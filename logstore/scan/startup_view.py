@@ -24,7 +24,7 @@ from logstore.log_dir import CHECKPOINT_LIMIT
 from logstore.parallel import AdaptiveThreadPool, map_chunks
 from logstore.rows import MetadataState, utf8
 from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
-from logstore.scan.replica_id import METADATA_LIMIT
+from logstore.scan.replica import METADATA_LIMIT
 
 METADATA_LOG = "__cluster_metadata-0"
 """KRaft's own log, a directory of one log dir."""

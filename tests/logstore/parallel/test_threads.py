@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from logstore.parallel import AdaptiveThreadPool, map_chunks
-from logstore.parallel import pace as pace_module
+from logstore.parallel import threads as pace_module
 
 
 @pytest.fixture

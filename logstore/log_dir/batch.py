@@ -10,26 +10,41 @@ thousands of them, as after somebody has deleted every ``partition.metadata`` of
 
 A crash leaves temporary files at most, which the next open removes. Where the system refuses something on the way, the
 files of the batch are done again one by one, so that those which can be replaced are, and the others say why not.
+
+Directories of one log dir, opened once each while a batch works in them, and synced together at its end.
+
+A batch may work in more directories than a process may have open, so only some stay open at a time.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from logstore.errors import LogStoreError, UnreadableFileError
-from logstore.fs import TEMPORARY, Directory, barrier, read_small_file, remove_file, replace_file, write_new_file
+from logstore.fs import (
+    TEMPORARY,
+    Directory,
+    barrier,
+    read_small_file,
+    remove_file,
+    replace_file,
+    sync_all,
+    write_new_file,
+)
+from logstore.log_dir.checkpoints import CHECKPOINT_LIMIT
 from logstore.log_dir.log_dir import DISK_FAILURES, LogDir
-from logstore.log_dir.offset_checkpoints import CHECKPOINT_LIMIT
 
 logger = logging.getLogger(__name__)
 
-BATCH = 400
+FILES_AT_ONCE = 400
 """Files behind one pair of barriers; each keeps a directory open."""
 
-_FEW = 4
+_FEW_FILES = 4
 """Files up to which each is synced by itself."""
 
 
@@ -66,9 +81,9 @@ def change_files(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> d
 
 def _put_batches(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> dict[str, LogStoreError]:
     failed: dict[str, LogStoreError] = {}
-    for start in range(0, len(changes), BATCH):
-        batch = changes[start : start + BATCH]
-        if len(batch) > _FEW and log_dir.offline is None:
+    for start in range(0, len(changes), FILES_AT_ONCE):
+        batch = changes[start : start + FILES_AT_ONCE]
+        if len(batch) > _FEW_FILES and log_dir.offline is None:
             try:
                 with log_dir.changing(f"{batch[0].path} and {len(batch) - 1} more {what}"):
                     _put_together(log_dir, batch)
@@ -145,3 +160,72 @@ def _holds(parent: Directory, name: str, data: bytes | None) -> bool:
         return read_small_file(name, CHECKPOINT_LIMIT, parent.descriptor) == data
     except UnreadableFileError:
         return False
+
+
+MOST_OPEN = 64
+"""Directories that stay open; a process may usually open 1024 files."""
+
+_FEW_DIRECTORIES = 8
+"""Directories up to which each is synced by itself; for more, one barrier over the file system costs less."""
+
+
+class OpenDirectories:
+    """Directories by their path below the log dir; use it as a context manager."""
+
+    def __init__(self, log_dir: LogDir) -> None:
+        """Start with none open."""
+        self._log_dir = log_dir
+        self._opened: dict[str, Directory] = {}
+
+    def at(self, path: str) -> Directory:
+        """Open a directory, or give the one that is open; it stays open until :data:`MOST_OPEN` others were asked for.
+
+        Raises:
+            UnsafePathError, OSError: as :meth:`logstore.fs.Directory.below`.
+        """
+        found = self._opened.pop(path, None) or self._log_dir.root.below(path)
+        self._opened[path] = found
+        while len(self._opened) > MOST_OPEN:
+            self.forget(next(iter(self._opened)))
+        return found
+
+    def has(self, path: str) -> bool:
+        """Whether there is such a directory."""
+        try:
+            self.at(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def holds(self, path: str) -> bool:
+        """Whether anything has this path below the log dir."""
+        folder, _, name = path.rpartition("/")
+        return self.has(folder) and self.at(folder).holds(name)
+
+    def forget(self, path: str) -> None:
+        """Close a directory, for example because it is about to be removed."""
+        found = self._opened.pop(path, None)
+        if found is not None:
+            found.close()
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Make the entries of directories durable, in the order given, or all at once where they are many.
+
+        Raises:
+            OSError: a sync failed, so nothing is known.
+        """
+        distinct = list(dict.fromkeys(paths))
+        disk = self._log_dir.disk
+        if len(distinct) > _FEW_DIRECTORIES and disk.sync_file_system(self._log_dir.root.descriptor):
+            return
+        for path in distinct:
+            sync_all(disk, [self.at(path)])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for path in list(self._opened):
+            self.forget(path)

@@ -13,8 +13,9 @@ from layout.errors import BrokerEffect
 from layout.ids import TopicId
 from layout.segment_name import Transient
 from logstore.rows import MetadataState
-from logstore.scan import METADATA_LOG, DirectorySeen, damaged_checkpoints, look_into_directories, partition_files
-from logstore.scan.partition_files import KEPT, read_metadata_file
+from logstore.scan import METADATA_LOG, DirectorySeen, damaged_checkpoints, look_into_directories
+from logstore.scan import startup_view as partition_files
+from logstore.scan.startup_view import KEPT, read_metadata_file
 
 ORDERS = TopicId(bytes(range(16)))
 LAYOUT_0 = (
