@@ -1,4 +1,4 @@
-"""Time as the engine sees it: always handed in, so that a test or a simulation can make hours pass at once."""
+"""The engine's clock: always passed in, so that a test or a simulation can make hours pass at once."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the engine asks of time."""
+    """The clock that the engine needs: the time of day, and a wait."""
 
     def now_ms(self) -> int:
-        """The time of day, in ms since 1970. It is written to disk as due times, so it must outlive a restart."""
+        """Give the time of day, in ms since 1970. Due times on disk are made of it, so it must outlive a restart."""
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Wait until the event is set or the time is over; True: it was set."""
+        """Wait until the event is set or the time is over; return whether the event was set."""
 
 
 class SystemClock:
     """The machine's own clock."""
 
     def now_ms(self) -> int:
-        """The machine's time of day, in ms since 1970."""
+        """Give the machine's time of day, in ms since 1970."""
         return time.time_ns() // 1_000_000
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
@@ -30,20 +30,20 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is told to go on: for simulations and tests. Thread-safe."""
+    """A clock that moves only by :meth:`advance`, for simulations and tests. Thread-safe."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
-        """Start at that time, in ms since 1970."""
+        """Start at the given time, in ms since 1970."""
         self._now_ms = now_ms
         self._moved = threading.Condition()
 
     def now_ms(self) -> int:
-        """Where it stands."""
+        """Give the time at which the clock stands."""
         with self._moved:
             return self._now_ms
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, or with a negative number let the clock go backwards; whoever waits looks again."""
+        """Move the clock forwards, or backwards by a negative number, and wake every waiting thread."""
         with self._moved:
             self._now_ms += milliseconds
             self._moved.notify_all()
@@ -51,7 +51,7 @@ class ManualClock:
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """Wait until the event is set or the clock was moved far enough.
 
-        The event is looked at a hundred times a second of real time, because nobody tells this clock when it is set.
+        The event is polled a hundred times a second of real time, because an event cannot wake the clock.
         """
         end_ms = self.now_ms() + seconds * 1000
         while not event.is_set():

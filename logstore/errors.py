@@ -1,7 +1,7 @@
 """The errors of ``logstore``: one root; damage, misuse, refusals and failing disks are kept apart.
 
-What was asked for and cannot be had carries the number that a Kafka client would be told, ``kafka_error``, so that a
-broker that embeds the engine can answer with it. Every message says what was found, where, and what to do next.
+Each error carries the code that a Kafka client would receive, ``kafka_error``, so that a broker that embeds the engine
+can answer with it. Every message says what was found, where, and what to do next.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 
 class KafkaError(IntEnum):
-    """An error code as it stands in a response; the names are Kafka's (FACTS §4.1)."""
+    """An error code of a Kafka response, under Kafka's name (FACTS §4.1)."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -48,60 +48,60 @@ class KafkaError(IntEnum):
 
 
 class LogStoreError(Exception):
-    """Root of everything that ``logstore`` raises."""
+    """The root of all errors that ``logstore`` raises."""
 
     kafka_error: ClassVar[KafkaError] = KafkaError.UNKNOWN_SERVER_ERROR
-    """What a broker answers to whoever asked."""
+    """The code that a broker answers to its client."""
 
 
 class NotALogDirError(LogStoreError):
-    """A path that was given as a log dir cannot be looked at as one: absent, a file, or not readable."""
+    """A path does not lead to a log dir: it is absent, a file, not readable, or of another identity."""
 
 
 class InventoryError(LogStoreError):
-    """A file of rows that another run wrote is not one, is damaged, or has a schema version that is not known."""
+    """An inventory file is damaged, is no inventory, or has an unknown schema version."""
 
 
 class UnreadableFileError(LogStoreError):
-    """A file of a log dir is no plain file, is larger than such a file can be, or the system refuses to read it."""
+    """A file of a log dir is no plain file, is larger than its limit, or the system refuses to read it."""
 
 
 class ChangeRefusedError(LogStoreError):
-    """Nothing was changed, because the change would do harm or makes no sense here; the message says what to do."""
+    """Nothing was changed, because the change would do harm or makes no sense here. The message says what to do."""
 
 
 class LogDirInUseError(ChangeRefusedError):
-    """Another process, or this one, holds the log dir's lock: a broker runs on it, or another of our runs does."""
+    """A process, perhaps this one, holds the log dir's lock: a broker, or another run of this engine."""
 
     kafka_error = KafkaError.KAFKA_STORAGE_ERROR
 
 
 class UnsafePathError(ChangeRefusedError):
-    """A link, a mount point or a name that leads elsewhere stands where a directory of the log dir should be."""
+    """A link, a mount point or a name with path components stands where a directory of the log dir should be."""
 
 
 class NameTakenError(ChangeRefusedError):
-    """Something of that name is there already, and nothing is ever overwritten or merged."""
+    """The name is taken already, and nothing is ever overwritten or merged."""
 
 
 class DamagedRecordError(LogStoreError):
-    """A staged directory's record is missing, does not parse, or does not speak of the directory that holds it."""
+    """A staged directory's record is missing, does not parse, or belongs to another directory."""
 
 
 class OfflineLogDirError(LogStoreError):
-    """The log dir failed with an I/O error and is no longer used; the broker's other log dirs go on."""
+    """The log dir failed with an I/O error and is no longer used. The broker's other log dirs go on."""
 
     kafka_error = KafkaError.KAFKA_STORAGE_ERROR
 
 
 class ChangeFailedError(LogStoreError):
-    """The system refused a change, and what was done of it before was undone: no space, no permission."""
+    """The system refused a change, for lack of space or permission. Its finished steps were undone."""
 
     kafka_error = KafkaError.KAFKA_STORAGE_ERROR
 
 
 class UnknownReplicaError(LogStoreError):
-    """No log dir of the store has a live replica of that partition."""
+    """No log dir of the store has a live replica of the partition."""
 
     kafka_error = KafkaError.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -113,6 +113,6 @@ class InconsistentTopicIdError(LogStoreError):
 
 
 class InvalidNamespaceError(ChangeRefusedError):
-    """A namespace that was not created, exists already, or still holds others (KIP37-3)."""
+    """A namespace was not created, exists already, or still holds other namespaces (KIP37-3)."""
 
     kafka_error = KafkaError.INVALID_TOPIC_EXCEPTION

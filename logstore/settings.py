@@ -1,12 +1,12 @@
-"""The engine's own settings, as Kafka would name them, and how they resolve along the tiers of a namespace.
+"""The engine's own settings, named as Kafka would name them, and how they resolve along the tiers of a namespace.
 
-A setting of a topic goes before one of its namespace, a namespace's before one of the tier above it, and the default
-comes last (KIP37-5)::
+A topic's setting overrides its namespace's, a namespace's overrides that of the tier above, and the default comes last
+(KIP37-5)::
 
     delete.stale.topic.delay.ms    default 14400000    how long a stale replica stays staged (KIP516-6)
-    file.delete.delay.ms           default 60000       the same for what a StopReplica deletes (KIP516-7)
+    file.delete.delay.ms           default 60000       the same for a replica deleted by StopReplica (KIP516-7)
 
-The proposal says "4 hours" and writes 14400 for a setting in ms; the hours win (DESIGN §4).
+The proposal says "4 hours" but writes 14400 for a setting in ms. The hours are meant (DESIGN §4).
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from logstore.errors import ChangeRefusedError
 STALE_DELAY: Final = "delete.stale.topic.delay.ms"
 DELETE_DELAY: Final = "file.delete.delay.ms"
 DEFAULTS: Final[Mapping[str, int]] = {STALE_DELAY: 4 * 3_600_000, DELETE_DELAY: 60_000}
-"""Every setting that there is, in ms."""
+"""All settings: name → default in ms."""
 
 _DURATION = re.compile(r"([0-9]{1,15})\s*(ms|s|m|h|d|w)?", re.ASCII)
 _UNITS = {None: 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 _MOST_MS = 100 * 366 * 86_400_000
-"""A hundred years: longer is a slip of the pen, and must not run over an int64 when it is added to the time."""
+"""A hundred years. A longer duration is a typing error, and added to the time it could overflow an int64."""
 
 
 class InvalidSettingError(ChangeRefusedError):
-    """A setting that there is not, or a value that it cannot have."""
+    """An unknown setting, or a value out of its range."""
 
 
 def parse_duration(text: str) -> int:
-    """Read ``4h``, ``7d``, ``30s``, ``500ms`` or a plain number of ms; gives ms.
+    """Parse ``4h``, ``7d``, ``30s``, ``500ms`` or a plain number of ms; return ms.
 
     Raises:
-        InvalidSettingError: anything else, or more than a hundred years.
+        InvalidSettingError: the text is no duration, or is longer than a hundred years.
     """
     match = _DURATION.fullmatch(text.strip())
     milliseconds = int(match[1]) * _UNITS[match[2]] if match else -1
@@ -50,7 +50,7 @@ def parse_duration(text: str) -> int:
 
 
 def duration_text(milliseconds: int) -> str:
-    """The shortest exact text of a duration, for people: ``4h``, ``90m``, ``1500ms``."""
+    """Give the shortest exact text of a duration, for people: ``4h``, ``90m``, ``1500ms``."""
     for unit in ("d", "h", "m", "s"):
         if milliseconds and milliseconds % _UNITS[unit] == 0:
             return f"{milliseconds // _UNITS[unit]}{unit}"
@@ -59,13 +59,13 @@ def duration_text(milliseconds: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings by scope. One that exists is valid.
+    """Valid settings by scope.
 
     Attributes:
         by_scope: a topic's full name, a namespace with ``:`` at its end, or ``""`` for the default → setting → ms.
 
     Raises:
-        InvalidSettingError: a setting that there is not, or a negative value.
+        InvalidSettingError: an unknown setting, a negative value, or more than a hundred years.
     """
 
     by_scope: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Settings:
                     )
 
     def of(self, topic: str, name: str) -> int:
-        """The value of a setting for a topic, by full name, in ms."""
+        """Give the value of a setting for a topic (full name), in ms."""
         for scope in _scopes(topic):
             value = self.by_scope.get(scope, {}).get(name)
             if value is not None:
@@ -89,7 +89,7 @@ class Settings:
 
 
 def _scopes(topic: str) -> list[str]:
-    """Where a topic's settings are looked for, the nearest first."""
+    """List the scopes that apply to a topic, the nearest first."""
     scopes = [topic]
     namespace = namespace_of(topic)
     while namespace:

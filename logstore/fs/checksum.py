@@ -1,7 +1,7 @@
-"""Checksums of files that this program writes and reads again: CRC-32C, which finds whatever a disk or a copy damages.
+"""CRC-32C checksums of files that this program writes and reads again, to find damage by a disk or a copy.
 
 Parquet and JSON carry no checksum of their own that every engine verifies, and a flipped bit in a topic ID reads as
-another topic ID. Where a checksum is kept, and what a wrong one means, is left to the formats.
+another topic ID. Each format decides where its checksum is kept and what a wrong one means.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _PIECE = 1 << 20
 
 
 def crc32c_of_file(path: str, length: int | None = None) -> str:
-    """The checksum of a file's first ``length`` bytes, or of all of them, as 8 hex digits.
+    """Compute the checksum of a file's first ``length`` bytes, or of all of them, as 8 hex digits.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     value, left = 0, length
     with open(path, "rb") as file:
@@ -28,15 +28,15 @@ def crc32c_of_file(path: str, length: int | None = None) -> str:
 
 
 def crc32c_of(data: bytes) -> str:
-    """The checksum of some bytes, as 8 hex digits."""
+    """Compute the checksum of some bytes, as 8 hex digits."""
     return f"{google_crc32c.value(data):08x}"
 
 
 class SummedWriter:
-    """An open file that keeps the checksum of what is written to it, one piece after the other."""
+    """An open file that keeps the checksum of all bytes written to it."""
 
     def __init__(self, out: BinaryIO) -> None:
-        """Write to a file that is open for bytes."""
+        """Wrap a file that is open for writing bytes."""
         self._out = out
         self._value = 0
         self.length = 0
@@ -45,16 +45,16 @@ class SummedWriter:
 
     @property
     def crc32c(self) -> str:
-        """The checksum of everything that was written, as 8 hex digits."""
+        """The checksum of all bytes written so far, as 8 hex digits."""
         return f"{self._value:08x}"
 
     def write(self, data: Any) -> int:
-        """Write bytes, or anything that holds some."""
+        """Write bytes, or an object that converts to bytes."""
         piece = bytes(data)
         self._value = google_crc32c.extend(self._value, piece)
         self.length += len(piece)
         return self._out.write(piece)
 
     def flush(self) -> None:
-        """Hand everything on to the system."""
+        """Pass buffered bytes on to the system."""
         self._out.flush()

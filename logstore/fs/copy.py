@@ -1,8 +1,8 @@
-"""Copies a replica's files into another directory, and makes sure that the copy is the same (KIP516-3).
+"""Copies a replica's files into another directory, and verifies the copy (KIP516-3).
 
-Every file is read once and written once, synced, and read back; its CRC-32C must be the one that was read from the
-source. Stretches of zeros, which preallocated indexes are full of (FACTS §2.11), become holes. Modification times
-travel along. A replica holds plain files only: anything else in it is a reason to refuse.
+Every file is read once, written once, synced, and read back; the CRC-32C of the copy must equal the source's. Stretches
+of zeros, which preallocated indexes are full of (FACTS §2.11), become holes. Modification times are copied too. A
+replica holds plain files only, so anything else in it is refused.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from logstore.fs.durable import Disk, create_anew
 from logstore.fs.small_file import READ_FLAGS, kind_of_file
 
 CHUNK = 1 << 20
-"""Bytes that are read at a time."""
+"""Bytes per read."""
 
 Progress = Callable[[int], None]
-"""Told the number of bytes after each piece. It may wait, to hold the copy to a rate, or raise, to end it."""
+"""Called with the number of bytes after each piece. It may wait, to throttle the copy, or raise, to end it."""
 
 
 def copy_replica(source: Directory, target: Directory, disk: Disk, progress: Progress | None = None) -> int:
-    """Copy all the files of a directory, each one durable; gives the bytes copied. The entries are not synced.
+    """Copy all files of a directory, each one durable; return the bytes copied. The entries are not synced.
+
+    Errors of ``progress`` are raised here.
 
     Raises:
-        ChangeRefusedError: something in it is no plain file, or it changed meanwhile; and what ``progress`` raises.
+        ChangeRefusedError: an entry is no plain file, or a file changed meanwhile.
         OSError: the system refuses to read or to write.
     """
     total = 0
@@ -51,7 +53,7 @@ def _copy_file(source: Directory, name: str, target: Directory, disk: Disk, prog
             raise ChangeRefusedError(f"{source.path_of(name)} is {what}, not a plain file: nothing is copied")
         writing = create_anew(disk, target, name)
         try:
-            checksum, length = _pour(reading, before.st_size, writing, disk, progress)
+            checksum, length = _copy_bytes(reading, before.st_size, writing, disk, progress)
             disk.set_modified(writing, before.st_mtime_ns)
             disk.sync(writing)
         finally:
@@ -68,10 +70,10 @@ def _copy_file(source: Directory, name: str, target: Directory, disk: Disk, prog
     return length
 
 
-def _pour(reading: int, length: int, writing: int, disk: Disk, progress: Progress) -> tuple[int, int]:
-    """Copy the bytes; gives the CRC-32C of what was read, and how much it was. Zeros are skipped, not written.
+def _copy_bytes(reading: int, length: int, writing: int, disk: Disk, progress: Progress) -> tuple[int, int]:
+    """Copy the bytes; return the CRC-32C and the number of bytes read. Zeros are skipped, not written.
 
-    No more than one byte beyond the length is read, which tells that the file grew: it may grow for ever.
+    At most one byte beyond the length is read, which shows that the file grew: it may grow for ever.
     """
     checksum, position, hole = 0, 0, False
     while chunk := os.read(reading, min(CHUNK, length + 1 - position)):

@@ -1,8 +1,8 @@
-"""An open directory: where every change to a disk starts, so that no link and no swap can lead it elsewhere.
+"""An open directory: every change to a disk starts from one, so that no link and no swap can lead it elsewhere.
 
-A path is a promise that anybody may break between two looks; a descriptor is not. A :class:`Directory` is opened once,
-its children are opened through it, never along a link and never into another file system, and whatever is done in it
-goes by descriptor and one component of a name. Nothing here changes anything; that is for ``durable``.
+A path may lead elsewhere at its next use; a descriptor may not. A :class:`Directory` is opened once, and its children
+are opened through it, never along a link and never into another file system. Every operation in it goes by the
+descriptor and one component of a name. This module changes nothing; changes are in ``durable``.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """For ``os.open``: a link is an error."""
 
 _ROOT_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-"""For the path that the user gave, which may lead through links: the user wrote them."""
+"""For a path that the user gave, which may lead through the user's links."""
 
 
 class Directory:
     """One open directory. Close it, or use it as a context manager.
 
     Attributes:
-        path: how it was reached; for messages only.
+        path: the path by which it was opened; for messages only.
         descriptor: of the open directory.
-        key: device and inode, which tell one directory from another.
+        key: device and inode, which identify the directory.
     """
 
     __slots__ = ("descriptor", "key", "path")
 
     def __init__(self, descriptor: int, path: str) -> None:
-        """Take over a descriptor; whoever calls has made sure that it is a directory's."""
+        """Take over a descriptor. The caller has made sure that it belongs to a directory."""
         status = os.fstat(descriptor)
         self.descriptor, self.path = descriptor, path
         self.key = (status.st_dev, status.st_ino)
@@ -47,21 +47,21 @@ class Directory:
         """Open a directory by a path that the user gave; links in it are followed.
 
         Raises:
-            OSError: there is none, it is no directory, or the system refuses.
+            OSError: nothing is there, it is no directory, or the system refuses.
         """
         return cls(os.open(path, _ROOT_FLAGS), path.rstrip("/") or "/")
 
     @property
     def device(self) -> int:
-        """The file system that holds it."""
+        """The device number of its file system."""
         return self.key[0]
 
     def child(self, name: str) -> Directory:
         """Open a directory in this one, along no link.
 
         Raises:
-            UnsafePathError: it is a link, another file system is mounted there, or the name leads elsewhere.
-            OSError: there is none, it is no directory, or the system refuses.
+            UnsafePathError: it is a link, another file system is mounted there, or the name is no single component.
+            OSError: nothing is there, it is no directory, or the system refuses.
         """
         if not name or name in (".", "..") or "/" in name:
             raise UnsafePathError(f"{name!r:.80} is no name of a directory in {self.path}")
@@ -80,7 +80,7 @@ class Directory:
         return found
 
     def below(self, path: str) -> Directory:
-        """Open a directory any number of levels below, component by component; the empty path is this directory again.
+        """Open a directory any number of levels below, component by component. The empty path gives this directory again.
 
         Raises:
             UnsafePathError, OSError: as :meth:`child`.
@@ -95,42 +95,42 @@ class Directory:
         return found
 
     def status(self, name: str) -> os.stat_result | None:
-        """What has this name here, a link as itself; None: nothing."""
+        """Give the status of an entry, of a link itself; None when the name is free."""
         try:
             return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def holds(self, name: str) -> bool:
-        """Whether the name is taken, by anything."""
+        """Say whether the name is taken, by an entry of any kind."""
         return self.status(name) is not None
 
     def entries(self) -> Iterator[tuple[str, bool]]:
-        """Every name in it, and whether it is a directory, which a link is not.
+        """List every name, with whether it is a directory; a link is none.
 
-        All names are read before the first is told, so the caller may remove them as they come.
+        All names are read before the first is yielded, so the caller may remove entries meanwhile.
         """
         with os.scandir(self.descriptor) as found:
             listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
         yield from listed
 
     def directories(self) -> list[str]:
-        """The names of the directories in it, which links are not, in the order of their inodes.
+        """List the names of its directories, without links, by inode.
 
-        That is about the order in which they were made, so a disk that looks at each works on one place after the
-        other, and what was made together comes together.
+        That is about the order of their creation, so a disk reads one area after the other, and directories made
+        together come together.
         """
         with os.scandir(self.descriptor) as found:
             listed = sorted((entry.inode(), entry.name) for entry in found if entry.is_dir(follow_symlinks=False))
         return [name for _, name in listed]
 
     def plain_files(self) -> list[str]:
-        """The names of the plain files in it."""
+        """List the names of its plain files."""
         with os.scandir(self.descriptor) as found:
             return [entry.name for entry in found if entry.is_file(follow_symlinks=False)]
 
     def path_of(self, name: str) -> str:
-        """The path of an entry; for messages only."""
+        """Give the path of an entry; for messages only."""
         return f"{self.path.rstrip('/')}/{name}"
 
     def _is_link(self, name: str) -> bool:
@@ -138,7 +138,7 @@ class Directory:
         return status is not None and stat.S_ISLNK(status.st_mode)
 
     def close(self) -> None:
-        """Give the descriptor back; a second time does nothing."""
+        """Close the descriptor; a second time does nothing."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -159,15 +159,15 @@ class _OpenHow(ctypes.Structure):
 
 
 _OPENAT2 = 437
-"""Number of the system call, which Python does not offer; the same on the machines below."""
+"""Number of the ``openat2`` system call, which Python does not offer; x86_64 and aarch64 share it."""
 _NO_MOUNTS, _NO_LINKS = 0x01, 0x04
 _HOW = _OpenHow(DIRECTORY_FLAGS, 0, _NO_MOUNTS | _NO_LINKS)
 
 
 def _open_beneath(parent: int, name: str) -> int:
-    """Open a directory by name, across no mount point: a bind mount has the same device, so only the kernel can tell.
+    """Open a directory by name, across no mount point. A bind mount has the same device, so only the kernel can tell.
 
-    Where the kernel has no such call, or a sandbox forbids it, the device alone is looked at, by the caller.
+    Where the kernel has no such call, or a sandbox forbids it, only the caller's comparison of devices remains.
     """
     if _SYSCALL is None:
         return os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
@@ -197,7 +197,7 @@ _SYSCALL = _find_syscall()
 
 
 def mount_of(descriptor: int) -> str | None:
-    """What tells one mount from another, for bind mounts have the same device; None where the system does not tell."""
+    """Give an ID of the mount, since bind mounts share a device; None where the system does not provide one."""
     try:
         with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as lines:
             return next((line for line in lines if line.startswith("mnt_id:")), None)

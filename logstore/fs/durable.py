@@ -1,16 +1,16 @@
 """The few primitive changes to a disk, and why each is done in its order. The only code that changes a log dir.
 
-A change is safe when a power cut at any moment leaves either what was or what should be. A file system promises little
-of that by itself: what was written, created, renamed or removed may be lost or kept, each thing apart from the others,
-until it was synced. Three facts carry everything here:
+A change is safe when a power cut at any moment leaves either the old state or the new one. A file system promises
+little of that by itself: until they are synced, a write, a creation, a rename and a removal may each be lost or kept,
+independently of the others. Everything here rests on three facts:
 
 - a *file's bytes* are durable once the file was synced;
 - an *entry* (a name that was created, renamed or removed) is durable once the directory that holds it was synced;
-- a rename is atomic: after a crash the thing lies under one of the two names, never under both or none.
+- a rename is atomic: after a crash the entry has one of the two names, never both or none.
 
-Every change names a directory by an open descriptor and one component of a path, so that nothing on the way can be
-swapped for a link between the check and the change. :class:`Disk` is the seam: tests put another one in its place,
-which records every change, or lets the n-th one fail. Source: DESIGN §5; FACTS §2 (Kafka's own recipe for small files).
+Every change names its target by the descriptor of an open directory and one component of a path, so that nothing on the
+way can be swapped for a link between the check and the change. :class:`Disk` is the seam: tests replace it by a disk
+that records every change, or fails the n-th one. Source: DESIGN §5; FACTS §2 (Kafka's own recipe for small files).
 """
 
 from __future__ import annotations
@@ -27,55 +27,55 @@ from typing import ClassVar
 from logstore.fs.directory import Directory
 
 TEMPORARY = ".tmp"
-"""Behind the name of a file while it is written: Kafka's own suffix, which every reader passes over (FACTS §2)."""
+"""Suffix of a file while it is written: Kafka's own, which every reader ignores (FACTS §2)."""
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD_FILE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Disk:
-    """The primitive changes, each one system call. Every method raises OSError as the system gives it.
+    """The primitive changes, each one system call. Every method raises the system's OSError.
 
     Attributes:
-        is_shared: several threads may use it at once; where not, whoever has one works with it alone.
+        is_shared: whether several threads may use it at once.
     """
 
     is_shared: ClassVar[bool] = True
 
     def unique(self) -> str:
-        """32 hex digits that nothing else has, for names that Kafka makes the same way; drawn anew each time."""
+        """Draw 32 random hex digits, for unique names as Kafka makes them."""
         return uuid.uuid4().hex
 
     def create(self, parent: int, name: str) -> int:
-        """Make a file that was not there, and give a descriptor to write to it; a name that is taken is an error."""
-        return os.open(_component(name), _NEW_FILE, 0o644, dir_fd=parent)
+        """Create a file, and return a descriptor to write to it; a name that is taken is an error."""
+        return os.open(_checked_name(name), _NEW_FILE, 0o644, dir_fd=parent)
 
     def open_to_change(self, parent: int, name: str) -> int:
-        """Open a file that is there, for :meth:`truncate` and for locks; nothing changes yet."""
-        return os.open(_component(name), _OLD_FILE, dir_fd=parent)
+        """Open an existing file, for :meth:`truncate` and for locks; nothing changes yet."""
+        return os.open(_checked_name(name), _OLD_FILE, dir_fd=parent)
 
     def write(self, descriptor: int, data: bytes) -> None:
-        """Write all of the bytes where the descriptor stands; the system may take them in several pieces."""
+        """Write all of the bytes at the descriptor's position; the system may take them in several pieces."""
         left = memoryview(data)
         while left:
             left = left[os.write(descriptor, left) :]
 
     def truncate(self, descriptor: int, length: int) -> None:
-        """Cut a file off at that many bytes."""
+        """Cut a file off at ``length`` bytes."""
         os.ftruncate(descriptor, length)
 
     def set_modified(self, descriptor: int, nanoseconds: int) -> None:
-        """Give a file the modification time of what it is a copy of; brokers go by it for records without a time."""
+        """Set a file's modification time. Brokers use it for records without a timestamp, so a copy must keep it."""
         os.utime(descriptor, ns=(nanoseconds, nanoseconds))
 
     def sync(self, descriptor: int) -> None:
-        """Make a file's bytes, or a directory's entries, durable. One that fails leaves open what is on the disk."""
+        """Make a file's bytes, or a directory's entries, durable. After a failure the disk's state is unknown."""
         os.fsync(descriptor)
 
     def sync_file_system(self, descriptor: int) -> bool:
-        """Make everything durable on the file system that holds the descriptor; False: this system has no such call.
+        """Make the whole file system of the descriptor durable; return False where the system has no such call.
 
-        One such barrier for a thousand small files costs about as much as syncing a few of them, one by one.
+        One such barrier for a thousand small files costs about as much as syncing a few of them one by one.
         """
         if _SYNCFS is None:
             return False
@@ -85,35 +85,37 @@ class Disk:
         return True
 
     def mkdir(self, parent: int, name: str) -> None:
-        """Make a directory that was not there."""
-        os.mkdir(_component(name), 0o755, dir_fd=parent)
+        """Make a directory; a name that is taken is an error."""
+        os.mkdir(_checked_name(name), 0o755, dir_fd=parent)
 
     def rename(self, source: int, name: str, target: int, new_name: str) -> None:
-        """Give a file or directory another name or another parent; a *file* that has the new name is replaced."""
-        os.rename(_component(name), _component(new_name), src_dir_fd=source, dst_dir_fd=target)
+        """Give a file or directory another name or another parent; a *file* of the new name is replaced."""
+        os.rename(_checked_name(name), _checked_name(new_name), src_dir_fd=source, dst_dir_fd=target)
 
     def link(self, source: int, name: str, target: int, new_name: str) -> None:
-        """Give a file one more name, which must not be taken. A link to a file costs a fifth of making one."""
-        os.link(_component(name), _component(new_name), src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+        """Give a file one more name, which must be free. A link costs a fifth of a new file."""
+        os.link(
+            _checked_name(name), _checked_name(new_name), src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False
+        )
 
     def unlink(self, parent: int, name: str) -> None:
-        """Remove the name of a file, or of a link, never what a link leads to."""
-        os.unlink(_component(name), dir_fd=parent)
+        """Remove the name of a file, or a link itself, never the target of a link."""
+        os.unlink(_checked_name(name), dir_fd=parent)
 
     def rmdir(self, parent: int, name: str) -> None:
-        """Remove a directory that is empty."""
-        os.rmdir(_component(name), dir_fd=parent)
+        """Remove an empty directory."""
+        os.rmdir(_checked_name(name), dir_fd=parent)
 
 
 def replace_file(disk: Disk, parent: Directory, name: str, data: bytes) -> None:
-    """Write a small file so that a reader finds the old bytes or the new ones, whatever happens meanwhile.
+    """Replace a small file so that a reader finds the old bytes or the new ones at any time, also after a crash.
 
     The bytes go into a temporary file beside it, and are synced *before* the rename: a rename may become durable before
-    the bytes do, and then the file would be empty. The directory is synced after it, else the old file may come back.
+    the bytes do, and then the file would be empty. The directory is synced afterwards, or the old file may come back.
 
     Raises:
-        OSError: nothing was replaced, and no temporary file is left; or only the last sync failed, and either the old
-            or the new bytes are there after a crash.
+        OSError: nothing was replaced, and no temporary file is left; or only the last sync failed, and a crash leaves
+            either the old or the new bytes.
     """
     temporary = name + TEMPORARY
     descriptor = create_anew(disk, parent, temporary)
@@ -132,7 +134,7 @@ def replace_file(disk: Disk, parent: Directory, name: str, data: bytes) -> None:
 
 
 def create_anew(disk: Disk, parent: Directory, name: str) -> int:
-    """Create a file of a name that is ours alone; what an earlier crash left under it goes."""
+    """Create a file under a name that only this program uses; remove a file that an earlier crash left there."""
     try:
         return disk.create(parent.descriptor, name)
     except FileExistsError:
@@ -141,17 +143,17 @@ def create_anew(disk: Disk, parent: Directory, name: str) -> int:
 
 
 def write_new_file(disk: Disk, parent: Directory, name: str, data: bytes, *, durable: bool) -> None:
-    """Write a small file into a directory that nobody reads yet; where that fails, no file is left.
+    """Write a small file that nothing reads yet; where that fails, no file is left.
 
     Args:
         disk: the seam.
-        parent: where it goes.
-        name: one that is ours alone: what an earlier crash left under it goes.
+        parent: the directory of the file.
+        name: a name that only this program uses: a file that an earlier crash left there is removed.
         data: all of its bytes.
-        durable: sync the file and its entry now; False: the caller sets one barrier for many (:func:`barrier`).
+        durable: sync the file and its entry now; False: the caller sets one barrier for many files (:func:`barrier`).
 
     Raises:
-        OSError: there is no such file; or only the sync of its entry failed.
+        OSError: the file does not exist; or only the sync of its entry failed.
     """
     descriptor = create_anew(disk, parent, name)
     try:
@@ -170,12 +172,12 @@ def write_new_file(disk: Disk, parent: Directory, name: str, data: bytes, *, dur
 
 
 def make_directory(disk: Disk, parent: Directory, name: str) -> Directory:
-    """Make a directory, durable as an entry of its parent, and open it; one that is there already is opened.
+    """Make a directory, durable as an entry of its parent, and open it; an existing directory is just opened.
 
-    The parent is synced also when the directory was there: whoever made it may have crashed before doing that.
+    The parent is synced also for an existing directory, since its maker may have crashed before the sync.
 
     Raises:
-        OSError: it cannot be made, or what has that name is no directory.
+        OSError: it cannot be made, or the name belongs to something that is no directory.
     """
     with suppress(FileExistsError):
         disk.mkdir(parent.descriptor, name)
@@ -186,13 +188,13 @@ def make_directory(disk: Disk, parent: Directory, name: str) -> Directory:
 def rename_exclusively(disk: Disk, source: Directory, name: str, target: Directory, new_name: str) -> None:
     """Rename within one file system, and refuse to replace anything.
 
-    Nothing is synced: the caller syncs the parents, :func:`sync_all`, once for all that it moves. The look before the
-    rename is safe because whoever changes a log dir holds its lock; the system itself refuses to replace a directory
-    that is not empty.
+    Nothing is synced: the caller syncs the parents once for all of its renames (:func:`sync_all`). The check before the
+    rename is safe because only the holder of its lock changes a log dir. The system itself refuses to replace a
+    directory that is not empty.
 
     Raises:
         FileExistsError: the new name is taken.
-        OSError: as the system gives it.
+        OSError: the system's error.
     """
     if target.holds(new_name):
         raise FileExistsError(errno.EEXIST, "the name is taken", target.path_of(new_name))
@@ -200,9 +202,9 @@ def rename_exclusively(disk: Disk, source: Directory, name: str, target: Directo
 
 
 def sync_all(disk: Disk, directories: Iterable[Directory]) -> None:
-    """Make the entries of several directories durable, each directory once, the ones that gained entries first.
+    """Make the entries of several directories durable, in the order given: pass directories that gained entries first.
 
-    The order that is given is kept, for a directory may be among them under two handles.
+    Each directory is synced once, even if it is open under two handles.
     """
     seen: set[tuple[int, int]] = set()
     for directory in directories:
@@ -212,16 +214,16 @@ def sync_all(disk: Disk, directories: Iterable[Directory]) -> None:
 
 
 def barrier(disk: Disk, of_file_system: Directory, directories: Iterable[Directory]) -> bool:
-    """Make many small files durable at once: the whole file system, or where there is no such call each by itself.
+    """Make many small files durable at once, by a sync of the file system, or one by one where the system has no such call.
 
     Args:
         disk: the seam.
-        of_file_system: any directory on it.
-        directories: those that hold the new files, asked for only where there is no such call; then each of their
-            files is synced, and its entry.
+        of_file_system: any directory on the file system.
+        directories: the directories of the new files. They are read only where the system has no such call; then all of
+            their files and entries are synced.
 
     Returns:
-        Whether it was the whole file system.
+        Whether the whole file system was synced.
     """
     if disk.sync_file_system(of_file_system.descriptor):
         return True
@@ -237,7 +239,7 @@ def barrier(disk: Disk, of_file_system: Directory, directories: Iterable[Directo
 
 
 def remove_file(disk: Disk, parent: Directory, name: str, *, durable: bool = True) -> None:
-    """Remove a file's name, unless it is gone already; without ``durable`` it may come back after a crash."""
+    """Remove a file, unless it is gone already; without ``durable`` it may come back after a crash."""
     with suppress(FileNotFoundError):
         disk.unlink(parent.descriptor, name)
     if durable:
@@ -247,10 +249,10 @@ def remove_file(disk: Disk, parent: Directory, name: str, *, durable: bool = Tru
 def remove_tree(disk: Disk, parent: Directory, name: str) -> None:
     """Remove a directory and all below it, a file at a time, along no link and into no other file system.
 
-    One descriptor is open for each level and nothing calls itself, so a tree that somebody made too deep on purpose is
-    an error of the system like any other. Not durable by itself: the caller syncs the parent. What was removed so far
-    stays removed where this stops, so it can be called again. For trees that nobody will ask for again; ``purge`` has
-    its own way, which keeps a record.
+    One descriptor is open for each level, and there is no recursion, so a tree that was made too deep on purpose gives
+    an ordinary error of the system. Not durable by itself: the caller syncs the parent. After an error, the removed
+    files stay removed, and the call can be repeated. Use it for trees that need no record; ``purge`` has its own way,
+    which keeps one.
 
     Raises:
         OSError: something in it cannot be removed.
@@ -276,15 +278,15 @@ def remove_tree(disk: Disk, parent: Directory, name: str) -> None:
             directory.close()
 
 
-def _component(name: str) -> str:
-    """One component of a path; anything that would lead elsewhere is the caller's bug, and never reaches the disk."""
+def _checked_name(name: str) -> str:
+    """Check that a name is one component of a path. Any other name is a bug of the caller, and never reaches the disk."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise ValueError(f"{name!r:.80} is no name of a directory entry")
     return name
 
 
 def _find_syncfs() -> ctypes._NamedFuncPointer | None:
-    """Linux's ``syncfs``, which Python does not offer; None elsewhere."""
+    """Find Linux's ``syncfs``, which Python does not offer; None elsewhere."""
     if sys.platform != "linux":
         return None
     return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)

@@ -1,8 +1,8 @@
-"""Reads one small file of a log dir without ever being caught: the only way this package looks into a metadata file.
+"""Reads one small file of a log dir without ever being caught: the only way in which metadata files are read.
 
 A log dir may hold anything under a name that a broker would use: a FIFO that blocks its reader, a device, a link that
 leads out of the log dir, a file of a terabyte. So a file is opened without following a link and without waiting, must
-be a plain file, and is read up to a limit. What the bytes mean is left to ``layout``.
+be a plain file, and is read up to a limit. ``layout`` parses the bytes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_N
 """For ``os.open``: a link is an error, a FIFO or a terminal neither blocks nor takes over, no child inherits it."""
 
 FIRST_READ = 256
-"""Bytes asked for at first. ``partition.metadata`` has 43, and most files of a log dir that are read fit. For more than
-some 450 of them Python would turn to the C library, which takes longer."""
+"""Bytes of the first read. ``partition.metadata`` has 43 bytes, and most files that are read fit. For more than some 450
+bytes Python would allocate by the C library, which takes longer."""
 
 MANY_BYTES = 1 << 16
 
 
 def read_small_file(path: str, limit: int, directory: int | None = None) -> bytes | None:
-    """Read a whole file of at most ``limit`` bytes; None when there is none.
+    """Read a whole file of at most ``limit`` bytes; None when there is no file.
 
     Args:
         path: of the file.
@@ -32,7 +32,7 @@ def read_small_file(path: str, limit: int, directory: int | None = None) -> byte
         directory: descriptor of the open directory that a relative path starts from.
 
     Raises:
-        UnreadableFileError: it is no plain file, it is larger, or the system refuses; the message is a clause that fits
+        UnreadableFileError: it is no plain file, it is larger, or the system refuses. The message is a clause to put
             behind the file's name, for example ``is a FIFO, not a plain file``.
     """
     try:
@@ -55,19 +55,19 @@ def read_small_file(path: str, limit: int, directory: int | None = None) -> byte
 
 
 def _read_up_to(descriptor: int, limit: int, expected: int) -> bytes:
-    """Read until the end, and no more than one byte beyond the limit, which tells that there is more."""
+    """Read until the end, but at most one byte beyond the limit, which shows that the file is too large."""
     left = limit + 1
     asked = min(left, FIRST_READ)
     piece = os.read(descriptor, asked)
     if len(piece) == expected < asked:
-        return piece  # nearly always: as much as there should be, and no more though more was asked for
+        return piece  # nearly always: all expected bytes, and no more although more were asked for
     pieces: list[bytes] = []
     while left and piece:
         pieces.append(piece)
         left -= len(piece)
         piece = os.read(descriptor, min(left, MANY_BYTES))
     if not left:
-        raise _too_large(limit)  # it grew, or is one of those that tell no size
+        raise _too_large(limit)  # it grew, or it is a file without a size, as in /proc
     return b"".join(pieces)
 
 
@@ -76,7 +76,7 @@ def _too_large(limit: int) -> UnreadableFileError:
 
 
 def kind_of_file(mode: int) -> str:
-    """Say what an entry is, by its ``st_mode``, with its article."""
+    """Name the type of an entry by its ``st_mode``, with an article."""
     kinds = {
         stat.S_IFREG: "a plain file",
         stat.S_IFDIR: "a directory",
@@ -90,7 +90,7 @@ def kind_of_file(mode: int) -> str:
 
 
 def refusal(error: OSError) -> str:
-    """Say why the system refused, as a clause: a link that was not followed, or the system's own words."""
+    """Say in a clause why the system refused: a link that was not followed, or the system's own words."""
     if error.errno == errno.ELOOP:
         return "is a symbolic link, which is not followed"
     if error.errno == errno.ENXIO:

@@ -76,23 +76,23 @@ def change_files(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> d
     # A file left over under the temporary name of another comes after it: until then that name is the other's.
     files = [change for change in changes if not change.path.endswith(TEMPORARY)]
     left_over = [change for change in changes if change.path.endswith(TEMPORARY)]
-    return _put_batches(log_dir, files, what) | _put_batches(log_dir, left_over, what)
+    return _change_in_batches(log_dir, files, what) | _change_in_batches(log_dir, left_over, what)
 
 
-def _put_batches(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> dict[str, LogStoreError]:
+def _change_in_batches(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> dict[str, LogStoreError]:
     failed: dict[str, LogStoreError] = {}
     for start in range(0, len(changes), FILES_AT_ONCE):
         batch = changes[start : start + FILES_AT_ONCE]
         if len(batch) > _FEW_FILES and log_dir.offline is None:
             try:
                 with log_dir.changing(f"{batch[0].path} and {len(batch) - 1} more {what}"):
-                    _put_together(log_dir, batch)
+                    _change_together(log_dir, batch)
                 continue
             except LogStoreError as error:
                 logger.warning("%s; trying one by one", error)
         for change in batch:
             try:
-                with log_dir.changing(f"{change.path} {what}"), _opened(log_dir, change) as parent:
+                with log_dir.changing(f"{change.path} {what}"), _open_parent(log_dir, change) as parent:
                     change_file(log_dir, parent, change.path.rpartition("/")[2], change.data)
             except LogStoreError as error:
                 failed[change.path] = error
@@ -117,7 +117,7 @@ def change_file(log_dir: LogDir, parent: Directory, name: str, data: bytes | Non
         logger.warning("%s: %s is changed, and may change back (%s)", parent.path, name, error.strerror)
 
 
-def _opened(log_dir: LogDir, change: FileChange) -> Directory:
+def _open_parent(log_dir: LogDir, change: FileChange) -> Directory:
     """Open the directory of a file, along no link; OSError where it is gone or another one."""
     parent = log_dir.root.below(change.path.rpartition("/")[0])
     if change.inode is not None and parent.key[1] != change.inode:
@@ -126,13 +126,13 @@ def _opened(log_dir: LogDir, change: FileChange) -> Directory:
     return parent
 
 
-def _put_together(log_dir: LogDir, batch: Sequence[FileChange]) -> None:
+def _change_together(log_dir: LogDir, batch: Sequence[FileChange]) -> None:
     """Steps 1 to 4. Where it fails, no temporary file is left, and some of the files may be done."""
     disk = log_dir.disk
     with ExitStack() as opened:
         waiting: dict[tuple[int, str], Directory] = {}
         try:
-            parents = [opened.enter_context(_opened(log_dir, change)) for change in batch]
+            parents = [opened.enter_context(_open_parent(log_dir, change)) for change in batch]
             for parent, change in zip(parents, batch, strict=True):
                 if change.data is not None:
                     name = change.path.rpartition("/")[2]

@@ -130,7 +130,7 @@ class CheckpointFiles:
         A topic that cannot stand in a checkpoint never stood there, whatever a record says; nothing is entered for it.
         """
         key = (partition.topic, partition.partition)
-        if not _can_stand(partition, offsets):
+        if not _can_be_entered(partition, offsets):
             return
         for file, offset in offsets.items():
             if key not in self._entries[file]:
@@ -148,7 +148,7 @@ class CheckpointFiles:
             why = "is damaged: repair it first" if file in self.damaged else "is no offset checkpoint"
             raise ChangeRefusedError(f"{file!r:.60} in {self._root.path} {why}")
         for at, offset in offsets.items():
-            if not _can_stand(at, {file: offset}):
+            if not _can_be_entered(at, {file: offset}):
                 raise ChangeRefusedError(f"{str(at)!r:.60} with offset {offset!r:.30} cannot stand in {file}")
         self._entries[file].update({(at.topic, at.partition): offset for at, offset in offsets.items()})
         self._changed.add(file)
@@ -178,7 +178,7 @@ class CheckpointFiles:
             self._changed.discard(file)
 
 
-def _can_stand(partition: TopicPartition, offsets: Offsets) -> bool:
+def _can_be_entered(partition: TopicPartition, offsets: Offsets) -> bool:
     """Whether a reader could take an entry apart again: no white space, real UTF-8, offsets of 64 bits."""
     topic = partition.topic
     if not topic or any(character.isspace() for character in topic) or not topic.isprintable():

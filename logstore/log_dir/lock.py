@@ -76,7 +76,7 @@ class Lock:
         if self._descriptor >= 0:
             if os.getpid() == self._process:
                 with suppress(OSError):
-                    _ask(self._descriptor, fcntl.F_UNLCK)
+                    _set_lock_type(self._descriptor, fcntl.F_UNLCK)
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -94,12 +94,12 @@ def _open(root: Directory, disk: Disk) -> int:
 def _set_lock(descriptor: int) -> None:
     """Ask for the lock. BlockingIOError: somebody else has it, whichever number the system gives for that."""
     try:
-        _ask(descriptor, fcntl.F_WRLCK)
+        _set_lock_type(descriptor, fcntl.F_WRLCK)
     except PermissionError as error:
         raise BlockingIOError(errno.EAGAIN, "locked") from error
 
 
-def _ask(descriptor: int, kind: int) -> None:
+def _set_lock_type(descriptor: int, kind: int) -> None:
     if hasattr(fcntl, "F_OFD_SETLK"):
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0))
     else:
@@ -145,10 +145,10 @@ def find_lock_holder(log_dir: str, *, search: bool = True) -> LockHolder | None:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    return _listed_holder(status, search=search) or _asked_holder(path)
+    return _holder_in_proc_locks(status, search=search) or _holder_by_kernel(path)
 
 
-def _listed_holder(status: os.stat_result, *, search: bool) -> LockHolder | None:
+def _holder_in_proc_locks(status: os.stat_result, *, search: bool) -> LockHolder | None:
     """Look for the file in ``/proc/locks``: ``1: POSIX  ADVISORY  WRITE 4242 fd:01:131 0 EOF``."""
     wanted = (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino)
     try:
@@ -158,12 +158,17 @@ def _listed_holder(status: os.stat_result, *, search: bool) -> LockHolder | None
         return None
     for words in lines:
         # A waiter has one word more, "->"; it holds nothing. flock(2) is another family and excludes no broker.
-        if len(words) == 8 and words[1] in ("POSIX", "OFDLCK") and words[3] == "WRITE" and _place(words[5]) == wanted:
-            return _named(_searched_pid(wanted) if search and words[1] == "OFDLCK" else int(words[4]))
+        if (
+            len(words) == 8
+            and words[1] in ("POSIX", "OFDLCK")
+            and words[3] == "WRITE"
+            and _parse_inode(words[5]) == wanted
+        ):
+            return _holder_by_pid(_search_pid(wanted) if search and words[1] == "OFDLCK" else int(words[4]))
     return None
 
 
-def _searched_pid(wanted: tuple[int, int, int]) -> int:
+def _search_pid(wanted: tuple[int, int, int]) -> int:
     """The process that has an open file with an OFD lock of ours on that place; the list of locks has no pid for it.
 
     ``/proc/<pid>/fdinfo/<n>`` repeats the line of the list behind ``lock:``. 0: none that can be looked into.
@@ -175,7 +180,7 @@ def _searched_pid(wanted: tuple[int, int, int]) -> int:
                     lines = [line.split() for line in info if line.startswith("lock:")]
             except OSError:
                 continue
-            if any(len(words) == 9 and words[2] == "OFDLCK" and _place(words[6]) == wanted for words in lines):
+            if any(len(words) == 9 and words[2] == "OFDLCK" and _parse_inode(words[6]) == wanted for words in lines):
                 return int(pid)
     return 0
 
@@ -187,7 +192,7 @@ def _names(folder: str) -> list[str]:
         return []  # the process is gone, or is somebody else's
 
 
-def _place(text: str) -> tuple[int, int, int] | None:
+def _parse_inode(text: str) -> tuple[int, int, int] | None:
     """Read ``major:minor:inode``, the first two in hexadecimal."""
     try:
         major, minor, inode = text.split(":")
@@ -196,7 +201,7 @@ def _place(text: str) -> tuple[int, int, int] | None:
         return None
 
 
-def _asked_holder(path: str) -> LockHolder | None:
+def _holder_by_kernel(path: str) -> LockHolder | None:
     """Ask the kernel which lock would stand in the way of an exclusive one over the whole file."""
     if not hasattr(fcntl, "F_OFD_GETLK"):
         return None
@@ -211,10 +216,10 @@ def _asked_holder(path: str) -> LockHolder | None:
         return None
     finally:
         os.close(descriptor)
-    return None if answer[0] == fcntl.F_UNLCK else _named(answer[4])
+    return None if answer[0] == fcntl.F_UNLCK else _holder_by_pid(answer[4])
 
 
-def _named(pid: int) -> LockHolder:
+def _holder_by_pid(pid: int) -> LockHolder:
     """Look up the name of a process; a pid of 0 or -1 is one that cannot be seen."""
     if pid <= 0:
         return LockHolder(None, None)

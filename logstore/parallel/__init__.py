@@ -1,4 +1,4 @@
-"""Processes and threads, and when they pay."""
+"""Work spread over processes and threads where that is faster, and helpers for a quick start-up."""
 
 from typing import TYPE_CHECKING
 

@@ -1,19 +1,17 @@
-"""Spreads units of work over forked processes, which hand back each result as soon as it is there.
+"""A pool of forked processes: units of work go out through a queue, and results come back through pipes.
 
-Units may come one by one, while this process still finds out what there is to do. Each worker takes the next one from
-a queue when it is done, so a slow unit holds nobody up; nor does a reader that is busy, because a worker keeps what
-does not fit into its pipe and goes on.
+Units may come one by one, while this process still finds out what there is to do. Each worker takes its next unit from
+the queue when it is done with one, so a slow unit delays nothing else. Nor does a busy reader: a worker keeps the bytes
+that do not fit into its pipe, and goes on. A worker that dies loses only its share: this process does again each unit
+whose result did not come back whole. Where there is no fork, or with no jobs, this process does all the work.
 
-Results travel in Python's own ``marshal``: that is the fastest for columns of texts and numbers, keeps names that are
-not UTF-8, and the same Python writes and reads it. This process turns them into something else meanwhile, so that is no
-work of the workers. A worker that dies costs nothing but its share: this process does again what was not handed back
-whole. Where there is no fork, and with no jobs, this process does it all.
+The bytes of the queued units lie in a file in memory that all processes share, and a pipe holds the offset and length
+of each. The kernel serves one reader of a pipe at a time, and all entries of this pipe have one size, so no process
+gets half a unit, or bytes of another one.
 
-A queue of units of work: one process puts them in, and those it forked take them out, each unit once.
-
-A unit's bytes lie in a file in memory, which all of the processes share, and a pipe holds where. The kernel serves one
-reader of a pipe at a time, and what is read there has one size; so nobody gets half a unit, or another one's. Units
-travel in Python's own ``marshal``, which only forked processes may do, and which keeps names that are not UTF-8.
+Units and results travel in Python's own ``marshal``: it is the fastest for columns of texts and numbers, it keeps names
+that are not UTF-8, and the same Python writes and reads it. Converting results is left to this process, so that workers
+only look.
 """
 
 from __future__ import annotations
@@ -36,31 +34,31 @@ Result = TypeVar("Result")
 Taken = TypeVar("Taken")
 
 Worker: TypeAlias = Callable[[Iterable[tuple[int, Unit]]], Iterator[tuple[int, Result]]]
-"""Does the numbered units that it is given, and yields each one's number and result: anything that marshal knows."""
+"""Work on numbered units: yields each unit's number and its result, which ``marshal`` must support."""
 
 _FRAME = struct.Struct("=iq")
-"""Before each result: the unit's number, and the bytes that follow."""
+"""Header of each result: the unit's number, and the number of bytes that follow."""
 
 PIPE_BYTES = 1 << 20
-"""What a pipe holds, where the system allows it: a unit or several, so that few calls are made for each."""
+"""Size of a pipe, where the system allows it. A result or several fit, so that each takes few calls."""
 
 _FORKING = threading.Lock()
-"""Held while the end of a pipe for writing is open here: another thread's child that got it too would keep it open, and
-nobody would notice that the pipe's own process died."""
+"""Held while the write end of a pipe is open here. A child that another thread forks would inherit it and keep it open,
+and then this process would not notice the death of the pipe's own child."""
 
 _MOST_PROCESSES = 8
-"""More than these wait for one disk, and for each other in the kernel."""
+"""More processes only wait for one disk, and for each other in the kernel."""
 
 
 def processors() -> int:
-    """How many processes it pays to have at work at once."""
+    """Give the number of processes that it pays to use."""
     if not can_fork():
         return 1
     return min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
 
 
 def can_fork() -> bool:
-    """Whether work can be spread here at all; elsewhere forking a process that has threads is not safe."""
+    """Say whether work can be spread here. Outside Linux, forking a process that has threads is not safe."""
     return sys.platform == "linux"
 
 
@@ -71,15 +69,16 @@ def spread(
     take: Callable[[int, Result], Taken],
     enter: Callable[[], None] = lambda: None,
 ) -> list[Taken]:
-    """What was taken of the result of each unit, in their order.
+    """Do units of work in forked processes; return what ``take`` made of each result, in the order of the units.
 
     Args:
-        worker: runs in forked processes; in this one when there are no jobs, or a fork died. What it raises comes out.
-        units: anything that marshal knows, asked for one by one while workers are at the first; that may raise.
-        jobs: processes at work beside this one; with 0, or where there is no fork, this one works itself.
-        take: is called in this process for each result, with the number of its unit, as they come; what it gives is
-            kept, what it raises comes out.
-        enter: is called first in each forked process, and may change that process as it likes.
+        worker: runs in the forked processes, and in this one with no jobs or after a child died. Its errors are raised
+            here.
+        units: values that ``marshal`` supports, asked for one by one while workers are busy; may raise.
+        jobs: number of processes beside this one; with 0, or where there is no fork, this one works itself.
+        take: called in this process with the number and the result of each unit, as results come. Its errors are raised
+            here.
+        enter: called first in each forked process, which it may change as it likes.
     """
     taken: dict[int, Taken] = {}
 
@@ -88,28 +87,28 @@ def spread(
 
     left: Iterable[tuple[int, Unit]] = enumerate(units)
     if can_fork() and jobs > 0:
-        given = _let_children_work(worker, units, jobs, keep, enter)
+        given = _run_children(worker, units, jobs, keep, enter)
         left = [(number, unit) for number, unit in enumerate(given) if number not in taken]
     for number, result in worker(left):
         keep(number, result)
     return [taken[number] for number in range(len(taken))]
 
 
-def _let_children_work(
+def _run_children(
     worker: Worker[Unit, Result],
     units: Iterable[Unit],
     jobs: int,
     keep: Callable[[int, Result], None],
     enter: Callable[[], None],
 ) -> list[Unit]:
-    """Fork, hand out the units, keep whatever comes back, and leave nothing behind; gives all the units."""
+    """Fork, hand out the units, keep all results that come back, end the children; return all the units."""
     children: list[tuple[int, int]] = []
     with UnitQueue() as queue:
         try:
             for _ in range(jobs):
                 with suppress(OSError):  # a process that cannot be started costs no more than one that died
                     children.append(_fork(worker, enter, queue, children))
-            given = _handed_out(units, queue)
+            given = _hand_out(units, queue)
             _keep_all([pipe for _, pipe in children], keep)
         finally:
             for pid, pipe in children:
@@ -117,8 +116,8 @@ def _let_children_work(
     return given
 
 
-def _handed_out(units: Iterable[Unit], queue: UnitQueue) -> list[Unit]:
-    """Put all the units into the queue, as far as it takes them; those it does not take are not handed back either."""
+def _hand_out(units: Iterable[Unit], queue: UnitQueue) -> list[Unit]:
+    """Put all units into the queue until it refuses one; return all units. No result comes for a refused unit."""
     given: list[Unit] = []
     refused = False
     for unit in units:
@@ -135,10 +134,10 @@ def _handed_out(units: Iterable[Unit], queue: UnitQueue) -> list[Unit]:
 def _fork(
     worker: Worker[Any, Any], enter: Callable[[], None], queue: UnitQueue, siblings: Iterable[tuple[int, int]]
 ) -> tuple[int, int]:
-    """Start one child; gives its process ID and the pipe on which it hands back its results."""
+    """Start one child; return its process ID and the pipe for its results."""
 
     def work(pipe: int) -> None:
-        queue.finish()  # what a worker forks may take units too, and comes to the end when nobody can put any in
+        queue.finish()  # a worker may fork too, and its child sees the end only when no process can put units in
         enter()
         _hand_back(worker(queue.taken()), pipe)
 
@@ -149,11 +148,12 @@ def fork_with_pipe(work: Callable[[int], None], siblings: Iterable[int]) -> tupl
     """Start a process that does one thing and ends.
 
     Args:
-        work: does it, and is given the pipe to write to. An error is not told: what it has not written is lacking.
-        siblings: the pipes from which others are read, which it closes, so that those notice when nobody reads.
+        work: called in the child with the pipe to write to. An error is not passed on: its output is just incomplete.
+        siblings: read ends of the other children's pipes. The child closes them, so that each sibling notices when this
+            process no longer reads.
 
     Returns:
-        Its process ID, and the pipe from which comes what it writes; :func:`end_child` takes both.
+        The child's process ID, and the read end of its pipe; pass both to :func:`end_child`.
 
     Raises:
         OSError: no process can be started.
@@ -161,7 +161,7 @@ def fork_with_pipe(work: Callable[[int], None], siblings: Iterable[int]) -> tupl
     pid = -1
     with _FORKING:
         read, write = os.pipe()
-        with suppress(OSError):  # all of a user's pipes together may be so large and no larger
+        with suppress(OSError):  # the system limits the sum of a user's pipes
             fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         try:
             pid = os.fork()
@@ -183,9 +183,9 @@ def fork_with_pipe(work: Callable[[int], None], siblings: Iterable[int]) -> tupl
 
 
 def _hand_back(results: Iterable[tuple[int, Any]], pipe: int) -> None:
-    """Write results as they come, as far as the pipe has room; the rest waits here, and the work does not.
+    """Write results as they come, as far as the pipe has room. The rest waits here while the work goes on.
 
-    Where the work fails, what it had done by then is handed back too.
+    Where the work fails, its results up to then are written too.
     """
     os.set_blocking(pipe, False)
     unsent = bytearray()
@@ -207,9 +207,9 @@ def _send(unsent: bytearray, pipe: int) -> None:
 
 
 def _keep_all(pipes: Sequence[int], keep: Callable[[int, Any], None]) -> None:
-    """Keep whole results as they come, until all the pipes are at their end.
+    """Keep whole results as they come, until all pipes are at their end.
 
-    One that is cut off, because the child died, is left out.
+    A result that is cut off, because its child died, is left out.
     """
     with selectors.DefaultSelector() as selector:
         for pipe in pipes:
@@ -220,12 +220,12 @@ def _keep_all(pipes: Sequence[int], keep: Callable[[int, Any], None]) -> None:
                 if not data:
                     selector.unregister(key.fd)
                 key.data.extend(data)
-                for number, result in _whole(key.data):
+                for number, result in _whole_results(key.data):
                     keep(number, result)
 
 
-def _whole(received: bytearray) -> Iterator[tuple[int, Any]]:
-    """Take the whole results out of what was received; what has not come to its end yet stays there."""
+def _whole_results(received: bytearray) -> Iterator[tuple[int, Any]]:
+    """Take the whole results out of the received bytes; an incomplete one stays there."""
     while len(received) >= _FRAME.size:
         number, length = _FRAME.unpack_from(received)
         end = _FRAME.size + length
@@ -237,7 +237,7 @@ def _whole(received: bytearray) -> Iterator[tuple[int, Any]]:
 
 
 def end_child(pid: int, pipe: int) -> None:
-    """Close a child's pipe and wait for the child; one still at work, because this process gave up, is ended."""
+    """Close a child's pipe and wait for the child. One that still works, because this process gave up, is killed."""
     os.close(pipe)
     if os.waitpid(pid, os.WNOHANG)[0] == 0:
         os.kill(pid, signal.SIGKILL)
@@ -245,12 +245,14 @@ def end_child(pid: int, pipe: int) -> None:
 
 
 _WHERE = struct.Struct("=iiq")
-"""A unit's number, its length in bytes, and where it begins. Its own size divides that of a page, so pipes do not split
-it."""
+"""A unit's number, its length in bytes, and its offset. The size of this entry divides the size of a page, so a pipe does
+not split it."""
 
 
 class UnitQueue:
-    """Opened before the fork; afterwards each process says by its first call on which side it is. Linux only."""
+    """A queue between this process and its children. Open it before the fork. The first call of a process
+    fixes its side: it puts units in or takes them out. Linux only.
+    """
 
     __slots__ = ("_end", "_file", "_put", "_read", "_write")
 
@@ -274,12 +276,12 @@ class UnitQueue:
         self._file = _closed(self._file)
 
     def put(self, unit: Any) -> None:
-        """Put in the next unit, anything that marshal knows. The first one has number 0.
+        """Put in the next unit, which ``marshal`` must support. The first one has number 0.
 
         Raises:
-            OSError: there is no memory, or nobody is left who could take it out.
+            OSError: there is no memory, or no process is left that could take units out.
         """
-        # A reader that is this process itself would keep it waiting for ever once the pipe is full.
+        # With its own read end open, this process would wait for ever once the pipe is full.
         self._read = _closed(self._read)
         data = marshal.dumps(unit)
         left = memoryview(data)
@@ -292,11 +294,11 @@ class UnitQueue:
         self._put += 1
 
     def finish(self) -> None:
-        """Put in no more; whoever takes units out comes to the end."""
+        """Put in no more units, so that the processes that take them out come to the end."""
         self._write = _closed(self._write)
 
     def taken(self) -> Iterator[tuple[int, Any]]:
-        """Units with their numbers, one at a time until there are no more; waits while there may be."""
+        """Take out units with their numbers, one at a time, until the other side has finished."""
         self.finish()
         while where := os.read(self._read, _WHERE.size):
             number, length, begin = _WHERE.unpack(where)
@@ -304,7 +306,7 @@ class UnitQueue:
 
 
 def _shared_file() -> int:
-    """A file without a name, in memory where this Python can make one there."""
+    """Make a file without a name, in memory where this Python can."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("units")
     import tempfile
@@ -314,7 +316,7 @@ def _shared_file() -> int:
 
 
 def _closed(descriptor: int) -> int:
-    """Close a descriptor that is open, and give one that is not."""
+    """Close a descriptor, if it is open; return -1 in its place."""
     if descriptor >= 0:
         os.close(descriptor)
     return -1

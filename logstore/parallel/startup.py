@@ -1,10 +1,10 @@
-"""What makes a process start sooner: no module before it is needed, no pandas, no collector during a bulk load.
+"""Helpers for a quick start-up: lazy imports, no pandas, no garbage collection during a bulk load.
 
-Arrow imports NumPy, where it is installed, when it is imported itself, and pandas the first time that it is given a
-list; it asks whether the list is one of pandas' own. The two take a third of a second, as long as a scan of twenty
-thousand replicas. Spark needs both, so an environment with the extra ``spark`` has them, and every process that scans
-or opens a store would pay. The command line says no to them where Spark is not asked for; a program that embeds
-``LogStore`` may, before it imports Arrow, if nothing else in it wants them.
+Arrow imports NumPy, where it is installed, together with itself. It imports pandas when it gets its first list, to ask
+whether the list is a pandas object. The two imports take a third of a second, as long as a scan of twenty thousand
+replicas. Spark needs both, so an environment with the extra ``spark`` has them, and every process that scans or opens a
+store would pay. So the command line blocks both imports where Spark is not asked for. A program that embeds
+``LogStore`` may do the same before it imports Arrow, if nothing else in it needs NumPy or pandas.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from types import ModuleType
 
 
 def lazy_exports(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """Make a package's ``__getattr__``, which imports what it exports when somebody asks for it (PEP 562).
+    """Make a package's ``__getattr__``, which imports each exported name on first use (PEP 562).
 
-    Nothing is kept in the package, so no name that it exports may be the name of one of its modules.
+    The names are not stored in the package, so no exported name may equal the name of one of its modules.
 
     Args:
-        package: its ``__name__``.
-        modules: module below the package → the names that it defines.
+        package: the package's ``__name__``.
+        modules: module below the package → exported names that it defines.
     """
     homes = {name: module for module, names in modules.items() for name in names}
 
@@ -39,7 +39,7 @@ def lazy_exports(package: str, modules: Mapping[str, Sequence[str]]) -> Callable
 
 @contextmanager
 def paused_gc() -> Iterator[None]:
-    """Hold the cyclic collector back: it costs several times the decoding, and a bulk load makes no cycles."""
+    """Pause the cyclic garbage collector: it costs several times the decoding, and a bulk load makes no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -50,15 +50,15 @@ def paused_gc() -> Iterator[None]:
 
 
 class _WithoutPandas:
-    """A finder of modules that finds nothing, and refuses one."""
+    """An import finder that refuses pandas and NumPy, and leaves all other modules to the next finder."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
-        """Refuse them, in the words in which Python says that a module is not installed."""
+        """Raise the error of a module that is not installed."""
         if fullname in ("pandas", "numpy"):
             raise ModuleNotFoundError(f"{fullname} is not used by this process", name=fullname)
 
 
 def do_without_pandas() -> None:
-    """From now on they count as not installed in this process, unless they were imported before."""
+    """Make pandas and NumPy count as not installed in this process, unless they are imported already."""
     if not any(isinstance(finder, _WithoutPandas) for finder in sys.meta_path):
         sys.meta_path.insert(0, _WithoutPandas())

@@ -1,11 +1,11 @@
-"""Works through pieces one by one while that is fastest, and by many threads while the disk keeps one waiting.
+"""A thread pool that is used only while the disk makes threads wait.
 
-With warm caches one thread is fastest, because threads only pass the interpreter lock around; with cold caches, and
-where each file that goes is waited for, several threads that wait at the same time are much faster, because the disk
-serves many requests at once. So the first piece of each batch is done by one thread, and tells: a thread that waits
-gives the processor away of its own will, and the system counts that. Time on a clock would not tell, because on a busy
-machine others take the processor away, and because a virtual disk uses processor time for its answers. What the pieces
-are is left to the caller.
+With warm caches one thread is fastest, because several threads only pass the interpreter lock around. With cold caches,
+and where each removal of a file waits for the disk, several threads are much faster, because the disk serves many
+requests at once. So one thread does the first piece of each batch, and its voluntary context switches decide: a thread
+that waits for the disk gives the processor away, and the system counts that. Elapsed time would decide wrongly, because
+on a busy machine other processes take the processor away, and because a virtual disk uses processor time for its
+answers.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 THREADS = 8
-"""More wait for the disk at the same time, and fight for the interpreter and the file system's locks: 32 of them took
-twice as long as 8 to add up cold files, and gained a tenth where only topic IDs were read."""
+"""More threads compete for the interpreter lock and the file system's locks: 32 of them took twice as long as 8 to add
+up cold files, and gained a tenth where only topic IDs were read."""
 
 _THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 
 class AdaptiveThreadPool(Generic[Piece, Result]):
-    """Applies one function to batches of pieces, each at the pace that suits; threads are kept from batch to batch."""
+    """Apply one function to batches of pieces, by one thread or by several; the threads are kept between batches."""
 
     __slots__ = ("_pool", "_threads", "_work")
 
     def __init__(self, work: Callable[[Piece], Result], threads: int = THREADS) -> None:
-        """Take the function; it is called from so many threads at once when that helps."""
+        """Take the function, and the number of threads that may call it at once."""
         self._work, self._threads = work, threads
         self._pool: ThreadPoolExecutor | None = None
 
@@ -49,11 +49,11 @@ class AdaptiveThreadPool(Generic[Piece, Result]):
             self._pool.shutdown(cancel_futures=True)
 
     def map(self, batch: Sequence[Piece], fewest_waits: int) -> list[Result]:
-        """The results for all the pieces of a batch, in their order. What the function raises comes out here.
+        """Give the results for all pieces of a batch, in order. Errors of the function are raised here.
 
         Args:
             batch: the pieces, each about as much work as the next.
-            fewest_waits: number of waits during the first piece from which on threads do the others.
+            fewest_waits: use threads for the other pieces if the first one waited at least this often.
         """
         before = waits()
         results = [self._work(piece) for piece in batch[:1]]
@@ -67,13 +67,13 @@ class AdaptiveThreadPool(Generic[Piece, Result]):
 
 
 def map_chunks(
-    pace: AdaptiveThreadPool[Sequence[Item], list[Result]], items: Sequence[Item], size: int, fewest_waits: int
+    pool: AdaptiveThreadPool[Sequence[Item], list[Result]], items: Sequence[Item], size: int, fewest_waits: int
 ) -> list[Result]:
-    """The results for all the items, in their order, where a piece is so many of them; as :meth:`Pace.map`."""
+    """Give the results for all items, in order, with ``size`` items to a piece; see :meth:`AdaptiveThreadPool.map`."""
     pieces = [items[start : start + size] for start in range(0, len(items), size)]
-    return [result for piece in pace.map(pieces, fewest_waits) for result in piece]
+    return [result for piece in pool.map(pieces, fewest_waits) for result in piece]
 
 
 def waits() -> int:
-    """How often this thread has given the processor away so far, to wait for something."""
+    """Count how often this thread has given the processor away so far, to wait for something."""
     return resource.getrusage(_THIS_THREAD).ru_nvcsw

@@ -1,4 +1,4 @@
-"""What a scan says, as data: kinds and states of what was found, the table's columns, Arrow, inventories."""
+"""The rows of a scan as data: their kinds and states, their columns, Arrow tables, inventory files."""
 
 from typing import TYPE_CHECKING
 

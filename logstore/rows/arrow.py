@@ -1,11 +1,7 @@
-"""The columns of a scan's rows: one Arrow schema that every format, both audits and every inventory share.
+"""The rows of a scan in Arrow: one schema that every format, both audits and every inventory share, and tables of it.
 
-What a row stands for, and what its words mean, is told by ``rows``.
-
-Turns what was seen into Arrow: columns into batches, and those into a table of the whole row schema.
-
-Host, log dir and identity are the same in every row of a log dir, and are added at the end. Apart from ``columns``,
-because Arrow takes long to import, and a scan does that while its workers look already.
+Host, log dir and identity are the same in every row of a log dir, and are added at the end. This module is apart from
+``rows`` because Arrow takes long to import, and a scan imports it while its workers look already.
 """
 
 from __future__ import annotations
@@ -27,19 +23,19 @@ ROW_SCHEMA = pa.schema(
         pa.field("name", pa.string()),  # path below the log dir; "." for the log dir itself
         pa.field("kind", pa.string()),  # a Kind
         pa.field("namespace", pa.string()),  # tiers joined by ":"; "" is the default namespace
-        pa.field("topic", pa.string()),  # full name, namespace included; null where none can be told
+        pa.field("topic", pa.string()),  # full name, namespace included; null where unknown
         pa.field("partition", pa.int32()),
         pa.field("topic_id", pa.string()),  # canonical base64url; null where the disk holds none
         pa.field("metadata_state", pa.string()),  # a MetadataState; null where none is expected
         pa.field("problem", pa.string()),  # one sentence, null where all is well
         pa.field("bytes", pa.int64()),  # sum of the files' lengths
-        pa.field("disk_bytes", pa.int64()),  # what they occupy: 512 × st_blocks; preallocated indexes make it smaller
+        pa.field("disk_bytes", pa.int64()),  # space on disk: 512 × st_blocks; preallocated indexes make it smaller
         pa.field("files", pa.int32()),
         pa.field("leftovers", pa.int32()),  # files with a transient suffix: .deleted, .cleaned, .swap, .tmp
         pa.field("segments", pa.int32()),  # .log files among them; a broker never leaves a replica without one
         pa.field("modified_ms", pa.int64()),  # newest mtime in the directory, ms since 1970
         pa.field("inode", pa.int64()),
-        pa.field("due_ms", pa.int64()),  # staged only: when a purge may take it, ms since 1970
+        pa.field("due_ms", pa.int64()),  # staged only: when a purge may remove it, ms since 1970
         pa.field("end_offset", pa.int64()),  # recovery point of the checkpoint: a lower bound of the log end offset
         pa.field("leader_epoch", pa.int32()),  # last epoch of leader-epoch-checkpoint; read for duplicates only
         pa.field("scanned_ms", pa.int64()),  # when this log dir was looked at, ms since 1970
@@ -86,7 +82,7 @@ def to_table(batches: Iterable[pa.RecordBatch], facts: LogDirFacts) -> pa.Table:
 
 
 def _repeated(value: Value, kind: pa.DataType, lengths: Sequence[int]) -> pa.ChunkedArray:
-    """One value in every row of some batches, which all share the values of the longest."""
+    """Repeat one value for every row of some batches, which share the memory of the longest."""
     longest = pa.repeat(pa.scalar(value, kind), max(lengths, default=0))
     return pa.chunked_array([longest.slice(0, length) for length in lengths], kind)
 
@@ -100,7 +96,7 @@ def _array(name: str, values: Sequence[Value]) -> pa.Array:
 
 
 def _namespaces(topics: Sequence[Value]) -> pa.Array:
-    """The namespace of each topic. Nearly always all are in the default one, so the separator is sought first."""
+    """Give the namespace of each topic. Nearly always all are in the default one, so the separator is sought first."""
     texts = [topic for topic in topics if isinstance(topic, str)]
     if len(texts) == len(topics) and NAMESPACE_SEPARATOR not in "".join(texts):
         return pa.repeat(pa.scalar("", pa.string()), len(topics))

@@ -1,12 +1,11 @@
 """Inventories: the rows of a scan as a file, written on one machine and read on another.
 
-Owns the files and what makes one valid: the columns of ``row_schema.ROW_SCHEMA`` and a schema version that is known.
-Two forms hold the same rows: Parquet, which an audit joins without loading it, and an Arrow IPC file. What is in the
-rows is left to ``scan``. The parts of Arrow that read and write Parquet take long to import, so that is done where they
-are used.
+A valid inventory has the columns of ``ROW_SCHEMA`` and a known schema version. Two forms hold the same rows: Parquet,
+which an audit joins without loading it, and an Arrow IPC file. The parts of Arrow that read and write Parquet take long
+to import, so they are imported where they are used.
 
-The footer of a Parquet inventory says how many bytes stand before it and what their CRC-32C is, because engines read
-damaged pages without complaint. An Arrow file, and what other programs wrote, is taken as it is.
+The footer of a Parquet inventory holds the number of bytes before it and their CRC-32C, because engines read damaged
+pages without complaint. An Arrow file, and a file that another program wrote, is read without such a check.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from logstore.rows.arrow import ROW_SCHEMA
 from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY, Kind
 
 ROWS_AT_ONCE = 1 << 17
-"""Rows that are gathered before they are written, so that many small log dirs make few row groups."""
+"""Rows that are gathered before a write, so that many small log dirs make few row groups."""
 
 CHECKSUM_KEY = b"logstore.crc32c"
 """In a Parquet file's metadata: ``LENGTH:CRC`` of everything before the footer."""
@@ -34,7 +33,7 @@ _FOOTER_TAIL = 8
 
 
 class InventoryForm(StrEnum):
-    """How an inventory is written."""
+    """The file format of an inventory."""
 
     PARQUET = "parquet"
     ARROW = "arrow"
@@ -46,16 +45,16 @@ _MAGIC = {b"PAR1": InventoryForm.PARQUET, b"ARRO": InventoryForm.ARROW}
 def write_inventory(
     tables: Iterable[pa.Table], out: BinaryIO, form: InventoryForm, schema: pa.Schema = ROW_SCHEMA
 ) -> int:
-    """Write tables one after the other into an open file, and say how many rows that were.
+    """Write tables one after the other into an open file; return the number of rows.
 
     Args:
-        tables: in the columns of the schema.
+        tables: with the columns of the schema.
         out: opened for writing bytes; it is not closed.
         form: of the file.
         schema: of the rows; its metadata should carry the schema version.
 
     Raises:
-        OSError: the file cannot be written; what is there then is no inventory.
+        OSError: the file cannot be written, and is no inventory now.
     """
     rows = 0
     summed = SummedWriter(out) if form is InventoryForm.PARQUET else None
@@ -69,7 +68,7 @@ def write_inventory(
 
 
 def inventory_form(path: str) -> InventoryForm | None:
-    """What kind of inventory a plain file looks like by its first bytes; None: none, or it cannot be read."""
+    """Tell the form of an inventory by its first bytes; None: it is no inventory, or cannot be read."""
     if not os.path.isfile(path):
         return None
     try:
@@ -80,23 +79,24 @@ def inventory_form(path: str) -> InventoryForm | None:
 
 
 def check_inventory(path: str) -> None:
-    """Make sure that a file is an inventory whose columns are known and whose bytes are sound, without its rows.
+    """Check that a file is an inventory with known columns and sound bytes, without reading its rows.
 
     Raises:
-        InventoryError: it is something else, damaged, from a newer version, or lacks columns; with what to do.
+        InventoryError: it is something else, damaged, of another version, or lacks columns. The message says what to
+        do.
     """
     try:
         _check_schema(path, _dataset(path).schema)
-    except UnicodeDecodeError as error:  # a column's name is text only when somebody looks at it
+    except UnicodeDecodeError as error:  # Arrow decodes a column's name only when it is read
         raise _damaged(path, error) from error
     _check_bytes(path)
 
 
 def read_inventory(path: str) -> pa.Table:
-    """All rows of an inventory, in ROW_SCHEMA; columns that a later version added are left out.
+    """Read all rows of an inventory, in ROW_SCHEMA; columns that a later version added are left out.
 
     Raises:
-        InventoryError: as :func:`check`, or its rows are damaged.
+        InventoryError: as :func:`check_inventory`, or its rows are damaged.
     """
     check_inventory(path)
     try:
@@ -106,10 +106,10 @@ def read_inventory(path: str) -> pa.Table:
 
 
 def inventory_log_dirs(path: str) -> list[dict[str, Any]]:
-    """The ``log_dir`` rows of an inventory, one for each log dir that it tells of, in ROW_SCHEMA's columns.
+    """Read the ``log_dir`` rows of an inventory, one for each of its log dirs, in ROW_SCHEMA's columns.
 
     Raises:
-        InventoryError: as :func:`read`.
+        InventoryError: as :func:`read_inventory`.
     """
     import pyarrow.compute as pc
 
@@ -154,7 +154,7 @@ def _dataset(path: str) -> Any:
     except UnicodeEncodeError as error:
         raise InventoryError(f"{path} has a name that is not UTF-8, which no engine can open: rename it") from error
     try:
-        # An absolute path in a file system is a path; otherwise one like s3:/x.parquet would be taken for an address.
+        # Without an absolute path and a file system, Arrow would take a path like s3:/x.parquet for an address.
         return ds.dataset(
             os.path.abspath(path),
             format="parquet" if form is InventoryForm.PARQUET else "ipc",
@@ -165,13 +165,13 @@ def _dataset(path: str) -> Any:
 
 
 def _damaged(path: str, error: Exception) -> InventoryError:
-    # Arrow puts where it was before what was wrong, and every level of it does so again.
+    # Every level of Arrow puts its own location before the reason.
     reason = (str(error).splitlines() or ["it cannot be read"])[0].rsplit("': ", 1)[-1]
     return InventoryError(f"{path} is damaged or was not written to its end ({reason:.200}): scan again")
 
 
 def _check_bytes(path: str) -> None:
-    """Hold the bytes before the footer against the checksum in it, where there is one."""
+    """Verify the bytes before the footer by the checksum in it, where there is one."""
     import pyarrow.parquet as pq
 
     if inventory_form(path) is not InventoryForm.PARQUET:

@@ -1,19 +1,17 @@
-"""What a row of a scan stands for: the words that every format, both audits and every inventory share.
+"""The rows of a scan: their kinds and states, and the tuples and columns in which they travel before they are Arrow.
 
 A row stands for one thing in a log dir. For a directory entry ``kind`` is one of ``live``, ``future``, ``delete``,
-``stray``, ``staged``, ``internal`` and ``foreign``. Three more kinds carry what is true of the log dir as a whole, so
-that an inventory file says everything an Observation says: ``log_dir`` (exactly one per scan, also when the log dir is
-absent), ``checkpoint_entry`` (an offset checkpoint names a partition that has no directory) and ``leftover`` (a
+``stray``, ``staged``, ``internal`` and ``foreign``. Three more kinds carry facts about the log dir as a whole, so that
+an inventory file holds everything that an Observation holds: ``log_dir`` (exactly one per scan, also when the log dir
+is absent), ``checkpoint_entry`` (an offset checkpoint names a partition that has no directory) and ``leftover`` (a
 transient file beside the partition dirs).
 
-Unknown is null, never a sentinel: ``bytes`` is null when sizes were not asked for, ``node_id`` when no identity was
-read. The columns are in ``row_schema``, apart from these words, because who looks needs no Arrow.
+An unknown value is null, never a sentinel: ``bytes`` is null when sizes were not asked for, ``node_id`` when no
+identity was read. ``ROW_SCHEMA`` in ``arrow`` says what each column means.
 
-What was seen, before it is Arrow: rows as tuples, or column by column where there are many.
-
-A row of a scan differs from its neighbours in the columns of :data:`VARYING` only. Those travel from process to
-process as plain tuples and lists, because whoever looks needs no Arrow; ``row_batches`` turns many at a time into
-Arrow, and adds host, log dir and identity once, at the end. What the columns mean is in ``row_schema``.
+The rows of one log dir differ only in the columns of :data:`VARYING`. Those travel from process to process as plain
+tuples and lists, because a worker needs no Arrow. ``arrow`` turns many rows at a time into Arrow, and adds host, log
+dir and identity once, at the end.
 """
 
 from __future__ import annotations
@@ -25,21 +23,21 @@ from itertools import chain
 from typing import TypeAlias
 
 SCHEMA_VERSION = 1
-"""Raised whenever a column changes its meaning or goes; a new column at the end does not raise it."""
+"""Raised whenever a column changes its meaning or goes; a new column at the end keeps the version."""
 
 VERSION_KEY = b"logstore.schema_version"
 
 
 class Kind(StrEnum):
-    """What a row stands for."""
+    """The kind of thing that a row stands for."""
 
     LIVE = "live"
     FUTURE = "future"
     DELETE = "delete"
     STRAY = "stray"
-    """A broker moved it aside, and nothing says when it may go."""
+    """A broker renamed it as stray, and no record says when it may be purged."""
     STAGED = "staged"
-    """It lies in a staging directory; or it has a stray's name and a record, which says when it may go."""
+    """It lies in a staging directory, or it has a stray's name and a record with its due time."""
     INTERNAL = "internal"
     FOREIGN = "foreign"
     LOG_DIR = "log_dir"
@@ -58,14 +56,14 @@ class MetadataState(StrEnum):
     CONTRADICTS = "contradicts"
     UNREADABLE = "unreadable"
     ABSENT = "absent"
-    """Of a ``log_dir`` row only: no such directory, not a directory, or not the one that was expected."""
+    """Of a ``log_dir`` row only: no such directory, no directory, or another identity than expected."""
 
 
 Value: TypeAlias = str | int | None
 Row: TypeAlias = tuple[Value, ...]
 """The values of :data:`VARYING`, in that order."""
 Columns: TypeAlias = Sequence[Sequence[Value]]
-"""The same for many rows: a column for each of :data:`VARYING`, all of one length."""
+"""Many rows as columns: one for each name of :data:`VARYING`, all of one length."""
 
 VARYING = (
     "name", "kind", "topic", "partition", "topic_id", "metadata_state", "problem", "bytes", "disk_bytes", "files",
@@ -76,7 +74,7 @@ VARYING = (
 
 @dataclass(frozen=True, slots=True)
 class LogDirFacts:
-    """What is the same in every row of one log dir; names as in :data:`logstore.rows.ROW_SCHEMA`."""
+    """Values that are the same in every row of one log dir; names as in :data:`logstore.rows.ROW_SCHEMA`."""
 
     host: str
     log_dir: str
@@ -98,21 +96,21 @@ def plain_row(
     inode: int | None = None,
     end_offset: int | None = None,
 ) -> Row:
-    """A row for something that is no directory, and so has no topic ID, bytes, files or due time of its own."""
+    """Make a row for something that is no directory, and so has no topic ID, bytes, files or due time."""
     nothing = (None,) * 6
     return name, kind, topic, partition, None, metadata_state, problem, *nothing, inode, None, end_offset
 
 
 def utf8(text: str) -> str:
-    r"""The text as Arrow can hold it: a byte of a name that is not UTF-8 stands as ``\xNN``."""
+    r"""Escape a text for Arrow: each byte that is not UTF-8 becomes ``\xNN``."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def by_column(rows: Sequence[Row]) -> Columns:
-    """The same values, column by column."""
+    """Turn rows into columns."""
     return tuple(zip(*rows, strict=True)) or ((),) * len(VARYING)
 
 
 def concat_columns(pieces: Sequence[Columns]) -> Columns:
-    """The rows of all the pieces, one after the other."""
+    """Join the rows of all pieces, in order."""
     return [list(chain.from_iterable(column)) for column in zip(*pieces, strict=True)]

@@ -18,15 +18,15 @@ from logstore.scan.listing import Folder, FolderBatch
 from logstore.scan.replica import (
     FILE_TYPE,
     PLAIN_FILE,
-    UNKNOWN,
+    UNKNOWN_WEIGHT,
     ScanOptions,
     VanishedError,
     Weight,
-    read_usual_topic_ids,
+    read_topic_ids_fast,
     weigh,
 )
 
-Usual: TypeAlias = tuple[list[str], list[Weight] | None]
+FastPathResult: TypeAlias = tuple[list[str], list[Weight] | None]
 """The topic IDs of some directories, and their weights when those were asked for."""
 
 _METADATA = partition_metadata.FILE_NAME
@@ -34,28 +34,28 @@ _SEGMENT_END, *_TRANSIENT_ENDS = (f"{suffix.value}\0" for suffix in (FileKind.LO
 """How names end that are counted, or seldom there, with what stands behind each when many are one text."""
 
 
-def look_at_usual(glance: ScanOptions, place: Folder, names: Sequence[str]) -> Usual | None:
+def scan_fast(options: ScanOptions, folder: Folder, names: Sequence[str]) -> FastPathResult | None:
     """Look into directories whose names are those of live replicas.
 
     Args:
-        glance: what to look for.
-        place: where the directories lie.
+        options: what to look for.
+        folder: where the directories lie.
         names: their names, each of which ``split_live`` can split.
 
     Returns:
         None: one of them is not as usual, or gone, so ask ``replica_dir.look`` of each.
     """
-    if not glance.sizes:
-        topic_ids = read_usual_topic_ids(place.path, names, glance.topic_ids)
+    if not options.sizes:
+        topic_ids = read_topic_ids_fast(folder.path, names, options.topic_ids)
         return None if topic_ids is None else (topic_ids, None)
     statuses: list[os.stat_result] = []
-    topic_ids = read_usual_topic_ids(place.path, names, glance.topic_ids, statuses)
-    weights = None if topic_ids is None else _weights(place.path, names, statuses)
+    topic_ids = read_topic_ids_fast(folder.path, names, options.topic_ids, statuses)
+    weights = None if topic_ids is None else _weights(folder.path, names, statuses)
     return None if topic_ids is None or weights is None else (topic_ids, weights)
 
 
-def usual_columns(
-    batch: FolderBatch, looks: Iterable[Usual], recovery_points: Mapping[tuple[str, int], int]
+def fast_path_columns(
+    batch: FolderBatch, looks: Iterable[FastPathResult], recovery_points: Mapping[tuple[str, int], int]
 ) -> Columns:
     """The columns of live replicas that are all as usual.
 
@@ -64,21 +64,21 @@ def usual_columns(
         looks: what was found in them, some at a time.
         recovery_points: as in :class:`ScanOptions`.
     """
-    place, names, inodes, replicas = batch
+    folder, names, inodes, replicas = batch
     topics, partitions = map(list, zip(*replicas or (), strict=True))
-    if place.namespace:
-        topics = [place.namespace + topic for topic in topics]
+    if folder.namespace:
+        topics = [folder.namespace + topic for topic in topics]
     nothing = [None] * len(names)
     offsets: Sequence[int | None] = nothing
     if recovery_points:
         offsets = [recovery_points.get(replica) for replica in zip(topics, partitions, strict=True)]
-    paths = [place.prefix + name for name in names] if place.prefix else names
+    paths = [folder.prefix + name for name in names] if folder.prefix else names
     live, ok = [Kind.LIVE.value] * len(names), [MetadataState.OK.value] * len(names)
     topic_ids: list[str] = []
     weights: list[Weight] = []
     for of_some, weights_of_some in looks:
         topic_ids += of_some
-        weights += [UNKNOWN] * len(of_some) if weights_of_some is None else weights_of_some
+        weights += [UNKNOWN_WEIGHT] * len(of_some) if weights_of_some is None else weights_of_some
     weighed = zip(*weights, strict=True)
     return [paths, live, topics, partitions, topic_ids, ok, nothing, *weighed, inodes, nothing, offsets]
 
@@ -91,7 +91,7 @@ def _weights(base: str, names: Iterable[str], statuses: Iterable[os.stat_result]
     weights: list[Weight] = []
     try:
         for name, status in zip(names, statuses, strict=True):
-            weight = _usual_weight(base + name, status)
+            weight = _plain_weight(base + name, status)
             if weight is None:
                 weight, obstacle = weigh(base + name)
                 if obstacle:
@@ -102,7 +102,7 @@ def _weights(base: str, names: Iterable[str], statuses: Iterable[os.stat_result]
     return weights
 
 
-def _usual_weight(path: str, metadata: os.stat_result) -> Weight | None:
+def _plain_weight(path: str, metadata: os.stat_result) -> Weight | None:
     """The weight of a directory that holds plain files only, none of them transient; None: ask :func:`weigh`."""
     base = path + "/"
     try:

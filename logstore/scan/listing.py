@@ -1,7 +1,7 @@
 """Lists what lies in a log dir, and sorts it: directories to look into, and the rest, which is told at once.
 
-Where directories lie is a *place*: the log dir itself; its staging directory; in a log dir that is ours also the
-tiers of a namespace, or the prefixes of the by-topic-id scheme. A place says how the names in it are read. Types come
+Where directories lie is a *folder*: the log dir itself; its staging directory; in a log dir that is ours also the
+tiers of a namespace, or the prefixes of the by-topic-id scheme. A folder says how the names in it are read. Types come
 from the listing itself, which costs nothing more; no link is followed. A replica's directory is not opened here.
 
 A listing can be had while it goes on, batch by batch, so that others look into the first directories meanwhile.
@@ -53,7 +53,7 @@ _ENTRIES_AT_ONCE = 8192
 
 
 class NameRule(StrEnum):
-    """By which rule the names in a place are read."""
+    """By which rule the names in a folder are read."""
 
     REPLICAS = "replicas"
     STAGED = "staged"
@@ -68,23 +68,23 @@ class Folder:
     """Stands before each name to give the path below the log dir: empty, or ending in ``/``."""
     path: str
     """Where they lie, ending in ``/``."""
-    reading: NameRule = NameRule.REPLICAS
+    rule: NameRule = NameRule.REPLICAS
     namespace: str = ""
     """Stands before each topic to give its full name: empty, or ending in ``:``."""
     names: list[str] = field(default_factory=list)
     inodes: list[int] = field(default_factory=list)
 
     def parse(self, name: str) -> DirectoryName:
-        """Read the name of a directory in this place."""
-        if self.reading is NameRule.STAGED:
+        """Read the name of a directory in this folder."""
+        if self.rule is NameRule.STAGED:
             return parse_staged(name)
-        return parse_by_topic_id(self.prefix + name) if self.reading is NameRule.BY_TOPIC_ID else parse(name)
+        return parse_by_topic_id(self.prefix + name) if self.rule is NameRule.BY_TOPIC_ID else parse(name)
 
 
 class FolderBatch(NamedTuple):
-    """Some directories of one place."""
+    """Some directories of one folder."""
 
-    place: Folder
+    folder: Folder
     names: list[str]
     inodes: list[int]
     replicas: list[tuple[str, int]] | None
@@ -93,7 +93,7 @@ class FolderBatch(NamedTuple):
     def part(self, first: int, end: int) -> FolderBatch:
         """The directories with these numbers."""
         replicas = None if self.replicas is None else self.replicas[first:end]
-        return FolderBatch(self.place, self.names[first:end], self.inodes[first:end], replicas)
+        return FolderBatch(self.folder, self.names[first:end], self.inodes[first:end], replicas)
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ def list_in_batches(log_dir: str, scheme: Scheme | None, listing: Listing, most:
     Args:
         log_dir: its path, without a slash at the end.
         scheme: how it is laid out when it is ours; None for a real broker's.
-        listing: is filled; the log dir is its first place.
+        listing: is filled; the log dir is its first folder.
         most: directories in a batch.
 
     Raises:
@@ -139,11 +139,11 @@ def list_in_batches(log_dir: str, scheme: Scheme | None, listing: Listing, most:
     # Of a log dir with tiers or prefixes nothing is known before it is listed whole.
     at_once = scheme in {None, Scheme.FLAT}
     staging, handed_on = False, 0
-    for number in _filled(root, listing, most):
+    for number in _fill(root, listing, most):
         if scheme is not None and not staging:
-            staging = _taken_out(root, STAGING_DIR, number)
+            staging = _take_out(root, STAGING_DIR, number)
         if at_once and handed_on < len(root.names):
-            yield from _sorted_out(root, handed_on, len(root.names))
+            yield from _split_by_name(root, handed_on, len(root.names))
             handed_on = len(root.names)
     if scheme is None:
         _list_sibling_staging(log_dir, listing)
@@ -158,60 +158,60 @@ def list_in_batches(log_dir: str, scheme: Scheme | None, listing: Listing, most:
 
 def batches_of(places: Iterable[Folder], most: int) -> Iterator[FolderBatch]:
     """The directories of places that are listed, at most so many in a batch."""
-    for place in places:
-        for first in range(0, len(place.names), most):
-            yield from _sorted_out(place, first, first + most)
+    for folder in places:
+        for first in range(0, len(folder.names), most):
+            yield from _split_by_name(folder, first, first + most)
 
 
-def _sorted_out(place: Folder, first: int, end: int) -> Iterator[FolderBatch]:
-    """Directories of a place in two batches: those with plain names of live replicas, nearly all are, and others."""
-    names, inodes = place.names[first:end], place.inodes[first:end]
-    read = list(map(split_live, names)) if place.reading is NameRule.REPLICAS else [None] * len(names)
+def _split_by_name(folder: Folder, first: int, end: int) -> Iterator[FolderBatch]:
+    """Directories of a folder in two batches: those with plain names of live replicas, nearly all are, and others."""
+    names, inodes = folder.names[first:end], folder.inodes[first:end]
+    read = list(map(split_live, names)) if folder.rule is NameRule.REPLICAS else [None] * len(names)
     replicas = [replica for replica in read if replica is not None]
     if len(replicas) == len(names):
-        yield FolderBatch(place, names, inodes, replicas)
+        yield FolderBatch(folder, names, inodes, replicas)
         return
     for live in (True, False):
         chosen = [index for index, replica in enumerate(read) if (replica is not None) == live]
         if chosen:
             some = [names[index] for index in chosen], [inodes[index] for index in chosen]
-            yield FolderBatch(place, *some, replicas if live else None)
+            yield FolderBatch(folder, *some, replicas if live else None)
 
 
-def _filled(place: Folder, listing: Listing, most: int) -> Iterator[int]:
-    """Fill a place with the directories in it, and give a row to everything else. Raises OSError.
+def _fill(folder: Folder, listing: Listing, most: int) -> Iterator[int]:
+    """Fill a folder with the directories in it, and give a row to everything else. Raises OSError.
 
     Yields after each ``most`` entries or fewer, with the number of directories that were there before them.
     """
-    with os.scandir(place.path) as entries:
+    with os.scandir(folder.path) as entries:
         while batch := list(islice(entries, most)):
-            before = len(place.names)
+            before = len(folder.names)
             for entry in batch:
                 if entry.is_dir(follow_symlinks=False):
-                    place.names.append(entry.name)
-                    place.inodes.append(entry.inode())
+                    folder.names.append(entry.name)
+                    folder.inodes.append(entry.inode())
                 elif entry.is_symlink():
-                    listing.rows.append(_link_row(place, entry))
+                    listing.rows.append(_link_row(folder, entry))
                 elif not (entry.name in KNOWN_FILES and entry.is_file(follow_symlinks=False)):
-                    row = _file_row(place, entry)
+                    row = _file_row(folder, entry)
                     if row is not None:
                         listing.rows.append(row)
             yield before
 
 
-def _list_below(place: Folder, listing: Listing) -> bool:
-    """List a place that is not the log dir itself; where that fails, a row says so. True: it was listed."""
+def _list_below(folder: Folder, listing: Listing) -> bool:
+    """List a folder that is not the log dir itself; where that fails, a row says so. True: it was listed."""
     try:
-        for _ in _filled(place, listing, _ENTRIES_AT_ONCE):
+        for _ in _fill(folder, listing, _ENTRIES_AT_ONCE):
             pass
     except FileNotFoundError:
         return False
     except OSError as error:
-        name = place.prefix.rstrip("/")
+        name = folder.prefix.rstrip("/")
         problem = f"the directory {refusal(error)}; what lies in it is not known"
         listing.rows.append(plain_row(name, Kind.FOREIGN, problem=problem))
         return False
-    listing.places.append(place)
+    listing.places.append(folder)
     return True
 
 
@@ -227,14 +227,14 @@ def _list_sibling_staging(log_dir: str, listing: Listing) -> None:
     _list_below(Folder(prefix, f"{root}/", NameRule.STAGED), listing)
 
 
-def _list_tiers(place: Folder, listing: Listing, deepest: int) -> None:
-    """Follow the directories of a place that carry a tier's marker file, however their names read."""
-    tiers = [name for name in place.names if _is_plain_file(f"{place.path}{name}/{MARKER_FILE}")]
+def _list_tiers(folder: Folder, listing: Listing, deepest: int) -> None:
+    """Follow the directories of a folder that carry a tier's marker file, however their names read."""
+    tiers = [name for name in folder.names if _is_plain_file(f"{folder.path}{name}/{MARKER_FILE}")]
     for tier in tiers:
         if deepest:
-            _taken_out(place, tier)
-            namespace = f"{place.namespace}{tier}{NAMESPACE_SEPARATOR}"
-            below = Folder(f"{place.prefix}{tier}/", f"{place.path}{tier}/", namespace=namespace)
+            _take_out(folder, tier)
+            namespace = f"{folder.namespace}{tier}{NAMESPACE_SEPARATOR}"
+            below = Folder(f"{folder.prefix}{tier}/", f"{folder.path}{tier}/", namespace=namespace)
             if _list_below(below, listing):
                 _list_tiers(below, listing, deepest - 1)
 
@@ -242,17 +242,17 @@ def _list_tiers(place: Folder, listing: Listing, deepest: int) -> None:
 def _list_prefixes(root: Folder, listing: Listing) -> None:
     """Follow the two-digit directories of the by-topic-id scheme. What does not fit the scheme stays where it is."""
     for prefix in [name for name in root.names if len(name) == 2 and not set(name) - set("0123456789abcdef")]:
-        _taken_out(root, prefix)
+        _take_out(root, prefix)
         _list_below(Folder(f"{prefix}/", f"{root.path}{prefix}/", NameRule.BY_TOPIC_ID), listing)
 
 
-def _taken_out(place: Folder, name: str, start: int = 0) -> bool:
-    """Take a directory out of a place; False when it is not there, from number ``start`` on."""
+def _take_out(folder: Folder, name: str, start: int = 0) -> bool:
+    """Take a directory out of a folder; False when it is not there, from number ``start`` on."""
     try:
-        index = place.names.index(name, start)
+        index = folder.names.index(name, start)
     except ValueError:
         return False
-    del place.names[index], place.inodes[index]
+    del folder.names[index], folder.inodes[index]
     return True
 
 
@@ -260,17 +260,17 @@ def _is_plain_file(path: str) -> bool:
     return os.path.isfile(path) and not os.path.islink(path)
 
 
-def _link_row(place: Folder, entry: os.DirEntry[str]) -> Row:
+def _link_row(folder: Folder, entry: os.DirEntry[str]) -> Row:
     """A link is told by its name, and never followed: what it leads to is not part of this log dir."""
-    name = place.prefix + entry.name
+    name = folder.prefix + entry.name
     if entry.name in KNOWN_FILES:
         problem = "a symbolic link in place of a file; a broker follows it, this scan does not"
         return plain_row(name, Kind.FOREIGN, problem=problem, inode=entry.inode())
-    read = place.parse(entry.name)
+    read = folder.parse(entry.name)
     if read.kind is DirectoryKind.FOREIGN:
         problem = f"a symbolic link, not followed; if it leads to a directory, {read.problem}"
         return plain_row(name, Kind.FOREIGN, problem=problem, inode=entry.inode())
-    topic = None if read.topic is None else place.namespace + read.topic
+    topic = None if read.topic is None else folder.namespace + read.topic
     return plain_row(
         name,
         str(read.kind),
@@ -282,9 +282,9 @@ def _link_row(place: Folder, entry: os.DirEntry[str]) -> Row:
     )
 
 
-def _file_row(place: Folder, entry: os.DirEntry[str]) -> Row | None:
+def _file_row(folder: Folder, entry: os.DirEntry[str]) -> Row | None:
     """A row for an entry that is no directory, no link and no file that belongs here; None when it just vanished."""
-    name = place.prefix + entry.name
+    name = folder.prefix + entry.name
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
     except FileNotFoundError:

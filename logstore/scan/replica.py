@@ -33,7 +33,7 @@ from logstore.scan.listing import Folder, NameRule
 Weight: TypeAlias = tuple[int | None, int | None, int | None, int | None, int | None, int | None]
 """Bytes, bytes on disk, files, leftovers, segments, newest mtime in ms: the columns of that name."""
 
-UNKNOWN: Weight = (None,) * 6
+UNKNOWN_WEIGHT: Weight = (None,) * 6
 FILE_TYPE, PLAIN_FILE = 0o170000, 0o100000
 """The bits of a mode that tell what a file is, and what they tell of a plain one."""
 
@@ -54,50 +54,50 @@ class ScanOptions:
     """Content of ``partition.metadata`` → topic ID text."""
 
 
-def scan_directories(glance: ScanOptions, place: Folder, entries: Sequence[tuple[str, int]]) -> list[Row]:
-    """Look into directories of one place; a row for each that is still there, in their order.
+def scan_directories(options: ScanOptions, folder: Folder, entries: Sequence[tuple[str, int]]) -> list[Row]:
+    """Look into directories of one folder; a row for each that is still there, in their order.
 
     Args:
-        glance: what to look for.
-        place: where the directories lie.
+        options: what to look for.
+        folder: where the directories lie.
         entries: their names and inodes.
     """
     rows: list[Row] = []
-    usual = place.reading is NameRule.REPLICAS
+    usual = folder.rule is NameRule.REPLICAS
     for name, inode in entries:
         plain = split_live(name) if usual else None
         try:
             if plain is None:
-                rows.append(_unusual_row(glance, place, name, inode))
+                rows.append(_other_row(options, folder, name, inode))
             else:
-                rows.append(_live_row(glance, place, name, inode, *plain))
+                rows.append(_live_row(options, folder, name, inode, *plain))
         except VanishedError:
             continue
     return rows
 
 
-def _live_row(glance: ScanOptions, place: Folder, name: str, inode: int, topic: str, partition: int) -> Row:  # noqa: PLR0917
+def _live_row(options: ScanOptions, folder: Folder, name: str, inode: int, topic: str, partition: int) -> Row:  # noqa: PLR0917
     """A row for a live replica whose name is spelt as usual: nearly all of them."""
-    path = place.path + name
-    weight, obstacle = weigh(path) if glance.sizes else (UNKNOWN, None)
-    topic = place.namespace + topic
-    found = read_topic_id(path, topic, partition, glance.topic_ids) if obstacle is None else unreadable(obstacle)
-    offset = glance.recovery_points.get((topic, partition)) if glance.recovery_points else None
-    return place.prefix + name, _LIVE, topic, partition, *found[:3], *weight, inode, None, offset
+    path = folder.path + name
+    weight, obstacle = weigh(path) if options.sizes else (UNKNOWN_WEIGHT, None)
+    topic = folder.namespace + topic
+    found = read_topic_id(path, topic, partition, options.topic_ids) if obstacle is None else unreadable(obstacle)
+    offset = options.recovery_points.get((topic, partition)) if options.recovery_points else None
+    return folder.prefix + name, _LIVE, topic, partition, *found[:3], *weight, inode, None, offset
 
 
-def _unusual_row(glance: ScanOptions, place: Folder, name: str, inode: int) -> Row:
+def _other_row(options: ScanOptions, folder: Folder, name: str, inode: int) -> Row:
     """A row for any other directory."""
-    read = place.parse(name)
-    path = place.path + name
-    weight, obstacle = weigh(path) if glance.sizes else (UNKNOWN, None)
-    kind, topic = read.kind, None if read.topic is None else place.namespace + read.topic
-    found: IdFound = (None, None, read.problem or obstacle, None)
+    read = folder.parse(name)
+    path = folder.path + name
+    weight, obstacle = weigh(path) if options.sizes else (UNKNOWN_WEIGHT, None)
+    kind, topic = read.kind, None if read.topic is None else folder.namespace + read.topic
+    found: TopicIdFound = (None, None, read.problem or obstacle, None)
     record: StagedRecord | None = None
     if kind is not DirectoryKind.FOREIGN and read.partition is not None:
         surely = None if kind in _NAME_MAY_BE_CUT else topic
-        found = unreadable(obstacle) if obstacle else read_topic_id(path, surely, read.partition, glance.topic_ids)
-        found = held_against_name(found, read.topic_id)
+        found = unreadable(obstacle) if obstacle else read_topic_id(path, surely, read.partition, options.topic_ids)
+        found = check_against_name(found, read.topic_id)
         if kind is DirectoryKind.STAGED:
             record, problem = _staged_record(path, read)
             found = (*found[:2], found[2] or problem, None if record is None else record.topic)
@@ -105,15 +105,15 @@ def _unusual_row(glance: ScanOptions, place: Folder, name: str, inode: int) -> R
             record, _ = _staged_record(path, read)
             if record is not None:  # it was staged in place, or a broker moved it aside and we gave it a due time
                 kind, topic = DirectoryKind.STAGED, record.topic
-                found = held_against_name(found, record.topic_id)
+                found = check_against_name(found, record.topic_id)
     elif not os.path.lexists(path):
         raise VanishedError
     topic = topic or found[3]
     offset = None
     if kind in _IN_CHECKPOINT and topic is not None and read.partition is not None:
-        offset = glance.recovery_points.get((topic, read.partition))
+        offset = options.recovery_points.get((topic, read.partition))
     due_ms = None if record is None else record.due_ms
-    return place.prefix + name, kind.value, topic, read.partition, *found[:3], *weight, inode, due_ms, offset
+    return folder.prefix + name, kind.value, topic, read.partition, *found[:3], *weight, inode, due_ms, offset
 
 
 def weigh(path: str) -> tuple[Weight, str | None]:
@@ -140,7 +140,7 @@ def weigh(path: str) -> tuple[Weight, str | None]:
     except (FileNotFoundError, NotADirectoryError):
         raise VanishedError from None
     except OSError as error:
-        return UNKNOWN, f"the directory {refusal(error)}"
+        return UNKNOWN_WEIGHT, f"the directory {refusal(error)}"
     return (size, 512 * blocks, files, leftovers, segments, newest // 1_000_000 if files else None), None
 
 
@@ -164,7 +164,7 @@ def _staged_record(path: str, read: DirectoryName) -> tuple[StagedRecord | None,
 METADATA_LIMIT = 1 << 16
 """Bytes of ``partition.metadata`` that are read. A broker writes 43, and reads no more than two lines."""
 
-IdFound: TypeAlias = tuple[str | None, str | None, str | None, str | None]
+TopicIdFound: TypeAlias = tuple[str | None, str | None, str | None, str | None]
 """Topic ID, state, problem: the columns of that name; and the topic that the file names, which most do not."""
 
 _FILE = partition_metadata.FILE_NAME
@@ -178,7 +178,7 @@ class VanishedError(Exception):
     """A directory is gone since its log dir was listed: a live broker renames and deletes."""
 
 
-def read_topic_id(path: str, topic: str | None, partition: int | None, known: dict[bytes, str]) -> IdFound:
+def read_topic_id(path: str, topic: str | None, partition: int | None, known: dict[bytes, str]) -> TopicIdFound:
     """Read ``partition.metadata`` of the directory at ``path``.
 
     Args:
@@ -197,12 +197,12 @@ def read_topic_id(path: str, topic: str | None, partition: int | None, known: di
         finally:
             os.close(descriptor)
     except OSError:
-        return _judge(path, topic, partition)
-    text = known.get(data) or _learned(data, known)
-    return _judge(path, topic, partition) if text is None else (text, _OK, None, None)
+        return _read_slowly(path, topic, partition)
+    text = known.get(data) or _learn(data, known)
+    return _read_slowly(path, topic, partition) if text is None else (text, _OK, None, None)
 
 
-def read_usual_topic_ids(
+def read_topic_ids_fast(
     folder: str, names: Iterable[str], known: dict[bytes, str], statuses: list[os.stat_result] | None = None
 ) -> list[str] | None:
     """Read ``partition.metadata`` of several directories, as long as each is as a broker writes it.
@@ -226,7 +226,7 @@ def read_usual_topic_ids(
                     statuses.append(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
-            text = known.get(data) or _learned(data, known)
+            text = known.get(data) or _learn(data, known)
             if text is None:
                 return None
             topic_ids.append(text)
@@ -235,7 +235,7 @@ def read_usual_topic_ids(
     return topic_ids
 
 
-def _learned(data: bytes, known: dict[bytes, str]) -> str | None:
+def _learn(data: bytes, known: dict[bytes, str]) -> str | None:
     """Take up a new content, if it is as a broker writes it."""
     raw = partition_metadata.fast_topic_id(data)
     if raw is None:
@@ -244,12 +244,12 @@ def _learned(data: bytes, known: dict[bytes, str]) -> str | None:
     return text
 
 
-def unreadable(obstacle: str) -> IdFound:
+def unreadable(obstacle: str) -> TopicIdFound:
     """What is known of the topic ID where the directory cannot be read, with the reason as a clause."""
     return None, _UNREADABLE, f"{obstacle}; a broker takes the log dir offline", None
 
 
-def held_against_name(found: IdFound, of_name: TopicId | None) -> IdFound:
+def check_against_name(found: TopicIdFound, of_name: TopicId | None) -> TopicIdFound:
     """Hold the topic ID that a directory's name carries, if any, against the one that its file holds, if any."""
     topic_id, state, problem, topic = found
     if of_name is None or of_name.is_zero:
@@ -260,7 +260,7 @@ def held_against_name(found: IdFound, of_name: TopicId | None) -> IdFound:
     return str(of_name), state, problem, topic
 
 
-def _judge(path: str, topic: str | None, partition: int | None) -> IdFound:
+def _read_slowly(path: str, topic: str | None, partition: int | None) -> TopicIdFound:
     """Read the file the long way, and say what is wrong with it."""
     try:
         data = read_small_file(path + _BELOW, METADATA_LIMIT)

@@ -33,7 +33,7 @@ from logstore.rows import Kind, LogDirFacts, MetadataState, plain_row
 from logstore.scan.duplicates import ReplicaSet, with_leader_epochs
 from logstore.scan.observation import Observation
 from logstore.scan.replica import ScanOptions
-from logstore.scan.walk import PAYS_TO_FORK, Seen, look_everywhere
+from logstore.scan.walk import PAYS_TO_FORK, WalkResult, walk_log_dir
 
 _BATCH = 64
 """Small log dirs whose rows are in memory together, unless one broker has more."""
@@ -61,13 +61,13 @@ def _scan(
     path = os.path.abspath(log_dir)
     started_ms = time.time_ns() // 1_000_000
     checkpoints = OffsetCheckpoints()
-    seen = Seen([], [], ReplicaSet())
+    seen = WalkResult([], [], ReplicaSet())
     inode, absence = _find(path)
     found = absence or read_identity(path, expected)
     if absence is None:
         try:
             checkpoints = read_offset_checkpoints(path)
-            seen = look_everywhere(path, found.scheme, ScanOptions(sizes, checkpoints.recovery_points), jobs)
+            seen = walk_log_dir(path, found.scheme, ScanOptions(sizes, checkpoints.recovery_points), jobs)
         except OSError as error:
             found = IdentityFound(found.identity, MetadataState.UNREADABLE, f"the log dir {refusal(error)}")
     first = plain_row(".", Kind.LOG_DIR, metadata_state=found.state, problem=found.problem, inode=inode)

@@ -113,7 +113,7 @@ def look_into_directories(log_dir: str) -> list[DirectorySeen]:
     names.sort()
 
     def looked_at(piece: Sequence[tuple[str, bool]]) -> list[DirectorySeen]:
-        seen = (_look(log_dir, name, is_link) for name, is_link in piece)
+        seen = (_look_into(log_dir, name, is_link) for name, is_link in piece)
         return [each for each in seen if each is not None]
 
     with AdaptiveThreadPool(looked_at) as pace:
@@ -133,7 +133,7 @@ def damaged_checkpoints(log_dir: str) -> list[FileDamage]:
     return found
 
 
-def _look(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
+def _look_into(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
     """Look at one entry; None: it is gone meanwhile."""
     seen = DirectorySeen(name, parse(name).kind, is_link)
     if is_link or not (seen.kind in _LOADED or name == METADATA_LOG):
@@ -148,7 +148,7 @@ def _look(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
     try:
         with os.scandir(descriptor) as entries:
             for entry in entries:
-                _take(seen, descriptor, entry)
+                _take_entry(seen, descriptor, entry)
         if partition_metadata.FILE_NAME not in seen.links:
             seen.metadata = read_metadata_file(descriptor)
         _read_leader_epochs(seen, descriptor)
@@ -164,28 +164,28 @@ def _look(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
     return seen
 
 
-def _take(seen: DirectorySeen, descriptor: int, entry: os.DirEntry[str]) -> None:
+def _take_entry(seen: DirectorySeen, descriptor: int, entry: os.DirEntry[str]) -> None:
     """Take in one entry of a partition dir. What is neither a plain file nor a link is nothing to a broker."""
     name = entry.name
     if entry.is_symlink():
-        _keep(seen.links, name)
+        _keep_name(seen.links, name)
         return
     if not entry.is_file(follow_symlinks=False):
         return
     # The permissions are asked of the system, so that no segment has to be opened.
     if not os.access(name, os.R_OK, dir_fd=descriptor) and _is_there(descriptor, name):
-        _keep(seen.unreadable, name)
+        _keep_name(seen.unreadable, name)
     stem = name.partition(".")[0]
     if name.endswith(_USUAL_ENDS) and len(stem) == 20 and stem.isascii() and stem.isdecimal() and name.count(".") == 1:
         if name.endswith(FileKind.LOG.value):
             _count_segment(seen, int(stem))
         return
-    _take_unusual(seen, name)
+    _take_other_file(seen, name)
     if seen.name == METADATA_LOG:
         _take_snapshot(seen, name)
 
 
-def _take_unusual(seen: DirectorySeen, name: str) -> None:
+def _take_other_file(seen: DirectorySeen, name: str) -> None:
     """Take in a file that is no plainly named segment or index."""
     read = segment_name.parse(name)
     if read.problem is not None:
@@ -223,7 +223,7 @@ def _take_snapshot(seen: DirectorySeen, name: str) -> None:
         seen.last_snapshot = max(snapshot.offset, seen.last_snapshot or 0)
 
 
-def _keep(names: list[str], name: str) -> None:
+def _keep_name(names: list[str], name: str) -> None:
     if len(names) < KEPT or name in _READ_HERE:
         names.append(utf8(name))
 

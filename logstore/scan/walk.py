@@ -19,7 +19,7 @@ from layout.scheme import Scheme
 from logstore.parallel import AdaptiveThreadPool, paused_gc, processors, spread
 from logstore.rows import Columns, Row, by_column, concat_columns
 from logstore.scan.duplicates import ReplicaSet
-from logstore.scan.fast_path import Usual, look_at_usual, usual_columns
+from logstore.scan.fast_path import FastPathResult, scan_fast, fast_path_columns
 from logstore.scan.listing import Folder, FolderBatch, Listing, NameRule, batches_of, list_in_batches, list_log_dir
 from logstore.scan.replica import ScanOptions, scan_directories
 
@@ -39,7 +39,7 @@ _FEWEST_WAITS = 8
 """Waits for the disk during one piece from which on threads pay. Warm there are none, cold there are hundreds."""
 
 
-class Seen(NamedTuple):
+class WalkResult(NamedTuple):
     """What lies in a log dir."""
 
     batches: list[pa.RecordBatch]
@@ -51,19 +51,19 @@ class Seen(NamedTuple):
 
 
 _Task: TypeAlias = tuple[str, str, str, str, bool, list[str], list[int]]
-"""A batch as it is sent: its place's prefix, path, reading and namespace; whether its names are live; names, inodes."""
+"""A batch as it is sent: its folder's prefix, path, reading and namespace; whether its names are live; names, inodes."""
 
-_Look: TypeAlias = tuple[Usual | None, Columns | None]
+_PieceResult: TypeAlias = tuple[FastPathResult | None, Columns | None]
 """What was found in some directories: one or the other."""
 
 
-def look_everywhere(log_dir: str, scheme: Scheme | None, glance: ScanOptions, jobs: int | None) -> Seen:
+def walk_log_dir(log_dir: str, scheme: Scheme | None, options: ScanOptions, jobs: int | None) -> WalkResult:
     """Look into every directory of a log dir.
 
     Args:
         log_dir: its path, without a slash at the end.
         scheme: how it is laid out when it is ours; None for a real broker's.
-        glance: what to look for.
+        options: what to look for.
         jobs: processes that look, while this one lists and makes batches; 0: none, this one looks too; None: as many as
             pay. A unit of directories or less does not pay for any.
 
@@ -72,28 +72,28 @@ def look_everywhere(log_dir: str, scheme: Scheme | None, glance: ScanOptions, jo
     """
     listing, census = Listing(), ReplicaSet()
     with nullcontext() if jobs == 0 else paused_gc():
-        batches = _look_into(log_dir, list_in_batches(log_dir, scheme, listing, _UNIT), glance, jobs, census)
-    if sum(batch.num_rows for batch in batches) < sum(len(place.names) for place in listing.places):
+        batches = _walk_batches(log_dir, list_in_batches(log_dir, scheme, listing, _UNIT), options, jobs, census)
+    if sum(batch.num_rows for batch in batches) < sum(len(folder.names) for folder in listing.places):
         again = list_log_dir(log_dir, scheme)
-        new = batches_of(_new_places(listing, again), _UNIT)
-        batches += _look_into(log_dir, new, glance, 0, census)
+        new = batches_of(_new_folders(listing, again), _UNIT)
+        batches += _walk_batches(log_dir, new, options, 0, census)
         listing = again
     census.add(by_column(listing.rows))  # a broker follows a link that has a replica's name
-    return Seen(batches, listing.rows, census)
+    return WalkResult(batches, listing.rows, census)
 
 
-def _new_places(before: Listing, after: Listing) -> list[Folder]:
+def _new_folders(before: Listing, after: Listing) -> list[Folder]:
     """The places of a second listing, with only what the first had not."""
-    seen = {(place.prefix, name) for place in before.places for name in place.names}
-    for place in after.places:
-        pairs = zip(place.names, place.inodes, strict=True)
-        new = [(name, inode) for name, inode in pairs if (place.prefix, name) not in seen]
-        place.names, place.inodes = [name for name, _ in new], [inode for _, inode in new]
+    seen = {(folder.prefix, name) for folder in before.places for name in folder.names}
+    for folder in after.places:
+        pairs = zip(folder.names, folder.inodes, strict=True)
+        new = [(name, inode) for name, inode in pairs if (folder.prefix, name) not in seen]
+        folder.names, folder.inodes = [name for name, _ in new], [inode for _, inode in new]
     return after.places
 
 
-def _look_into(
-    log_dir: str, batches: Iterable[FolderBatch], glance: ScanOptions, jobs: int | None, census: ReplicaSet
+def _walk_batches(
+    log_dir: str, batches: Iterable[FolderBatch], options: ScanOptions, jobs: int | None, census: ReplicaSet
 ) -> list[pa.RecordBatch]:
     """Look into all directories of some batches; batches in their order."""
     listed: dict[int, FolderBatch] = {}
@@ -106,23 +106,23 @@ def _look_into(
             os.chdir(log_dir)
             entered = True
 
-    def looked_at(tasks: Iterable[tuple[int, _Task]]) -> Iterator[tuple[int, list[_Look]]]:
-        with AdaptiveThreadPool[tuple[Folder, bool, list[str], list[int]], _Look](
-            lambda piece: _look(glance, *piece)
+    def looked_at(tasks: Iterable[tuple[int, _Task]]) -> Iterator[tuple[int, list[_PieceResult]]]:
+        with AdaptiveThreadPool[tuple[Folder, bool, list[str], list[int]], _PieceResult](
+            lambda piece: _scan_piece(options, *piece)
         ) as pace:
             for number, task in tasks:
                 yield number, pace.map(_pieces(task, entered), _FEWEST_WAITS)
 
-    def batch(number: int, looks: Sequence[_Look]) -> pa.RecordBatch:
+    def batch(number: int, looks: Sequence[_PieceResult]) -> pa.RecordBatch:
         # Imported here, because Arrow takes as long as a look into twenty thousand directories: by now workers look.
         from logstore.rows import columns_to_batch
 
-        columns = _columns(listed.pop(number), looks, glance)
+        columns = _columns(listed.pop(number), looks, options)
         census.add(columns)
         return columns_to_batch(columns)
 
     fewest = PAYS_TO_FORK if jobs is None else _UNIT + 1
-    begun, tasks = _begun(_tasks(batches, listed), fewest)
+    begun, tasks = _begin(_tasks(batches, listed), fewest)
     jobs = processors() if jobs is None else jobs
     return spread(looked_at, tasks, 0 if begun < fewest else jobs, batch, enter)
 
@@ -131,11 +131,11 @@ def _tasks(batches: Iterable[FolderBatch], listed: dict[int, FolderBatch]) -> It
     """The batches as they are sent; they themselves are put into ``listed``, by their number."""
     for number, batch in enumerate(batches):
         listed[number] = batch
-        place, names, inodes, replicas = batch
-        yield place.prefix, place.path, place.reading.value, place.namespace, replicas is not None, names, inodes
+        folder, names, inodes, replicas = batch
+        yield folder.prefix, folder.path, folder.rule.value, folder.namespace, replicas is not None, names, inodes
 
 
-def _begun(tasks: Iterator[_Task], fewest: int) -> tuple[int, Iterator[_Task]]:
+def _begin(tasks: Iterator[_Task], fewest: int) -> tuple[int, Iterator[_Task]]:
     """Begin with the tasks, until they concern so many directories; that number, and all the tasks."""
     directories, begun = 0, list[_Task]()
     for task in tasks:
@@ -152,27 +152,27 @@ def _pieces(task: _Task, entered: bool) -> list[tuple[Folder, bool, list[str], l
     # What lies beside a log dir keeps its whole path: if the log dir was reached by a link, '..' is another folder.
     if entered and not prefix.startswith("../"):
         path = prefix
-    place = Folder(prefix, path, NameRule(reading), namespace)
+    folder = Folder(prefix, path, NameRule(reading), namespace)
     starts = range(0, len(names), _PIECE)
-    return [(place, live, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
+    return [(folder, live, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
 
 
-def _look(glance: ScanOptions, place: Folder, live: bool, names: list[str], inodes: list[int]) -> _Look:
-    usual = look_at_usual(glance, place, names) if live else None
+def _scan_piece(options: ScanOptions, folder: Folder, live: bool, names: list[str], inodes: list[int]) -> _PieceResult:
+    usual = scan_fast(options, folder, names) if live else None
     if usual is not None:
         return usual, None
-    return None, by_column(scan_directories(glance, place, list(zip(names, inodes, strict=True))))
+    return None, by_column(scan_directories(options, folder, list(zip(names, inodes, strict=True))))
 
 
-def _columns(batch: FolderBatch, looks: Sequence[_Look], glance: ScanOptions) -> Columns:
+def _columns(batch: FolderBatch, looks: Sequence[_PieceResult], options: ScanOptions) -> Columns:
     """The columns of a batch, whose pieces were looked at one after the other."""
     usual = [found for found, _ in looks if found is not None]
     if len(usual) == len(looks):
-        return usual_columns(batch, usual, glance.recovery_points)
+        return fast_path_columns(batch, usual, options.recovery_points)
     pieces: list[Columns] = []
     for start, (found, columns) in zip(range(0, len(batch.names), _PIECE), looks, strict=True):
         if columns is not None:
             pieces.append(columns)
         elif found is not None:
-            pieces.append(usual_columns(batch.part(start, start + _PIECE), [found], glance.recovery_points))
+            pieces.append(fast_path_columns(batch.part(start, start + _PIECE), [found], options.recovery_points))
     return concat_columns(pieces)

@@ -1,4 +1,4 @@
-"""A disk that loses what was not synced: one history of changes, and what a crash may leave of it."""
+"""A disk that loses unsynced changes in a crash, for simulations and tests."""
 
 from logstore.fs.crash_disk.crash_disk import CrashDisk
 from logstore.fs.crash_disk.volume import PLAIN, Volume, copy_volume, inodes_below

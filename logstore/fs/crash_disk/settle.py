@@ -1,8 +1,8 @@
-"""Turns the folder of a disk into what a crash left of it: one state, drawn from all that there may be.
+"""Turns the folder of a disk into one state that a crash may leave, drawn from all possible ones.
 
-In place, so that it costs as much as was not synced, and not as much as lies on the disk. First whatever lies where it
-should not goes aside, the deepest first; then directories are put where they belong, the topmost first; then files.
-What is left over is removed.
+It works in place, so that it costs as much as was not synced, and not as much as lies on the disk. First every
+misplaced entry moves to the folder of orphans, the deepest first. Then directories are put back, the topmost first;
+then files. Whatever is left over is removed.
 """
 
 from __future__ import annotations
@@ -10,63 +10,63 @@ from __future__ import annotations
 import os
 from random import Random
 
-from logstore.fs.crash_disk.unsynced import ROOT, Image, contents
+from logstore.fs.crash_disk.unsynced import ROOT, Image, possible_contents
 from logstore.fs.crash_disk.volume import PLAIN, Volume, parent_of, read, rewrite
 
 
 def settle(volume: Volume, random: Random) -> None:
-    """Let a crash take of a disk what it may; afterwards all that lies on it is durable.
+    """Let a crash take back unsynced changes of a disk; afterwards everything on it is durable.
 
     Args:
-        volume: its folder is changed, wherever it is mounted.
+        volume: the disk, mounted or not; its folder is changed.
         random: decides what is lost.
     """
     unsynced = volume.unsynced
     if not unsynced.is_all_durable:
         wanted = unsynced.draw(random)
-        places = _place(volume, wanted)
+        paths = _restore_names(volume, wanted)
         for node in sorted(unsynced.bytes):
-            if node in places:
-                present = read(f"{volume.path}/{places[node]}")
-                chosen = random.choice(contents(present, unsynced.bytes[node]))
-                rewrite(volume.path, places[node], present, chosen)
+            if node in paths:
+                present = read(f"{volume.path}/{paths[node]}")
+                chosen = random.choice(possible_contents(present, unsynced.bytes[node]))
+                rewrite(volume.path, paths[node], present, chosen)
         unsynced.become(wanted)
-        volume.inodes = {node: inode for node, inode in volume.inodes.items() if node == ROOT or node in places}
-    volume.empty_aside()
+        volume.inodes = {node: inode for node, inode in volume.inodes.items() if node == ROOT or node in paths}
+    volume.drop_orphans()
 
 
-def _place(volume: Volume, wanted: Image) -> dict[int, str]:
-    """Put everything where it is wanted; gives the path of each node, for a file one of them."""
-    stays, directories = _clear(volume, wanted)
-    places: dict[int, str] = {}
+def _restore_names(volume: Volume, wanted: Image) -> dict[int, str]:
+    """Make the names of the folder equal to an image; return the path of each node, for a file one of its paths."""
+    stays, directories = _remove_misplaced(volume, wanted)
+    paths: dict[int, str] = {}
     files: list[tuple[int, str]] = []
     for directory, name, node, path in wanted.walk():
         if node in wanted.directories:
             if (directory, name) not in stays:
                 _place_directory(volume, node, path, directories.pop(node, None))
-            places[node] = path
+            paths[node] = path
         elif (directory, name) in stays:
-            places[node] = path
+            paths[node] = path
         else:
             files.append((node, path))
     for node, path in files:
         with parent_of(volume.path, path) as (parent, name):
-            if node in volume.kept:
-                PLAIN.link(volume.aside.descriptor, volume.kept[node][0], parent, name)
+            if node in volume.orphan_names:
+                PLAIN.link(volume.orphans.descriptor, volume.orphan_names[node][0], parent, name)
             else:
-                with parent_of(volume.path, places[node]) as (source, other):
+                with parent_of(volume.path, paths[node]) as (source, other):
                     PLAIN.link(source, other, parent, name)
-        places[node] = path
+        paths[node] = path
     for name in directories.values():
-        PLAIN.rmdir(volume.aside.descriptor, name)
-    return places
+        PLAIN.rmdir(volume.orphans.descriptor, name)
+    return paths
 
 
-def _clear(volume: Volume, wanted: Image) -> tuple[set[tuple[int, str]], dict[int, str]]:
-    """Move aside whatever lies where it should not.
+def _remove_misplaced(volume: Volume, wanted: Image) -> tuple[set[tuple[int, str]], dict[int, str]]:
+    """Move every misplaced entry to the folder of orphans.
 
     Returns:
-        The directory and name of what stays; and the names aside of directories, which are empty there.
+        The (directory, name) pairs that stay; and the names of the moved directories, which are empty there.
     """
     present = volume.unsynced.present
     reached = {ROOT, *(node for _, _, node, _ in wanted.walk())}
@@ -77,19 +77,19 @@ def _clear(volume: Volume, wanted: Image) -> tuple[set[tuple[int, str]], dict[in
             stays.add((directory, name))
             continue
         if node in present.directories:
-            directories[node] = aside = f"directory-{node}"
+            directories[node] = moved = f"directory-{node}"
         else:
-            aside = volume.name_aside(node)
+            moved = volume.new_orphan(node)
         with parent_of(volume.path, path) as (parent, last):
-            PLAIN.rename(parent, last, volume.aside.descriptor, aside)
+            PLAIN.rename(parent, last, volume.orphans.descriptor, moved)
     return stays, directories
 
 
-def _place_directory(volume: Volume, node: int, path: str, aside: str | None) -> None:
-    """Put a directory where it belongs; one that was removed is made again, empty."""
+def _place_directory(volume: Volume, node: int, path: str, moved: str | None) -> None:
+    """Put a directory at its path; one that was removed is made again, empty."""
     with parent_of(volume.path, path) as (parent, name):
-        if aside is None:
+        if moved is None:
             PLAIN.mkdir(parent, name)
             volume.inodes[node] = os.stat(name, dir_fd=parent).st_ino
         else:
-            PLAIN.rename(volume.aside.descriptor, aside, parent, name)
+            PLAIN.rename(volume.orphans.descriptor, moved, parent, name)

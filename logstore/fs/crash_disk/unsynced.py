@@ -1,15 +1,16 @@
-"""What a file system holds, by nodes: the names in each directory, and the changes of names that may yet be lost.
+"""The changes of one disk that a crash may take back, and one random choice of what it does take.
 
-A *node* is a number that is never used twice, for one file or one directory; inodes are used again. Only names are held
-here. Bytes stay on the disk, and what a write covered is kept by ``crash_disk_unsynced``. Source:
-``logstore.fs.durable``.
+The model promises what ``logstore.fs.durable`` expects of a file system, and no more. A crash loses or keeps each of
+these independently, removals included:
 
-What of one disk a crash may take back: names and bytes that were not synced; and one draw of what it does take.
+- a name that was made, renamed or removed, until its directory is synced; for a rename, until both directories are;
+- the bytes of a file since its last sync: all kept, none kept, cut short in the last write, or replaced by as many
+zeros.
 
-The promises are those of ``logstore.fs.durable``, and no more. At a crash each of these is lost or kept, apart from all
-others, removals included: a name that was made, renamed or removed, until its directory was synced, for a rename both
-directories; and the bytes of a file since it was synced: all kept, none kept, cut short in the last write, or as many
-zeros. What was removed from a directory that is durably gone itself does not come back.
+An entry that was removed from a directory which is durably gone itself does not come back.
+
+A *node* is a number that stands for one file or one directory and is never used twice, unlike an inode. Bytes stay on
+the disk; only overwritten bytes are kept here.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ ROOT = 0
 """The node of the directory that holds the whole file system."""
 
 
-class Change(Enum):
-    """What was done to a name."""
+class ChangeKind(Enum):
+    """The kinds of change to a name."""
 
     ADD = "add"
     """A file or directory was made, or a file got one more name."""
@@ -37,16 +38,16 @@ class NameChange:
     """One change of names that is not durable yet.
 
     Attributes:
-        change: what was done.
+        change: the kind of change.
         parent: the directory that holds, or held, the name.
         name: the name.
-        node: what it stands for.
+        node: the file or directory that it names.
         target: for a rename, the directory that gains the new name.
         new_name: for a rename.
-        awaited: the directories that must be synced before it is durable; none: it is.
+        awaited: the directories that must still be synced before it is durable.
     """
 
-    change: Change
+    change: ChangeKind
     parent: int
     name: str
     node: int
@@ -57,23 +58,23 @@ class NameChange:
 
 @dataclass(slots=True)
 class Image:
-    """Directory → its names → node; what is no key here is a file."""
+    """The names of a file system: directory → name → node. A node that is no key here is a file."""
 
     directories: dict[int, dict[str, int]] = field(default_factory=lambda: {ROOT: {}})
 
     def copy(self) -> Image:
-        """Another one that holds the same."""
+        """Make an independent copy."""
         return Image({node: dict(held) for node, held in self.directories.items()})
 
     def apply(self, change: NameChange) -> None:
-        """Make a change; where it makes no sense, because an earlier one was lost, nothing happens."""
+        """Apply a change; one that makes no sense, because an earlier change was lost, does nothing."""
         held = self.directories[change.parent]
-        if change.change is Change.ADD:
+        if change.change is ChangeKind.ADD:
             if self._gives_way(held.get(change.name), change.node):
                 held[change.name] = change.node
         elif held.get(change.name) != change.node:
             return
-        elif change.change is Change.REMOVE:
+        elif change.change is ChangeKind.REMOVE:
             if not self.directories.get(change.node):
                 del held[change.name]
         else:
@@ -88,7 +89,7 @@ class Image:
             into[change.new_name] = node
 
     def _gives_way(self, taken_by: int | None, node: int) -> bool:
-        """Whether what has a name gives way: a file to a file, an empty directory to a directory."""
+        """Say whether a name can be replaced: a file by a file, an empty directory by a directory."""
         if taken_by is None:
             return True
         if node in self.directories:
@@ -104,7 +105,7 @@ class Image:
         return False
 
     def walk(self) -> Iterator[tuple[int, str, int, str]]:
-        """Every name that can be reached, parents first: its directory, the name, its node, and its path."""
+        """Yield every name that can be reached, parents first, as (directory, name, node, path)."""
         waiting = [(ROOT, "")]
         for directory, prefix in waiting:
             for name, node in self.directories[directory].items():
@@ -113,21 +114,21 @@ class Image:
                     waiting.append((node, f"{prefix}{name}/"))
 
     def forget_unreachable(self) -> None:
-        """Drop directories that no name leads to; only when nothing is pending that could bring one back."""
+        """Drop directories without a name. Call it only when no pending change could bring one back."""
         reached = {ROOT, *(node for _, _, node, _ in self.walk() if node in self.directories)}
         for node in [node for node in self.directories if node not in reached]:
             del self.directories[node]
 
 
 @dataclass(frozen=True, slots=True)
-class Overwritten:
-    """What a write, or a truncation, did away with.
+class Overwrite:
+    """The bytes that a write or a truncation removed.
 
     Attributes:
         offset: of the write; of a truncation, the new length.
-        length: how many bytes were written; -1: it was a truncation.
+        length: the number of bytes written; -1: it was a truncation.
         size: of the file before.
-        old: the bytes from the offset that were there before, as far as they were written over or cut off.
+        old: the bytes from the offset on that were overwritten or cut off.
     """
 
     offset: int
@@ -138,44 +139,44 @@ class Overwritten:
 
 @dataclass(slots=True)
 class Unsynced:
-    """One disk: what is durable, what is there, and the difference.
+    """One disk: its durable state, its present state, and the changes between them.
 
     Attributes:
         durable: the names that no crash can take back.
-        present: the names as they are.
+        present: the present names.
         names: changes of names, in order; the first one is not durable yet.
-        bytes: file → what was done to its bytes since it was synced.
+        bytes: file → the writes and truncations since its last sync.
     """
 
     durable: Image = field(default_factory=Image)
     present: Image = field(default_factory=Image)
     names: list[NameChange] = field(default_factory=list)
-    bytes: dict[int, list[Overwritten]] = field(default_factory=dict)
+    bytes: dict[int, list[Overwrite]] = field(default_factory=dict)
     _removed: bool = False
-    """Whether a directory was removed since the images were tidied last."""
+    """Whether a directory was removed since the last :meth:`_tidy`."""
 
     def change(self, change: NameChange, *, directory: bool = False) -> None:
-        """Enter a change that was made; ``directory``: what it adds is a new directory."""
+        """Record a change of names; ``directory``: it adds a new directory."""
         if directory:
             self.durable.directories[change.node] = {}
             self.present.directories[change.node] = {}
         change.awaited = {change.parent, change.target} - {-1}
-        self._removed |= change.change is Change.REMOVE and change.node in self.present.directories
+        self._removed |= change.change is ChangeKind.REMOVE and change.node in self.present.directories
         self.present.apply(change)
         self.names.append(change)
 
-    def overwrite(self, node: int, what: Overwritten) -> None:
-        """Enter a write or a truncation."""
+    def overwrite(self, node: int, what: Overwrite) -> None:
+        """Record a write or a truncation."""
         self.bytes.setdefault(node, []).append(what)
 
     def sync(self, node: int) -> None:
-        """Enter that a file or a directory was synced."""
+        """Record the sync of a file or a directory."""
         self.bytes.pop(node, None)
         if self.names:
             self._sync_names({node})
 
     def sync_all(self) -> None:
-        """Enter that everything was synced."""
+        """Record a sync of everything."""
         self.bytes.clear()
         for change in self.names:
             self.durable.apply(change)
@@ -184,18 +185,18 @@ class Unsynced:
 
     @property
     def is_all_durable(self) -> bool:
-        """Whether a crash would take nothing."""
+        """Whether a crash would lose nothing."""
         return not self.names and not self.bytes
 
     def _sync_names(self, nodes: set[int]) -> None:
-        """What was done in a directory that is durably gone is not awaited any more; so this goes round."""
+        """Make changes durable; repeat, because a directory that is durably gone need not be synced any more."""
         while nodes:
             for each in self.names:
                 each.awaited -= nodes
             gone = {
                 each.node
                 for each in self.names
-                if each.change is Change.REMOVE and not each.awaited and each.node in self.present.directories
+                if each.change is ChangeKind.REMOVE and not each.awaited and each.node in self.present.directories
             }
             nodes = gone & {node for each in self.names for node in each.awaited}
         durable = 0
@@ -213,7 +214,7 @@ class Unsynced:
             self._removed = False
 
     def become(self, image: Image) -> None:
-        """Start again from these names, all of them durable."""
+        """Start again from the names of an image, all of them durable."""
         image.forget_unreachable()
         self.durable, self.present = image, image.copy()
         self.names.clear()
@@ -221,7 +222,7 @@ class Unsynced:
         self._removed = False
 
     def draw(self, random: Random) -> Image:
-        """The names after a crash: one of all the states that there may be."""
+        """Draw the names after a crash from all possible states."""
         lost = random.choice((0.0, 0.5, 0.5, 0.5, 0.9, 1.0))
         found = self.durable.copy()
         for change in self.names:
@@ -230,12 +231,12 @@ class Unsynced:
         return found
 
 
-def contents(present: bytes, done: Collection[Overwritten]) -> list[bytes]:
-    """Everything that a file may hold after a crash, what it holds now first.
+def possible_contents(present: bytes, done: Collection[Overwrite]) -> list[bytes]:
+    """List all possible contents of a file after a crash, the present one first.
 
     Args:
         present: its bytes now.
-        done: what was done to them since it was synced, in order.
+        done: the writes and truncations since its last sync, in order.
     """
     *_, last = done
     before, durable = _undone(present, [last]), _undone(present, done)
@@ -249,7 +250,7 @@ def contents(present: bytes, done: Collection[Overwritten]) -> list[bytes]:
     return list(dict.fromkeys(found))
 
 
-def _undone(present: bytes, done: Collection[Overwritten]) -> bytes:
+def _undone(present: bytes, done: Collection[Overwrite]) -> bytes:
     for each in reversed(list(done)):
         present = (present[: each.offset] + each.old + present[each.offset + len(each.old) :])[: each.size]
     return present

@@ -159,7 +159,7 @@ class MachineDisks:
         self._remove(self._mount_point(number))
         if volume.is_offline:
             self._remove(volume.path)
-        volume.empty_aside()
+        volume.drop_orphans()
         volume.close()
         self._remove(f"{self.root}/{_ASIDE}/{volume.serial}")
         self._volumes[number] = self._new_volume(number)
@@ -187,7 +187,7 @@ class MachineDisks:
             volume.close()
 
     def _close_what_is_open(self) -> None:
-        own = {volume.aside.descriptor for volume in self._volumes}
+        own = {volume.orphans.descriptor for volume in self._volumes}
         for number in sorted(map(int, os.listdir("/proc/self/fd"))):
             with suppress(OSError):  # the listing itself was open, and is not any more
                 if number not in own and os.readlink(f"/proc/self/fd/{number}").startswith(f"{self.root}/"):

@@ -270,10 +270,10 @@ def test_a_move_goes_where_the_directory_is_and_not_where_its_name_leads(
     (tmp_path / "source").mkdir()
     (tmp_path / "target").mkdir()
     with top.child("target") as target:
-        os.rename(tmp_path / "target", tmp_path / "aside")
+        os.rename(tmp_path / "target", tmp_path / "moved-away")
         (tmp_path / "target").symlink_to(outside)
         durable.rename_exclusively(disk, top, "source", target, "moved")
-    assert os.listdir(tmp_path / "aside") == ["moved"]
+    assert os.listdir(tmp_path / "moved-away") == ["moved"]
     assert os.listdir(outside) == ["precious"]
 
 
@@ -389,14 +389,14 @@ def test_a_directory_that_is_swapped_for_a_link_while_its_tree_is_removed_saves_
 
     class Swapping(Disk):
         def unlink(self, parent: int, name: str) -> None:
-            os.rename(tmp_path / "d" / "a", tmp_path / "aside")
+            os.rename(tmp_path / "d" / "a", tmp_path / "moved-away")
             (tmp_path / "d" / "a").symlink_to(outside)
             super().unlink(parent, name)
 
     with pytest.raises(NotADirectoryError):
         durable.remove_tree(Swapping(), top, "d")
     assert os.listdir(outside) == ["precious"]
-    assert os.listdir(tmp_path / "aside") == []
+    assert os.listdir(tmp_path / "moved-away") == []
 
 
 def nest(parent: Path, name: str, depth: int) -> None:

@@ -252,7 +252,7 @@ def test_the_process_that_holds_the_lock_is_named(log_dir: Any, holder: Any) -> 
 def test_the_kernel_knows_the_holder_when_the_list_of_locks_does_not(
     log_dir: Any, holder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_holder, "_listed_holder", lambda status, search: None)
+    monkeypatch.setattr(lock_holder, "_holder_in_proc_locks", lambda status, search: None)
     found = find_lock_holder(str(log_dir))
     assert found is not None
     assert found.pid == holder.pid
@@ -313,4 +313,4 @@ def test_a_list_of_locks_that_cannot_be_read_is_no_error(log_dir: Any, tmp_path:
 
 @pytest.mark.parametrize("text", ["", "fd:01", "x:y:z", "1:2:3:4"])
 def test_a_place_that_is_none_is_none(text: str) -> None:
-    assert lock_holder._place(text) is None
+    assert lock_holder._parse_inode(text) is None

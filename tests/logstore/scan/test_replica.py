@@ -21,22 +21,22 @@ from layout.ids import TopicId
 from layout.ours import StagedRecord, staged_record
 from logstore.rows import VARYING
 from logstore.scan import METADATA_LIMIT, Folder, NameRule, ScanOptions, read_topic_id, scan_directories
-from logstore.scan.fast_path import look_at_usual, usual_columns
+from logstore.scan.fast_path import scan_fast, fast_path_columns
 from logstore.scan.listing import batches_of
-from logstore.scan.replica import VanishedError, held_against_name, unreadable
+from logstore.scan.replica import VanishedError, check_against_name, unreadable
 
 UNIQUE = "0123456789abcdef" * 2
 
 
-def _look(place: Folder | Any, *names: str, sizes: bool = True, **glance: Any) -> list[dict[str, Any]]:
+def _look(folder: Folder | Any, *names: str, sizes: bool = True, **options: Any) -> list[dict[str, Any]]:
     """The rows of some directories; the quick way either tells the same, or nothing."""
-    place = place if isinstance(place, Folder) else Folder("", f"{place}/")
-    rows = scan_directories(ScanOptions(sizes, **glance), place, [(name, 7) for name in names])
-    place.names, place.inodes = list(names), [7] * len(names)
-    for batch in batches_of([place], len(names)):
-        usual = None if batch.replicas is None else look_at_usual(ScanOptions(sizes, **glance), place, batch.names)
+    folder = folder if isinstance(folder, Folder) else Folder("", f"{folder}/")
+    rows = scan_directories(ScanOptions(sizes, **options), folder, [(name, 7) for name in names])
+    folder.names, folder.inodes = list(names), [7] * len(names)
+    for batch in batches_of([folder], len(names)):
+        usual = None if batch.replicas is None else scan_fast(ScanOptions(sizes, **options), folder, batch.names)
         if usual is not None:
-            columns = usual_columns(batch, [usual], glance.get("recovery_points", {}))
+            columns = fast_path_columns(batch, [usual], options.get("recovery_points", {}))
             assert list(zip(*columns, strict=True)) == [row for row in rows if row[0] in columns[0]]
     return [dict(zip(VARYING, row, strict=True)) for row in rows]
 
@@ -159,8 +159,8 @@ def test_a_directory_that_cannot_be_listed_is_unreadable(log_dir: Any, monkeypat
 
 def test_a_topic_in_a_tier_has_its_full_name(log_dir: Any) -> None:
     log_dir.replica("org/orders-1")
-    place = Folder("org/", f"{log_dir}/org/", namespace="org:")
-    (row,) = _look(place, "orders-1", recovery_points={("org:orders", 1): 9})
+    folder = Folder("org/", f"{log_dir}/org/", namespace="org:")
+    (row,) = _look(folder, "orders-1", recovery_points={("org:orders", 1): 9})
     assert (row["name"], row["topic"], row["end_offset"]) == ("org/orders-1", "org:orders", 9)
 
 
@@ -169,13 +169,13 @@ def test_by_topic_id_the_name_gives_the_id_and_the_file_gives_the_topic(log_dir:
     prefix, _, name = by_topic_id_name(topic_id, 4).partition("/")
     text = f'{{"schema_version":0,"id":"{topic_id}","name":"org:orders","partition":4}}'
     log_dir.replica(f"{prefix}/{name}", text.encode())
-    place = Folder(f"{prefix}/", f"{log_dir}/{prefix}/", NameRule.BY_TOPIC_ID)
-    (row,) = _look(place, name)
+    folder = Folder(f"{prefix}/", f"{log_dir}/{prefix}/", NameRule.BY_TOPIC_ID)
+    (row,) = _look(folder, name)
     assert (row["kind"], row["topic"], row["partition"], row["topic_id"]) == ("live", "org:orders", 4, str(topic_id))
     Path(f"{log_dir}/{prefix}/{name}/partition.metadata").write_bytes(
         f"version: 0\ntopic_id: {log_dir.other_id}".encode()
     )
-    (row,) = _look(place, name)
+    (row,) = _look(folder, name)
     assert row["metadata_state"] == "contradicts"
 
 
@@ -322,11 +322,11 @@ def test_a_directory_that_is_gone_is_told_from_a_file_that_is_missing(log_dir: A
 def test_the_id_in_a_directorys_name_is_held_against_the_file() -> None:
     one, other = TopicId.parse("UXyU9i5ARn6W00ON2taeWA"), TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
     ok = (str(one), "ok", None, None)
-    assert held_against_name(ok, None) == held_against_name(ok, TopicId.ZERO) == held_against_name(ok, one) == ok
-    topic_id, state, problem, _ = held_against_name(ok, other)
+    assert check_against_name(ok, None) == check_against_name(ok, TopicId.ZERO) == check_against_name(ok, one) == ok
+    topic_id, state, problem, _ = check_against_name(ok, other)
     assert (topic_id, state) == (str(one), "contradicts")
     assert str(other) in (problem or "")
-    assert held_against_name((None, "missing", None, None), one)[:2] == (str(one), "missing")
+    assert check_against_name((None, "missing", None, None), one)[:2] == (str(one), "missing")
 
 
 def test_a_directory_that_cannot_be_read_takes_a_log_dir_offline() -> None:

@@ -18,7 +18,7 @@ def _rows(listing: Listing) -> dict[str, dict[str, Any]]:
 
 
 def _names(listing: Listing) -> set[str]:
-    return {place.prefix + name for place in listing.places for name in place.names}
+    return {folder.prefix + name for folder in listing.places for name in place.names}
 
 
 def test_directories_come_with_their_inodes_and_known_files_give_no_row(log_dir: Any) -> None:
@@ -26,7 +26,7 @@ def test_directories_come_with_their_inodes_and_known_files_give_no_row(log_dir:
         log_dir.file(name)
     inode = log_dir.replica("orders-0").stat().st_ino
     listing = list_log_dir(str(log_dir), None)
-    assert [(place.prefix, place.names, place.inodes) for place in listing.places] == [("", ["orders-0"], [inode])]
+    assert [(folder.prefix, folder.names, folder.inodes) for folder in listing.places] == [("", ["orders-0"], [inode])]
     assert listing.rows == []
 
 
@@ -100,7 +100,7 @@ def test_tiers_are_followed_by_their_marker_whatever_their_name(log_dir: Any) ->
     log_dir.replica("payments-2")
     listing = list_log_dir(str(log_dir), Scheme.NAMESPACED)
     assert _names(listing) == {"payments-2", "org/apache-1/orders-0"}
-    assert {place.prefix: place.namespace for place in listing.places}["org/apache-1/"] == "org:apache-1:"
+    assert {folder.prefix: folder.namespace for folder in listing.places}["org/apache-1/"] == "org:apache-1:"
     assert listing.rows == []
 
 
@@ -111,7 +111,7 @@ def test_prefixes_of_the_by_topic_id_scheme_are_followed(log_dir: Any) -> None:
     (log_dir.path / "zz").mkdir()
     listing = list_log_dir(str(log_dir), Scheme.BY_TOPIC_ID)
     assert _names(listing) == {f"51/{name}", "zz"}
-    below = next(place for place in listing.places if place.prefix == "51/")
+    below = next(folder for folder in listing.places if folder.prefix == "51/")
     assert below.parse(name).partition == 4
     assert below.parse("52" + name[2:]).kind is DirectoryKind.FOREIGN
 

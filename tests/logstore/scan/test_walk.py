@@ -10,13 +10,13 @@ from logstore.parallel import AdaptiveThreadPool
 from logstore.scan import ScanOptions, list_log_dir
 from logstore.scan import walk as directories
 from logstore.scan.listing import list_in_batches
-from logstore.scan.walk import look_everywhere
+from logstore.scan.walk import walk_log_dir
 
 GONE = "0123456789abcdef" * 2
 
 
 def _rows(log_dir: Any, jobs: int = 0) -> list[dict[str, Any]]:
-    batches, *_ = look_everywhere(str(log_dir), None, ScanOptions(True), jobs)
+    batches, *_ = walk_log_dir(str(log_dir), None, ScanOptions(True), jobs)
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -56,7 +56,7 @@ def test_what_is_staged_beside_a_log_dir_that_was_reached_by_a_link_is_seen_by_p
     staged = link.with_name("disk.deleting") / f"{fleet_of.topic_id}_5"
     staged.mkdir(parents=True)
     for jobs in (0, 1, 2):
-        batches, *_ = look_everywhere(str(link), None, ScanOptions(True), jobs)
+        batches, *_ = walk_log_dir(str(link), None, ScanOptions(True), jobs)
         names = [row["name"] for batch in batches for row in batch.to_pylist()]
         assert names[-1] == f"../disk.deleting/{staged.name}"
         assert len(names) == 91
@@ -80,7 +80,7 @@ def test_a_directory_that_a_broker_renames_meanwhile_is_seen_under_its_new_name(
 
     monkeypatch.setattr(directories, "list_in_batches", listing_then_a_rename)
     monkeypatch.setattr(directories, "list_log_dir", listing_again)
-    batches, others, census = look_everywhere(str(fleet_of), None, ScanOptions(True), jobs)
+    batches, others, census = walk_log_dir(str(fleet_of), None, ScanOptions(True), jobs)
     names = [row["name"] for batch in batches for row in batch.to_pylist()]
     assert len(listed) == 1
     assert len(names) == len(set(names)) == 90
@@ -120,7 +120,7 @@ def test_tiers_and_staged_replicas_are_looked_into_by_processes_too(fleet_of: An
     fleet_of.replica(f"deleting/{fleet_of.topic_id}_5")
     found = []
     for jobs in (0, 2):
-        seen = look_everywhere(str(fleet_of), Scheme.NAMESPACED, ScanOptions(True), jobs)
+        seen = walk_log_dir(str(fleet_of), Scheme.NAMESPACED, ScanOptions(True), jobs)
         found.append([row for batch in seen.batches for row in batch.to_pylist()])
         assert ("org:orders", 1) in seen.census
     assert found[0] == found[1]

@@ -190,7 +190,7 @@ def test_one_seed_leaves_one_state(fresh: Fresh) -> None:
     assert trees[0] == trees[1] == trees[2]
 
 
-def test_nothing_is_kept_aside_once_all_is_durable(fresh: Fresh) -> None:
+def test_no_orphan_is_kept_once_all_is_durable(fresh: Fresh) -> None:
     disks = MachineDisks(fresh(), 1)
     mounted = os.path.dirname(disks.log_dirs[0])
     disk = ByPath(disks.disk, mounted)
@@ -228,7 +228,7 @@ def test_each_disk_is_a_file_system_of_its_own(fresh: Fresh) -> None:
     disks.close()
 
 
-def test_what_was_made_without_the_disk_is_told(fresh: Fresh) -> None:
+def test_what_was_made_without_the_disk_is_a_mistake_of_the_program(fresh: Fresh) -> None:
     disks = MachineDisks(fresh(), 1)
     mounted = os.path.dirname(disks.log_dirs[0])
     Path(mounted, "stranger").mkdir()

@@ -1,4 +1,4 @@
-"""Settling costs what was not synced, works in place, and leaves nothing aside. That it is right: test_crash_disk."""
+"""Settling costs what was not synced, works in place, and leaves no orphan. test_crash_disk checks the states."""
 
 from __future__ import annotations
 

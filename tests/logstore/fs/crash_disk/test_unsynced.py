@@ -1,6 +1,6 @@
-"""Names by nodes: what a change does, and when it makes no sense because an earlier one was lost.
+"""Names by nodes: the effect of a change, also after the loss of an earlier one.
 
-What is durable when, and what a file may hold after a crash.
+Also when a change is durable, and which bytes a file may hold after a crash.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from logstore.fs.crash_disk.unsynced import ROOT, Change, Image, NameChange, Overwritten, Unsynced, contents
+from logstore.fs.crash_disk.unsynced import ROOT, ChangeKind, Image, NameChange, Overwrite, Unsynced, possible_contents
 
 FILE, OTHER, DIRECTORY, EMPTY = 1, 2, 3, 4
 
@@ -26,16 +26,16 @@ def applied(change: NameChange) -> dict[int, dict[str, int]]:
 
 
 def rename(name: str, node: int, target: int, new_name: str) -> NameChange:
-    return NameChange(Change.RENAME, ROOT, name, node, target, new_name)
+    return NameChange(ChangeKind.RENAME, ROOT, name, node, target, new_name)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        NameChange(Change.ADD, ROOT, "d", 9),
-        NameChange(Change.REMOVE, ROOT, "f", OTHER),
-        NameChange(Change.REMOVE, ROOT, "missing", FILE),
-        NameChange(Change.REMOVE, ROOT, "d", DIRECTORY),
+        NameChange(ChangeKind.ADD, ROOT, "d", 9),
+        NameChange(ChangeKind.REMOVE, ROOT, "f", OTHER),
+        NameChange(ChangeKind.REMOVE, ROOT, "missing", FILE),
+        NameChange(ChangeKind.REMOVE, ROOT, "d", DIRECTORY),
         rename("missing", FILE, DIRECTORY, "f"),
         rename("f", FILE, ROOT, "f"),
         rename("f", FILE, ROOT, "d"),
@@ -57,12 +57,12 @@ def test_a_directory_is_not_moved_to_a_place_below_itself() -> None:
 def test_a_file_gives_way_to_a_file_and_an_empty_directory_to_a_directory() -> None:
     assert applied(rename("f", FILE, DIRECTORY, "g"))[DIRECTORY] == {"g": FILE}
     assert applied(rename("d", DIRECTORY, ROOT, "e"))[ROOT] == {"f": FILE, "e": DIRECTORY}
-    assert applied(NameChange(Change.ADD, ROOT, "f", 9))[ROOT]["f"] == 9
+    assert applied(NameChange(ChangeKind.ADD, ROOT, "f", 9))[ROOT]["f"] == 9
 
 
 def test_an_empty_directory_and_a_file_are_removed() -> None:
-    assert applied(NameChange(Change.REMOVE, ROOT, "e", EMPTY))[ROOT] == {"f": FILE, "d": DIRECTORY}
-    assert applied(NameChange(Change.REMOVE, ROOT, "f", FILE))[ROOT] == {"d": DIRECTORY, "e": EMPTY}
+    assert applied(NameChange(ChangeKind.REMOVE, ROOT, "e", EMPTY))[ROOT] == {"f": FILE, "d": DIRECTORY}
+    assert applied(NameChange(ChangeKind.REMOVE, ROOT, "f", FILE))[ROOT] == {"d": DIRECTORY, "e": EMPTY}
 
 
 def test_walking_tells_parents_first() -> None:
@@ -92,9 +92,9 @@ D, E, F = 1, 2, 3
 def two_directories() -> Unsynced:
     """Two directories, and a file in the first; all durable."""
     made = Unsynced()
-    made.change(NameChange(Change.ADD, ROOT, "d", D), directory=True)
-    made.change(NameChange(Change.ADD, ROOT, "e", E), directory=True)
-    made.change(NameChange(Change.ADD, D, "f", F))
+    made.change(NameChange(ChangeKind.ADD, ROOT, "d", D), directory=True)
+    made.change(NameChange(ChangeKind.ADD, ROOT, "e", E), directory=True)
+    made.change(NameChange(ChangeKind.ADD, D, "f", F))
     made.sync_all()
     return made
 
@@ -112,7 +112,7 @@ def drawn(unsynced: Unsynced) -> list[dict[int, dict[str, int]]]:
 @pytest.mark.parametrize(("first", "last"), [(E, D), (D, E)])
 def test_a_rename_between_two_directories_is_durable_when_both_were_synced(first: int, last: int) -> None:
     unsynced = two_directories()
-    unsynced.change(NameChange(Change.RENAME, D, "f", F, E, "f"))
+    unsynced.change(NameChange(ChangeKind.RENAME, D, "f", F, E, "f"))
     assert len(drawn(unsynced)) == 2
     for node in (first, ROOT):
         unsynced.sync(node)
@@ -124,8 +124,8 @@ def test_a_rename_between_two_directories_is_durable_when_both_were_synced(first
 
 def test_each_change_is_lost_apart_from_the_others() -> None:
     unsynced = two_directories()
-    unsynced.change(NameChange(Change.REMOVE, D, "f", F))
-    unsynced.change(NameChange(Change.REMOVE, ROOT, "e", E))
+    unsynced.change(NameChange(ChangeKind.REMOVE, D, "f", F))
+    unsynced.change(NameChange(ChangeKind.REMOVE, ROOT, "e", E))
     assert len(drawn(unsynced)) == 4
     unsynced.sync(ROOT)
     assert [state[ROOT] for state in drawn(unsynced)] == [{"d": D}, {"d": D}]
@@ -133,8 +133,8 @@ def test_each_change_is_lost_apart_from_the_others() -> None:
 
 def test_what_was_removed_from_a_directory_that_is_durably_gone_does_not_come_back() -> None:
     unsynced = two_directories()
-    unsynced.change(NameChange(Change.REMOVE, D, "f", F))
-    unsynced.change(NameChange(Change.REMOVE, ROOT, "d", D))
+    unsynced.change(NameChange(ChangeKind.REMOVE, D, "f", F))
+    unsynced.change(NameChange(ChangeKind.REMOVE, ROOT, "d", D))
     unsynced.sync(ROOT)
     assert unsynced.is_all_durable
     assert drawn(unsynced) == [{ROOT: {"e": E}, E: {}}]
@@ -142,12 +142,12 @@ def test_what_was_removed_from_a_directory_that_is_durably_gone_does_not_come_ba
 
 def test_a_synced_file_keeps_its_bytes_and_a_synced_disk_everything() -> None:
     unsynced = two_directories()
-    unsynced.overwrite(F, Overwritten(0, 1, 0, b""))
+    unsynced.overwrite(F, Overwrite(0, 1, 0, b""))
     assert not unsynced.is_all_durable
     unsynced.sync(F)
     assert unsynced.is_all_durable
-    unsynced.overwrite(F, Overwritten(0, 1, 1, b"x"))
-    unsynced.change(NameChange(Change.REMOVE, D, "f", F))
+    unsynced.overwrite(F, Overwrite(0, 1, 1, b"x"))
+    unsynced.change(NameChange(ChangeKind.REMOVE, D, "f", F))
     unsynced.sync_all()
     assert unsynced.is_all_durable
 
@@ -155,17 +155,17 @@ def test_a_synced_file_keeps_its_bytes_and_a_synced_disk_everything() -> None:
 @pytest.mark.parametrize(
     ("present", "done", "expected"),
     [
-        (b"abcd", [Overwritten(0, 4, 0, b"")], [b"abcd", b"", b"ab", bytes(4)]),
-        (b"abXY", [Overwritten(2, 2, 4, b"cd")], [b"abXY", b"abcd", b"abXd"]),
-        (b"ab", [Overwritten(2, -1, 4, b"cd")], [b"ab", b"abcd"]),
-        (b"ab\0\0", [Overwritten(4, -1, 2, b"")], [b"ab\0\0", b"ab"]),
-        (b"XY", [Overwritten(0, -1, 4, b"abcd"), Overwritten(0, 2, 0, b"")], [b"XY", b"abcd", b"X"]),
-        (b"abcd", [Overwritten(0, 2, 0, b""), Overwritten(2, 2, 2, b"")], [b"abcd", b"", b"abc", bytes(4)]),
-        (b"a\0\0b", [Overwritten(3, 1, 1, b"")], [b"a\0\0b", b"a", b"a\0\0", b"a\0\0\0"]),
-        (b"same", [Overwritten(0, 4, 4, b"same")], [b"same"]),
+        (b"abcd", [Overwrite(0, 4, 0, b"")], [b"abcd", b"", b"ab", bytes(4)]),
+        (b"abXY", [Overwrite(2, 2, 4, b"cd")], [b"abXY", b"abcd", b"abXd"]),
+        (b"ab", [Overwrite(2, -1, 4, b"cd")], [b"ab", b"abcd"]),
+        (b"ab\0\0", [Overwrite(4, -1, 2, b"")], [b"ab\0\0", b"ab"]),
+        (b"XY", [Overwrite(0, -1, 4, b"abcd"), Overwrite(0, 2, 0, b"")], [b"XY", b"abcd", b"X"]),
+        (b"abcd", [Overwrite(0, 2, 0, b""), Overwrite(2, 2, 2, b"")], [b"abcd", b"", b"abc", bytes(4)]),
+        (b"a\0\0b", [Overwrite(3, 1, 1, b"")], [b"a\0\0b", b"a", b"a\0\0", b"a\0\0\0"]),
+        (b"same", [Overwrite(0, 4, 4, b"same")], [b"same"]),
     ],
 )
 def test_a_file_holds_all_or_nothing_or_a_part_or_zeros(
-    present: bytes, done: Sequence[Overwritten], expected: list[bytes]
+    present: bytes, done: Sequence[Overwrite], expected: list[bytes]
 ) -> None:
-    assert contents(present, done) == expected
+    assert possible_contents(present, done) == expected

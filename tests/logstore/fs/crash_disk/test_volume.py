@@ -1,6 +1,6 @@
-"""A disk's folder aside: what lost its name waits there, and goes when it can never come back.
+"""Orphans of a disk: files without a name wait in a folder, and go when they can never come back.
 
-A copy of a disk holds the same under other inodes, and what waits aside goes with it.
+A copy of a disk holds the same files under other inodes, and keeps the orphans.
 """
 
 from __future__ import annotations
@@ -22,45 +22,45 @@ from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders
 
 @pytest.fixture
 def volume(tmp_path: Path) -> Iterator[Volume]:
-    for name in ("disk", "aside"):
+    for name in ("disk", "orphans"):
         (tmp_path / name).mkdir()
-    made = Volume(1, str(tmp_path / "disk"), str(tmp_path / "aside"))
+    made = Volume(1, str(tmp_path / "disk"), str(tmp_path / "orphans"))
     yield made
     made.close()
 
 
-def put_aside(volume: Volume, name: str, node: int) -> int:
+def make_orphan(volume: Volume, name: str, node: int) -> int:
     with parent_of(volume.path, name) as (parent, last):
         inode = os.stat(last, dir_fd=parent).st_ino
-        PLAIN.rename(parent, last, volume.aside.descriptor, volume.name_aside(node))
+        PLAIN.rename(parent, last, volume.orphans.descriptor, volume.new_orphan(node))
     return inode
 
 
-def test_a_file_without_a_name_is_gone_for_good_when_what_is_aside_is_given_up(volume: Volume, tmp_path: Path) -> None:
+def test_a_file_without_a_name_is_gone_for_good_when_orphans_are_dropped(volume: Volume, tmp_path: Path) -> None:
     (tmp_path / "disk" / "f").write_bytes(b"x")
     node = volume.new_node((tmp_path / "disk" / "f").stat().st_ino)
-    inode = put_aside(volume, "f", node)
-    assert volume.empty_aside() == [inode]
-    assert os.listdir(tmp_path / "aside") == []
-    assert (volume.kept, node in volume.inodes) == ({}, False)
+    inode = make_orphan(volume, "f", node)
+    assert volume.drop_orphans() == [inode]
+    assert os.listdir(tmp_path / "orphans") == []
+    assert (volume.orphan_names, node in volume.inodes) == ({}, False)
 
 
 def test_a_file_that_has_another_name_is_not_gone(volume: Volume, tmp_path: Path) -> None:
     (tmp_path / "disk" / "f").write_bytes(b"x")
     (tmp_path / "disk" / "g").hardlink_to(tmp_path / "disk" / "f")
     node = volume.new_node((tmp_path / "disk" / "f").stat().st_ino)
-    put_aside(volume, "f", node)
-    assert volume.empty_aside() == []
+    make_orphan(volume, "f", node)
+    assert volume.drop_orphans() == []
     assert node in volume.inodes
 
 
-def test_a_name_aside_can_be_taken_back(volume: Volume) -> None:
-    name, other = volume.name_aside(1), volume.name_aside(1)
+def test_the_name_of_an_orphan_can_be_given_back(volume: Volume) -> None:
+    name, other = volume.new_orphan(1), volume.new_orphan(1)
     assert name != other
-    volume.forget_aside(1, name)
-    assert volume.kept == {1: [other]}
-    volume.forget_aside(1, other)
-    assert volume.kept == {}
+    volume.forget_orphan(1, name)
+    assert volume.orphan_names == {1: [other]}
+    volume.forget_orphan(1, other)
+    assert volume.orphan_names == {}
 
 
 @pytest.mark.parametrize("wanted", [b"", b"abc", b"abcd", b"ab\0\0", b"other and longer"])
