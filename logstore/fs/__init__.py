@@ -1,4 +1,4 @@
-"""The only code that changes a disk: directories by descriptor, durable changes, copies, checked reads of small files."""
+"""The only code that changes a disk: directories by descriptor, durable changes, copies, reads of small files."""
 
 from logstore.fs.checksum import SummedWriter, crc32c_of, crc32c_of_file
 from logstore.fs.copy import Progress, copy_replica

@@ -80,7 +80,7 @@ class Directory:
         return found
 
     def below(self, path: str) -> Directory:
-        """Open a directory any number of levels below, component by component. The empty path gives this directory again.
+        """Open a directory any number of levels below, component by component. The empty path gives this one again.
 
         Raises:
             UnsafePathError, OSError: as :meth:`child`.

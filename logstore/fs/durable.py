@@ -214,7 +214,7 @@ def sync_all(disk: Disk, directories: Iterable[Directory]) -> None:
 
 
 def barrier(disk: Disk, of_file_system: Directory, directories: Iterable[Directory]) -> bool:
-    """Make many small files durable at once, by a sync of the file system, or one by one where the system has no such call.
+    """Make many small files durable at once, by one sync of the file system, or one by one where the system cannot.
 
     Args:
         disk: the seam.
@@ -279,7 +279,7 @@ def remove_tree(disk: Disk, parent: Directory, name: str) -> None:
 
 
 def _checked_name(name: str) -> str:
-    """Check that a name is one component of a path. Any other name is a bug of the caller, and never reaches the disk."""
+    """Check that a name is one component of a path. Another name is a bug of the caller, and never reaches the disk."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise ValueError(f"{name!r:.80} is no name of a directory entry")
     return name

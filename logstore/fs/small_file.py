@@ -17,8 +17,8 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_N
 """For ``os.open``: a link is an error, a FIFO or a terminal neither blocks nor takes over, no child inherits it."""
 
 FIRST_READ = 256
-"""Bytes of the first read. ``partition.metadata`` has 43 bytes, and most files that are read fit. For more than some 450
-bytes Python would allocate by the C library, which takes longer."""
+"""Bytes of the first read. ``partition.metadata`` has 43 bytes, and most files that are read fit. For more than some
+450 bytes Python would turn to the C library, which takes longer."""
 
 MANY_BYTES = 1 << 16
 

@@ -1,4 +1,4 @@
-"""One disk: its lock, identity, checkpoints and open files, and how it goes offline after an I/O error."""
+"""One log dir on its disk: lock, identity, offset checkpoints, open files, and going offline after an I/O error."""
 
 from logstore.log_dir.batch import FileChange, OpenDirectories, change_files
 from logstore.log_dir.checkpoints import (

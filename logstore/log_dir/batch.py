@@ -1,19 +1,16 @@
-"""Replaces or removes small files that already lie in a log dir: one at a time, or many behind two barriers.
+"""Many changes in one log dir behind few syncs: small files replaced together, directories opened once each.
 
-Each file holds its old bytes or its new ones, whatever happens meanwhile. For one file that takes two syncs; for
-thousands of them, as after somebody has deleted every ``partition.metadata`` of a broker, two for each batch::
+Each replaced file holds its old bytes or its new ones at any time, also after a crash. That takes two syncs for one
+file. For thousands of files, as after a loss of every ``partition.metadata`` of a broker, it takes two barriers for
+each batch::
 
-    1  every new file is written beside the old one, under its name with .tmp
-    2  one barrier                                        the bytes are durable before any rename may be
-    3  every new file gets its name, or the old one is removed
+    1  write every new file beside the old one, under its name with .tmp
+    2  one barrier                                        the bytes must be durable before any rename is
+    3  rename every new file, or remove the old one
     4  one barrier                                        the names are durable
 
-A crash leaves temporary files at most, which the next open removes. Where the system refuses something on the way, the
-files of the batch are done again one by one, so that those which can be replaced are, and the others say why not.
-
-Directories of one log dir, opened once each while a batch works in them, and synced together at its end.
-
-A batch may work in more directories than a process may have open, so only some stay open at a time.
+A crash leaves at most temporary files, which the next open removes. Where the system refuses a step, the files of the
+batch are done again one by one, so that each file is either replaced or gets its own error.
 """
 
 from __future__ import annotations
@@ -45,16 +42,16 @@ FILES_AT_ONCE = 400
 """Files behind one pair of barriers; each keeps a directory open."""
 
 _FEW_FILES = 4
-"""Files up to which each is synced by itself."""
+"""Up to this number, each file is synced by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a file is to hold.
+    """A file and the bytes that it shall hold.
 
     Attributes:
         path: of the file, below the log dir.
-        data: its bytes; None: it goes.
+        data: its new bytes; None: remove it.
         inode: of the directory that holds it; None: any.
     """
 
@@ -64,16 +61,16 @@ class FileChange:
 
 
 def change_files(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> dict[str, LogStoreError]:
-    """Make files hold these bytes, durably. Never raises for a file: the answer has what went wrong, by path.
+    """Make files hold new bytes, durably. Never raises for a file: the answer holds the errors, by path.
 
-    A file that is not in the answer is done. One that is there holds what it held, unless the disk itself failed.
+    A file that is not in the answer is done. One in the answer holds its old bytes, unless the disk itself failed.
 
     Args:
         log_dir: open, and so under its lock.
         changes: each path once.
-        what: what is done, in messages: ``cannot be repaired``.
+        what: the change, for messages: ``cannot be repaired``.
     """
-    # A file left over under the temporary name of another comes after it: until then that name is the other's.
+    # A leftover file under the temporary name of another file comes after it, because the other needs that name first.
     files = [change for change in changes if not change.path.endswith(TEMPORARY)]
     left_over = [change for change in changes if change.path.endswith(TEMPORARY)]
     return _change_in_batches(log_dir, files, what) | _change_in_batches(log_dir, left_over, what)
@@ -100,7 +97,7 @@ def _change_in_batches(log_dir: LogDir, changes: Sequence[FileChange], what: str
 
 
 def change_file(log_dir: LogDir, parent: Directory, name: str, data: bytes | None) -> None:
-    """Make one file hold these bytes, or be gone; afterwards it does, or nothing was changed.
+    """Make one file hold new bytes, or remove it; either succeeds, or changes nothing.
 
     Raises:
         OSError: nothing was changed; or the disk fails.
@@ -113,12 +110,12 @@ def change_file(log_dir: LogDir, parent: Directory, name: str, data: bytes | Non
     except OSError as error:
         if error.errno in DISK_FAILURES or not _holds(parent, name, data):
             raise
-        # Only the last sync failed: the change is there, and may be lost to a power cut, as if it had not been made.
+        # Only the last sync failed: the file is changed, and a power cut may undo that.
         logger.warning("%s: %s is changed, and may change back (%s)", parent.path, name, error.strerror)
 
 
 def _open_parent(log_dir: LogDir, change: FileChange) -> Directory:
-    """Open the directory of a file, along no link; OSError where it is gone or another one."""
+    """Open the directory of a file, along no link; raise OSError where it is gone or replaced."""
     parent = log_dir.root.below(change.path.rpartition("/")[0])
     if change.inode is not None and parent.key[1] != change.inode:
         parent.close()
@@ -166,19 +163,22 @@ MOST_OPEN = 64
 """Directories that stay open; a process may usually open 1024 files."""
 
 _FEW_DIRECTORIES = 8
-"""Directories up to which each is synced by itself; for more, one barrier over the file system costs less."""
+"""Up to this number, each directory is synced by itself; for more, one barrier over the file system costs less."""
 
 
 class OpenDirectories:
-    """Directories by their path below the log dir; use it as a context manager."""
+    """Directories of one log dir, opened once each while a batch works in them. Use it as a context manager.
+
+    A batch may work in more directories than a process may have open, so only :data:`MOST_OPEN` stay open.
+    """
 
     def __init__(self, log_dir: LogDir) -> None:
-        """Start with none open."""
+        """Start with no directory open."""
         self._log_dir = log_dir
         self._opened: dict[str, Directory] = {}
 
     def at(self, path: str) -> Directory:
-        """Open a directory, or give the one that is open; it stays open until :data:`MOST_OPEN` others were asked for.
+        """Give the directory of a path, open; it stays open until :data:`MOST_OPEN` others were asked for.
 
         Raises:
             UnsafePathError, OSError: as :meth:`logstore.fs.Directory.below`.
@@ -190,7 +190,7 @@ class OpenDirectories:
         return found
 
     def has(self, path: str) -> bool:
-        """Whether there is such a directory."""
+        """Say whether the path is a directory."""
         try:
             self.at(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -198,7 +198,7 @@ class OpenDirectories:
         return True
 
     def holds(self, path: str) -> bool:
-        """Whether anything has this path below the log dir."""
+        """Say whether the path below the log dir is taken."""
         folder, _, name = path.rpartition("/")
         return self.has(folder) and self.at(folder).holds(name)
 
@@ -212,7 +212,7 @@ class OpenDirectories:
         """Make the entries of directories durable, in the order given, or all at once where they are many.
 
         Raises:
-            OSError: a sync failed, so nothing is known.
+            OSError: a sync failed, so the state on disk is unknown.
         """
         distinct = list(dict.fromkeys(paths))
         disk = self._log_dir.disk

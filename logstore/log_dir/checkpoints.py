@@ -1,15 +1,10 @@
-"""Reads a log dir's four offset checkpoints: how far each replica reaches, and entries that no replica answers for.
+"""The four offset checkpoints of a log dir: read for a scan, and kept up to date with the replicas (FACTS §2.4).
 
-A checkpoint that is missing or has 0 bytes is normal. One that does not parse is reported, with what a broker makes of
-it, and counts as empty. A broker that runs writes them anew every 5 or 60 s, and meanwhile they name replicas that are
-no longer there; so while somebody holds the log dir's lock, no entry is said to lack its replica. The files' format is
-left to ``layout``.
+A checkpoint that is missing or has 0 bytes is normal. A damaged one is reported with its effect on a broker, and counts
+as empty. It is left exactly as it is, for ``repair``: its entries of other replicas are not ours to drop.
 
-The four offset checkpoints of a log dir, kept in step with its replicas (FACTS §2.4).
-
-They are held in memory while the log dir is open and written back whole, as a broker writes them, and only those that
-changed. A file that does not parse is left exactly as it is, for ``repair``: what it says of other replicas is not ours
-to drop. Thread safety is the caller's.
+A running broker rewrites the files every 5 or 60 s, and meanwhile they name replicas that are gone. So while the log
+dir's lock is held, no entry is reported as an orphan.
 """
 
 from __future__ import annotations
@@ -32,14 +27,14 @@ CHECKPOINT_LIMIT = 1 << 27
 
 @dataclass(slots=True)
 class OffsetCheckpoints:
-    """What the four files say."""
+    """The content of the four files, as a scan sees it."""
 
     entries: dict[str, dict[tuple[str, int], int]] = field(default_factory=dict)
     """File → (topic, partition) → offset; only files that hold entries."""
     damaged: list[Row] = field(default_factory=list)
     """A row for each file that cannot be used."""
     in_use: bool = False
-    """Somebody held the log dir's lock, so the entries lag behind what lies there."""
+    """Whether the log dir's lock was held, so that the entries may be out of date."""
 
     @property
     def recovery_points(self) -> dict[tuple[str, int], int]:
@@ -47,9 +42,10 @@ class OffsetCheckpoints:
         return self.entries.get(checkpoint.RECOVERY_POINT_CHECKPOINT, {})
 
     def orphans(self, held: Container[tuple[str, int]]) -> Iterator[Row]:
-        """A row for each entry whose (topic, partition) is not among those that are held, file by file.
+        """Yield a row for each entry without a replica, file by file; none while the log dir is in use.
 
-        None while the log dir is in use.
+        Args:
+            held: the (topic, partition) of each replica in the log dir.
         """
         if self.in_use:
             return
@@ -69,7 +65,7 @@ class OffsetCheckpoints:
 
 def read_offset_checkpoints(log_dir: str) -> OffsetCheckpoints:
     """Read the four files of a log dir. Never raises."""
-    # Asked first: what a broker writes at its end is right, so a stop in between accuses nobody either.
+    # The lock is checked first: the files of a broker that stops in between are right.
     found = OffsetCheckpoints(in_use=find_lock_holder(log_dir, search=False) is not None)
     for file in checkpoint.OFFSET_CHECKPOINTS:
         try:
@@ -97,7 +93,10 @@ Offsets: TypeAlias = Mapping[str, int]
 
 
 class CheckpointFiles:
-    """What the files of one log dir say, and which of them must be written again."""
+    """The four files of an open log dir, kept in memory and written back whole. Not thread-safe.
+
+    A file is written, as a broker writes it, only when its entries changed. A damaged file is never written.
+    """
 
     def __init__(self, root: Directory) -> None:
         """Read the files. A missing one is empty."""
@@ -105,29 +104,29 @@ class CheckpointFiles:
         self._root = root
         self._entries = {file: found.entries.get(file, {}) for file in checkpoint.OFFSET_CHECKPOINTS}
         self.damaged = frozenset(str(row[0]) for row in found.damaged)
-        """Files that are left alone."""
+        """Files that do not parse, and are left alone."""
         self._changed: set[str] = set()
 
     def offsets(self, partition: TopicPartition) -> dict[str, int]:
-        """What the files hold for one partition."""
+        """Give the offsets of one partition: file → offset."""
         key = (partition.topic, partition.partition)
         return {file: entries[key] for file, entries in self._entries.items() if key in entries}
 
     def entries(self, file: str) -> Mapping[tuple[str, int], int]:
-        """All entries of one file: (topic, partition) → offset."""
+        """Give all entries of one file: (topic, partition) → offset."""
         return self._entries[file]
 
     def take_out(self, partitions: Iterable[TopicPartition]) -> None:
-        """Drop the entries of partitions; :meth:`write` makes it so on disk."""
+        """Drop the entries of partitions, in memory until :meth:`write`."""
         for partition in partitions:
             for file, entries in self._entries.items():
                 if entries.pop((partition.topic, partition.partition), None) is not None:
                     self._changed.add(file)
 
     def give_back(self, partition: TopicPartition, offsets: Offsets) -> None:
-        """Enter offsets for a partition, except where a file has one already, which then is the newer one.
+        """Enter offsets for a partition, except where a file has a newer one already.
 
-        A topic that cannot stand in a checkpoint never stood there, whatever a record says; nothing is entered for it.
+        Nothing is entered for a topic that no checkpoint can hold: it was never there, whatever a record says.
         """
         key = (partition.topic, partition.partition)
         if not _can_be_entered(partition, offsets):
@@ -138,11 +137,11 @@ class CheckpointFiles:
                 self._changed.add(file)
 
     def update(self, file: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Enter offsets in one file, over whatever was there: what a broker does with its periodic checkpoints.
+        """Enter offsets in one file, over older ones, as a broker does periodically.
 
         Raises:
-            ChangeRefusedError: no such file, or one that is damaged and left for ``repair``; a topic that cannot stand
-                in it, or an offset beyond 64 bits. Nothing was entered.
+            ChangeRefusedError: the file is unknown, or damaged and left for ``repair``; a checkpoint cannot hold a
+                topic; or an offset has more than 64 bits. Nothing was entered.
         """
         if file not in self._entries or file in self.damaged:
             why = "is damaged: repair it first" if file in self.damaged else "is no offset checkpoint"
@@ -154,7 +153,7 @@ class CheckpointFiles:
         self._changed.add(file)
 
     def rename(self, topics: Mapping[str, str]) -> None:
-        """Give the entries of some topics another topic name: full name → full name. Their order stays."""
+        """Rename topics: old full name → new full name. The order of entries stays."""
         for file, entries in self._entries.items():
             if any(topic in topics for topic, _ in entries):
                 renamed = {(topics.get(topic, topic), number): offset for (topic, number), offset in entries.items()}
@@ -163,14 +162,14 @@ class CheckpointFiles:
 
     @property
     def behind(self) -> bool:
-        """Whether the disk does not yet say what the memory does."""
+        """Whether some changes are not on disk yet."""
         return bool(self._changed - self.damaged)
 
     def write(self, disk: Disk) -> None:
-        """Write the files that changed, each one whole and durable.
+        """Write the changed files, each one whole and durable.
 
         Raises:
-            OSError: the first that cannot be written; it and those after it are still to be written.
+            OSError: of the first file that cannot be written; it and the following files stay marked as changed.
         """
         for file in sorted(self._changed):
             if file not in self.damaged:
@@ -179,7 +178,7 @@ class CheckpointFiles:
 
 
 def _can_be_entered(partition: TopicPartition, offsets: Offsets) -> bool:
-    """Whether a reader could take an entry apart again: no white space, real UTF-8, offsets of 64 bits."""
+    """Say whether a reader could parse an entry: no white space, valid UTF-8, offsets of 64 bits."""
     topic = partition.topic
     if not topic or any(character.isspace() for character in topic) or not topic.isprintable():
         return False

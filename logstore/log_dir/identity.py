@@ -1,12 +1,7 @@
-"""Who a log dir belongs to: reads ``meta.properties``, and holds it against the identity that was expected.
+"""Which log dir a path leads to: reads ``meta.properties``, compares it with the expected identity, finds log dirs.
 
-A disk that is not mounted looks like an empty log dir. What tells them apart is the identity, so a log dir that cannot
-show the one expected of it is never taken for what its path promises. The file's format is left to ``layout``.
-
-Finds log dirs at or below a folder: of one broker, or of a whole fleet whose disks lie side by side.
-
-A directory is a log dir when it holds ``meta.properties``, ``__cluster_metadata-0`` or one of the four offset
-checkpoints. Nothing is said here about what is in it.
+A disk that is not mounted looks like an empty log dir. Only the identity distinguishes them, so a log dir that does not
+show the expected identity is never used in place of the expected one.
 """
 
 from __future__ import annotations
@@ -28,7 +23,7 @@ META_PROPERTIES_LIMIT = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ExpectedIdentity:
-    """What a caller knows of a log dir beforehand; None: not known, so anything will do."""
+    """The identity that a caller expects of a log dir; None accepts any value."""
 
     cluster_id: str | None = None
     node_id: int | None = None
@@ -38,7 +33,7 @@ class ExpectedIdentity:
 
 @dataclass(frozen=True, slots=True)
 class IdentityFound:
-    """What ``meta.properties`` says, or why it says nothing."""
+    """The content of ``meta.properties``, or why there is none."""
 
     identity: MetaProperties | None
     state: MetadataState
@@ -47,13 +42,13 @@ class IdentityFound:
 
     @property
     def scheme(self) -> Scheme | None:
-        """How the log dir is laid out when it is ours; None for a real broker's, and where it cannot be told."""
+        """The layout of a log dir of ours; None for a real broker's, and where it is unknown."""
         text = None if self.identity is None else self.identity.scheme
         return next((scheme for scheme in Scheme if scheme == text), None)
 
 
 def read_identity(log_dir: str, expected: ExpectedIdentity | None = None) -> IdentityFound:
-    """Read the identity of a log dir that exists. Never raises: what is wrong is in the answer."""
+    """Read the identity of an existing log dir. Never raises: the answer holds the problem."""
     name = meta_properties.FILE_NAME
     try:
         data = read_small_file(f"{log_dir}/{name}", META_PROPERTIES_LIMIT)
@@ -109,10 +104,14 @@ _SIGNS = frozenset({meta_properties.FILE_NAME, "__cluster_metadata-0", *checkpoi
 
 
 def discover(path: str) -> list[str]:
-    """The log dirs at or below a folder, sorted; the path itself when there is none, so that a scan says what is wrong.
+    """Find the log dirs of one broker or of a whole fleet, at or below a folder; return them sorted.
 
-    Level by level, no deeper than :data:`DEEPEST`, not into a log dir that was found, and along no link except the path
-    itself. What cannot be listed is passed over.
+    A directory is a log dir when it holds ``meta.properties``, ``__cluster_metadata-0`` or one of the four offset
+    checkpoints. The search goes level by level, no deeper than :data:`DEEPEST`, not into a found log dir, and along no
+    link except the path itself. A directory that cannot be listed is skipped.
+
+    Returns:
+        The path itself when there is no log dir, so that a scan of it reports the problem.
     """
     found: list[str] = []
     level = [path]
@@ -129,8 +128,8 @@ def discover(path: str) -> list[str]:
 
 
 def _children(directory: str) -> list[str] | None:
-    """The directories in a directory; None when it is a log dir."""
-    # The signs are asked for by name: a log dir may have to be listed nearly to its end until one of them comes up.
+    """List the directories in a directory; None when it is a log dir."""
+    # Check the signs by name: a listing of a log dir may have to go nearly to its end until one of them appears.
     if any(os.path.lexists(f"{directory}/{sign}") for sign in _SIGNS):
         return None
     children: list[str] = []

@@ -1,17 +1,15 @@
-"""Kafka's own lock on a log dir: whoever holds it may change the disk, a running broker or this engine.
+"""Kafka's own lock on a log dir, held by a running broker or by this engine: takes it, and finds out who holds it.
 
-A broker locks the whole of ``.lock`` with a POSIX record lock, and so do we, by ``F_OFD_SETLK``: such a lock meets a
-JVM's in both directions, but belongs to the open file, so that another descriptor of the same process neither shares
-nor drops it (LIBRARIES §7). ``flock`` is another family, which no broker sees. The file stays where it is afterwards, 0
-bytes, as releases up to 3.7 leave it (FACTS §2.7).
+A broker holds a POSIX record lock on the whole of ``.lock`` for all its life; that the file exists means nothing. We
+lock it by ``F_OFD_SETLK``: such a lock conflicts with a JVM's in both directions, but belongs to the open file, so that
+another descriptor of the same process neither shares nor drops it (LIBRARIES §7). ``flock`` is another family, which no
+broker sees. The file stays afterwards, with 0 bytes, as releases up to 3.7 leave it (FACTS §2.7).
 
-Says whether a process holds a log dir's ``.lock``, and which, without taking the lock.
-
-A broker holds a POSIX record lock on ``.lock`` for all its life; that the file exists means nothing (FACTS §2.7). Two
-sources tell who holds it. ``/proc/locks`` lists the locks of the processes that this one can see. ``F_OFD_GETLK`` asks
-the kernel itself, and so also finds a broker in another container, but needs a descriptor, and *closing any descriptor
-of a file drops all POSIX locks that this very process holds on it*. So the list is read first, and where it names a
-holder, which may be this process, the file is never opened. Nothing here is known outside Linux.
+Two sources name the holder without taking the lock. ``/proc/locks`` lists the locks of all processes that this one can
+see. ``F_OFD_GETLK`` asks the kernel itself, and so also finds a broker in another container, but needs a descriptor,
+and *closing any descriptor of a file drops all POSIX locks that this very process holds on it*. So the list is read
+first, and where it names a holder, which may be this process, the file is never opened. Outside Linux the holder is
+unknown.
 """
 
 from __future__ import annotations
@@ -26,11 +24,13 @@ from dataclasses import dataclass
 from logstore.errors import LogDirInUseError
 from logstore.fs import READ_FLAGS, Directory, Disk
 
+LOCK_FILE = ".lock"
+
 _FLOCK = struct.Struct("hhqqi4x")
-"""``struct flock`` of 64-bit Linux: type, whence, start, length (0: to the end), pid, which must be 0 here."""
+"""``struct flock`` of 64-bit Linux: type, whence, start, length (0: to the end), pid (0 in a request)."""
 
 _TRIES = 3
-"""Releases since 3.8 remove the file on a clean stop, so the one that was locked may be gone already."""
+"""Releases since 3.8 remove the file on a clean stop, so the locked file may be gone already."""
 
 
 class Lock:
@@ -46,7 +46,7 @@ class Lock:
         """Lock a log dir, without waiting.
 
         Raises:
-            LogDirInUseError: somebody has it, with the process where the system tells.
+            LogDirInUseError: a process holds it; the message names the process where the system does.
             OSError: the file can be neither opened nor made.
         """
         for _ in range(_TRIES):
@@ -68,10 +68,10 @@ class Lock:
         raise LogDirInUseError(f"{root.path}/{LOCK_FILE} vanished while it was locked: a broker is stopping; try again")
 
     def release(self) -> None:
-        """Give the lock back; a second time does nothing.
+        """Release the lock; a second time does nothing.
 
-        A child that was forked meanwhile shares the lock, and would keep it for as long as it lives; so the lock is
-        dropped by name. A child that comes here itself only lets go of its share.
+        A child that was forked meanwhile shares the lock, and would keep it for all its life; so the lock is dropped
+        explicitly. A child that calls this itself only closes its own descriptor.
         """
         if self._descriptor >= 0:
             if os.getpid() == self._process:
@@ -92,7 +92,7 @@ def _open(root: Directory, disk: Disk) -> int:
 
 
 def _set_lock(descriptor: int) -> None:
-    """Ask for the lock. BlockingIOError: somebody else has it, whichever number the system gives for that."""
+    """Take the lock; raise BlockingIOError when it is taken, whichever number the system gives for that."""
     try:
         _set_lock_type(descriptor, fcntl.F_WRLCK)
     except PermissionError as error:
@@ -111,20 +111,14 @@ def _is_still_there(root: Directory, descriptor: int) -> bool:
     return status is not None and os.path.samestat(status, os.fstat(descriptor))
 
 
-LOCK_FILE = ".lock"
-
-_FLOCK_2 = struct.Struct("hhqqi4x")
-"""``struct flock`` of 64-bit Linux: type, whence, start, length (0: to the end), pid."""
-
-
 @dataclass(frozen=True, slots=True)
 class LockHolder:
     """A process that holds ``.lock``."""
 
     pid: int | None
-    """None: held, but by a process that this one cannot see, for example in another container."""
+    """None: this process cannot see the holder, for example in another container."""
     command: str | None
-    """The system's short name of that process, for example ``java``."""
+    """The system's short name of the process, for example ``java``."""
 
     def __str__(self) -> str:
         if self.pid is None:
@@ -133,12 +127,12 @@ class LockHolder:
 
 
 def find_lock_holder(log_dir: str, *, search: bool = True) -> LockHolder | None:
-    """Tell who holds the log dir's lock; None when nobody does, as far as this system can tell.
+    """Find the holder of a log dir's lock, without taking the lock; None when the lock is free or unknown.
 
     Args:
         log_dir: its path.
-        search: where the system does not name the process, look for it in all that processes have open. Takes some
-            ms for each such log dir; False: it is enough to know whether somebody holds the lock.
+        search: where the system does not name the process, look for it among the open files of all processes, which
+            takes some ms. False: only find out whether the lock is held.
     """
     path = f"{log_dir}/{LOCK_FILE}"
     try:
@@ -157,7 +151,7 @@ def _holder_in_proc_locks(status: os.stat_result, *, search: bool) -> LockHolder
     except (OSError, UnicodeDecodeError):
         return None
     for words in lines:
-        # A waiter has one word more, "->"; it holds nothing. flock(2) is another family and excludes no broker.
+        # A waiter has one word more, "->", and holds nothing. flock(2) is another family and excludes no broker.
         if (
             len(words) == 8
             and words[1] in ("POSIX", "OFDLCK")
@@ -169,9 +163,9 @@ def _holder_in_proc_locks(status: os.stat_result, *, search: bool) -> LockHolder
 
 
 def _search_pid(wanted: tuple[int, int, int]) -> int:
-    """The process that has an open file with an OFD lock of ours on that place; the list of locks has no pid for it.
+    """Find the process that holds an OFD lock on a file, since ``/proc/locks`` has no pid for it; 0: none can be seen.
 
-    ``/proc/<pid>/fdinfo/<n>`` repeats the line of the list behind ``lock:``. 0: none that can be looked into.
+    ``/proc/<pid>/fdinfo/<n>`` repeats the line of the list behind ``lock:``.
     """
     for pid in filter(str.isdigit, _names("/proc")):
         for descriptor in _names(f"/proc/{pid}/fdinfo"):
@@ -189,11 +183,11 @@ def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
-        return []  # the process is gone, or is somebody else's
+        return []  # the process is gone, or belongs to another user
 
 
 def _parse_inode(text: str) -> tuple[int, int, int] | None:
-    """Read ``major:minor:inode``, the first two in hexadecimal."""
+    """Parse ``major:minor:inode``, the first two in hexadecimal."""
     try:
         major, minor, inode = text.split(":")
         return int(major, 16), int(minor, 16), int(inode)
@@ -202,7 +196,7 @@ def _parse_inode(text: str) -> tuple[int, int, int] | None:
 
 
 def _holder_by_kernel(path: str) -> LockHolder | None:
-    """Ask the kernel which lock would stand in the way of an exclusive one over the whole file."""
+    """Ask the kernel which lock would conflict with an exclusive one over the whole file."""
     if not hasattr(fcntl, "F_OFD_GETLK"):
         return None
     try:
@@ -210,8 +204,8 @@ def _holder_by_kernel(path: str) -> LockHolder | None:
     except OSError:
         return None
     try:
-        question = _FLOCK_2.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = _FLOCK_2.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, question))
+        question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, question))
     except OSError:
         return None
     finally:
@@ -220,7 +214,7 @@ def _holder_by_kernel(path: str) -> LockHolder | None:
 
 
 def _holder_by_pid(pid: int) -> LockHolder:
-    """Look up the name of a process; a pid of 0 or -1 is one that cannot be seen."""
+    """Look up the name of a process; a pid of 0 or -1 stands for a process that cannot be seen."""
     if pid <= 0:
         return LockHolder(None, None)
     try:

@@ -1,11 +1,11 @@
-"""One disk: a log dir that was opened to be changed, under Kafka's own lock, until it fails.
+"""One log dir opened for changes, under Kafka's own lock, until its disk fails.
 
-Opening takes ``.lock``, so a running broker and this engine exclude each other, and reads whose disk it is. A log dir
-is *ours* when its ``meta.properties`` carries ``logstore.scheme``; any other is a real broker's, in which nothing may
-appear that the broker would stumble over. When the disk fails, the log dir goes *offline*, as Kafka's do: whatever is
-asked of it from then on is answered with KAFKA_STORAGE_ERROR, until somebody opens it again. Before the first change an
-``.logstore_unclean`` file is made, and removed by a clean :meth:`LogDir.close`: so the next one to open it knows
-whether it has to look for what a crash left. Source: DESIGN §5; FACTS §1.5, §2.2, §2.7.
+Opening takes ``.lock``, so that a running broker and this engine exclude each other, and reads the identity. A log dir
+is *ours* when its ``meta.properties`` carries ``logstore.scheme``. Any other is a real broker's, and must never hold
+anything that keeps the broker from starting. When the disk fails, the log dir goes *offline*, as Kafka's do: every
+request fails with KAFKA_STORAGE_ERROR until it is opened again. Before the first change an ``.logstore_unclean`` file
+is made, and a clean :meth:`LogDir.close` removes it, so that the next open knows whether to recover from a crash.
+Source: DESIGN §5; FACTS §1.5, §2.2, §2.7.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ logger = logging.getLogger(__name__)
 DISK_FAILURES = frozenset(
     {errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN, errno.ENOTCONN, errno.EBADF}
 )
-"""Numbers that speak of the disk and not of the request. What was done last may or may not have reached it."""
+"""Error numbers of the disk, not of the request. The last change may or may not have reached the disk."""
 
 _DATE = "Thu Jan 01 00:00:00 UTC 1970"
-"""Second comment line of ``meta.properties``. Nobody reads it, and the same identity gives the same bytes."""
+"""Second comment line of ``meta.properties``. No program reads it; as a constant it gives the same bytes each time."""
 
 
 class LogDir:
-    """One open disk. Not thread-safe by itself: ``LogStore`` lets one thread at a time change a log dir.
+    """One open log dir. Not thread-safe by itself: ``LogStore`` lets one thread at a time change a log dir.
 
     Attributes:
         path: its absolute path, as it was given.
         root: the open directory.
-        identity: what its ``meta.properties`` says.
+        identity: the content of its ``meta.properties``.
         disk: the primitive changes.
         checkpoints: its offset checkpoints, kept in memory.
-        was_unclean: the last one to change it did not come to a clean end, so there may be something to recover.
+        was_unclean: whether the previous process to change it crashed, so that a recovery may be needed.
         offline: why it is no longer used; None while it is in use.
     """
 
     def __init__(self, root: Directory, lock: Lock, identity: MetaProperties, disk: Disk) -> None:
-        """Put together by :meth:`open` and :meth:`format`."""
+        """Use :meth:`open` or :meth:`format`."""
         self.path = root.path
         self.root = root
         self.identity = identity
@@ -72,11 +72,11 @@ class LogDir:
         self._lock = lock
         self._marked = self.was_unclean
         self.leave_unclean = self.was_unclean
-        """Whether the next one to open it must look: somebody has to recover it, before it counts as clean again."""
+        """Whether :meth:`close` leaves the mark, so that the next open recovers the log dir."""
 
     @classmethod
     def open(cls, path: str, *, disk: Disk | None = None, expected: ExpectedIdentity | None = None) -> LogDir:
-        """Take the lock of a log dir, and read whose it is. Nothing in it is changed, except that ``.lock`` is made.
+        """Take the lock of a log dir, and read its identity. Nothing is changed, except that ``.lock`` is made.
 
         Args:
             path: of the log dir.
@@ -85,7 +85,7 @@ class LogDir:
 
         Raises:
             NotALogDirError: there is no such directory, or its identity is missing, damaged, or another one.
-            LogDirInUseError: a broker or another of our runs has it.
+            LogDirInUseError: a broker or another run of this engine holds the lock.
             OfflineLogDirError: the disk fails, or ``meta.properties`` cannot be read, as in a broker (FACTS §1.5).
             ChangeFailedError: the system refuses to open ``.lock``.
         """
@@ -116,14 +116,13 @@ class LogDir:
 
     @classmethod
     def format(cls, path: str, identity: MetaProperties, *, disk: Disk | None = None) -> LogDir:
-        """Make a log dir that is ours, with its parents, and open it.
+        """Make a log dir of ours, with its parents, and open it.
 
         A crash on the way leaves an empty directory, which can be formatted again.
 
         Raises:
-            ChangeRefusedError: something lies there already, the identity has no scheme that is known, or the path is
-                none.
-            LogDirInUseError: somebody has its lock.
+            ChangeRefusedError: the directory is not empty, the identity has no known scheme, or the path is invalid.
+            LogDirInUseError: another process holds its lock.
             ChangeFailedError, OfflineLogDirError: the system refuses, or the disk fails.
         """
         disk = disk or Disk()
@@ -152,7 +151,7 @@ class LogDir:
 
     @property
     def scheme(self) -> Scheme:
-        """How partitions are laid out in it; a real broker's is always flat."""
+        """The layout of its partitions; a real broker's is always flat."""
         return Scheme(self.identity.scheme) if self.identity.scheme is not None else Scheme.FLAT
 
     @property
@@ -166,7 +165,7 @@ class LogDir:
         return "" if self.identity.directory_id is None else str(self.identity.directory_id)
 
     def check_ours(self, what: str) -> None:
-        """Refuse what a real broker would not understand.
+        """Refuse a change that a real broker would not understand.
 
         Raises:
             ChangeRefusedError: this is a real broker's log dir.
@@ -184,13 +183,13 @@ class LogDir:
 
     @contextmanager
     def changing(self, what: str, *, marked: bool = False) -> Iterator[None]:
-        """Everything that changes the log dir happens in here: it marks the log dir, and says what went wrong.
+        """Mark the log dir for a change, and turn errors of the system into ours. Every change happens inside.
 
-        What fails inside must have been undone before it comes out, except when the disk itself fails.
+        Code inside must undo a failed change before it raises, except when the disk itself fails.
 
         Args:
             what: names the change in messages, for example ``orders-0 cannot be staged``.
-            marked: what a crash would leave half done is more than litter, so without the mark nothing is begun.
+            marked: refuse to begin without the mark, because a crash would leave more than harmless leftovers.
 
         Raises:
             OfflineLogDirError: it is offline, or the disk failed just now.
@@ -201,33 +200,33 @@ class LogDir:
             self._mark(needed=marked)
             yield
         except OSError as error:
-            self.leave_unclean = True  # what was undone may not be, after a crash
+            self.leave_unclean = True  # a crash may bring the undone change back
             raise self.failed(what, error) from error
         except LogStoreError:
             raise
         except BaseException:
-            self.leave_unclean = True  # an interrupt may come between a change and its undoing
+            self.leave_unclean = True  # an interrupt may come between a change and its undo
             raise
 
     def failed(self, what: str, error: OSError) -> LogStoreError:
-        """Make the error to raise for a failure of the system, and take the log dir offline where the disk failed."""
+        """Make the error to raise for a failure of the system; take the log dir offline where the disk failed."""
         if self.offline is not None:
-            return OfflineLogDirError(self.offline)  # to undo what was done failed as well
+            return OfflineLogDirError(self.offline)  # the undo failed as well
         made = failure(f"{self.path}: {what}", error)
         if isinstance(made, OfflineLogDirError):
             self.go_offline(str(made))
         return made
 
     def go_offline(self, reason: str) -> None:
-        """Stop using the log dir; whatever it was in the middle of is sorted out when it is opened again."""
+        """Stop using the log dir; the next open recovers unfinished changes."""
         if self.offline is None:
             self.offline = reason
             logger.error("%s", reason)
 
     def write_checkpoints(self) -> bool:
-        """Write the offset checkpoints that changed; False: the system refused, and the next open tries again.
+        """Write the changed offset checkpoints; return False when the system refused, and the next open tries again.
 
-        Entries of replicas that are gone do no harm, and a full disk must still be one that can be cleaned.
+        A refusal is no error: old entries of removed replicas do no harm, and cleaning a full disk must still work.
 
         Raises:
             OSError: the disk fails.
@@ -247,14 +246,14 @@ class LogDir:
 
     @property
     def is_marked(self) -> bool:
-        """Whether a crash from here on is noticed by the next one to open the log dir, who then recovers it."""
+        """Whether the mark is there, so that the next open notices a crash and recovers the log dir."""
         return self._marked
 
     def _mark(self, *, needed: bool) -> None:
-        """Make sure that a crash from here on is noticed by the next one to open the log dir.
+        """Make the mark, so that the next open notices a crash from here on.
 
-        A disk may be too full for one more name, and must still be one that can be cleaned: then the change goes on
-        without the mark. What a crash then leaves is litter, a record in a live replica or a draft, and no loss.
+        A disk may be too full for one more name, and cleaning it must still work: then the change goes on without the
+        mark. A crash then leaves only a record in a live replica or a draft, and loses nothing.
         """
         if not self._marked:
             try:
@@ -265,30 +264,30 @@ class LogDir:
                     raise
 
     def close(self) -> None:
-        """Give the lock back, and say by the mark's absence that all was done. A second time does nothing."""
+        """Remove the mark where all changes are done, and release the lock. A second time does nothing."""
         try:
-            self._put_down()
+            self._finish()
         finally:  # an interrupt must not leave the lock to the rest of the process
             self.abandon()
 
-    def _put_down(self) -> None:
-        """What a log dir that is still online is told at its end."""
+    def _finish(self) -> None:
+        """Bring the checkpoints and the mark up to date, where the log dir is still online."""
         if self.checkpoints.behind and self.offline is None and self.root.descriptor >= 0:
-            # There may be room by now; where there is none, old entries do no harm.
+            # There may be space by now; where there is none, old entries do no harm.
             with suppress(OSError):
                 self.checkpoints.write(self.disk)
         if self._marked and self.offline is None and not self.leave_unclean and self.root.descriptor >= 0:
-            # Where this fails, the next one to open the log dir looks for something to recover, and finds nothing.
+            # Where this fails, the next open looks for something to recover, and finds nothing.
             with suppress(OSError):
                 remove_file(self.disk, self.root, UNCLEAN_FILE)
         elif self.leave_unclean and self.offline is None and self.root.descriptor >= 0:
-            # A full disk may have had no room for the mark at first.
+            # A full disk may have had no space for the mark at first.
             with suppress(OSError):
                 if not self.root.holds(UNCLEAN_FILE):
                     write_new_file(self.disk, self.root, UNCLEAN_FILE, b"", durable=True)
 
     def abandon(self) -> None:
-        """Close without a word to the disk, as a crash would; for tests and simulators."""
+        """Close without any change to the disk, as a crash would; for tests and simulators."""
         self._lock.release()
         self.root.close()
 
@@ -304,11 +303,11 @@ class LogDir:
 
 
 _BEFORE_FORMAT = frozenset({STAGING_DIR, ".lock", f"{meta_properties.FILE_NAME}.tmp", "lost+found"})
-"""What a crash in the middle of formatting, or the making of a file system, leaves in an otherwise empty directory."""
+"""Entries that an interrupted format, or mkfs, leaves in an otherwise empty directory."""
 
 
 def failure(what: str, error: OSError) -> LogStoreError:
-    """The error for a failure of the system: of the disk itself, or of this one request."""
+    """Make the error for a failure of the system: of the disk itself, or of one request."""
     reason = os.strerror(error.errno) if error.errno else str(error)
     place = f" ({error.filename})" if isinstance(error.filename, str) else ""
     if error.errno in DISK_FAILURES:
@@ -324,7 +323,7 @@ def _locked(root: Directory, disk: Disk) -> Lock:
 
 
 def _made_with_parents(path: str, disk: Disk) -> Directory:
-    """Open a directory, making it and its parents; each new one is durable in its parent before the next is made."""
+    """Open a directory, and make missing ones; each is durable in its parent before the next is made."""
     existing, missing = path, list[str]()
     while not os.path.lexists(existing):
         existing, _, name = existing.rpartition("/")
@@ -338,9 +337,9 @@ def _made_with_parents(path: str, disk: Disk) -> Directory:
 
 
 def open_replica_parent(log_dir: LogDir, folder: str, partition: TopicPartition) -> Directory:
-    """Open the directory that holds a replica: the log dir, the last tier of its namespace, or the prefix of its ID.
+    """Open the parent directory of a replica: the log dir, the last tier of its namespace, or the prefix of its ID.
 
-    The prefix directory of the by-topic-id scheme is made at need; tiers are made by creating a namespace.
+    The prefix directory of the by-topic-id scheme is made where it is missing. Tiers are made by creating a namespace.
 
     Raises:
         InvalidNamespaceError: the namespace was not created.
@@ -350,10 +349,10 @@ def open_replica_parent(log_dir: LogDir, folder: str, partition: TopicPartition)
         with log_dir.root.below("") as root:
             return root.child(folder) if root.holds(folder) else make_directory(log_dir.disk, root, folder)
     try:
-        home = log_dir.root.below(folder)
-        if not folder or home.holds(MARKER_FILE):
-            return home
-        home.close()  # a partition dir whose name reads like a tier's
+        parent = log_dir.root.below(folder)
+        if not folder or parent.holds(MARKER_FILE):
+            return parent
+        parent.close()  # a partition dir with the name of a tier
     except (FileNotFoundError, NotADirectoryError):
         pass
     raise InvalidNamespaceError(

@@ -1,9 +1,9 @@
-"""Which processes hold files of a disk open or mapped: the space of such a file returns only when they let go.
+"""Finds the processes that hold files of a disk open or mapped: the space of such a file is freed only by their close.
 
 Removing a name frees nothing while a process still has the file open, which is why ``rm`` sometimes leaves a disk as
-full as it was. The system tells by ``/proc/<pid>/fd`` and ``/proc/<pid>/maps``, for Kafka maps its indexes and closes
-them. Files are told by device and inode, not by path, for a rename or a container shows another path. Nothing here is
-known where there is no ``/proc``; processes of other users are counted and not seen. Source: USERS, pain 6.
+full as it was. The sources are ``/proc/<pid>/fd``, and ``/proc/<pid>/maps`` because Kafka maps its indexes and closes
+them. Files are compared by device and inode, because a rename or a container changes the path. Without ``/proc``
+nothing is known. Processes of other users are only counted. Source: USERS, pain 6.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _PROC = "/proc"
 
 @dataclass(frozen=True, slots=True)
 class FileHolder:
-    """One process that holds files."""
+    """A process that holds files."""
 
     pid: int
     command: str
-    """The system's short name of it, for example ``java``."""
+    """The system's short name of the process, for example ``java``."""
 
     def __str__(self) -> str:
         return f"process {self.pid}" + (f" ({self.command})" if self.command else "")
@@ -30,12 +30,12 @@ class FileHolder:
 
 @dataclass(frozen=True, slots=True)
 class OpenFiles:
-    """What is open on one device.
+    """The open files of one device.
 
     Attributes:
         holders: inode → the processes that hold it.
-        unseen: how many processes could not be looked into.
-        known: False where the system does not tell at all.
+        unseen: number of processes that could not be inspected.
+        known: whether the system provides this information at all.
     """
 
     holders: Mapping[int, tuple[FileHolder, ...]] = field(default_factory=dict)
@@ -44,11 +44,11 @@ class OpenFiles:
 
 
 def find_open_files(device: int, pids: Collection[int] | None = None) -> OpenFiles:
-    """Look at all processes for plain files that they hold on a device.
+    """Find the plain files of a device that processes hold.
 
     Args:
         device: ``st_dev`` of the file system.
-        pids: look at these alone; None: at all.
+        pids: inspect only these processes; None: all.
     """
     if pids is None:
         try:
@@ -73,10 +73,10 @@ def find_open_files(device: int, pids: Collection[int] | None = None) -> OpenFil
 
 
 def _opened(pid: int, device: int) -> Iterator[int]:
-    """Inodes of the plain files that a process has open.
+    """List the inodes of the plain files that a process has open.
 
     Raises:
-        OSError: it may not be looked into, or is gone.
+        OSError: the process may not be inspected, or is gone.
     """
     folder = f"{_PROC}/{pid}/fd"
     for name in os.listdir(folder):
@@ -89,10 +89,10 @@ def _opened(pid: int, device: int) -> Iterator[int]:
 
 
 def _mapped(pid: int, device: int) -> Iterable[int]:
-    """Inodes of the files that a process has mapped: ``7f12-7f34 rw-s 00000000 fd:01 131 /disk1/...``.
+    """List the inodes of the files that a process has mapped: ``7f12-7f34 rw-s 00000000 fd:01 131 /disk1/...``.
 
     Raises:
-        OSError: it may not be looked into, or is gone.
+        OSError: the process may not be inspected, or is gone.
     """
     place = f"{os.major(device):02x}:{os.minor(device):02x}"
     with open(f"{_PROC}/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:

@@ -1,7 +1,7 @@
-"""A log dir to look at: what reading needs to know of one, and a way to have that without its lock.
+"""A log dir opened for reading alone, without its lock.
 
-A running broker holds the lock of its log dirs, and what lies staged there must be listed all the same; so the code
-that only reads takes a :class:`LogDirView`, which an open :class:`logstore.log_dir.LogDir` is as well.
+A running broker holds the lock of its log dirs, and their staged replicas must be listed all the same. So code that
+only reads takes a :class:`LogDirView`, which an open :class:`logstore.log_dir.LogDir` is as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from logstore.rows import MetadataState
 
 
 class LogDirView(Protocol):
-    """What reading needs to know of a log dir."""
+    """A log dir for code that only reads."""
 
     @property
     def path(self) -> str:
@@ -30,7 +30,7 @@ class LogDirView(Protocol):
 
     @property
     def scheme(self) -> Scheme:
-        """How partitions are laid out in it."""
+        """The layout of its partitions."""
 
     @property
     def is_ours(self) -> bool:
@@ -38,10 +38,10 @@ class LogDirView(Protocol):
 
 
 class ReadOnlyLogDir:
-    """A log dir that was opened to be looked at: no lock is taken, and nothing is made or changed."""
+    """A log dir opened without its lock; nothing is made or changed."""
 
     def __init__(self, root: Directory, scheme: str | None) -> None:
-        """Put together by :meth:`open`."""
+        """Use :meth:`open`."""
         self.path = root.path
         self.root = root
         self.scheme = Scheme.FLAT if scheme is None else Scheme(scheme)
@@ -49,7 +49,7 @@ class ReadOnlyLogDir:
 
     @classmethod
     def open(cls, path: str) -> ReadOnlyLogDir:
-        """Open a log dir, and read what it is.
+        """Open a log dir, and read its identity.
 
         Raises:
             NotALogDirError: there is no such directory, or its identity is missing or damaged.
@@ -67,7 +67,7 @@ class ReadOnlyLogDir:
         return cls(root, found.identity.scheme)
 
     def close(self) -> None:
-        """Give the descriptor back; a second time does nothing."""
+        """Close the directory; a second time does nothing."""
         self.root.close()
 
     def __enter__(self) -> Self:

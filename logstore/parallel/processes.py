@@ -245,13 +245,14 @@ def end_child(pid: int, pipe: int) -> None:
 
 
 _WHERE = struct.Struct("=iiq")
-"""A unit's number, its length in bytes, and its offset. The size of this entry divides the size of a page, so a pipe does
-not split it."""
+"""A unit's number, its length in bytes, and its offset. The size of this entry divides the size of a page, so a pipe
+does not split it."""
 
 
 class UnitQueue:
-    """A queue between this process and its children. Open it before the fork. The first call of a process
-    fixes its side: it puts units in or takes them out. Linux only.
+    """A queue between this process and its children, for Linux. Open it before the fork.
+
+    A process either puts units in or takes them out: its first call closes the other end.
     """
 
     __slots__ = ("_end", "_file", "_put", "_read", "_write")

@@ -19,7 +19,7 @@ from layout.scheme import Scheme
 from logstore.parallel import AdaptiveThreadPool, paused_gc, processors, spread
 from logstore.rows import Columns, Row, by_column, concat_columns
 from logstore.scan.duplicates import ReplicaSet
-from logstore.scan.fast_path import FastPathResult, scan_fast, fast_path_columns
+from logstore.scan.fast_path import FastPathResult, fast_path_columns, scan_fast
 from logstore.scan.listing import Folder, FolderBatch, Listing, NameRule, batches_of, list_in_batches, list_log_dir
 from logstore.scan.replica import ScanOptions, scan_directories
 
@@ -51,7 +51,7 @@ class WalkResult(NamedTuple):
 
 
 _Task: TypeAlias = tuple[str, str, str, str, bool, list[str], list[int]]
-"""A batch as it is sent: its folder's prefix, path, reading and namespace; whether its names are live; names, inodes."""
+"""A batch as it is sent: its folder's prefix, path, rule and namespace; whether its names are live; names, inodes."""
 
 _PieceResult: TypeAlias = tuple[FastPathResult | None, Columns | None]
 """What was found in some directories: one or the other."""

@@ -7,7 +7,7 @@ import pytest
 
 from logstore.rows import VARYING
 from logstore.scan import Folder, ScanOptions, scan_directories
-from logstore.scan.fast_path import scan_fast, fast_path_columns
+from logstore.scan.fast_path import fast_path_columns, scan_fast
 from logstore.scan.listing import FolderBatch
 
 NAMES = ["orders-3", "orders-1", "payments-2"]

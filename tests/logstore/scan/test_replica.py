@@ -21,7 +21,7 @@ from layout.ids import TopicId
 from layout.ours import StagedRecord, staged_record
 from logstore.rows import VARYING
 from logstore.scan import METADATA_LIMIT, Folder, NameRule, ScanOptions, read_topic_id, scan_directories
-from logstore.scan.fast_path import scan_fast, fast_path_columns
+from logstore.scan.fast_path import fast_path_columns, scan_fast
 from logstore.scan.listing import batches_of
 from logstore.scan.replica import VanishedError, check_against_name, unreadable
 

@@ -18,7 +18,7 @@ def _rows(listing: Listing) -> dict[str, dict[str, Any]]:
 
 
 def _names(listing: Listing) -> set[str]:
-    return {folder.prefix + name for folder in listing.places for name in place.names}
+    return {folder.prefix + name for folder in listing.places for name in folder.names}
 
 
 def test_directories_come_with_their_inodes_and_known_files_give_no_row(log_dir: Any) -> None:
