@@ -1,4 +1,4 @@
-"""One pass over a log dir: what lies there, as rows. Cannot write."""
+"""One pass over a log dir gives its content as rows; nothing here can write."""
 
 from typing import TYPE_CHECKING
 

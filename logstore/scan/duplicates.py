@@ -1,13 +1,8 @@
 """Finds replicas that are live in two directories of one broker, and reads the leader epoch of each copy.
 
-The last epoch of ``leader-epoch-checkpoint`` helps to rank the copies. It costs a file per replica, so it is read for
-duplicates only. Which copy is the right one is left to ``reconciler``.
-
-Which replicas lie in a log dir, gathered while it is looked at, for questions that concern all of them together.
-
-Is a replica live in two directories? Does a checkpoint name one that has none? Both are nearly always answered with no
-by comparing names, which costs much less than to go through the rows again. A replica stands here as a broker spells
-it: ``topic-partition``, which no two replicas share.
+The last epoch of ``leader-epoch-checkpoint`` helps to rank the copies, which ``reconciler`` does. It costs a file per
+replica, so it is read for duplicates only. Nearly always there are none, and a comparison of names shows that much
+faster than a pass over all rows. So each pass gathers the names of its replicas in a :class:`ReplicaSet`.
 """
 
 from __future__ import annotations
@@ -34,23 +29,23 @@ LEADER_EPOCH_LIMIT = 1 << 22
 
 
 def with_leader_epochs(seen: Sequence[tuple[Observation, ReplicaSet]]) -> list[Observation]:
-    """The observations of one broker's log dirs, with ``leader_epoch`` filled in where a replica is live twice.
+    """Fill in ``leader_epoch`` where a replica is live twice in the log dirs of one broker.
 
     Args:
-        seen: each with the replicas that its log dir holds.
+        seen: each observation with the replicas of its log dir.
     """
     observations = [observation for observation, _ in seen]
-    directories = sum(census.directories for _, census in seen)
-    if len(set[str]().union(*(census.live for _, census in seen))) == directories:
+    directories = sum(replicas.directories for _, replicas in seen)
+    if len(set[str]().union(*(replicas.live for _, replicas in seen))) == directories:
         return observations
-    twice = _live_twice([observation.rows for observation in observations])
-    return [dataclasses.replace(each, rows=_filled(each.log_dir, each.rows, twice)) for each in observations]
+    duplicates = _live_twice([observation.rows for observation in observations])
+    return [dataclasses.replace(each, rows=_filled(each.log_dir, each.rows, duplicates)) for each in observations]
 
 
 def _live_twice(tables: Iterable[pa.Table]) -> frozenset[tuple[str, int]]:
-    """The (topic, partition) pairs that are live in more than one directory.
+    """Find the (topic, partition) pairs that are live in more than one directory.
 
-    Counted in Python: the part of Arrow that groups rows takes longer to import than 100,000 replicas take to count.
+    They are counted in Python: the part of Arrow that groups rows takes longer to import than 100,000 replicas take.
     """
     counted = Counter(replica for table in tables for replica in _live(table))
     return frozenset(replica for replica, times in counted.items() if times > 1)
@@ -63,10 +58,10 @@ def _live(table: pa.Table) -> Iterator[tuple[str, int]]:
     return compress(zip(topics, partitions, strict=True), are_live)
 
 
-def _filled(log_dir: str, table: pa.Table, twice: frozenset[tuple[str, int]]) -> pa.Table:
+def _filled(log_dir: str, table: pa.Table, duplicates: frozenset[tuple[str, int]]) -> pa.Table:
     columns = [table[name].to_pylist() for name in ("kind", "topic", "partition", "name")]
     epochs = [
-        _last_epoch(f"{log_dir}/{name}") if kind == Kind.LIVE and (topic, partition) in twice else None
+        _last_epoch(f"{log_dir}/{name}") if kind == Kind.LIVE and (topic, partition) in duplicates else None
         for kind, topic, partition, name in zip(*columns, strict=True)
     ]
     import pyarrow as pa  # here, because a scan imports this module before its workers look, and Arrow after
@@ -78,7 +73,7 @@ def _filled(log_dir: str, table: pa.Table, twice: frozenset[tuple[str, int]]) ->
 
 
 def _last_epoch(path: str) -> int | None:
-    """The epoch of the last entry; None when there is none, or it cannot be read."""
+    """Read the epoch of the last entry; None when there is none, or it cannot be read."""
     try:
         data = read_small_file(f"{path}/{checkpoint.LEADER_EPOCH_CHECKPOINT}", LEADER_EPOCH_LIMIT)
         entries = checkpoint.parse_leader_epochs(data or b"")
@@ -91,24 +86,27 @@ _LIVE, _FUTURE = Kind.LIVE.value, Kind.FUTURE.value
 
 
 class ReplicaSet:
-    """The replicas of one log dir."""
+    """The replicas of one log dir, each spelt as a broker does: ``topic-partition``, which no two replicas share.
+
+    It also answers whether a checkpoint names a replica that has no directory.
+    """
 
     __slots__ = ("directories", "future", "live")
 
     def __init__(self) -> None:
         self.live: set[str] = set()
-        """Those that have a live directory."""
+        """Replicas with a live directory."""
         self.future: set[str] = set()
-        """Those that have a future directory."""
+        """Replicas with a future directory."""
         self.directories = 0
-        """The number of live directories of known topics; more than are in ``live`` where one replica has several."""
+        """The number of live directories of known topics: more than ``live`` where one replica has several."""
 
     def add(self, columns: Columns) -> None:
-        """Count the rows of some directories, whose first columns are name, kind, topic and partition."""
+        """Add the rows of some directories, whose first columns are name, kind, topic and partition."""
         names, kinds, topics, partitions = columns[:4]
         spelt = [f"{topic}-{partition}" for topic, partition in zip(topics, partitions, strict=True)]
         if set(kinds) == {_LIVE} and None not in topics:
-            # The names are there already, and new texts would take as much memory again.
+            # Keep the existing names, because new texts would take as much memory again.
             self.live.update(names if spelt == names else spelt)
             self.directories += len(spelt)
             return
@@ -122,7 +120,7 @@ class ReplicaSet:
                 self.future.add(replica)
 
     def __contains__(self, replica: object) -> bool:
-        """Whether a (topic, partition) has a live or a future directory."""
+        """Say whether a (topic, partition) has a live or a future directory."""
         match replica:
             case (str(topic), int(partition)):
                 spelt = f"{topic}-{partition}"

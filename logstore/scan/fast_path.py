@@ -1,8 +1,8 @@
-"""The quick way for nearly all directories: live replicas, plainly named, with files as a broker writes them.
+"""The fast path of a scan: live replicas with plain names and files as a broker writes them, which nearly all are.
 
-What is peculiar to one of them, its topic ID and its weight, is all that a look gives: whoever has the list of names
-makes the other columns of that, for many at a time. As soon as one directory is not as usual, the look gives nothing,
-and ``replica_dir`` looks at each by itself, which reads again what was read before: so give some dozens at a time.
+It reads only the topic ID and the weight of each directory. The list of names gives the other columns, for many
+directories at a time. As soon as one directory is different, the fast path gives up its whole piece, and
+``scan_directories`` scans each directory by itself and reads the files again: so pass some dozens at a time.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from logstore.scan.replica import (
 )
 
 FastPathResult: TypeAlias = tuple[list[str], list[Weight] | None]
-"""The topic IDs of some directories, and their weights when those were asked for."""
+"""The topic IDs of some directories; and their weights, when sizes were asked for."""
 
 _METADATA = partition_metadata.FILE_NAME
 _SEGMENT_END, *_TRANSIENT_ENDS = (f"{suffix.value}\0" for suffix in (FileKind.LOG, *Transient))
-"""How names end that are counted, or seldom there, with what stands behind each when many are one text."""
+"""Suffixes of file names, with the separator that follows each name when many names are joined into one text."""
 
 
 def scan_fast(options: ScanOptions, folder: Folder, names: Sequence[str]) -> FastPathResult | None:
-    """Look into directories whose names are those of live replicas.
+    """Scan directories with names of live replicas.
 
     Args:
-        options: what to look for.
-        folder: where the directories lie.
+        options: what to read of each directory.
+        folder: the folder of the directories.
         names: their names, each of which ``split_live`` can split.
 
     Returns:
-        None: one of them is not as usual, or gone, so ask ``replica_dir.look`` of each.
+        None: one directory is different, or gone, so call :func:`~logstore.scan.scan_directories`.
     """
     if not options.sizes:
         topic_ids = read_topic_ids_fast(folder.path, names, options.topic_ids)
@@ -55,13 +55,13 @@ def scan_fast(options: ScanOptions, folder: Folder, names: Sequence[str]) -> Fas
 
 
 def fast_path_columns(
-    batch: FolderBatch, looks: Iterable[FastPathResult], recovery_points: Mapping[tuple[str, int], int]
+    batch: FolderBatch, results: Iterable[FastPathResult], recovery_points: Mapping[tuple[str, int], int]
 ) -> Columns:
-    """The columns of live replicas that are all as usual.
+    """Make the columns of live replicas that all took the fast path.
 
     Args:
         batch: the replicas, at least one.
-        looks: what was found in them, some at a time.
+        results: of :func:`scan_fast`, for some of the replicas each.
         recovery_points: as in :class:`ScanOptions`.
     """
     folder, names, inodes, replicas = batch
@@ -76,7 +76,7 @@ def fast_path_columns(
     live, ok = [Kind.LIVE.value] * len(names), [MetadataState.OK.value] * len(names)
     topic_ids: list[str] = []
     weights: list[Weight] = []
-    for of_some, weights_of_some in looks:
+    for of_some, weights_of_some in results:
         topic_ids += of_some
         weights += [UNKNOWN_WEIGHT] * len(of_some) if weights_of_some is None else weights_of_some
     weighed = zip(*weights, strict=True)
@@ -84,10 +84,7 @@ def fast_path_columns(
 
 
 def _weights(base: str, names: Iterable[str], statuses: Iterable[os.stat_result]) -> list[Weight] | None:
-    """The weights of directories, of which the status of ``partition.metadata`` is known.
-
-    None: one of them is gone, or cannot be weighed.
-    """
+    """Weigh directories, with the known status of each ``partition.metadata``; None: one is gone or has an obstacle."""
     weights: list[Weight] = []
     try:
         for name, status in zip(names, statuses, strict=True):
@@ -103,7 +100,7 @@ def _weights(base: str, names: Iterable[str], statuses: Iterable[os.stat_result]
 
 
 def _plain_weight(path: str, metadata: os.stat_result) -> Weight | None:
-    """The weight of a directory that holds plain files only, none of them transient; None: ask :func:`weigh`."""
+    """Weigh a directory that holds only plain files without transient suffixes; None: call :func:`weigh`."""
     base = path + "/"
     try:
         names = os.listdir(path)

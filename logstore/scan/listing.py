@@ -1,10 +1,10 @@
-"""Lists what lies in a log dir, and sorts it: directories to look into, and the rest, which is told at once.
+"""Lists a log dir, and sorts its entries: directories to scan, and rows for everything else.
 
-Where directories lie is a *folder*: the log dir itself; its staging directory; in a log dir that is ours also the
-tiers of a namespace, or the prefixes of the by-topic-id scheme. A folder says how the names in it are read. Types come
-from the listing itself, which costs nothing more; no link is followed. A replica's directory is not opened here.
+A :class:`Folder` holds directories side by side whose names follow one rule: the log dir itself, its staging directory,
+and in a log dir of ours also the tiers of a namespace, or the prefixes of the by-topic-id scheme. The listing itself
+gives the type of each entry, which costs no call. No link is followed, and no replica's directory is opened.
 
-A listing can be had while it goes on, batch by batch, so that others look into the first directories meanwhile.
+A listing can be consumed while it goes on, batch by batch, so that workers scan the first directories meanwhile.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ KNOWN_FILES = _REPLACED_BY_RENAME | {
 _LEFTOVERS = frozenset(f"{name}.tmp" for name in _REPLACED_BY_RENAME | {"_rlmm_committed_offsets"})
 
 _DEEPEST_TIER = 64
-"""Tiers below one another that are followed; a path has room for hardly more."""
+"""Levels of tiers that are followed; a path has space for hardly more."""
 
 _ENTRIES_AT_ONCE = 8192
 
 
 class NameRule(StrEnum):
-    """By which rule the names in a folder are read."""
+    """The rule by which the names in a folder are parsed."""
 
     REPLICAS = "replicas"
     STAGED = "staged"
@@ -62,12 +62,12 @@ class NameRule(StrEnum):
 
 @dataclass(slots=True)
 class Folder:
-    """Directories that lie side by side, whose names are read by the same rule."""
+    """Directories side by side whose names follow one rule."""
 
     prefix: str
     """Stands before each name to give the path below the log dir: empty, or ending in ``/``."""
     path: str
-    """Where they lie, ending in ``/``."""
+    """Path of the folder, ending in ``/``."""
     rule: NameRule = NameRule.REPLICAS
     namespace: str = ""
     """Stands before each topic to give its full name: empty, or ending in ``:``."""
@@ -75,7 +75,7 @@ class Folder:
     inodes: list[int] = field(default_factory=list)
 
     def parse(self, name: str) -> DirectoryName:
-        """Read the name of a directory in this folder."""
+        """Parse the name of a directory in this folder."""
         if self.rule is NameRule.STAGED:
             return parse_staged(name)
         return parse_by_topic_id(self.prefix + name) if self.rule is NameRule.BY_TOPIC_ID else parse(name)
@@ -88,17 +88,17 @@ class FolderBatch(NamedTuple):
     names: list[str]
     inodes: list[int]
     replicas: list[tuple[str, int]] | None
-    """Topic and partition by each name; None: these are not plain names of live replicas."""
+    """Topic and partition of each name; None: these are not plain names of live replicas."""
 
     def part(self, first: int, end: int) -> FolderBatch:
-        """The directories with these numbers."""
+        """Give the directories from number ``first`` up to ``end``."""
         replicas = None if self.replicas is None else self.replicas[first:end]
         return FolderBatch(self.folder, self.names[first:end], self.inodes[first:end], replicas)
 
 
 @dataclass(slots=True)
 class Listing:
-    """All the places of one log dir, and rows for what is no directory."""
+    """All folders of one log dir, and rows for everything that is no directory."""
 
     places: list[Folder] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -109,7 +109,7 @@ def list_log_dir(log_dir: str, scheme: Scheme | None) -> Listing:
 
     Args:
         log_dir: its path, without a slash at the end.
-        scheme: how it is laid out when it is ours; None for a real broker's.
+        scheme: the layout of a log dir of ours; None for a real broker's.
 
     Raises:
         OSError: the log dir itself cannot be listed.
@@ -121,22 +121,22 @@ def list_log_dir(log_dir: str, scheme: Scheme | None) -> Listing:
 
 
 def list_in_batches(log_dir: str, scheme: Scheme | None, listing: Listing, most: int) -> Iterator[FolderBatch]:
-    """List a log dir and its staging directory, and hand on what is found while the listing goes on.
+    """List a log dir and its staging directory, and yield batches while the listing goes on.
 
-    What is staged is listed after the log dir: a replica that is staged meanwhile is seen there, if not here.
+    The staging directory comes after the log dir, so a replica that is staged meanwhile is found in one of them.
 
     Args:
         log_dir: its path, without a slash at the end.
-        scheme: how it is laid out when it is ours; None for a real broker's.
+        scheme: the layout of a log dir of ours; None for a real broker's.
         listing: is filled; the log dir is its first folder.
-        most: directories in a batch.
+        most: largest number of directories in a batch.
 
     Raises:
         OSError: the log dir itself cannot be listed.
     """
     root = Folder("", f"{log_dir}/")
     listing.places.append(root)
-    # Of a log dir with tiers or prefixes nothing is known before it is listed whole.
+    # A log dir with tiers or prefixes must be listed whole before any directory is known to be a replica.
     at_once = scheme in {None, Scheme.FLAT}
     staging, handed_on = False, 0
     for number in _fill(root, listing, most):
@@ -157,14 +157,14 @@ def list_in_batches(log_dir: str, scheme: Scheme | None, listing: Listing, most:
 
 
 def batches_of(places: Iterable[Folder], most: int) -> Iterator[FolderBatch]:
-    """The directories of places that are listed, at most so many in a batch."""
+    """Yield the directories of listed folders, at most ``most`` in a batch."""
     for folder in places:
         for first in range(0, len(folder.names), most):
             yield from _split_by_name(folder, first, first + most)
 
 
 def _split_by_name(folder: Folder, first: int, end: int) -> Iterator[FolderBatch]:
-    """Directories of a folder in two batches: those with plain names of live replicas, nearly all are, and others."""
+    """Split directories of a folder into two batches: plain names of live replicas, as nearly all are, and others."""
     names, inodes = folder.names[first:end], folder.inodes[first:end]
     read = list(map(split_live, names)) if folder.rule is NameRule.REPLICAS else [None] * len(names)
     replicas = [replica for replica in read if replica is not None]
@@ -179,9 +179,9 @@ def _split_by_name(folder: Folder, first: int, end: int) -> Iterator[FolderBatch
 
 
 def _fill(folder: Folder, listing: Listing, most: int) -> Iterator[int]:
-    """Fill a folder with the directories in it, and give a row to everything else. Raises OSError.
+    """Fill a folder with its directories, and make a row for everything else. Raises OSError.
 
-    Yields after each ``most`` entries or fewer, with the number of directories that were there before them.
+    Yields after at most ``most`` entries each, with the number of directories before them.
     """
     with os.scandir(folder.path) as entries:
         while batch := list(islice(entries, most)):
@@ -200,7 +200,7 @@ def _fill(folder: Folder, listing: Listing, most: int) -> Iterator[int]:
 
 
 def _list_below(folder: Folder, listing: Listing) -> bool:
-    """List a folder that is not the log dir itself; where that fails, a row says so. True: it was listed."""
+    """List a folder below or beside the log dir; return whether that worked. A failure gives a row."""
     try:
         for _ in _fill(folder, listing, _ENTRIES_AT_ONCE):
             pass
@@ -216,7 +216,7 @@ def _list_below(folder: Folder, listing: Listing) -> bool:
 
 
 def _list_sibling_staging(log_dir: str, listing: Listing) -> None:
-    """List ``<log dir>.deleting``, where a real broker's replicas are staged, when it is there and is a directory."""
+    """List ``<log dir>.deleting``, where a real broker's replicas are staged, if it is a directory."""
     try:
         root = sibling_staging_root(log_dir)
         if not os.path.isdir(root) or os.path.islink(root):
@@ -228,7 +228,7 @@ def _list_sibling_staging(log_dir: str, listing: Listing) -> None:
 
 
 def _list_tiers(folder: Folder, listing: Listing, deepest: int) -> None:
-    """Follow the directories of a folder that carry a tier's marker file, however their names read."""
+    """Follow the directories of a folder that hold a tier's marker file, whatever their names."""
     tiers = [name for name in folder.names if _is_plain_file(f"{folder.path}{name}/{MARKER_FILE}")]
     for tier in tiers:
         if deepest:
@@ -240,14 +240,14 @@ def _list_tiers(folder: Folder, listing: Listing, deepest: int) -> None:
 
 
 def _list_prefixes(root: Folder, listing: Listing) -> None:
-    """Follow the two-digit directories of the by-topic-id scheme. What does not fit the scheme stays where it is."""
+    """Follow the two-digit directories of the by-topic-id scheme. Other directories stay in the root folder."""
     for prefix in [name for name in root.names if len(name) == 2 and not set(name) - set("0123456789abcdef")]:
         _take_out(root, prefix)
         _list_below(Folder(f"{prefix}/", f"{root.path}{prefix}/", NameRule.BY_TOPIC_ID), listing)
 
 
 def _take_out(folder: Folder, name: str, start: int = 0) -> bool:
-    """Take a directory out of a folder; False when it is not there, from number ``start`` on."""
+    """Remove a directory from a folder's list, from number ``start`` on; return False when it is not listed."""
     try:
         index = folder.names.index(name, start)
     except ValueError:
@@ -261,7 +261,7 @@ def _is_plain_file(path: str) -> bool:
 
 
 def _link_row(folder: Folder, entry: os.DirEntry[str]) -> Row:
-    """A link is told by its name, and never followed: what it leads to is not part of this log dir."""
+    """Make a row for a link from its name. A link is never followed: its target is not part of this log dir."""
     name = folder.prefix + entry.name
     if entry.name in KNOWN_FILES:
         problem = "a symbolic link in place of a file; a broker follows it, this scan does not"
@@ -283,7 +283,10 @@ def _link_row(folder: Folder, entry: os.DirEntry[str]) -> Row:
 
 
 def _file_row(folder: Folder, entry: os.DirEntry[str]) -> Row | None:
-    """A row for an entry that is no directory, no link and no file that belongs here; None when it just vanished."""
+    """Make a row for an entry that is no directory, no link and no file that belongs here.
+
+    None: it vanished, or is a file of ours that needs no row.
+    """
     name = folder.prefix + entry.name
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
@@ -297,7 +300,7 @@ def _file_row(folder: Folder, entry: os.DirEntry[str]) -> Row | None:
         return plain_row(name, Kind.LEFTOVER, problem=problem, inode=entry.inode())
     ours = (REPAIR_BACKUP_PREFIX, RUN_JOURNAL_PREFIX)
     if entry.name.startswith(ours) and entry.is_file(follow_symlinks=False):
-        return None  # the way back of a repair, or the journal of a run
+        return None  # the backup of a repair, or the journal of a run
     if entry.name in KNOWN_FILES:
         problem = f"{what} in place of a file that a broker reads"
     else:

@@ -1,4 +1,4 @@
-"""What one pass over a log dir gives: an :class:`Observation`."""
+"""The result of one pass over a log dir: an :class:`Observation`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one pass saw of one log dir."""
+    """The content of one log dir, as one pass saw it."""
 
     log_dir: str
     """Its absolute path."""
     identity: MetaProperties | None
-    """None: there is no ``meta.properties`` that can be read."""
+    """None: there is no readable ``meta.properties``."""
     state: MetadataState
-    """``ok``; anything else means that what the rows lack must not be taken for gone."""
+    """Unless it is ``ok``, a replica without a row must not be taken for gone."""
     problem: str | None
-    """Why the state is not ``ok``, or what is odd all the same, one sentence; None where all is well."""
+    """Why the state is not ``ok``, or an oddity, in one sentence; None where all is well."""
     rows: pa.Table
     """By :data:`logstore.rows.ROW_SCHEMA`; the log dir itself is the first."""
     lock: LockHolder | None
-    """Who holds ``.lock``; None: nobody, as far as this system can tell."""
+    """The holder of ``.lock``; None: it is free, or the system does not know."""

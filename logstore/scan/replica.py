@@ -1,14 +1,12 @@
-"""Looks into the directories of a log dir, one by one: whatever they are, and whatever is wrong with them.
+"""Scans directories one by one, whatever they are and whatever is wrong with them: topic ID, sizes, staged record.
 
-A look takes the topic ID and, when sizes are asked for, the length of every file. A live broker renames and deletes
-meanwhile, so a directory that is gone gives no row, and the caller counts the rows. Nearly all directories are live
-replicas as a broker writes them, which ``usual_replicas`` looks at many at a time.
-
-Reads the topic ID of a partition dir: the short way for what a broker writes, the long way for everything else.
+Nearly all directories are live replicas as a broker writes them, which ``fast_path`` scans many at a time; the others
+come here. A live broker renames and deletes meanwhile, so a directory that is gone gives no row, and the caller counts
+the rows.
 
 The replicas of one topic have the same 43 bytes in ``partition.metadata``, so a dictionary from the whole content to
 the topic ID answers nearly always, after three system calls. Another form, damage, a FIFO, a link or a file that is
-too large take the long way, through ``small_file`` and ``layout``, and come out as a state and a sentence.
+too large take the slow path, through ``read_small_file`` and ``layout``, and give a state and a sentence.
 """
 
 from __future__ import annotations
@@ -31,11 +29,11 @@ from logstore.rows import MetadataState, Row
 from logstore.scan.listing import Folder, NameRule
 
 Weight: TypeAlias = tuple[int | None, int | None, int | None, int | None, int | None, int | None]
-"""Bytes, bytes on disk, files, leftovers, segments, newest mtime in ms: the columns of that name."""
+"""Bytes, bytes on disk, files, leftovers, segments, newest mtime in ms: the columns of these names."""
 
 UNKNOWN_WEIGHT: Weight = (None,) * 6
 FILE_TYPE, PLAIN_FILE = 0o170000, 0o100000
-"""The bits of a mode that tell what a file is, and what they tell of a plain one."""
+"""The bits of a mode that hold the file type, and their value for a plain file."""
 
 _LIVE = DirectoryKind.LIVE.value
 _SEGMENT = FileKind.LOG.value
@@ -46,7 +44,7 @@ _IN_CHECKPOINT = frozenset({DirectoryKind.LIVE, DirectoryKind.FUTURE})
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """What one scan looks for, and what it remembers between directories; threads may share it."""
+    """The options of one scan, and its cache of topic IDs; threads may share it."""
 
     sizes: bool
     recovery_points: Mapping[tuple[str, int], int] = field(default_factory=dict)
@@ -55,17 +53,17 @@ class ScanOptions:
 
 
 def scan_directories(options: ScanOptions, folder: Folder, entries: Sequence[tuple[str, int]]) -> list[Row]:
-    """Look into directories of one folder; a row for each that is still there, in their order.
+    """Scan directories of one folder; return a row for each that is still there, in order.
 
     Args:
-        options: what to look for.
-        folder: where the directories lie.
+        options: what to read of each directory.
+        folder: the folder of the directories.
         entries: their names and inodes.
     """
     rows: list[Row] = []
-    usual = folder.rule is NameRule.REPLICAS
+    may_be_plain = folder.rule is NameRule.REPLICAS
     for name, inode in entries:
-        plain = split_live(name) if usual else None
+        plain = split_live(name) if may_be_plain else None
         try:
             if plain is None:
                 rows.append(_other_row(options, folder, name, inode))
@@ -77,7 +75,7 @@ def scan_directories(options: ScanOptions, folder: Folder, entries: Sequence[tup
 
 
 def _live_row(options: ScanOptions, folder: Folder, name: str, inode: int, topic: str, partition: int) -> Row:  # noqa: PLR0917
-    """A row for a live replica whose name is spelt as usual: nearly all of them."""
+    """Make a row for a live replica with a plain name, as nearly all have."""
     path = folder.path + name
     weight, obstacle = weigh(path) if options.sizes else (UNKNOWN_WEIGHT, None)
     topic = folder.namespace + topic
@@ -87,7 +85,7 @@ def _live_row(options: ScanOptions, folder: Folder, name: str, inode: int, topic
 
 
 def _other_row(options: ScanOptions, folder: Folder, name: str, inode: int) -> Row:
-    """A row for any other directory."""
+    """Make a row for any other directory."""
     read = folder.parse(name)
     path = folder.path + name
     weight, obstacle = weigh(path) if options.sizes else (UNKNOWN_WEIGHT, None)
@@ -95,15 +93,15 @@ def _other_row(options: ScanOptions, folder: Folder, name: str, inode: int) -> R
     found: TopicIdFound = (None, None, read.problem or obstacle, None)
     record: StagedRecord | None = None
     if kind is not DirectoryKind.FOREIGN and read.partition is not None:
-        surely = None if kind in _NAME_MAY_BE_CUT else topic
-        found = unreadable(obstacle) if obstacle else read_topic_id(path, surely, read.partition, options.topic_ids)
+        sure_topic = None if kind in _NAME_MAY_BE_CUT else topic
+        found = unreadable(obstacle) if obstacle else read_topic_id(path, sure_topic, read.partition, options.topic_ids)
         found = check_against_name(found, read.topic_id)
         if kind is DirectoryKind.STAGED:
             record, problem = _staged_record(path, read)
             found = (*found[:2], found[2] or problem, None if record is None else record.topic)
         elif kind is DirectoryKind.STRAY:
             record, _ = _staged_record(path, read)
-            if record is not None:  # it was staged in place, or a broker moved it aside and we gave it a due time
+            if record is not None:  # staged in place, or renamed as stray by a broker and given a due time by us
                 kind, topic = DirectoryKind.STAGED, record.topic
                 found = check_against_name(found, record.topic_id)
     elif not os.path.lexists(path):
@@ -117,7 +115,7 @@ def _other_row(options: ScanOptions, folder: Folder, name: str, inode: int) -> R
 
 
 def weigh(path: str) -> tuple[Weight, str | None]:
-    """Add up the plain files of a directory, not of those below it; or say, in a clause, why that cannot be done."""
+    """Add up the plain files of a directory, not of its subdirectories; or say in a clause why that failed."""
     files = size = blocks = leftovers = segments = newest = 0
     base = path + "/"
     try:
@@ -145,7 +143,7 @@ def weigh(path: str) -> tuple[Weight, str | None]:
 
 
 def _staged_record(path: str, read: DirectoryName) -> tuple[StagedRecord | None, str | None]:
-    """The record of a staged replica; or why there is none, so that nothing says what this was and when it is due."""
+    """Read the record of a staged replica, its origin and due time; or say why there is none."""
     file = STAGED_RECORD
     try:
         data = read_small_file(f"{path}/{file}", STAGED_RECORD_LIMIT)
@@ -162,10 +160,10 @@ def _staged_record(path: str, read: DirectoryName) -> tuple[StagedRecord | None,
 
 
 METADATA_LIMIT = 1 << 16
-"""Bytes of ``partition.metadata`` that are read. A broker writes 43, and reads no more than two lines."""
+"""Largest ``partition.metadata`` in bytes. A broker writes 43, and reads no more than two lines."""
 
 TopicIdFound: TypeAlias = tuple[str | None, str | None, str | None, str | None]
-"""Topic ID, state, problem: the columns of that name; and the topic that the file names, which most do not."""
+"""Topic ID, state, problem: the columns of these names; and the topic that the file names, in the few forms that do."""
 
 _FILE = partition_metadata.FILE_NAME
 _BELOW = "/" + _FILE
@@ -175,7 +173,7 @@ _OK, _MISSING, _UNREADABLE = (
 
 
 class VanishedError(Exception):
-    """A directory is gone since its log dir was listed: a live broker renames and deletes."""
+    """A directory vanished after the listing of its log dir: a live broker renames and deletes."""
 
 
 def read_topic_id(path: str, topic: str | None, partition: int | None, known: dict[bytes, str]) -> TopicIdFound:
@@ -183,12 +181,12 @@ def read_topic_id(path: str, topic: str | None, partition: int | None, known: di
 
     Args:
         path: of the directory.
-        topic: full name that the directory stands for, held against the file; None: its name does not surely tell.
-        partition: number that the directory stands for; None as for ``topic``.
-        known: content → topic ID text, filled on the way, and only from files as a broker writes them.
+        topic: full topic name of the directory, to compare with the file; None: the directory's name leaves it open.
+        partition: partition number of the directory; None as for ``topic``.
+        known: content → topic ID text; new contents are added, only from files as a broker writes them.
 
     Raises:
-        VanishedError: there is no such directory any more.
+        VanishedError: the directory is gone.
     """
     try:
         descriptor = os.open(path + _BELOW, READ_FLAGS)
@@ -205,16 +203,16 @@ def read_topic_id(path: str, topic: str | None, partition: int | None, known: di
 def read_topic_ids_fast(
     folder: str, names: Iterable[str], known: dict[bytes, str], statuses: list[os.stat_result] | None = None
 ) -> list[str] | None:
-    """Read ``partition.metadata`` of several directories, as long as each is as a broker writes it.
+    """Read ``partition.metadata`` of several directories, if all of the files are as a broker writes them.
 
     Args:
-        folder: where they lie, ending in ``/``.
+        folder: path of their folder, ending in ``/``.
         names: of the directories.
         known: as for :func:`read_topic_id`.
-        statuses: takes up the status of each file: of one that is open, that costs half of what it costs by its path.
+        statuses: gets the status of each file. That costs half as much for an open file as by a path.
 
     Returns:
-        The topic ID texts; None: not all of the files are as usual, so ask :func:`read_topic_id` of each.
+        The topic ID texts; None: one file has another form, so call :func:`read_topic_id` for each.
     """
     topic_ids: list[str] = []
     try:
@@ -236,7 +234,7 @@ def read_topic_ids_fast(
 
 
 def _learn(data: bytes, known: dict[bytes, str]) -> str | None:
-    """Take up a new content, if it is as a broker writes it."""
+    """Add a new content to the dictionary, if it is as a broker writes it."""
     raw = partition_metadata.fast_topic_id(data)
     if raw is None:
         return None
@@ -245,12 +243,12 @@ def _learn(data: bytes, known: dict[bytes, str]) -> str | None:
 
 
 def unreadable(obstacle: str) -> TopicIdFound:
-    """What is known of the topic ID where the directory cannot be read, with the reason as a clause."""
+    """Give the topic ID columns of a directory that cannot be read, for a reason in a clause."""
     return None, _UNREADABLE, f"{obstacle}; a broker takes the log dir offline", None
 
 
 def check_against_name(found: TopicIdFound, of_name: TopicId | None) -> TopicIdFound:
-    """Hold the topic ID that a directory's name carries, if any, against the one that its file holds, if any."""
+    """Compare the topic ID in a directory's name with the one in its file, if both have one."""
     topic_id, state, problem, topic = found
     if of_name is None or of_name.is_zero:
         return found
@@ -261,7 +259,7 @@ def check_against_name(found: TopicIdFound, of_name: TopicId | None) -> TopicIdF
 
 
 def _read_slowly(path: str, topic: str | None, partition: int | None) -> TopicIdFound:
-    """Read the file the long way, and say what is wrong with it."""
+    """Read the file with all checks, and describe its damage."""
     try:
         data = read_small_file(path + _BELOW, METADATA_LIMIT)
         if data is None:
@@ -287,7 +285,7 @@ def _damage(error: DamagedFileError) -> MetadataState:
 
 
 def _contradiction(found: PartitionMetadata, topic: str | None, partition: int | None) -> str | None:
-    """Hold the file against its directory; what the directory's name does not tell is held against nothing."""
+    """Compare the file with its directory, as far as the directory's name gives topic and partition."""
     topic = found.topic if topic is None else topic
     partition = found.partition if partition is None else partition
     if topic is None or partition is None:

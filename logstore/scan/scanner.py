@@ -1,12 +1,12 @@
-"""One pass over a log dir gives an :class:`Observation`; nothing here can change a disk.
+"""One pass over a log dir, or over many, gives an :class:`Observation` of each; nothing here can change a disk.
 
-What a pass promises: it never follows a link, waits for a FIFO or a device, or reads a file without a limit; it goes
-on where a directory cannot be read, where names are not UTF-8, and where a live broker renames and deletes meanwhile.
-What is wrong becomes a row's ``problem``, so a scan raises nothing. A log dir that is not there, or does not show the
-identity expected of it, is *absent*, which is never the same as empty: the state of the observation says so.
+A pass never follows a link, waits for a FIFO or a device, or reads a file without a limit. It goes on where a directory
+cannot be read, where names are not UTF-8, and where a live broker renames and deletes meanwhile. Problems become a
+row's ``problem``, so a scan raises nothing. A log dir that is not there, or does not show the expected identity, is
+*absent*, which is never the same as empty: the state of the observation says so.
 
-A pass reads the identity and the checkpoints, and then looks into every directory (``directories``). Replicas that
-lie on one broker twice also get their last leader epoch (``duplicates``).
+A pass reads the identity and the checkpoints, and then scans every directory (``walk``). Replicas that are live twice
+on one broker also get their last leader epoch (``duplicates``).
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _BATCH = 64
 def scan(
     log_dir: str, *, sizes: bool = True, jobs: int | None = 0, expected: ExpectedIdentity | None = None
 ) -> Observation:
-    """Look at one log dir. Never raises for anything that lies, or does not lie, on a disk.
+    """Scan one log dir. Never raises for anything that lies, or does not lie, on a disk.
 
     Args:
         log_dir: its path.
-        sizes: also add up each directory's files; without it those columns are null, and a scan takes about a third
-            of the time.
-        jobs: processes that look, beside this one; 0: none, this process looks itself; None: as many as pay.
+        sizes: also add up each directory's files; without it the columns of sizes are null, and a scan takes about a
+            third of the time.
+        jobs: processes that scan, beside this one; 0: only this one; None: as many as pay.
         expected: the identity it should have; a log dir with another one is absent.
     """
     return _scan(log_dir, sizes, jobs, expected)[0]
@@ -57,7 +57,7 @@ def scan(
 def _scan(
     log_dir: str, sizes: bool, jobs: int | None, expected: ExpectedIdentity | None = None
 ) -> tuple[Observation, ReplicaSet]:
-    """As :func:`scan`, with the replicas that the log dir holds."""
+    """Scan one log dir; also return its replicas."""
     path = os.path.abspath(log_dir)
     started_ms = time.time_ns() // 1_000_000
     checkpoints = OffsetCheckpoints()
@@ -71,9 +71,9 @@ def _scan(
         except OSError as error:
             found = IdentityFound(found.identity, MetadataState.UNREADABLE, f"the log dir {refusal(error)}")
     first = plain_row(".", Kind.LOG_DIR, metadata_state=found.state, problem=found.problem, inode=inode)
-    # What could not be listed holds unknown replicas, so no checkpoint entry can be said to lack one.
-    orphans = () if found.state is MetadataState.UNREADABLE else checkpoints.orphans(seen.census)
-    # Imported here, because Arrow takes long: where workers look, it is there by now.
+    # A log dir that could not be listed may hold any replica, so no checkpoint entry is an orphan.
+    orphans = () if found.state is MetadataState.UNREADABLE else checkpoints.orphans(seen.replicas)
+    # Imported here, because Arrow takes long: where workers scan, it is imported by now.
     from logstore.rows import to_batch, to_table
 
     table = to_table(
@@ -81,15 +81,15 @@ def _scan(
         _facts(path, started_ms, found.identity),
     )
     lock = find_lock_holder(path, search=False)
-    return Observation(path, found.identity, found.state, found.problem, table, lock), seen.census
+    return Observation(path, found.identity, found.state, found.problem, table, lock), seen.replicas
 
 
 def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = None) -> Iterator[Observation]:
-    """Look at many log dirs; those of one broker come together, otherwise in the order given.
+    """Scan many log dirs as :func:`scan` does; the log dirs of one broker come together, otherwise in the order given.
 
-    Replicas that are live in two directories of one (cluster, node) have their ``leader_epoch`` filled in. Otherwise as
-    :func:`scan`; with two jobs or more, many small log dirs are spread over them, each looked at by one. Large log dirs
-    are in memory one broker at a time.
+    Replicas that are live in two directories of one (cluster, node) get their ``leader_epoch``. With two jobs or more,
+    many small log dirs are spread over processes, each scanned by one. Large log dirs are in memory one broker at a
+    time.
     """
     for batch in _batches(_by_broker(log_dirs)):
         seen = iter(_scan_each([log_dir for broker in batch for log_dir in broker], sizes, jobs))
@@ -98,7 +98,7 @@ def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = 
 
 
 def _by_broker(log_dirs: Iterable[str]) -> list[list[str]]:
-    """Group log dirs by the broker that their identity names; one without identity stands alone."""
+    """Group log dirs by the broker of their identity; a log dir without identity is a group of its own."""
     groups: dict[object, list[str]] = {}
     for log_dir in dict.fromkeys(map(os.path.abspath, log_dirs)):
         identity = None if _find(log_dir)[1] else read_identity(log_dir).identity
@@ -108,7 +108,7 @@ def _by_broker(log_dirs: Iterable[str]) -> list[list[str]]:
 
 
 def _batches(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
-    """Brokers whose log dirs are scanned together: many small ones, or one that has a large log dir."""
+    """Group brokers to scan together: many small ones, or one with a large log dir."""
     batch: list[list[str]] = []
     for broker in brokers:
         large = any(_links(log_dir) >= PAYS_TO_FORK for log_dir in broker)
@@ -124,15 +124,15 @@ def _batches(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
 
 
 def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[tuple[Observation, ReplicaSet]]:
-    """Scan log dirs: many small ones each by one process, others one after the other by all the processes."""
+    """Scan log dirs: many small ones each by one process, other ones one after the other by all processes."""
     many = jobs is not None or sum(map(_links, log_dirs)) >= PAYS_TO_FORK
     processes = processors() if jobs is None else jobs
-    # Of one process that scans whole log dirs, this one would have nothing but the wait.
+    # With a single process that scans whole log dirs, this one would only wait.
     if not many or processes < 2 or len(log_dirs) < 2 * processes:
         return [_scan(log_dir, sizes, jobs) for log_dir in log_dirs]
     import pickle
 
-    from logstore.rows import to_batch  # noqa: F401 - before the fork, so that not every process imports Arrow for itself
+    from logstore.rows import to_batch  # noqa: F401 - before the fork, so that the processes share one import of Arrow
 
     def scanned(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, bytes]]:
         for number, log_dir in numbered:
@@ -142,7 +142,7 @@ def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[t
 
 
 def _links(log_dir: str) -> int:
-    """About how many directories are in a log dir, by its link count; where none is kept, enough to be called large."""
+    """Estimate the number of directories in a log dir by its link count; without one, assume a large log dir."""
     try:
         links = os.stat(log_dir).st_nlink
     except (OSError, ValueError):
@@ -151,7 +151,7 @@ def _links(log_dir: str) -> int:
 
 
 def _find(path: str) -> tuple[int | None, IdentityFound | None]:
-    """The inode of a log dir; and why there is none at this path, when there is none."""
+    """Find the inode of a log dir, or the reason why there is no log dir at this path."""
     try:
         status = os.stat(path)
     except FileNotFoundError:

@@ -1,10 +1,10 @@
-"""Looks at what a broker reads in each directory of a log dir at its start, and a scan does not: names and small files.
+"""Reads the names and small files that a starting broker reads in each directory of a log dir, and a scan does not.
 
-A scan tells what a directory is; a broker that starts also fails on a file whose name should be a number, on one that
-it cannot read, and on a damaged ``leader-epoch-checkpoint``. Here these are told of every directory at the top of a log
-dir, because only those exist for a broker, whatever the log dir's scheme. It is looking only: no link is followed, no
-FIFO waited for, no file read beyond a limit, and of long lists only the beginning is kept. What a broker makes of it is
-told by ``layout`` and judged in ``reconciler``. Source: FACTS §1.6, §1.9, §2.1, §2.5, §2.8, §7.2.
+A starting broker also fails on a file whose name should be a number, on an unreadable file, and on a damaged
+``leader-epoch-checkpoint``. These are reported for every directory at the top of a log dir, because only those exist
+for a broker, whatever the log dir's scheme. Nothing is changed: no link is followed, no FIFO waited for, no file read
+beyond a limit, and of long lists only the beginning is kept. ``layout`` says what a broker does about damage, and
+``reconciler`` judges it. Source: FACTS §1.6, §1.9, §2.1, §2.5, §2.8, §7.2.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METADATA_LOG = "__cluster_metadata-0"
 """KRaft's own log, a directory of one log dir."""
 
 KEPT = 20
-"""Names of each sort that are kept; there may be as many as files."""
+"""Names kept of each sort; there may be as many as files."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE, _FEWEST_WAITS = 64, 8
@@ -43,7 +43,7 @@ _LOADED = frozenset({DirectoryKind.LIVE, DirectoryKind.FUTURE, DirectoryKind.DEL
 
 @dataclass(frozen=True, slots=True)
 class FileDamage:
-    """A file that a broker cannot use, and what that does to it."""
+    """A file that a broker cannot use, and the effect on the broker."""
 
     file: str
     problem: str
@@ -53,11 +53,11 @@ class FileDamage:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """``partition.metadata`` of one directory, as a broker meets it."""
+    """``partition.metadata`` of one directory, as a broker sees it."""
 
     state: MetadataState = MetadataState.OK
     effect: BrokerEffect = BrokerEffect.NONE
-    """Of the bytes, by the rule of the 3.7+ line; also where the file is in a form that only we read."""
+    """Effect of the bytes on releases from 3.7; also set where only this program can read the form of the file."""
     version: int = 0
     topic_id: str | None = None
     problem: str | None = None
@@ -72,20 +72,20 @@ class DirectorySeen:
     kind: DirectoryKind
     is_link: bool = False
     obstacle: str | None = None
-    """Why it cannot be looked into, one clause."""
+    """Why it cannot be read, in one clause."""
     metadata: MetadataFile = field(default_factory=MetadataFile)
     damage: list[FileDamage] = field(default_factory=list)
     odd_names: list[tuple[str, str]] = field(default_factory=list)
-    """Names that a broker fails on, each with the reason."""
+    """Names on which a broker fails, each with the reason."""
     unreadable: list[str] = field(default_factory=list)
     """Files that this process may not read."""
     links: list[str] = field(default_factory=list)
-    """Links, which a broker follows and this does not."""
+    """Links, which a broker follows and this module does not."""
     leftovers: dict[Transient, int] = field(default_factory=dict)
-    """How many files there are of each transient suffix."""
+    """Number of files of each transient suffix."""
     segments: int = 0
     first_offset: int | None = None
-    """The least base offset of a segment."""
+    """The smallest base offset of a segment."""
     last_snapshot: int | None = None
     """The greatest end offset of a complete metadata snapshot; in the metadata log only."""
     quorum_layout: int | None = None
@@ -93,12 +93,12 @@ class DirectorySeen:
 
     @property
     def shown(self) -> str:
-        """The name as the rows of a scan have it."""
+        """The name as it stands in the rows of a scan."""
         return utf8(self.name)
 
 
 def look_into_directories(log_dir: str) -> list[DirectorySeen]:
-    """Look into every directory at the top of a log dir, by name.
+    """Read every directory at the top of a log dir; return them sorted by name.
 
     Raises:
         OSError: the log dir itself cannot be listed.
@@ -112,16 +112,16 @@ def look_into_directories(log_dir: str) -> list[DirectorySeen]:
                 names.append((entry.name, True))
     names.sort()
 
-    def looked_at(piece: Sequence[tuple[str, bool]]) -> list[DirectorySeen]:
+    def look_into_piece(piece: Sequence[tuple[str, bool]]) -> list[DirectorySeen]:
         seen = (_look_into(log_dir, name, is_link) for name, is_link in piece)
         return [each for each in seen if each is not None]
 
-    with AdaptiveThreadPool(looked_at) as pace:
-        return map_chunks(pace, names, _PIECE, _FEWEST_WAITS)
+    with AdaptiveThreadPool(look_into_piece) as pool:
+        return map_chunks(pool, names, _PIECE, _FEWEST_WAITS)
 
 
 def damaged_checkpoints(log_dir: str) -> list[FileDamage]:
-    """The offset checkpoints of a log dir that a broker cannot use. Never raises."""
+    """Find the offset checkpoints of a log dir that a broker cannot use. Never raises."""
     found = []
     for file in checkpoint.OFFSET_CHECKPOINTS:
         try:
@@ -134,7 +134,7 @@ def damaged_checkpoints(log_dir: str) -> list[FileDamage]:
 
 
 def _look_into(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
-    """Look at one entry; None: it is gone meanwhile."""
+    """Read one directory or link; None: it vanished meanwhile."""
     seen = DirectorySeen(name, parse(name).kind, is_link)
     if is_link or not (seen.kind in _LOADED or name == METADATA_LOG):
         return seen
@@ -165,14 +165,14 @@ def _look_into(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
 
 
 def _take_entry(seen: DirectorySeen, descriptor: int, entry: os.DirEntry[str]) -> None:
-    """Take in one entry of a partition dir. What is neither a plain file nor a link is nothing to a broker."""
+    """Record one entry of a partition dir. A broker ignores whatever is neither a plain file nor a link."""
     name = entry.name
     if entry.is_symlink():
         _keep_name(seen.links, name)
         return
     if not entry.is_file(follow_symlinks=False):
         return
-    # The permissions are asked of the system, so that no segment has to be opened.
+    # The system checks the permissions, so that no segment has to be opened.
     if not os.access(name, os.R_OK, dir_fd=descriptor) and _is_there(descriptor, name):
         _keep_name(seen.unreadable, name)
     stem = name.partition(".")[0]
@@ -186,7 +186,7 @@ def _take_entry(seen: DirectorySeen, descriptor: int, entry: os.DirEntry[str]) -
 
 
 def _take_other_file(seen: DirectorySeen, name: str) -> None:
-    """Take in a file that is no plainly named segment or index."""
+    """Record a file that is no plainly named segment or index."""
     read = segment_name.parse(name)
     if read.problem is not None:
         if len(seen.odd_names) < KEPT:
@@ -198,7 +198,7 @@ def _take_other_file(seen: DirectorySeen, name: str) -> None:
 
 
 def _is_there(descriptor: int, name: str) -> bool:
-    """Whether a file is still there: a live broker deletes segments meanwhile."""
+    """Say whether a file is still there: a live broker deletes segments meanwhile."""
     try:
         os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except OSError:
@@ -212,7 +212,7 @@ def _count_segment(seen: DirectorySeen, offset: int) -> None:
 
 
 def _take_snapshot(seen: DirectorySeen, name: str) -> None:
-    """Read the name of a metadata snapshot as a broker does (FACTS §7.2)."""
+    """Parse the name of a metadata snapshot as a broker does (FACTS §7.2)."""
     try:
         snapshot = segment_name.parse_metadata_snapshot(name)
     except InvalidNameError:
@@ -229,7 +229,7 @@ def _keep_name(names: list[str], name: str) -> None:
 
 
 def read_metadata_file(directory: int) -> MetadataFile:
-    """Read ``partition.metadata`` of an open directory. Never raises: what is wrong is in the answer.
+    """Read ``partition.metadata`` of an open directory. Never raises: the answer holds the problem.
 
     Args:
         directory: its descriptor.
@@ -265,7 +265,7 @@ def _read_leader_epochs(seen: DirectorySeen, descriptor: int) -> None:
 
 
 def _read_quorum_state(seen: DirectorySeen, descriptor: int) -> None:
-    """Read ``quorum-state``, and which of its two layouts it has; without the file there is no state."""
+    """Read ``quorum-state`` and its layout, one of two; without the file there is no state."""
     file = quorum_state.FILE_NAME
     if file in seen.links:
         return

@@ -1,10 +1,9 @@
-"""Looks into all the directories of a log dir, by as many processes as asked for and as many threads as pay.
+"""Scans all directories of a log dir, by as many processes as asked for and as many threads as pay.
 
-Unit after unit of directories is looked at while the log dir is still listed (``workers`` spreads them, ``pace``
-chooses between one thread and many). Workers hand back what is peculiar to each directory; this process imports Arrow
-meanwhile, and makes batches as results come. When directories vanished meanwhile, the log dir is listed once more, and
-what is new is looked at: so a directory that a live broker renamed is seen under its new name. What one directory holds
-is told by ``replica_dir``, and for nearly all of them by ``usual_replicas``.
+Directories are scanned in units while the log dir is still listed. Workers return only the values that differ from row
+to row. This process imports Arrow meanwhile, and makes batches as results come. When directories vanished meanwhile,
+the log dir is listed once more, and new directories are scanned: so a directory that a live broker renamed is found
+under its new name. Nearly all directories take the ``fast_path``; the others are scanned one by one (``replica``).
 """
 
 from __future__ import annotations
@@ -27,26 +26,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PAYS_TO_FORK = 8192
-"""Directories below which a second process costs more than it saves."""
+"""Number of directories below which a second process costs more than it saves."""
 
 _UNIT = 2048
-"""Directories that one process takes at a time."""
+"""Directories of one unit of work for a process."""
 
 _PIECE = 64
-"""Directories that one thread takes at a time, and that are looked at together while they are all usual."""
+"""Directories of one piece for a thread; the fast path takes a whole piece or nothing."""
 
 _FEWEST_WAITS = 8
-"""Waits for the disk during one piece from which on threads pay. Warm there are none, cold there are hundreds."""
+"""Threads pay from this number of waits for the disk in one piece: with warm caches there are none, with cold ones
+hundreds."""
 
 
 class WalkResult(NamedTuple):
-    """What lies in a log dir."""
+    """The content of a log dir."""
 
     batches: list[pa.RecordBatch]
     """The rows of directories."""
     rows: list[Row]
     """The rows of everything else."""
-    census: ReplicaSet
+    replicas: ReplicaSet
     """The replicas that the directories hold."""
 
 
@@ -54,36 +54,36 @@ _Task: TypeAlias = tuple[str, str, str, str, bool, list[str], list[int]]
 """A batch as it is sent: its folder's prefix, path, rule and namespace; whether its names are live; names, inodes."""
 
 _PieceResult: TypeAlias = tuple[FastPathResult | None, Columns | None]
-"""What was found in some directories: one or the other."""
+"""The values of one piece: either from the fast path, or as columns."""
 
 
 def walk_log_dir(log_dir: str, scheme: Scheme | None, options: ScanOptions, jobs: int | None) -> WalkResult:
-    """Look into every directory of a log dir.
+    """Scan every directory of a log dir.
 
     Args:
         log_dir: its path, without a slash at the end.
-        scheme: how it is laid out when it is ours; None for a real broker's.
-        options: what to look for.
-        jobs: processes that look, while this one lists and makes batches; 0: none, this one looks too; None: as many as
-            pay. A unit of directories or less does not pay for any.
+        scheme: the layout of a log dir of ours; None for a real broker's.
+        options: what to read of each directory.
+        jobs: processes that scan, while this one lists and makes batches; 0: this one scans too; None: as many as pay.
+            A single unit of directories never pays for a process.
 
     Raises:
         OSError: the log dir itself cannot be listed.
     """
-    listing, census = Listing(), ReplicaSet()
+    listing, replicas = Listing(), ReplicaSet()
     with nullcontext() if jobs == 0 else paused_gc():
-        batches = _walk_batches(log_dir, list_in_batches(log_dir, scheme, listing, _UNIT), options, jobs, census)
+        batches = _walk_batches(log_dir, list_in_batches(log_dir, scheme, listing, _UNIT), options, jobs, replicas)
     if sum(batch.num_rows for batch in batches) < sum(len(folder.names) for folder in listing.places):
         again = list_log_dir(log_dir, scheme)
         new = batches_of(_new_folders(listing, again), _UNIT)
-        batches += _walk_batches(log_dir, new, options, 0, census)
+        batches += _walk_batches(log_dir, new, options, 0, replicas)
         listing = again
-    census.add(by_column(listing.rows))  # a broker follows a link that has a replica's name
-    return WalkResult(batches, listing.rows, census)
+    replicas.add(by_column(listing.rows))  # a broker follows a link that has a replica's name
+    return WalkResult(batches, listing.rows, replicas)
 
 
 def _new_folders(before: Listing, after: Listing) -> list[Folder]:
-    """The places of a second listing, with only what the first had not."""
+    """Reduce the folders of a second listing to names that the first one did not have."""
     seen = {(folder.prefix, name) for folder in before.places for name in folder.names}
     for folder in after.places:
         pairs = zip(folder.names, folder.inodes, strict=True)
@@ -93,50 +93,50 @@ def _new_folders(before: Listing, after: Listing) -> list[Folder]:
 
 
 def _walk_batches(
-    log_dir: str, batches: Iterable[FolderBatch], options: ScanOptions, jobs: int | None, census: ReplicaSet
+    log_dir: str, batches: Iterable[FolderBatch], options: ScanOptions, jobs: int | None, replicas: ReplicaSet
 ) -> list[pa.RecordBatch]:
-    """Look into all directories of some batches; batches in their order."""
+    """Scan all directories of some batches; return Arrow batches in the same order."""
     listed: dict[int, FolderBatch] = {}
     entered = False
 
     def enter() -> None:
-        """Go into the log dir, in a process that does nothing else: shorter paths save look-ups of those above it."""
+        """Change to the log dir, in a process that does nothing else: shorter paths save look-ups of parents."""
         nonlocal entered
         with suppress(OSError):
             os.chdir(log_dir)
             entered = True
 
-    def looked_at(tasks: Iterable[tuple[int, _Task]]) -> Iterator[tuple[int, list[_PieceResult]]]:
+    def scan_tasks(tasks: Iterable[tuple[int, _Task]]) -> Iterator[tuple[int, list[_PieceResult]]]:
         with AdaptiveThreadPool[tuple[Folder, bool, list[str], list[int]], _PieceResult](
             lambda piece: _scan_piece(options, *piece)
-        ) as pace:
+        ) as pool:
             for number, task in tasks:
-                yield number, pace.map(_pieces(task, entered), _FEWEST_WAITS)
+                yield number, pool.map(_pieces(task, entered), _FEWEST_WAITS)
 
-    def batch(number: int, looks: Sequence[_PieceResult]) -> pa.RecordBatch:
-        # Imported here, because Arrow takes as long as a look into twenty thousand directories: by now workers look.
+    def batch(number: int, results: Sequence[_PieceResult]) -> pa.RecordBatch:
+        # Imported here, while the workers scan, because Arrow takes as long as a scan of twenty thousand directories.
         from logstore.rows import columns_to_batch
 
-        columns = _columns(listed.pop(number), looks, options)
-        census.add(columns)
+        columns = _columns(listed.pop(number), results, options)
+        replicas.add(columns)
         return columns_to_batch(columns)
 
     fewest = PAYS_TO_FORK if jobs is None else _UNIT + 1
     begun, tasks = _begin(_tasks(batches, listed), fewest)
     jobs = processors() if jobs is None else jobs
-    return spread(looked_at, tasks, 0 if begun < fewest else jobs, batch, enter)
+    return spread(scan_tasks, tasks, 0 if begun < fewest else jobs, batch, enter)
 
 
 def _tasks(batches: Iterable[FolderBatch], listed: dict[int, FolderBatch]) -> Iterator[_Task]:
-    """The batches as they are sent; they themselves are put into ``listed``, by their number."""
+    """Turn batches into tasks to send; put each batch into ``listed`` under its number."""
     for number, batch in enumerate(batches):
         listed[number] = batch
-        folder, names, inodes, replicas = batch
-        yield folder.prefix, folder.path, folder.rule.value, folder.namespace, replicas is not None, names, inodes
+        folder, names, inodes, plain = batch
+        yield folder.prefix, folder.path, folder.rule.value, folder.namespace, plain is not None, names, inodes
 
 
 def _begin(tasks: Iterator[_Task], fewest: int) -> tuple[int, Iterator[_Task]]:
-    """Begin with the tasks, until they concern so many directories; that number, and all the tasks."""
+    """Draw tasks until they cover ``fewest`` directories; return the number of directories, and all tasks."""
     directories, begun = 0, list[_Task]()
     for task in tasks:
         begun.append(task)
@@ -147,30 +147,30 @@ def _begin(tasks: Iterator[_Task], fewest: int) -> tuple[int, Iterator[_Task]]:
 
 
 def _pieces(task: _Task, entered: bool) -> list[tuple[Folder, bool, list[str], list[int]]]:
-    """Cut a task into pieces, as seen by a process that may have gone into the log dir."""
-    prefix, path, reading, namespace, live, names, inodes = task
-    # What lies beside a log dir keeps its whole path: if the log dir was reached by a link, '..' is another folder.
+    """Cut a task into pieces, with paths for a process that may have changed to the log dir."""
+    prefix, path, rule, namespace, live, names, inodes = task
+    # A folder beside the log dir keeps its whole path: if the log dir was reached by a link, '..' is another folder.
     if entered and not prefix.startswith("../"):
         path = prefix
-    folder = Folder(prefix, path, NameRule(reading), namespace)
+    folder = Folder(prefix, path, NameRule(rule), namespace)
     starts = range(0, len(names), _PIECE)
     return [(folder, live, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
 
 
 def _scan_piece(options: ScanOptions, folder: Folder, live: bool, names: list[str], inodes: list[int]) -> _PieceResult:
-    usual = scan_fast(options, folder, names) if live else None
-    if usual is not None:
-        return usual, None
+    fast = scan_fast(options, folder, names) if live else None
+    if fast is not None:
+        return fast, None
     return None, by_column(scan_directories(options, folder, list(zip(names, inodes, strict=True))))
 
 
-def _columns(batch: FolderBatch, looks: Sequence[_PieceResult], options: ScanOptions) -> Columns:
-    """The columns of a batch, whose pieces were looked at one after the other."""
-    usual = [found for found, _ in looks if found is not None]
-    if len(usual) == len(looks):
-        return fast_path_columns(batch, usual, options.recovery_points)
+def _columns(batch: FolderBatch, results: Sequence[_PieceResult], options: ScanOptions) -> Columns:
+    """Join the columns of a batch from its pieces, in order."""
+    fast = [found for found, _ in results if found is not None]
+    if len(fast) == len(results):
+        return fast_path_columns(batch, fast, options.recovery_points)
     pieces: list[Columns] = []
-    for start, (found, columns) in zip(range(0, len(batch.names), _PIECE), looks, strict=True):
+    for start, (found, columns) in zip(range(0, len(batch.names), _PIECE), results, strict=True):
         if columns is not None:
             pieces.append(columns)
         elif found is not None:

@@ -80,15 +80,15 @@ def test_a_directory_that_a_broker_renames_meanwhile_is_seen_under_its_new_name(
 
     monkeypatch.setattr(directories, "list_in_batches", listing_then_a_rename)
     monkeypatch.setattr(directories, "list_log_dir", listing_again)
-    batches, others, census = walk_log_dir(str(fleet_of), None, ScanOptions(True), jobs)
+    batches, others, replicas = walk_log_dir(str(fleet_of), None, ScanOptions(True), jobs)
     names = [row["name"] for batch in batches for row in batch.to_pylist()]
     assert len(listed) == 1
     assert len(names) == len(set(names)) == 90
     assert "topic-7" not in names
     assert f"topic-7.{GONE}-delete" in names
     assert [row[0] for row in others] == ["notes"]
-    assert ("topic", 7) not in census
-    assert census.directories == len(census.live) == 89
+    assert ("topic", 7) not in replicas
+    assert replicas.directories == len(replicas.live) == 89
 
 
 def test_everything_may_vanish(fleet_of: Any, monkeypatch: Any) -> None:
@@ -122,7 +122,7 @@ def test_tiers_and_staged_replicas_are_looked_into_by_processes_too(fleet_of: An
     for jobs in (0, 2):
         seen = walk_log_dir(str(fleet_of), Scheme.NAMESPACED, ScanOptions(True), jobs)
         found.append([row for batch in seen.batches for row in batch.to_pylist()])
-        assert ("org:orders", 1) in seen.census
+        assert ("org:orders", 1) in seen.replicas
     assert found[0] == found[1]
     told = {row["name"]: (row["kind"], row["topic"], row["namespace"], row["bytes"]) for row in found[0]}
     assert told["org/orders-1"] == ("live", "org:orders", "org", 48)
@@ -149,7 +149,7 @@ def test_workers_look_into_everything_and_this_process_into_nothing(
         return looking
 
     alone = _rows(fleet_of)
-    for name in ("scan_directories", "look_at_usual"):
+    for name in ("scan_directories", "scan_fast"):
         monkeypatch.setattr(directories, name, elsewhere(getattr(directories, name)))
     assert _rows(fleet_of, jobs) == alone
     assert len(alone) == 93
