@@ -7,7 +7,7 @@ from logstore import SystemClock
 from logstore.clock import ManualClock
 
 
-def test_the_systems_clock_tells_the_time_of_day_in_ms() -> None:
+def test_the_systems_clock_gives_the_time_of_day_in_ms() -> None:
     assert abs(SystemClock().now_ms() - time.time() * 1000) < 10_000
 
 
@@ -27,7 +27,7 @@ def test_a_manual_clock_stands_still_until_it_is_moved_forwards_or_backwards() -
     assert clock.now_ms() == 0
 
 
-def test_who_waits_on_a_manual_clock_is_woken_when_its_time_has_come() -> None:
+def test_a_waiter_on_a_manual_clock_is_woken_when_its_time_has_come() -> None:
     clock, done = ManualClock(0), threading.Event()
     results: list[bool] = []
 
@@ -44,7 +44,7 @@ def test_who_waits_on_a_manual_clock_is_woken_when_its_time_has_come() -> None:
     assert results == [False]
 
 
-def test_a_clock_that_goes_backwards_makes_who_waits_wait_longer() -> None:
+def test_a_clock_that_goes_backwards_makes_a_waiter_wait_longer() -> None:
     clock, event = ManualClock(10_000), threading.Event()
     thread = threading.Thread(target=clock.wait, args=(event, 1))
     thread.start()

@@ -70,12 +70,12 @@ def test_a_refusal_is_one_of_the_engines_own_errors() -> None:
         (30_000, "30s"),
     ],
 )
-def test_a_duration_is_told_in_the_largest_unit_that_is_exact(milliseconds: int, text: str) -> None:
+def test_a_duration_is_written_in_the_largest_unit_that_is_exact(milliseconds: int, text: str) -> None:
     assert duration_text(milliseconds) == text
 
 
 @given(st.integers(0, 100 * 366 * 86_400_000))
-def test_what_is_told_reads_back_as_it_was(milliseconds: int) -> None:
+def test_a_written_duration_reads_back_as_it_was(milliseconds: int) -> None:
     assert parse_duration(duration_text(milliseconds)) == milliseconds
 
 

@@ -55,9 +55,9 @@ def test_zeros_of_preallocated_indexes_become_holes(source: Path, target: Path) 
     assert (target / f"{0:020}.timeindex").stat().st_blocks < 3_000_000 // 512
 
 
-def test_progress_is_told_all_the_bytes(source: Path, target: Path) -> None:
-    told: list[int] = []
-    assert copied(source, target, progress=told.append) == sum(told)
+def test_progress_is_called_with_all_the_bytes(source: Path, target: Path) -> None:
+    reported: list[int] = []
+    assert copied(source, target, progress=reported.append) == sum(reported)
 
 
 @pytest.mark.parametrize("kind", ["directory", "link", "fifo"])

@@ -101,7 +101,7 @@ def test_below_closes_what_it_opened_where_it_fails(top: Directory, path: str, e
 
 
 def test_a_directory_that_is_swapped_for_a_link_meanwhile_leads_nowhere_else(top: Directory, tmp_path: Path) -> None:
-    """Whoever holds the descriptor stays where he is; whoever opens by name is told of the link."""
+    """A descriptor stays with its directory; opening by name gives an error about the link."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "secret").touch()
@@ -123,7 +123,7 @@ def test_a_directory_that_another_was_put_in_place_of_has_another_key(top: Direc
             assert first.key != second.key
 
 
-def test_status_tells_a_link_as_a_link_and_nothing_as_none(top: Directory) -> None:
+def test_the_status_of_a_link_is_its_own_and_of_nothing_is_none(top: Directory) -> None:
     status = top.status("link")
     assert status is not None
     assert stat.S_ISLNK(status.st_mode)
@@ -148,24 +148,24 @@ def test_directories_come_in_the_order_of_their_inodes_and_nothing_else_comes(tm
         assert directory.directories() == sorted(names, key=lambda name: (tmp_path / name).stat().st_ino)
 
 
-def test_entries_may_be_removed_while_they_are_told(top: Directory, tmp_path: Path) -> None:
+def test_entries_may_be_removed_while_they_are_listed(top: Directory, tmp_path: Path) -> None:
     for number in range(3000):
         (tmp_path / "a" / "b" / f"{number}").touch()
     with top.below("a/b") as directory:
-        told = 0
+        listed = 0
         for name, is_directory in directory.entries():
             if not is_directory:
                 os.unlink(name, dir_fd=directory.descriptor)
-                told += 1
-        assert told == 3000
+                listed += 1
+        assert listed == 3000
         assert list(directory.entries()) == [("c", True)]
 
 
-def test_entries_can_be_told_twice_of_one_open_directory(top: Directory) -> None:
+def test_entries_of_one_open_directory_can_be_listed_twice(top: Directory) -> None:
     assert sorted(top.entries()) == sorted(top.entries()) != []
 
 
-def test_a_name_that_is_no_utf_8_is_told_and_opened(top: Directory, tmp_path: Path) -> None:
+def test_a_name_that_is_no_utf_8_is_listed_and_opened(top: Directory, tmp_path: Path) -> None:
     os.mkdir(os.fsencode(tmp_path) + b"/\xff\xfe")
     (name,) = [name for name, _ in top.entries() if not name.isascii()]
     with top.child(name) as child:
@@ -189,8 +189,8 @@ def test_no_descriptor_is_handed_to_a_program_that_is_started(top: Directory) ->
 
 
 @pytest.fixture(params=["by the kernel", "by the device"])
-def told_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Who tells that something is mounted: a call that only newer kernels have, else the device alone."""
+def mounts_found(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How a mount is found: by a call that only newer kernels have, or by the device alone."""
     if request.param == "by the device":
         monkeypatch.setattr(directory_module, "_SYSCALL", None)
     elif directory_module._SYSCALL is None:
@@ -198,7 +198,7 @@ def told_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
-@pytest.mark.usefixtures("told_by")
+@pytest.mark.usefixtures("mounts_found")
 def test_with_and_without_the_kernels_call_the_answers_are_the_same(top: Directory, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with top.child("a") as child, child.child("b") as below:
@@ -235,7 +235,7 @@ def mounted(tmp_path: Path, name: str, *how: str) -> Iterator[Path]:
 
 
 @pytest.mark.root
-@pytest.mark.usefixtures("told_by")
+@pytest.mark.usefixtures("mounts_found")
 def test_another_file_system_is_never_entered(top: Directory, tmp_path: Path) -> None:
     with mounted(tmp_path, "a/b", "-t", "tmpfs", "none") as point:
         for path in ("a/b", "a/b/c"):
@@ -246,14 +246,14 @@ def test_another_file_system_is_never_entered(top: Directory, tmp_path: Path) ->
 
 
 @pytest.mark.root
-def test_a_bind_mount_of_the_same_file_system_is_never_entered_where_the_kernel_tells(
-    top: Directory, tmp_path: Path, told_by: str
+def test_a_bind_mount_of_the_same_file_system_is_never_entered_where_the_kernel_finds_it(
+    top: Directory, tmp_path: Path, mounts_found: str
 ) -> None:
     with mounted(tmp_path, "bound", "--bind", str(tmp_path / "a")) as point:
         with Directory.open(str(point)) as bound, top.child("a") as original:
             assert bound.key == original.key
             assert mount_of(bound.descriptor) != mount_of(original.descriptor)
-        if told_by == "by the kernel":
+        if mounts_found == "by the kernel":
             with pytest.raises(UnsafePathError, match=r"mounted at .*/bound; it is never entered"):
                 top.child("bound")
         else:

@@ -1,7 +1,4 @@
-"""
-
-Removing trees: the most dangerous thing that ``durable`` does, and what it must leave alone.
-"""
+"""Each durable change, and what it must leave alone; removing trees, the most dangerous one, last."""
 
 from __future__ import annotations
 

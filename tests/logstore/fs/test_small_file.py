@@ -65,7 +65,7 @@ def test_a_device_is_refused() -> None:
         read_small_file("/dev/zero", 10)
 
 
-def test_an_error_of_the_disk_is_told_in_the_systems_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_disk_is_given_in_the_systems_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"x")
 
     def broken(descriptor: int, length: int) -> bytes:

@@ -1,5 +1,3 @@
-""" """
-
 from __future__ import annotations
 
 import errno
@@ -31,7 +29,7 @@ def test_missing_and_empty_files_are_normal(log_dir: Any) -> None:
     assert (found.entries, found.damaged, dict(found.recovery_points)) == ({}, [], {})
 
 
-def test_entries_without_a_replica_are_told_file_by_file(log_dir: Any) -> None:
+def test_entries_without_a_replica_are_reported_file_by_file(log_dir: Any) -> None:
     for file in OFFSET_CHECKPOINTS:
         log_dir.file(file, "0\n2\nheld 0 5\ngone 1 7\n")
     found = read_offset_checkpoints(str(log_dir))
@@ -99,7 +97,7 @@ def test_missing_files_are_empty(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_the_files_hold_for_one_partition_is_told_by_file(root: Directory) -> None:
+def test_the_offsets_of_one_partition_are_given_by_file(root: Directory) -> None:
     files = CheckpointFiles(root)
     assert files.offsets(ORDERS) == {RECOVERY_POINT_CHECKPOINT: 42, HIGH_WATERMARK_CHECKPOINT: 40}
     assert files.offsets(PAYMENTS) == {RECOVERY_POINT_CHECKPOINT: 7}

@@ -1,5 +1,3 @@
-""" """
-
 from __future__ import annotations
 
 import os
@@ -41,7 +39,7 @@ def test_a_missing_file_is_no_identity(log_dir: Any) -> None:
         ("version=1\ncluster.id=C\nnode.id=1\nlogstore.scheme=spiral\n", MetadataState.MALFORMED),
     ],
 )
-def test_a_file_that_says_nothing_is_told_from_one_that_is_broken(log_dir: Any, text: str, state: str) -> None:
+def test_an_empty_file_and_a_broken_one_have_different_states(log_dir: Any, text: str, state: str) -> None:
     log_dir.file("meta.properties", text)
     found = read_identity(str(log_dir))
     assert found.state == state
@@ -70,7 +68,7 @@ def test_the_scheme_of_a_log_dir_that_is_ours_is_known(log_dir: Any) -> None:
         (ExpectedIdentity(directory_id="AAAAAAAAAAAAAAAAAAAAZA"), ("directory.id is s33A", "ZA was expected")),
     ],
 )
-def test_another_identity_is_absent_and_both_values_are_told(log_dir: Any, expected: Any, both: Any) -> None:
+def test_another_identity_is_absent_and_both_values_are_given(log_dir: Any, expected: Any, both: Any) -> None:
     found = read_identity(str(log_dir), expected)
     assert found.state == MetadataState.ABSENT
     assert all(value in (found.problem or "") for value in both)

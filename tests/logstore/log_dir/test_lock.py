@@ -1,5 +1,3 @@
-""" """
-
 from __future__ import annotations
 
 import fcntl
@@ -16,7 +14,7 @@ import pytest
 from logstore import LogDirInUseError
 from logstore.fs import Directory, Disk
 from logstore.log_dir import LockHolder, LogDir, find_lock_holder
-from logstore.log_dir import lock as lock_holder
+from logstore.log_dir import lock as lock_module
 from logstore.log_dir.lock import Lock
 from logstore.parallel import spread
 from logstore.scan import scan
@@ -72,7 +70,7 @@ def test_this_very_process_cannot_take_it_twice(root: Directory) -> None:
     Lock.take(root, Disk()).release()
 
 
-def test_whoever_has_it_is_named(root: Directory, tmp_path: Path) -> None:
+def test_the_holder_is_named(root: Directory, tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLD, f"{tmp_path}/.lock"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
@@ -252,7 +250,7 @@ def test_the_process_that_holds_the_lock_is_named(log_dir: Any, holder: Any) -> 
 def test_the_kernel_knows_the_holder_when_the_list_of_locks_does_not(
     log_dir: Any, holder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_holder, "_holder_in_proc_locks", lambda status, search: None)
+    monkeypatch.setattr(lock_module, "_holder_in_proc_locks", lambda status, search: None)
     found = find_lock_holder(str(log_dir))
     assert found is not None
     assert found.pid == holder.pid
@@ -278,11 +276,11 @@ def test_looking_does_not_drop_a_posix_lock_of_this_very_process(log_dir: Any) -
 
 
 @pytest.mark.parametrize("can_look", [True, False])
-def test_whoever_holds_a_lock_of_an_open_file_description_is_found_by_what_it_has_open(
+def test_the_holder_of_an_open_file_description_lock_is_found_by_its_open_files(
     log_dir: Any, monkeypatch: pytest.MonkeyPatch, can_look: bool
 ) -> None:
     if not can_look:
-        monkeypatch.setattr(lock_holder, "_names", lambda folder: [])
+        monkeypatch.setattr(lock_module, "_names", lambda folder: [])
     with log_dir.file(".lock").open("w") as file:
         whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, whole)
@@ -293,7 +291,7 @@ def test_whoever_holds_a_lock_of_an_open_file_description_is_found_by_what_it_ha
     assert ("cannot be seen" in str(found)) != can_look
 
 
-def test_a_lock_of_the_other_family_excludes_no_broker_and_is_not_told(log_dir: Any) -> None:
+def test_a_lock_of_the_other_family_excludes_no_broker_and_is_not_reported(log_dir: Any) -> None:
     with log_dir.file(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert find_lock_holder(str(log_dir)) is None
@@ -312,5 +310,5 @@ def test_a_list_of_locks_that_cannot_be_read_is_no_error(log_dir: Any, tmp_path:
 
 
 @pytest.mark.parametrize("text", ["", "fd:01", "x:y:z", "1:2:3:4"])
-def test_a_place_that_is_none_is_none(text: str) -> None:
-    assert lock_holder._parse_inode(text) is None
+def test_a_text_without_device_and_inode_is_none(text: str) -> None:
+    assert lock_module._parse_inode(text) is None

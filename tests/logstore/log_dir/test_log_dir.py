@@ -237,7 +237,7 @@ def test_a_crash_leaves_the_mark_and_the_next_one_to_open_sees_it(our_log_dir: P
         assert again.was_unclean
 
 
-def test_whoever_opens_it_and_does_not_recover_it_does_not_take_the_mark_away(our_log_dir: Path) -> None:
+def test_an_open_without_a_recovery_does_not_take_the_mark_away(our_log_dir: Path) -> None:
     (our_log_dir / UNCLEAN_FILE).touch()
     LogDir.open(str(our_log_dir)).close()
     assert marked(our_log_dir)
@@ -301,7 +301,7 @@ def test_the_first_reason_for_which_it_went_offline_stays(our_log_dir: Path, cap
     assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == ["first"]
 
 
-def test_an_error_without_a_number_is_told_in_its_own_words(our_log_dir: Path) -> None:
+def test_an_error_without_a_number_is_given_in_its_own_words(our_log_dir: Path) -> None:
     with LogDir.open(str(our_log_dir)) as opened, pytest.raises(ChangeFailedError, match="odd"), opened.changing("x"):
         raise OSError("odd")
 
@@ -326,7 +326,7 @@ def test_a_mark_that_is_a_directory_stops_nobody(our_log_dir: Path) -> None:
         recover(opened)
 
 
-def test_checkpoints_that_do_not_fit_are_told_and_written_by_the_next_one(
+def test_checkpoints_that_do_not_fit_are_reported_and_written_by_the_next_open(
     our_log_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_offsets(our_log_dir, {("orders", 0): 42})

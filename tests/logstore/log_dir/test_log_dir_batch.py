@@ -1,6 +1,6 @@
 """Small files hold their old bytes or the new ones, one at a time and many together.
 
-Directories that stay open while a batch works in them.
+Directories are opened once each while a batch works in them.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def test_many_files_cost_two_barriers_and_no_sync_of_their_own(log_dir) -> None:
 
 def test_a_directory_that_is_gone_or_another_one_keeps_no_other_from_being_done(log_dir) -> None:
     changes = changes_for(log_dir, 6)
-    (log_dir.path / "orders-1").rename(log_dir.path / "aside-1")
+    (log_dir.path / "orders-1").rename(log_dir.path / "moved-1")
     log_dir.replica("orders-1", b"another")
-    (log_dir.path / "orders-3").rename(log_dir.path / "aside-3")
+    (log_dir.path / "orders-3").rename(log_dir.path / "moved-3")
     with LogDir.open(str(log_dir)) as opened:
         failed = change_files(opened, changes, "cannot be tried")
     assert set(failed) == {f"orders-1/{FILE}", f"orders-3/{FILE}"}

@@ -53,8 +53,8 @@ def test_a_mapped_file_counts_after_it_was_closed(file: Path) -> None:
     with file.open("rb") as opened:
         mapped = mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ)
     status = file.stat()
-    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
-    if place not in Path("/proc/self/maps").read_text():
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    if device not in Path("/proc/self/maps").read_text():
         pytest.skip("this file system shows another device in maps")
     assert pids_of(file, find_open_files(status.st_dev)) == {os.getpid()}
     mapped.close()
@@ -91,5 +91,5 @@ def test_a_system_without_proc_says_that_nothing_is_known(monkeypatch) -> None:
     assert not find_open_files(1).known
 
 
-def test_a_process_without_a_name_is_told_by_its_number() -> None:
+def test_a_process_without_a_name_is_shown_by_its_number() -> None:
     assert str(FileHolder(42, "")) == "process 42"

@@ -1,5 +1,3 @@
-""" """
-
 from __future__ import annotations
 
 import os
@@ -32,7 +30,7 @@ def _taken(number: int, result: Any) -> Any:
 
 @settings(max_examples=25)
 @given(units=st.integers(0, 300), jobs=st.integers(0, 4))
-def test_results_come_in_order_whoever_worked(units: int, jobs: int) -> None:
+def test_results_come_in_order_whichever_process_worked(units: int, jobs: int) -> None:
     assert spread(_square, range(units), jobs, _taken) == [str(n * n).encode() for n in range(units)]
 
 
@@ -71,28 +69,28 @@ def _comes(pipe: int) -> bool:
 
 
 def test_a_result_is_taken_while_its_worker_is_at_the_next() -> None:
-    taken, tell = os.pipe()
+    taken, send = os.pipe()
 
     def waiting(units: Numbered) -> Iterator[tuple[int, bool]]:
         for number, _ in units:
             yield number, number == 0 or _comes(taken)
 
     def take(number: int, result: bool) -> bool:
-        os.write(tell, b"x")
+        os.write(send, b"x")
         return result
 
     assert spread(waiting, range(2), 1, take) == [True, True]
     os.close(taken)
-    os.close(tell)
+    os.close(send)
 
 
 def test_a_worker_does_not_wait_for_this_process_to_take_what_it_found() -> None:
-    done, tell = os.pipe()
+    done, send = os.pipe()
 
     def large(units: Numbered) -> Iterator[tuple[int, bytes]]:
         for number, _ in units:
             if number == 9:
-                os.write(tell, b"x")
+                os.write(send, b"x")
             yield number, bytes(1_000_000)
 
     waited = list[bool]()
@@ -104,7 +102,7 @@ def test_a_worker_does_not_wait_for_this_process_to_take_what_it_found() -> None
     assert spread(large, range(10), 1, take) == [1_000_000] * 10
     assert waited[0]
     os.close(done)
-    os.close(tell)
+    os.close(send)
 
 
 def test_the_share_of_a_worker_that_died_is_done_again() -> None:
@@ -216,11 +214,11 @@ def test_no_descriptor_is_left_open() -> None:
 
 
 def test_units_are_asked_for_while_workers_are_at_the_first() -> None:
-    began, tell = os.pipe()
+    began, send = os.pipe()
 
     def working(units: Numbered) -> Iterator[tuple[int, int]]:
         for number, _ in units:
-            os.write(tell, b"x")
+            os.write(send, b"x")
             yield number, os.getpid()
 
     def found_out() -> Iterator[int]:
@@ -232,7 +230,7 @@ def test_units_are_asked_for_while_workers_are_at_the_first() -> None:
     assert len(workers) == 9
     assert os.getpid() not in workers
     os.close(began)
-    os.close(tell)
+    os.close(send)
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
@@ -273,12 +271,12 @@ def test_without_fork_this_process_does_it_all(monkeypatch: pytest.MonkeyPatch) 
 def test_each_forked_process_enters_first_and_this_one_never_does() -> None:
     entered: list[int] = []
 
-    def told(units: Numbered) -> Iterator[tuple[int, bytes]]:
+    def answered(units: Numbered) -> Iterator[tuple[int, bytes]]:
         for number, _ in units:
             yield number, b"%d %d" % (len(entered), os.getpid() == parent)
 
     parent = os.getpid()
-    assert set(spread(told, range(30), 2, _taken, lambda: entered.append(1))) == {b"1 0"}
+    assert set(spread(answered, range(30), 2, _taken, lambda: entered.append(1))) == {b"1 0"}
     assert entered == []
 
 
@@ -300,11 +298,11 @@ def test_a_forked_process_takes_out_what_was_put_in_with_its_number(queue: UnitQ
 
 
 def test_each_unit_is_taken_by_one_process(queue: UnitQueue) -> None:
-    taken, tell = os.pipe()
+    taken, send = os.pipe()
 
     def work() -> bool:
         for number, unit in queue.taken():
-            os.write(tell, b"%08d" % unit)
+            os.write(send, b"%08d" % unit)
             if number != unit:
                 return False
         return True
@@ -314,7 +312,7 @@ def test_each_unit_is_taken_by_one_process(queue: UnitQueue) -> None:
         queue.put(unit)
     queue.finish()
     found = b""
-    os.close(tell)
+    os.close(send)
     while data := os.read(taken, 1 << 16):
         found += data
     os.close(taken)
@@ -322,23 +320,23 @@ def test_each_unit_is_taken_by_one_process(queue: UnitQueue) -> None:
     assert sorted(int(found[at : at + 8]) for at in range(0, len(found), 8)) == list(range(5000))
 
 
-def test_whoever_takes_out_waits_until_there_are_no_more(queue: UnitQueue) -> None:
-    told, tell = os.pipe()
+def test_a_process_that_takes_out_waits_until_there_are_no_more(queue: UnitQueue) -> None:
+    received, send = os.pipe()
 
     def work() -> bool:
         units = queue.taken()
         first = next(units)
-        os.write(tell, b"x")
+        os.write(send, b"x")
         return [first, *units] == [(0, "a"), (1, "b")]
 
     pid = child(work)
     queue.put("a")
-    assert os.read(told, 1) == b"x"
+    assert os.read(received, 1) == b"x"
     queue.put("b")
     queue.finish()
     assert ended_well(pid)
-    os.close(told)
-    os.close(tell)
+    os.close(received)
+    os.close(send)
 
 
 def test_putting_in_fails_when_nobody_is_left_to_take_out(queue: UnitQueue) -> None:

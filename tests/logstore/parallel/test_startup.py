@@ -46,7 +46,7 @@ def test_arrow_turns_lists_into_columns_without_importing_it(module: str) -> Non
 
 
 @pytest.mark.parametrize("module", ["pandas", "numpy"])
-def test_whoever_asks_for_it_is_told_that_it_is_not_there(module: str) -> None:
+def test_an_import_fails_as_if_it_were_not_installed(module: str) -> None:
     ask = f"\ntry:\n    import {module}\nexcept ImportError as error:\n    print(error.name)"
     assert run(f"from logstore.parallel.startup import do_without_pandas as f; f(){ask}") == module
 

@@ -1,5 +1,3 @@
-""" """
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -99,7 +97,7 @@ def test_live_and_future_directories_hold_a_replica_and_others_do_not() -> None:
     assert (replicas.live, replicas.directories) == ({"a-0"}, 1)
 
 
-def test_names_that_are_spelt_as_usual_are_kept_and_no_new_texts_made() -> None:
+def test_plainly_spelt_names_are_kept_and_no_new_texts_made() -> None:
     names = ["orders-0", "orders-1"]
     replicas = ReplicaSet()
     replicas.add([names, ["live"] * 2, ["orders"] * 2, [0, 1]])

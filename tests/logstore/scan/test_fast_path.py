@@ -30,9 +30,9 @@ def _batch(folder: Folder) -> FolderBatch:
 def test_columns_are_those_of_the_rows_that_a_look_at_each_gives(folder: Folder, sizes: bool) -> None:
     points = {("org:orders", 1): 99}
     options = ScanOptions(sizes, points)
-    usual = scan_fast(options, folder, NAMES)
-    assert usual is not None
-    columns = fast_path_columns(_batch(folder), [usual], points)
+    fast = scan_fast(options, folder, NAMES)
+    assert fast is not None
+    columns = fast_path_columns(_batch(folder), [fast], points)
     assert len(columns) == len(VARYING)
     assert list(zip(*columns, strict=True)) == scan_directories(
         options, folder, list(zip(NAMES, [7, 8, 9], strict=True))
@@ -64,7 +64,7 @@ def test_a_file_that_was_open_is_not_asked_for_again(folder: Folder, monkeypatch
 
 @pytest.mark.parametrize("sizes", [True, False])
 @pytest.mark.parametrize("content", [b"", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", None, "gone"])
-def test_a_directory_without_a_usual_file_is_left_to_a_look_at_each(
+def test_a_directory_with_an_odd_file_is_left_to_the_slow_path(
     log_dir: Any, folder: Folder, content: Any, sizes: bool
 ) -> None:
     if content != "gone":
@@ -76,11 +76,11 @@ def test_leftovers_and_what_is_no_plain_file_are_weighed_the_long_way(log_dir: A
     path = log_dir.replica("org/odd-0", y__log=5, y__log__deleted=6, z__swap=1)
     (path / "below").mkdir()
     (path / "link").symlink_to("/dev/zero")
-    usual = scan_fast(ScanOptions(True), folder, ["odd-0"])
+    fast = scan_fast(ScanOptions(True), folder, ["odd-0"])
     (row,) = scan_directories(ScanOptions(True), folder, [("odd-0", 7)])
-    assert usual is not None
-    assert usual[1] == [row[VARYING.index("bytes") : VARYING.index("modified_ms") + 1]]
-    assert (usual[1][0][0], usual[1][0][2:5]) == (43 + 12, (4, 2, 1))
+    assert fast is not None
+    assert fast[1] == [row[VARYING.index("bytes") : VARYING.index("modified_ms") + 1]]
+    assert (fast[1][0][0], fast[1][0][2:5]) == (43 + 12, (4, 2, 1))
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file or directory"), PermissionError(13, "denied")])

@@ -203,7 +203,7 @@ def test_a_tier_that_became_a_link_since_the_scan_is_never_used(tmp_path: Path, 
         create_namespace(store, "org")
         at = TopicPartition("org:orders", 0)
         store.create(at, ORDERS_ID)
-        (path / "org").rename(tmp_path / "aside")
+        (path / "org").rename(tmp_path / "moved-away")
         (path / "org").symlink_to(sentinel)
         assert "symbolic link" in store.stage([at], "x", "").refused[0].reason
         for attempt in (
@@ -366,7 +366,7 @@ def test_a_record_of_a_gigabyte_is_not_read(path: Path, sentinel: Path) -> None:
         b'"\\ud800"',
     ],
 )
-def test_bytes_made_to_upset_a_reader_are_told_as_damage(path: Path, sentinel: Path, data: bytes) -> None:
+def test_bytes_made_to_upset_a_reader_are_reported_as_damage(path: Path, sentinel: Path, data: bytes) -> None:
     assert sentinel
     for place in (fill(path / "orders-0"), fill(staging_root(path) / STAGED)):
         (place / "staged.json").write_bytes(data)
@@ -497,7 +497,7 @@ def test_a_staging_root_that_is_a_mount_is_never_used(path: Path, bound: Callabl
 
 def swap_for_link(place: Path, target: Path) -> Callable[[], None]:
     def swap() -> None:
-        place.rename(place.with_name("aside"))
+        place.rename(place.with_name("moved-away"))
         place.symlink_to(target)
 
     return swap
@@ -553,7 +553,7 @@ def test_a_staging_root_swapped_while_replicas_go_into_it_is_the_one_that_was_op
     disk = SwappingDisk("orders-0", swap_for_link(root, sentinel / "empty"), "rename")
     with LogDir.open(str(path), disk=disk) as log_dir:
         stage(log_dir, [candidate()], NOW_MS)
-    assert os.listdir(root.with_name("aside")) == [STAGED]
+    assert os.listdir(root.with_name("moved-away")) == [STAGED]
 
 
 def test_a_log_dir_swapped_for_a_link_while_it_is_open_is_still_the_one_that_was_opened(
@@ -564,7 +564,7 @@ def test_a_log_dir_swapped_for_a_link_while_it_is_open_is_still_the_one_that_was
         swap_for_link(path, sentinel)()
         outcome = stage(log_dir, [candidate()], NOW_MS)
     assert len(outcome.staged) == 1
-    assert not (path.with_name("aside") / "orders-0").exists()
+    assert not (path.with_name("moved-away") / "orders-0").exists()
 
 
 def test_a_disk_that_fails_at_every_step_in_turn_on_a_hostile_log_dir_raises_our_errors_only(

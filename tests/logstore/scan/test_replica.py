@@ -1,5 +1,3 @@
-""" """
-
 from __future__ import annotations
 
 import os
@@ -29,14 +27,14 @@ UNIQUE = "0123456789abcdef" * 2
 
 
 def _look(folder: Folder | Any, *names: str, sizes: bool = True, **options: Any) -> list[dict[str, Any]]:
-    """The rows of some directories; the quick way either tells the same, or nothing."""
+    """Scan some directories; the fast path gives the same rows, or nothing."""
     folder = folder if isinstance(folder, Folder) else Folder("", f"{folder}/")
     rows = scan_directories(ScanOptions(sizes, **options), folder, [(name, 7) for name in names])
     folder.names, folder.inodes = list(names), [7] * len(names)
     for batch in batches_of([folder], len(names)):
-        usual = None if batch.replicas is None else scan_fast(ScanOptions(sizes, **options), folder, batch.names)
-        if usual is not None:
-            columns = fast_path_columns(batch, [usual], options.get("recovery_points", {}))
+        fast = None if batch.replicas is None else scan_fast(ScanOptions(sizes, **options), folder, batch.names)
+        if fast is not None:
+            columns = fast_path_columns(batch, [fast], options.get("recovery_points", {}))
             assert list(zip(*columns, strict=True)) == [row for row in rows if row[0] in columns[0]]
     return [dict(zip(VARYING, row, strict=True)) for row in rows]
 
@@ -234,7 +232,7 @@ def test_a_stray_that_was_staged_in_place_is_staged(log_dir: Any, topic: str) ->
 
 
 @pytest.mark.parametrize("partition", [3, 4])
-def test_a_stray_without_a_record_of_its_own_was_moved_aside_by_a_broker(log_dir: Any, partition: int) -> None:
+def test_a_stray_without_a_record_of_its_own_was_renamed_by_a_broker(log_dir: Any, partition: int) -> None:
     path = log_dir.replica(stray_name("orders", 3, UNIQUE))
     record = _record(log_dir, log_dir.topic_id, 4) if partition == 4 else b"{"
     (path / staged_record.STAGED_RECORD).write_bytes(record)
@@ -270,14 +268,14 @@ def test_what_a_broker_writes_gives_its_topic_id_and_is_remembered(log_dir: Any)
         (b"version: 0\ntopic_id: \xff", "malformed", "the log dir goes offline"),
     ],
 )
-def test_damage_is_told_by_state_and_by_what_a_broker_does(log_dir: Any, data: Any, state: str, effect: Any) -> None:
+def test_damage_is_reported_by_state_and_by_its_effect(log_dir: Any, data: Any, state: str, effect: Any) -> None:
     topic_id, found, problem, _ = _read(log_dir, data)
     assert (topic_id, found) == (None, state)
     assert (problem is None) if effect is None else problem.endswith(effect)
 
 
 @pytest.mark.parametrize("tail", [b"\n", b"\r\n", b"\nanything\n", b"=="])
-def test_unusual_spellings_that_a_broker_accepts_are_ok(log_dir: Any, tail: bytes) -> None:
+def test_odd_spellings_that_a_broker_accepts_are_ok(log_dir: Any, tail: bytes) -> None:
     found = _read(log_dir, b"version: 0\ntopic_id: " + log_dir.topic_id.encode() + tail)
     assert found[:3] == (log_dir.topic_id, "ok", None)
 
@@ -314,7 +312,7 @@ def test_what_is_no_plain_file_is_unreadable(log_dir: Any, make: Any, words: str
     assert words in (problem or "")
 
 
-def test_a_directory_that_is_gone_is_told_from_a_file_that_is_missing(log_dir: Any) -> None:
+def test_a_directory_that_is_gone_is_no_missing_file(log_dir: Any) -> None:
     with pytest.raises(VanishedError):
         read_topic_id(f"{log_dir}/gone-0", "gone", 0, {})
 

@@ -116,7 +116,7 @@ def test_prefixes_of_the_by_topic_id_scheme_are_followed(log_dir: Any) -> None:
     assert below.parse("52" + name[2:]).kind is DirectoryKind.FOREIGN
 
 
-def test_a_place_that_cannot_be_listed_is_told_and_the_log_dir_goes_on(log_dir: Any, monkeypatch: Any) -> None:
+def test_a_folder_that_cannot_be_listed_is_reported_and_the_log_dir_goes_on(log_dir: Any, monkeypatch: Any) -> None:
     (log_dir.path / "deleting").mkdir()
     log_dir.replica("orders-0")
     scandir = os.scandir

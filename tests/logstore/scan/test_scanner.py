@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from logstore.log_dir import ExpectedIdentity
 from logstore.rows import ROW_SCHEMA, MetadataState
-from logstore.scan import Observation, scan, scan_all
+from logstore.scan import Observation, scan, scan_all, walk
 from logstore.scan import scanner as scan_module
-from logstore.scan import walk as directories
 
 
 def _rows(seen: Observation) -> list[dict[str, Any]]:
@@ -30,7 +29,7 @@ def _rows(seen: Observation) -> list[dict[str, Any]]:
     return others
 
 
-def test_one_pass_tells_everything_that_lies_in_a_log_dir(log_dir: Any) -> None:
+def test_one_pass_reports_everything_that_lies_in_a_log_dir(log_dir: Any) -> None:
     log_dir.replica("orders-0", x__log=10)
     log_dir.replica("lost+found", None)
     log_dir.file("recovery-point-offset-checkpoint", "0\n2\norders 0 8\ngone 1 5\n")
@@ -167,7 +166,7 @@ def test_scan_all_keeps_the_log_dirs_of_a_broker_together_and_reads_epochs_of_du
 
 
 @pytest.mark.parametrize("jobs", [None, 0, 1, 2])
-def test_scan_all_tells_the_same_with_any_number_of_processes(new_log_dir: Any, tmp_path: Path, jobs: Any) -> None:
+def test_scan_all_reports_the_same_with_any_number_of_processes(new_log_dir: Any, tmp_path: Path, jobs: Any) -> None:
     made = [new_log_dir(tmp_path / f"{n:02}").identity(node_id=n) for n in range(10)]
     for number, log_dir in enumerate(made):
         log_dir.replica(f"orders-{number}", x__log=number)
@@ -194,10 +193,10 @@ def test_whole_log_dirs_are_spread_over_two_processes_or_more(
     assert len(forked) == 2
 
 
-def test_a_scan_forks_nothing_unless_it_is_told_to(log_dir: Any, monkeypatch: Any) -> None:
+def test_a_scan_forks_nothing_unless_it_is_asked_to(log_dir: Any, monkeypatch: Any) -> None:
     for number in range(6):
         log_dir.replica(f"orders-{number}")
-    monkeypatch.setattr(directories, "_UNIT", 2)
+    monkeypatch.setattr(walk, "_UNIT", 2)
     monkeypatch.setattr(os, "fork", None)
     assert len(_rows(scan(str(log_dir)))) == 6
     with pytest.raises(TypeError):

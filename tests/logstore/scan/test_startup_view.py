@@ -14,7 +14,7 @@ from layout.ids import TopicId
 from layout.segment_name import Transient
 from logstore.rows import MetadataState
 from logstore.scan import METADATA_LOG, DirectorySeen, damaged_checkpoints, look_into_directories
-from logstore.scan import startup_view as partition_files
+from logstore.scan import startup_view as startup_module
 from logstore.scan.startup_view import KEPT, read_metadata_file
 
 ORDERS = TopicId(bytes(range(16)))
@@ -38,7 +38,7 @@ def only(log_dir: Path) -> DirectorySeen:
     return seen
 
 
-def test_a_directory_in_order_has_nothing_to_tell(log_dir: Path) -> None:
+def test_a_directory_in_order_has_nothing_to_report(log_dir: Path) -> None:
     seen = only(log_dir)
     assert (seen.name, seen.shown, seen.kind) == ("orders-0", "orders-0", DirectoryKind.LIVE)
     assert (seen.segments, seen.first_offset, seen.metadata.topic_id) == (2, 7, str(ORDERS))
@@ -64,7 +64,7 @@ def test_nothing_is_looked_at_in_a_foreign_directory(log_dir: Path) -> None:
     assert look_into_directories(str(log_dir))[0].odd_names == []
 
 
-def test_odd_names_leftovers_links_and_directories_are_told_apart(log_dir: Path) -> None:
+def test_odd_names_leftovers_links_and_directories_are_distinguished(log_dir: Path) -> None:
     folder = log_dir / "orders-0"
     for name in ("backup.log", "1.log.deleted", "2.log.deleted", "3.log.swap", "notes", "٤٢.log"):
         (folder / name).write_bytes(b"")
@@ -86,21 +86,21 @@ def test_of_long_lists_only_the_beginning_is_kept(log_dir: Path) -> None:
     assert (len(seen.odd_names), len(seen.links)) == (KEPT, KEPT)
 
 
-def test_files_that_may_not_be_read_are_told(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_may_not_be_read_are_reported(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def access(name: str, mode: int, *, dir_fd: int) -> bool:
         assert mode == os.R_OK and dir_fd >= 0
         return not name.endswith(".index")
 
-    monkeypatch.setattr(partition_files.os, "access", access)
+    monkeypatch.setattr(startup_module.os, "access", access)
     assert only(log_dir).unreadable == [f"{7:020d}.index", f"{42:020d}.index"]
 
 
-def test_a_file_that_vanished_meanwhile_is_not_told(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_vanished_meanwhile_is_not_reported(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def access(name: str, mode: int, *, dir_fd: int) -> bool:
         os.unlink(name, dir_fd=dir_fd)
         return False
 
-    monkeypatch.setattr(partition_files.os, "access", access)
+    monkeypatch.setattr(startup_module.os, "access", access)
     assert only(log_dir).unreadable == []
 
 
@@ -108,15 +108,15 @@ def test_a_directory_that_cannot_be_entered_has_an_obstacle(log_dir: Path, monke
     def refuse(path: object, flags: int, **_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(partition_files.os, "open", refuse)
+    monkeypatch.setattr(startup_module.os, "open", refuse)
     assert only(log_dir).obstacle == "the directory cannot be read: Permission denied"
 
 
-def test_a_directory_that_vanished_meanwhile_is_not_told(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_vanished_meanwhile_is_not_reported(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(path: object, flags: int, **_: object) -> int:
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr(partition_files.os, "open", gone)
+    monkeypatch.setattr(startup_module.os, "open", gone)
     assert look_into_directories(str(log_dir)) == []
 
 
@@ -133,7 +133,7 @@ def test_a_directory_that_vanished_meanwhile_is_not_told(log_dir: Path, monkeypa
         (bytes(1 << 17), MetadataState.UNREADABLE, BrokerEffect.LOG_DIR_OFFLINE, 0),
     ],
 )
-def test_partition_metadata_is_told_with_its_effect(
+def test_partition_metadata_is_reported_with_its_effect(
     log_dir: Path, data: bytes | None, state: MetadataState, effect: BrokerEffect, version: int
 ) -> None:
     file = log_dir / "orders-0" / partition_metadata.FILE_NAME
@@ -159,7 +159,7 @@ def test_a_linked_file_is_a_link_and_no_damage(log_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "effect"), [(b"x", BrokerEffect.LOG_DIR_OFFLINE), (b"0\n1\nx 0\n", BrokerEffect.STARTUP_ABORTS)]
 )
-def test_a_damaged_leader_epoch_checkpoint_is_told_with_its_effect(
+def test_a_damaged_leader_epoch_checkpoint_is_reported_with_its_effect(
     log_dir: Path, data: bytes, effect: BrokerEffect
 ) -> None:
     (log_dir / "orders-0" / checkpoint.LEADER_EPOCH_CHECKPOINT).write_bytes(data)
@@ -183,7 +183,7 @@ def test_a_fifo_in_place_of_a_file_is_not_waited_for(log_dir: Path) -> None:
         (None, None, False),
     ],
 )
-def test_the_layout_of_quorum_state_is_told(
+def test_the_layout_of_quorum_state_is_reported(
     tmp_path: Path, data: bytes | None, layout: int | None, damaged: bool
 ) -> None:
     (tmp_path / METADATA_LOG).mkdir()
@@ -193,7 +193,7 @@ def test_the_layout_of_quorum_state_is_told(
     assert (seen.quorum_layout, bool(seen.damage)) == (layout, damaged)
 
 
-def test_the_greatest_complete_snapshot_of_the_metadata_log_is_told(tmp_path: Path) -> None:
+def test_the_greatest_complete_snapshot_of_the_metadata_log_is_reported(tmp_path: Path) -> None:
     (tmp_path / METADATA_LOG).mkdir()
     names = ("00000000000000000009-0000000001.checkpoint", "00000000000000000030-0000000002.checkpoint")
     for name in (*names, "00000000000000000099-0000000002.checkpoint.part", "bootstrap.checkpoint"):
@@ -208,7 +208,7 @@ def test_a_snapshots_name_means_nothing_in_other_directories(log_dir: Path) -> N
     assert (seen.odd_names, seen.last_snapshot) == ([], None)
 
 
-def test_damaged_checkpoints_are_told_with_their_effects(tmp_path: Path) -> None:
+def test_damaged_checkpoints_are_reported_with_their_effects(tmp_path: Path) -> None:
     assert damaged_checkpoints(str(tmp_path)) == []
     for name in checkpoint.OFFSET_CHECKPOINTS:
         (tmp_path / name).write_bytes(b"0\n-1\n")

@@ -8,7 +8,7 @@ import pytest
 from layout.scheme import MARKER_FILE, Scheme
 from logstore.parallel import AdaptiveThreadPool
 from logstore.scan import ScanOptions, list_log_dir
-from logstore.scan import walk as directories
+from logstore.scan import walk as walk_module
 from logstore.scan.listing import list_in_batches
 from logstore.scan.walk import walk_log_dir
 
@@ -23,8 +23,8 @@ def _rows(log_dir: Any, jobs: int = 0) -> list[dict[str, Any]]:
 @pytest.fixture
 def fleet_of(log_dir: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A log dir of 90 replicas, some damaged, looked at in units of 10."""
-    monkeypatch.setattr(directories, "_UNIT", 10)
-    monkeypatch.setattr(directories, "_PIECE", 3)
+    monkeypatch.setattr(walk_module, "_UNIT", 10)
+    monkeypatch.setattr(walk_module, "_PIECE", 3)
     for number in range(90):
         metadata = [log_dir.topic_id, log_dir.other_id, b"", None][number % 4]
         log_dir.replica(f"topic-{number}", metadata, x__log=number)
@@ -36,11 +36,11 @@ def test_processes_and_threads_give_the_same_rows_in_the_same_order(fleet_of: An
     assert len(alone) == 90
     assert _rows(fleet_of, jobs=1) == _rows(fleet_of, jobs=2) == _rows(fleet_of, jobs=3) == alone
     by_threads: list[list[str]] = []
-    usual = AdaptiveThreadPool.map
+    as_written = AdaptiveThreadPool.map
 
     def always_with_threads(self: Any, batch: Any, fewest_waits: int) -> Any:
         by_threads.append([name for _, _, names, _ in batch for name in names])
-        return usual(self, batch, 0)
+        return as_written(self, batch, 0)
 
     monkeypatch.setattr(AdaptiveThreadPool, "map", always_with_threads)
     assert _rows(fleet_of) == alone
@@ -78,8 +78,8 @@ def test_a_directory_that_a_broker_renames_meanwhile_is_seen_under_its_new_name(
         listed.append(1)
         return list_log_dir(*arguments)
 
-    monkeypatch.setattr(directories, "list_in_batches", listing_then_a_rename)
-    monkeypatch.setattr(directories, "list_log_dir", listing_again)
+    monkeypatch.setattr(walk_module, "list_in_batches", listing_then_a_rename)
+    monkeypatch.setattr(walk_module, "list_log_dir", listing_again)
     batches, others, replicas = walk_log_dir(str(fleet_of), None, ScanOptions(True), jobs)
     names = [row["name"] for batch in batches for row in batch.to_pylist()]
     assert len(listed) == 1
@@ -101,15 +101,15 @@ def test_everything_may_vanish(fleet_of: Any, monkeypatch: Any) -> None:
 
 @pytest.mark.parametrize("sizes", [True, False])
 @pytest.mark.parametrize("odd", ["junk", "empty-0", "fifo-0", "missing-0", f"orders-3.{GONE}-delete"])
-def test_one_unusual_directory_among_many_changes_nothing_for_the_others(log_dir: Any, odd: str, sizes: bool) -> None:
+def test_one_odd_directory_among_many_changes_nothing_for_the_others(log_dir: Any, odd: str, sizes: bool) -> None:
     for number in range(70):
         log_dir.replica(f"orders-{number}", x__log=number)
-    usual = _rows(log_dir)
+    plain = _rows(log_dir)
     log_dir.replica(odd, {"empty-0": b"", "fifo-0": None, "missing-0": None}.get(odd, log_dir.topic_id))
     if odd == "fifo-0":
         os.mkfifo(log_dir.path / odd / "partition.metadata")
     rows = _rows(log_dir)
-    assert [row for row in rows if row["name"] != odd] == usual
+    assert [row for row in rows if row["name"] != odd] == plain
     assert len(rows) == 71
 
 
@@ -124,9 +124,9 @@ def test_tiers_and_staged_replicas_are_looked_into_by_processes_too(fleet_of: An
         found.append([row for batch in seen.batches for row in batch.to_pylist()])
         assert ("org:orders", 1) in seen.replicas
     assert found[0] == found[1]
-    told = {row["name"]: (row["kind"], row["topic"], row["namespace"], row["bytes"]) for row in found[0]}
-    assert told["org/orders-1"] == ("live", "org:orders", "org", 48)
-    assert told[f"deleting/{fleet_of.topic_id}_5"][0] == "staged"
+    rows = {row["name"]: (row["kind"], row["topic"], row["namespace"], row["bytes"]) for row in found[0]}
+    assert rows["org/orders-1"] == ("live", "org:orders", "org", 48)
+    assert rows[f"deleting/{fleet_of.topic_id}_5"][0] == "staged"
 
 
 def test_no_directories_are_no_rows(log_dir: Any) -> None:
@@ -150,7 +150,7 @@ def test_workers_look_into_everything_and_this_process_into_nothing(
 
     alone = _rows(fleet_of)
     for name in ("scan_directories", "scan_fast"):
-        monkeypatch.setattr(directories, name, elsewhere(getattr(directories, name)))
+        monkeypatch.setattr(walk_module, name, elsewhere(getattr(walk_module, name)))
     assert _rows(fleet_of, jobs) == alone
     assert len(alone) == 93
 
@@ -159,6 +159,6 @@ def test_workers_look_into_everything_and_this_process_into_nothing(
 def test_nothing_is_forked_without_jobs_or_for_one_unit(
     fleet_of: Any, directories_each: int, jobs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(directories, "_UNIT", directories_each)
+    monkeypatch.setattr(walk_module, "_UNIT", directories_each)
     monkeypatch.setattr(os, "fork", None)
     assert len(_rows(fleet_of, jobs)) == 90

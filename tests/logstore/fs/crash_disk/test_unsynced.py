@@ -65,7 +65,7 @@ def test_an_empty_directory_and_a_file_are_removed() -> None:
     assert applied(NameChange(ChangeKind.REMOVE, ROOT, "f", FILE))[ROOT] == {"d": DIRECTORY, "e": EMPTY}
 
 
-def test_walking_tells_parents_first() -> None:
+def test_a_walk_yields_parents_first() -> None:
     assert [(directory, path) for directory, _, _, path in image().walk()] == [
         *((ROOT, "f"), (ROOT, "d"), (ROOT, "e")),
         (DIRECTORY, "d/g"),
