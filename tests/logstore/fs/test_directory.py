@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from logstore import UnsafePathError
-from logstore.fs import Directory, mount_of
+from logstore.fs import DIRECTORY_FLAGS, Directory, mount_of
 from logstore.fs import directory as directory_module
 
 
@@ -264,3 +264,10 @@ def test_two_directories_of_one_mount_are_of_one_mount(top: Directory) -> None:
     with top.child("a") as child:
         assert mount_of(child.descriptor) == mount_of(top.descriptor) is not None
     assert mount_of(-1) is None
+
+
+@pytest.mark.parametrize("name", ["link", "file"])
+def test_the_flags_for_directories_refuse_a_link_and_a_file(top: Directory, name: str) -> None:
+    os.close(os.open("a", DIRECTORY_FLAGS, dir_fd=top.descriptor))
+    with pytest.raises(NotADirectoryError):
+        os.open(name, DIRECTORY_FLAGS, dir_fd=top.descriptor)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore import UnreadableFileError
-from logstore.fs import kind_of_file, read_small_file, refusal
+from logstore.fs import FIRST_READ, READ_FLAGS, kind_of_file, read_small_file, refusal
 
 
 def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
@@ -89,3 +89,17 @@ def test_every_type_of_file_has_its_words() -> None:
     assert kind_of_file(stat.S_IFBLK | 0o600) == "a block device"
     assert kind_of_file(0) == "of an unknown type"
     assert refusal(OSError("no number")) == "cannot be read: no number"
+
+
+@pytest.mark.parametrize("length", [FIRST_READ - 1, FIRST_READ, FIRST_READ + 1])
+def test_files_around_the_size_of_the_first_read_are_read_whole(tmp_path: Path, length: int) -> None:
+    (tmp_path / "file").write_bytes(b"x" * length)
+    assert read_small_file(f"{tmp_path}/file", 4096) == b"x" * length
+
+
+def test_the_flags_for_reading_refuse_a_link_and_wait_for_no_fifo(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(OSError, match="symbolic links"):
+        os.open(tmp_path / "link", READ_FLAGS)
+    os.close(os.open(tmp_path / "fifo", READ_FLAGS))

@@ -13,7 +13,14 @@ from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, OFFSET_CHECKPOINTS, REC
 from layout.topic import TopicPartition
 from logstore import ChangeRefusedError
 from logstore.fs import Directory, Disk
-from logstore.log_dir import CheckpointFiles, LogDir, read_offset_checkpoints
+from logstore.log_dir import (
+    CHECKPOINT_LIMIT,
+    CheckpointFiles,
+    LogDir,
+    OffsetCheckpoints,
+    Offsets,
+    read_offset_checkpoints,
+)
 from logstore.rows import VARYING
 from tests.logstore.engine import ORDERS, DiskThat, read_offsets, write_offsets
 
@@ -246,3 +253,24 @@ def test_the_order_of_the_entries_is_kept(tmp_path: Path) -> None:
         files.write(Disk())
     expected = checkpoint.encode_offsets({**entries, ("t9", 0): 9})
     assert (tmp_path / RECOVERY_POINT_CHECKPOINT).read_bytes() == expected
+
+
+def test_a_checkpoint_beyond_the_limit_is_damaged(log_dir: Any) -> None:
+    os.truncate(log_dir.file(RECOVERY_POINT_CHECKPOINT), CHECKPOINT_LIMIT + 1)
+    (row,) = _dicts(read_offset_checkpoints(str(log_dir)).damaged)
+    assert (row["name"], row["metadata_state"]) == (RECOVERY_POINT_CHECKPOINT, "unreadable")
+
+
+def test_only_entries_of_a_log_dir_that_is_not_in_use_are_orphans() -> None:
+    entries = {RECOVERY_POINT_CHECKPOINT: {("held", 0): 5, ("gone", 1): 7}}
+    assert [row["topic"] for row in _dicts(OffsetCheckpoints(entries).orphans({("held", 0)}))] == ["gone"]
+    assert list(OffsetCheckpoints(entries, in_use=True).orphans(set())) == []
+
+
+def test_offsets_that_were_taken_out_can_be_given_back(root: Directory) -> None:
+    offsets: Offsets = {RECOVERY_POINT_CHECKPOINT: 7}
+    files = CheckpointFiles(root)
+    files.take_out([ORDERS])
+    assert files.offsets(ORDERS) == {}
+    files.give_back(ORDERS, offsets)
+    assert files.offsets(ORDERS) == offsets

@@ -8,7 +8,7 @@ import pytest
 
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.scheme import Scheme
-from logstore.log_dir import ExpectedIdentity, discover, read_identity
+from logstore.log_dir import META_PROPERTIES_LIMIT, ExpectedIdentity, IdentityFound, discover, read_identity
 from logstore.rows import MetadataState
 
 
@@ -145,3 +145,12 @@ def test_what_cannot_be_listed_is_passed_over(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(os, "scandir", refusing)
     assert discover(str(tmp_path)) == [found]
+
+
+def test_a_file_beyond_the_limit_is_unreadable(log_dir: Any) -> None:
+    os.truncate(log_dir.path / "meta.properties", META_PROPERTIES_LIMIT + 1)
+    assert read_identity(str(log_dir)).state == MetadataState.UNREADABLE
+
+
+def test_without_an_identity_there_is_no_scheme() -> None:
+    assert IdentityFound(None, MetadataState.MISSING, "gone").scheme is None

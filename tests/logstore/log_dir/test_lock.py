@@ -13,7 +13,7 @@ import pytest
 
 from logstore import LogDirInUseError
 from logstore.fs import Directory, Disk
-from logstore.log_dir import LockHolder, LogDir, find_lock_holder
+from logstore.log_dir import LOCK_FILE, LockHolder, LogDir, find_lock_holder
 from logstore.log_dir import lock as lock_module
 from logstore.log_dir.lock import Lock
 from logstore.parallel import spread
@@ -45,7 +45,7 @@ def another_process_gets_it(log_dir: Path) -> bool:
 
 def test_the_file_is_made_and_stays_with_no_bytes(root: Directory, tmp_path: Path) -> None:
     Lock.take(root, Disk()).release()
-    assert (tmp_path / ".lock").read_bytes() == b""
+    assert (tmp_path / LOCK_FILE).read_bytes() == b""
 
 
 def test_what_a_broker_left_in_the_file_is_left_there(root: Directory, tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ import pytest
 
 from layout import meta_properties
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
-from layout.scheme import STAGING_DIR, UNCLEAN_FILE, Scheme
+from layout.scheme import MARKER_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme
+from layout.topic import TopicPartition
 from logstore import (
     ChangeFailedError,
     ChangeRefusedError,
+    InvalidNamespaceError,
     KafkaError,
     LogDirInUseError,
     LogStoreError,
@@ -21,7 +23,7 @@ from logstore import (
     OfflineLogDirError,
 )
 from logstore.fs import Directory, Disk
-from logstore.log_dir import DISK_FAILURES, ExpectedIdentity, LogDir
+from logstore.log_dir import DISK_FAILURES, ExpectedIdentity, LogDir, open_replica_parent
 from logstore.log_dir import log_dir as log_dir_module
 from logstore.store import recover
 from tests.logstore.engine import (
@@ -406,3 +408,24 @@ def test_an_interrupt_while_it_is_closed_does_not_keep_the_lock(our_log_dir: Pat
     with pytest.raises(KeyboardInterrupt):
         log_dir.close()
     LogDir.open(str(our_log_dir)).close()
+
+
+def test_the_parent_of_a_replica_depends_on_the_scheme(tmp_path: Path) -> None:
+    for scheme, folder in ((Scheme.FLAT, ""), (Scheme.BY_TOPIC_ID, "51")):
+        with LogDir.open(str(formatted(tmp_path / scheme, scheme=scheme))) as opened:
+            for _ in range(2):  # the prefix is made, and then found
+                with open_replica_parent(opened, folder, ORDERS) as parent:
+                    assert parent.path == f"{opened.path}/{folder}".rstrip("/")
+
+
+def test_a_tier_without_its_marker_is_no_parent(tmp_path: Path) -> None:
+    path = formatted(tmp_path / "d", scheme="namespaced")
+    partition = TopicPartition("org:orders", 0)
+    with LogDir.open(str(path)) as opened:
+        for _ in range(2):
+            with pytest.raises(InvalidNamespaceError, match="namespace org was not created"):
+                open_replica_parent(opened, "org", partition)
+            (path / "org").mkdir(exist_ok=True)
+        (path / "org" / MARKER_FILE).touch()
+        with open_replica_parent(opened, "org", partition) as parent:
+            assert parent.path == f"{path}/org"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logstore.parallel import processors, spread
+from logstore.parallel import PIPE_BYTES, can_fork, end_child, fork_with_pipe, processors, spread
 from logstore.parallel.processes import UnitQueue
 from logstore.purge.ahead import done_ahead
 from tests.logstore.children import child, ended_well
@@ -37,9 +37,9 @@ def test_results_come_in_order_whichever_process_worked(units: int, jobs: int) -
 def test_results_larger_than_a_pipe_come_back_whole() -> None:
     def large(units: Numbered) -> Iterator[tuple[int, bytes]]:
         for number, _ in units:
-            yield number, bytes([number]) * 1_000_000
+            yield number, bytes([number]) * (PIPE_BYTES + 1)
 
-    assert spread(large, range(6), 3, _taken) == [bytes([n]) * 1_000_000 for n in range(6)]
+    assert spread(large, range(6), 3, _taken) == [bytes([n]) * (PIPE_BYTES + 1) for n in range(6)]
 
 
 def test_text_that_is_not_utf8_comes_back_as_it_was() -> None:
@@ -363,3 +363,21 @@ def test_nothing_is_left_open() -> None:
         queue.finish()
         queue.finish()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_a_forked_process_writes_is_read_until_its_end() -> None:
+    assert can_fork()
+    pid, pipe = fork_with_pipe(lambda write: (os.write(write, b"done"), None)[1], [])
+    assert [os.read(pipe, 10), os.read(pipe, 10)] == [b"done", b""]
+    end_child(pid, pipe)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+def test_a_forked_process_that_still_works_is_ended() -> None:
+    pid, pipe = fork_with_pipe(lambda _: time.sleep(60), [])
+    began = time.monotonic()
+    end_child(pid, pipe)
+    assert time.monotonic() - began < 30
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, 0)

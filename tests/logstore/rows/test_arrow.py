@@ -10,6 +10,8 @@ from logstore.rows import (
     VARYING,
     VERSION_KEY,
     LogDirFacts,
+    by_column,
+    columns_to_batch,
     plain_row,
     to_batch,
     to_table,
@@ -63,3 +65,8 @@ def test_any_names_of_a_linux_directory_fit_into_arrow(names: list[bytes]) -> No
     table.validate(full=True)
     assert table["name"].type == pa.string()
     assert table.num_rows == len(names)
+
+
+def test_rows_and_their_columns_give_the_same_batch() -> None:
+    rows = [plain_row("a", "live", topic="org:a", partition=0), plain_row("caf\udce9", "foreign", problem="odd")]
+    assert columns_to_batch(by_column(rows)).equals(to_batch(rows))

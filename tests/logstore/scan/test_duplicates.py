@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from logstore.rows.rows import Value
-from logstore.scan import Observation, scan, scan_all
+from logstore.scan import LEADER_EPOCH_LIMIT, Observation, scan, scan_all
 from logstore.scan.duplicates import ReplicaSet, with_leader_epochs
 
 
@@ -50,6 +51,8 @@ def test_an_epoch_that_cannot_be_read_stays_null(log_dir: Any) -> None:
     (log_dir.replica("foo-0") / "leader-epoch-checkpoint").write_text("broken")
     (log_dir.replica("foo-00") / "leader-epoch-checkpoint").symlink_to("/dev/zero")
     log_dir.replica("foo-000")
+    (log_dir.replica("foo-0000") / "leader-epoch-checkpoint").write_text("0\n1\n4 0\n")
+    os.truncate(log_dir.path / "foo-0000" / "leader-epoch-checkpoint", LEADER_EPOCH_LIMIT + 1)
     assert set(_epochs(list(scan_all([str(log_dir)]))).values()) == {None}
 
 

@@ -13,7 +13,7 @@ from layout.errors import BrokerEffect
 from layout.ids import TopicId
 from layout.segment_name import Transient
 from logstore.rows import MetadataState
-from logstore.scan import METADATA_LOG, DirectorySeen, damaged_checkpoints, look_into_directories
+from logstore.scan import METADATA_LOG, DirectorySeen, FileDamage, damaged_checkpoints, look_into_directories
 from logstore.scan import startup_view as startup_module
 from logstore.scan.startup_view import KEPT, read_metadata_file
 
@@ -237,3 +237,10 @@ def test_many_directories_are_all_seen_in_order(tmp_path: Path) -> None:
     for number in range(200):
         (tmp_path / f"t-{number:03d}").mkdir()
     assert [each.name for each in look_into_directories(str(tmp_path))] == [f"t-{number:03d}" for number in range(200)]
+
+
+def test_a_damaged_checkpoint_is_reported_with_its_file_and_problem(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / checkpoint.RECOVERY_POINT_CHECKPOINT)
+    assert damaged_checkpoints(str(tmp_path)) == [
+        FileDamage(checkpoint.RECOVERY_POINT_CHECKPOINT, "is a FIFO, not a plain file", BrokerEffect.LOG_DIR_OFFLINE)
+    ]

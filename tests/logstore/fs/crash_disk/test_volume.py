@@ -12,7 +12,8 @@ from random import Random
 
 import pytest
 
-from logstore.fs.crash_disk import PLAIN, Volume, inodes_below
+from logstore.fs import Directory
+from logstore.fs.crash_disk import PLAIN, CrashDisk, Volume, copy_volume, inodes_below
 from logstore.fs.crash_disk.volume import parent_of, read, rewrite
 from reconciler.simulator.machine import MachineDisks
 from tests.crash.by_path import ByPath
@@ -113,3 +114,17 @@ def test_what_was_removed_and_not_synced_may_come_back_with_a_disk_that_failed(f
         found.add(digest(read_tree(f"{disks.root}/disk-1")))
         disks.close()
     assert found == {digest({}), digest({"f": b"x"})}
+
+
+def test_a_copy_is_the_disk_from_then_on(volume: Volume, tmp_path: Path) -> None:
+    disk, first = CrashDisk(), volume.path
+    disk.mounted(volume)
+    with Directory.open(first) as root:
+        file = disk.create(root.descriptor, "f")
+        disk.write(file, b"x")
+        os.close(file)
+        disk.link(root.descriptor, "f", root.descriptor, "g")
+    copy_volume(volume, first, f"{tmp_path}/copy")
+    assert volume.path == f"{tmp_path}/copy"
+    assert set(volume.inodes.values()) == inodes_below(volume.path)
+    assert read_tree(volume.path) == read_tree(first) == {"f": b"x", "g": b"x"}
