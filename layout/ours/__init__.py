@@ -2,19 +2,19 @@
 
 from layout.ours.intent import (
     Intent,
+    IntentStep,
     MakeDirectory,
     RemoveDirectory,
     Rename,
     RenameEntries,
     Rewrite,
     Stage,
-    Step,
     Unstage,
     encode_intent,
-    inverses,
+    inverse_steps,
     parse_intent,
-    to_bytes,
-    to_text,
+    step_bytes,
+    step_text,
 )
 from layout.ours.move_record import MOVE_RECORD, MoveRecord, encode_move_record, parse_move_record
 from layout.ours.repair_backup import (
@@ -28,9 +28,9 @@ from layout.ours.repair_backup import (
 )
 from layout.ours.repair_paths import MISSING, is_absolute, sum_of
 from layout.ours.repair_plan import (
+    CHECKPOINT_REPAIRS,
     LEFTOVERS,
-    OF_CHECKPOINT,
-    WITH_TOPIC_ID,
+    TOPIC_ID_REPAIRS,
     KeptCopy,
     LeftAlone,
     PlannedLogDir,
@@ -58,14 +58,15 @@ from layout.ours.staged_record import (
 )
 
 __all__ = [
+    "CHECKPOINT_REPAIRS",
     "LEFTOVERS",
     "MISSING",
     "MOVE_RECORD",
-    "OF_CHECKPOINT",
     "STAGED_RECORD",
     "STAGED_RECORD_LIMIT",
-    "WITH_TOPIC_ID",
+    "TOPIC_ID_REPAIRS",
     "Intent",
+    "IntentStep",
     "KeptCopy",
     "KeptFile",
     "LeftAlone",
@@ -84,7 +85,6 @@ __all__ = [
     "RunJournal",
     "Stage",
     "StagedRecord",
-    "Step",
     "Unstage",
     "backup_file_name",
     "check_record",
@@ -95,7 +95,7 @@ __all__ = [
     "encode_records",
     "encode_repair_plan",
     "encode_run_journal",
-    "inverses",
+    "inverse_steps",
     "is_absolute",
     "is_backup_name",
     "is_run_journal",
@@ -112,7 +112,7 @@ __all__ = [
     "sealed_repair_plan",
     "shared_records_name",
     "stays_below",
+    "step_bytes",
+    "step_text",
     "sum_of",
-    "to_bytes",
-    "to_text",
 ]

@@ -102,9 +102,9 @@ class Unstage(NamedTuple):
     due_ms: int
 
 
-Step: TypeAlias = MakeDirectory | RemoveDirectory | Rename | Rewrite | RenameEntries | Stage | Unstage
+IntentStep: TypeAlias = MakeDirectory | RemoveDirectory | Rename | Rewrite | RenameEntries | Stage | Unstage
 
-VERBS: Final[dict[str, type[Step]]] = {
+VERBS: Final[dict[str, type[IntentStep]]] = {
     "make-directory": MakeDirectory,
     "remove-directory": RemoveDirectory,
     "rename": Rename,
@@ -114,7 +114,7 @@ VERBS: Final[dict[str, type[Step]]] = {
     "unstage": Unstage,
 }
 _VERB_OF = {kind: verb for verb, kind in VERBS.items()}
-_TYPES: dict[type[Step], tuple[type, ...]] = {
+_TYPES: dict[type[IntentStep], tuple[type, ...]] = {
     MakeDirectory: (int, str, bool),
     RemoveDirectory: (int, str, bool),
     Rename: (int, str, str),
@@ -142,9 +142,9 @@ class Intent:
     operation: str
     sentence: str
     log_dirs: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[IntentStep, ...]
 
-    def of(self, at: int) -> tuple[Step, ...]:
+    def of(self, at: int) -> tuple[IntentStep, ...]:
         """The steps of one log dir, by its number."""
         return tuple(step for step in self.steps if step.at == at)
 
@@ -154,7 +154,7 @@ class Intent:
         return replace(self, steps=tuple(step for step in self.steps if step.at in kept))
 
 
-def inverse(step: Step) -> Step:
+def inverse_step(step: IntentStep) -> IntentStep:
     """The step that undoes this one."""
     match step:
         case MakeDirectory():
@@ -173,18 +173,18 @@ def inverse(step: Step) -> Step:
             return Stage(*step)
 
 
-def inverses(steps: Iterable[Step]) -> list[Step]:
+def inverse_steps(steps: Iterable[IntentStep]) -> list[IntentStep]:
     """The steps that undo a row of steps, in their order."""
-    return [inverse(step) for step in reversed(list(steps))]
+    return [inverse_step(step) for step in reversed(list(steps))]
 
 
-def to_text(data: bytes) -> str:
+def step_text(data: bytes) -> str:
     """The bytes of a small file as a step holds them."""
     return data.decode("utf-8", "surrogateescape")
 
 
-def to_bytes(text: str) -> bytes:
-    """The bytes that :func:`to_text` was given."""
+def step_bytes(text: str) -> bytes:
+    """The bytes that :func:`step_text` was given."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -225,7 +225,7 @@ def parse_intent(data: bytes) -> Intent:
     return Intent(id_, operation, sentence, tuple(log_dirs), tuple(_step(each, len(log_dirs)) for each in steps))
 
 
-def _step(given: object, log_dirs: int) -> Step:
+def _step(given: object, log_dirs: int) -> IntentStep:
     """One step, once its verb, its fields and its paths are what they should be."""
     if isinstance(given, list) and given:
         verb, *values = given
@@ -241,7 +241,7 @@ def _step(given: object, log_dirs: int) -> Step:
     raise DamagedFileError(FORMAT, f"{given!r:.80} is no step")
 
 
-def _paths(kind: type[Step], values: list[str]) -> list[str]:
+def _paths(kind: type[IntentStep], values: list[str]) -> list[str]:
     return [values[1], values[2]] if kind is Rename else [] if kind is RenameEntries else [values[1]]
 
 

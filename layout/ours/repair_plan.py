@@ -57,8 +57,8 @@ class RepairKind(StrEnum):
 
 _ENTRY = re.compile(r"\S+ -?[0-9]{1,10}")
 
-WITH_TOPIC_ID = frozenset({RepairKind.WRITE_PARTITION_METADATA, RepairKind.REPLACE_TOPIC_ID})
-OF_CHECKPOINT = frozenset({RepairKind.REBUILD_CHECKPOINT, RepairKind.DROP_CHECKPOINT_ENTRIES})
+TOPIC_ID_REPAIRS = frozenset({RepairKind.WRITE_PARTITION_METADATA, RepairKind.REPLACE_TOPIC_ID})
+CHECKPOINT_REPAIRS = frozenset({RepairKind.REBUILD_CHECKPOINT, RepairKind.DROP_CHECKPOINT_ENTRIES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ def _action(fields: Mapping[str, object], number: int, known: set[str], reasons:
     reader = json_text.FieldReader(fields, FORMAT)
     found = [] if fields.get("kind") in frozenset(RepairKind) else [f"kind is {fields.get('kind')!r:.40}"]
     kind = RepairKind.REMOVE_LEFTOVER if found else RepairKind(str(fields["kind"]))
-    on_replica = kind in WITH_TOPIC_ID or kind is RepairKind.STAGE_DUPLICATE
+    on_replica = kind in TOPIC_ID_REPAIRS or kind is RepairKind.STAGE_DUPLICATE
     action = RepairAction(
         kind,
         reader.text("log_dir"),
@@ -270,7 +270,7 @@ def _action(fields: Mapping[str, object], number: int, known: set[str], reasons:
         reader.integer("partition", 32, least=0) if on_replica else None,
         _topic_id(fields, kind, found),
         reader.integer("inode", 64, least=0) if on_replica else None,
-        _lines(fields, "drops", found) if kind in OF_CHECKPOINT else (),
+        _lines(fields, "drops", found) if kind in CHECKPOINT_REPAIRS else (),
         _lines(fields, "lost", found) if kind is RepairKind.REBUILD_CHECKPOINT else (),
         _kept(fields, known, found) if kind is RepairKind.STAGE_DUPLICATE else None,
     )
@@ -294,7 +294,7 @@ def _action(fields: Mapping[str, object], number: int, known: set[str], reasons:
 
 def _topic_id(fields: Mapping[str, object], kind: RepairKind, found: list[str]) -> str | None:
     value = fields.get("topic_id")
-    if value is None and kind not in WITH_TOPIC_ID:
+    if value is None and kind not in TOPIC_ID_REPAIRS:
         return None
     try:
         if not isinstance(value, str) or TopicId.parse(value).is_zero:
@@ -329,9 +329,9 @@ def _kept(fields: Mapping[str, object], known: set[str], found: list[str]) -> Ke
 def _is_place(kind: RepairKind, path: str) -> bool:
     """Whether an action of this kind has business with this path below a log dir."""
     folder, _, name = path.rpartition("/")
-    if kind in WITH_TOPIC_ID:
+    if kind in TOPIC_ID_REPAIRS:
         return bool(folder) and stays_below(path) and name == partition_metadata.FILE_NAME
-    if kind in OF_CHECKPOINT:
+    if kind in CHECKPOINT_REPAIRS:
         return path in OFFSET_CHECKPOINTS
     return path in LEFTOVERS if kind is RepairKind.REMOVE_LEFTOVER else stays_below(path)
 

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from layout.errors import DamagedFileError
-from layout.ours import Intent, Step, encode_intent, inverses, parse_intent
+from layout.ours import Intent, IntentStep, encode_intent, inverse_steps, parse_intent
 from layout.scheme import INTENT_FILE
 from logstore.errors import (
     ChangeRefusedError,
@@ -140,7 +140,7 @@ def _finish(by_key: dict[str, LogDir], copies: dict[str, Intent], spare: Fallbac
     return f"{intent.sentence}: this was cut short, and is carried out to its end{rest}"
 
 
-def _part(number: int, key: str, intent: Intent, copies: dict[str, Intent]) -> tuple[Step, ...]:
+def _part(number: int, key: str, intent: Intent, copies: dict[str, Intent]) -> tuple[IntentStep, ...]:
     """What a log dir has to do: what the first one's file says, unless its own says that it has done it.
 
     Without the first one's file, a log dir knows its own part alone.
@@ -201,7 +201,7 @@ class _Change:
                 self._each_by_itself([log_dir], _remove)  # the file may be there, where only its last sync failed
             raise
 
-    def forward(self, parts: Sequence[Iterable[Step]], *, resuming: bool) -> None:
+    def forward(self, parts: Sequence[Iterable[IntentStep]], *, resuming: bool) -> None:
         """Step 3. A log dir whose disk fails is left behind; whatever else fails comes out."""
         for log_dir, steps in zip(self.members, parts, strict=True):
             if log_dir is not None and log_dir.offline is None:
@@ -212,7 +212,7 @@ class _Change:
 
     def undo(self, cause: LogStoreError) -> bool:
         """Undo what was done. Where that fails too, no log dir that takes part is used until the next open: False."""
-        parts = [inverses(self.intent.of(number)) for number in range(len(self.members))]
+        parts = [inverse_steps(self.intent.of(number)) for number in range(len(self.members))]
         try:
             self.forward(parts, resuming=True)
         except LogStoreError as error:

@@ -22,7 +22,17 @@ from typing import Any
 
 from layout import meta_properties
 from layout.ids import TopicId
-from layout.ours import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Step, Unstage, to_bytes
+from layout.ours import (
+    IntentStep,
+    MakeDirectory,
+    RemoveDirectory,
+    Rename,
+    RenameEntries,
+    Rewrite,
+    Stage,
+    Unstage,
+    step_bytes,
+)
 from layout.scheme import MARKER_FILE
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
@@ -66,7 +76,9 @@ class Run:
         logger.warning("%s: %s; it is left as it is", self.log_dir.path, sentence)
 
 
-def do_steps(log_dir: LogDir, steps: Iterable[Step], what: str, *, resuming: bool, spare: FallbackRecords) -> None:
+def do_steps(
+    log_dir: LogDir, steps: Iterable[IntentStep], what: str, *, resuming: bool, spare: FallbackRecords
+) -> None:
     """Do a row of steps of one log dir, durably.
 
     Args:
@@ -174,7 +186,7 @@ def _rewrite_batch(run: Run, steps: Sequence[Rewrite], opened: OpenDirectories) 
             if _is_to_be_rewritten(run, step, opened):
                 folder, _, name = step.path.rpartition("/")
                 written.append(step)
-                write_new_file(disk, opened.at(folder), name + TEMPORARY, to_bytes(step.new), durable=few)
+                write_new_file(disk, opened.at(folder), name + TEMPORARY, step_bytes(step.new), durable=few)
         if written and not few:
             barrier(disk, run.log_dir.root, (opened.at(step.path.rpartition("/")[0]) for step in written))
         for step in written:
@@ -197,11 +209,11 @@ def _is_to_be_rewritten(run: Run, step: Rewrite, opened: OpenDirectories) -> boo
         data = read_small_file(name, _LIMIT, opened.at(folder).descriptor)
     except FileNotFoundError:
         data = None
-    if data == to_bytes(step.old):
+    if data == step_bytes(step.old):
         return True
     if data is None and run.resuming:
         return False  # on the way back, when its directory was not renamed or has its former name again
-    if data != to_bytes(step.new):
+    if data != step_bytes(step.new):
         run.odd(f"{step.path} {'is not there' if data is None else 'holds other bytes than it did'}")
     return False
 
@@ -242,7 +254,7 @@ def _unstage_replicas(run: Run, steps: Sequence[Unstage]) -> None:
             restore(run.log_dir, staged, spare=run.spare)
 
 
-_DO: dict[type[Step], Callable[[Run, Any], None]] = {
+_DO: dict[type[IntentStep], Callable[[Run, Any], None]] = {
     MakeDirectory: _make_directories,
     RemoveDirectory: _remove_directories,
     Rename: _rename_directories,

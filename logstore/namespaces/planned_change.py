@@ -10,7 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from layout.ours import Intent, MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Step, Unstage
+from layout.ours import (
+    Intent,
+    IntentStep,
+    MakeDirectory,
+    RemoveDirectory,
+    Rename,
+    RenameEntries,
+    Rewrite,
+    Stage,
+    Unstage,
+)
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, OfflineLogDirError
 from logstore.fs import Disk
@@ -44,7 +54,7 @@ class PlannedChange:
             yield self.log_dirs[step.at], describe(step)
 
 
-def describe(step: Step) -> str:
+def describe(step: IntentStep) -> str:
     """What a step does, in words; paths are below the log dir."""
     match step:
         case MakeDirectory(_, path, tier):
@@ -69,11 +79,11 @@ class ChangePlanner:
 
     operation: str
     sentence: str
-    _steps: dict[str, tuple[LogDir, list[Step]]] = field(default_factory=dict)
+    _steps: dict[str, tuple[LogDir, list[IntentStep]]] = field(default_factory=dict)
     replicas: list[tuple[Replica, Replica | None]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, log_dir: LogDir, *steps: Step) -> None:
+    def add(self, log_dir: LogDir, *steps: IntentStep) -> None:
         """Add steps to those of a log dir; the number of the log dir in them is filled in later."""
         if steps:
             self._steps.setdefault(log_dir.path, (log_dir, []))[1].extend(steps)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse
 from layout.errors import InvalidNameError, LayoutError
-from layout.ours import Rename, RenameEntries, Rewrite, to_text
+from layout.ours import Rename, RenameEntries, Rewrite, step_text
 from layout.partition_metadata import Form
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import METADATA_TOPIC, Namespace, TopicPartition, check_full_topic_name, namespace_of
@@ -133,7 +133,9 @@ def rewritten(
     if found.form is Form.SHIPPED and not always:
         return []
     new = partition_metadata.encode_json(found.topic_id, partition.topic, partition.partition)
-    return [Rewrite(0, f"{path}/{partition_metadata.FILE_NAME}", to_text(data), to_text(new))] if data != new else []
+    return (
+        [Rewrite(0, f"{path}/{partition_metadata.FILE_NAME}", step_text(data), step_text(new))] if data != new else []
+    )
 
 
 def _check_not_on_its_way(log_dir: LogDir, topic: str, path: str) -> None:

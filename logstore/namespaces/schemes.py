@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from layout import meta_properties
 from layout.directory_name import DirectoryKind
 from layout.errors import InvalidNameError
-from layout.ours import MakeDirectory, RemoveDirectory, Rename, Rewrite, to_text
+from layout.ours import MakeDirectory, RemoveDirectory, Rename, Rewrite, step_text
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, namespace_of
 from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError
@@ -216,11 +216,11 @@ class _Conversion:
             old = read_small_file(meta_properties.FILE_NAME, META_PROPERTIES_LIMIT, self.log_dir.root.descriptor) or b""
         except LogStoreError as error:
             raise ChangeRefusedError(f"{self.log_dir.path}: {meta_properties.FILE_NAME} {error}") from error
-        lines = to_text(old).split("\n")
+        lines = step_text(old).split("\n")
         date = lines[1][1:] if len(lines) > 1 and lines[1].startswith("#") else ""
         identity = replace(meta_properties.parse(old), scheme=self.scheme.value)
         new = meta_properties.encode(identity, date)
-        return Rewrite(0, meta_properties.FILE_NAME, to_text(old), to_text(new))
+        return Rewrite(0, meta_properties.FILE_NAME, step_text(old), step_text(new))
 
 
 def _is_prefix(name: str) -> bool:

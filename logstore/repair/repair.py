@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from layout.ours import MISSING, OF_CHECKPOINT, KeptFile, PlannedLogDir, RepairAction, RepairKind, RepairPlan
+from layout.ours import CHECKPOINT_REPAIRS, MISSING, KeptFile, PlannedLogDir, RepairAction, RepairKind, RepairPlan
 from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError, UnreadableFileError
 from logstore.fs import TEMPORARY, Disk, read_small_file
 from logstore.journal import check_nothing_pending
@@ -150,7 +150,7 @@ class _Work:
             refusal = failed.get(step.action.path)
             status = RepairStatus.DONE if refusal is None else RepairStatus.FAILED
             self._note(step.action, status, "" if refusal is None else str(refusal))
-        if any(step.action.kind in OF_CHECKPOINT for step in steps):
+        if any(step.action.kind in CHECKPOINT_REPAIRS for step in steps):
             self.log_dir.checkpoints = CheckpointFiles(self.log_dir.root)
 
     def on_duplicate(self, action: RepairAction, log_dirs: Mapping[str, LogDir], settings: Settings) -> None:
@@ -198,7 +198,7 @@ def _in_the_way(log_dir: LogDir, steps: Sequence[FileStep]) -> list[KeptFile]:
     found = []
     for step in steps:
         name = step.action.path + TEMPORARY
-        if step.action.kind in OF_CHECKPOINT and name not in of_steps:
+        if step.action.kind in CHECKPOINT_REPAIRS and name not in of_steps:
             with suppress(UnreadableFileError):  # then it is no plain file, and nobody's bytes
                 data = read_small_file(name, CHECKPOINT_LIMIT, log_dir.root.descriptor)
                 if data is not None:

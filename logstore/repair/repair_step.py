@@ -15,7 +15,7 @@ from layout import checkpoint, checkpoint_salvage, meta_properties
 from layout.directory_name import DirectoryKind, by_topic_id_name, parse
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours import MISSING, OF_CHECKPOINT, KeptFile, RepairAction, RepairKind, sum_of
+from layout.ours import CHECKPOINT_REPAIRS, MISSING, KeptFile, RepairAction, RepairKind, sum_of
 from layout.scheme import Scheme
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
@@ -103,7 +103,7 @@ def _new_bytes(
         if action.kind is RepairKind.REMOVE_LEFTOVER:
             _check_target(log_dir, action.path.removesuffix(TEMPORARY))
             return None
-        if action.kind in OF_CHECKPOINT:
+        if action.kind in CHECKPOINT_REPAIRS:
             back = sorted(action.dropped & set(held))
             if back:
                 raise ChangedSinceError(f"{back[0][0]}-{back[0][1]} has a directory by now")

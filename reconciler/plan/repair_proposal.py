@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layout.ours import (
-    OF_CHECKPOINT,
-    WITH_TOPIC_ID,
+    CHECKPOINT_REPAIRS,
+    TOPIC_ID_REPAIRS,
     LeftAlone,
     PlannedLogDir,
     RepairAction,
@@ -81,7 +81,7 @@ def propose_repair(
             draft.left.append(LeftAlone(path, ".", reason))
     rows = [row for row in view.rows if row["log_dir"] in trusted]
     live = [each for each in compare(states, rows, now_ms) if each.observed and each.observed["kind"] == Kind.LIVE]
-    if choice.has(WITH_TOPIC_ID):
+    if choice.has(TOPIC_ID_REPAIRS):
         draft.left += [
             LeftAlone(row["log_dir"], row["name"], f"{row['problem']}; only live replicas are given their file again")
             for row in rows
@@ -108,7 +108,7 @@ def _on_log_dirs(draft: _Draft, rows: Sequence[Row], view: RepairView, files: Fi
             entries.setdefault(row["log_dir"], []).append(row)
         elif row["kind"] == Kind.LEFTOVER and choice.has([RepairKind.REMOVE_LEFTOVER]):
             draft.add(leftover_action(view.log_dirs[row["log_dir"]], row, files), choice)
-    if choice.has(OF_CHECKPOINT):
+    if choice.has(CHECKPOINT_REPAIRS):
         for path, found in entries.items():
             for each in checkpoint_actions(view.log_dirs[path], found, files, path in staging):
                 draft.add(each, choice)

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from layout.errors import DamagedFileError
 from layout.ours import (
     Intent,
+    IntentStep,
     MakeDirectory,
     RemoveDirectory,
     Rename,
     RenameEntries,
     Rewrite,
     Stage,
-    Step,
     encode_intent,
-    inverses,
+    inverse_steps,
     parse_intent,
-    to_bytes,
-    to_text,
+    step_bytes,
+    step_text,
 )
-from layout.ours.intent import VERBS, inverse
+from layout.ours.intent import VERBS, inverse_step
 
-STEPS: tuple[Step, ...] = (
+STEPS: tuple[IntentStep, ...] = (
     MakeDirectory(0, "org", tier=True),
     Rename(0, "orders-0", "org/orders-0"),
     Rewrite(1, "org/orders-0/partition.metadata", "old", "new"),
@@ -44,24 +44,24 @@ def fields(**changed: object) -> bytes:
 
 
 def test_an_intent_survives_a_round_trip() -> None:
-    undone = dataclasses.replace(INTENT, steps=tuple(inverses(STEPS)))
+    undone = dataclasses.replace(INTENT, steps=tuple(inverse_steps(STEPS)))
     assert parse_intent(encode_intent(INTENT)) == INTENT
     assert parse_intent(encode_intent(undone)) == undone
     assert {type(step) for step in (*STEPS, *undone.steps)} == set(VERBS.values())
 
 
 def test_the_inverse_of_the_inverse_is_the_step_itself() -> None:
-    assert [inverse(inverse(step)) for step in STEPS] == list(STEPS)
-    assert inverses(inverses(STEPS)) == list(STEPS)
-    assert inverse(STEPS[1]) == Rename(0, "org/orders-0", "orders-0")
+    assert [inverse_step(inverse_step(step)) for step in STEPS] == list(STEPS)
+    assert inverse_steps(inverse_steps(STEPS)) == list(STEPS)
+    assert inverse_step(STEPS[1]) == Rename(0, "org/orders-0", "orders-0")
 
 
 @given(st.binary(max_size=50))
 def test_bytes_of_any_kind_can_stand_in_a_step(data: bytes) -> None:
-    step = Rewrite(0, "meta.properties", to_text(data), "")
+    step = Rewrite(0, "meta.properties", step_text(data), "")
     read = parse_intent(encode_intent(dataclasses.replace(INTENT, steps=(step,)))).steps[0]
     assert isinstance(read, Rewrite)
-    assert to_bytes(read.old) == data
+    assert step_bytes(read.old) == data
 
 
 def test_the_steps_of_one_log_dir_are_told_apart() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Step, inverses
+from layout.ours import IntentStep, MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, inverse_steps
 from layout.scheme import Scheme
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
 from logstore.journal.steps import do_steps
@@ -58,7 +58,7 @@ def log_dir(path: Path, disk: DiskThat) -> Iterator[LogDir]:
 def do(log_dir: LogDir) -> Do:
     """Does steps: ``do(step, step, resuming=True)``."""
 
-    def done(*steps: Step, resuming: bool = False) -> None:
+    def done(*steps: IntentStep, resuming: bool = False) -> None:
         do_steps(log_dir, steps, "try the steps", resuming=resuming, spare=FallbackRecords(None))
 
     return done
@@ -68,7 +68,7 @@ def stage_step(number: int = 0) -> Stage:
     return Stage(0, f"orders-{number}", "orders", number, str(ORDERS_ID), "V", "because", NOW_MS, NOW_MS + 5)
 
 
-ALL: dict[str, list[Step]] = {
+ALL: dict[str, list[IntentStep]] = {
     "tiers": [MakeDirectory(0, "org", tier=True), MakeDirectory(0, "org/apache", tier=True)],
     "prefixes": [MakeDirectory(0, f"{number:02x}", tier=False) for number in range(20)],
     "renames": [MakeDirectory(0, "org", tier=True), Rename(0, "orders-0", "org/orders-0")],
@@ -92,7 +92,7 @@ ALL: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("steps", ALL.values(), ids=ALL)
 def test_done_again_they_change_nothing_and_their_inverses_bring_everything_back(
-    path: Path, do: Do, steps: list[Step]
+    path: Path, do: Do, steps: list[IntentStep]
 ) -> None:
     before = contents(path)
     do(*steps)
@@ -100,20 +100,20 @@ def test_done_again_they_change_nothing_and_their_inverses_bring_everything_back
     assert after != before
     do(*steps, resuming=True)
     assert contents(path) == after
-    do(*inverses(steps), resuming=True)
+    do(*inverse_steps(steps), resuming=True)
     assert contents(path) == before
-    do(*inverses(steps), resuming=True)
+    do(*inverse_steps(steps), resuming=True)
     assert contents(path) == before
 
 
 @pytest.mark.parametrize("steps", ALL.values(), ids=ALL)
-def test_whatever_part_of_them_was_done_the_rest_can_be_done(path: Path, do: Do, steps: list[Step]) -> None:
+def test_whatever_part_of_them_was_done_the_rest_can_be_done(path: Path, do: Do, steps: list[IntentStep]) -> None:
     for number in range(len(steps)):
         do(*steps[: number + 1], resuming=number > 0)
-        do(*inverses(steps), resuming=True)
+        do(*inverse_steps(steps), resuming=True)
     do(*steps)
     with_all = contents(path)
-    do(*inverses(steps[1:]), resuming=True)
+    do(*inverse_steps(steps[1:]), resuming=True)
     do(*steps, resuming=True)
     assert contents(path) == with_all
 
@@ -172,7 +172,7 @@ def test_rewrites_that_fail_leave_no_temporary_file(path: Path, do: Do, disk: Di
     with pytest.raises(ChangeFailedError):
         do(*ALL["many rewrites"])
     disk.fails = set()
-    do(*inverses(ALL["many rewrites"]), resuming=True)
+    do(*inverse_steps(ALL["many rewrites"]), resuming=True)
     assert contents(path) == before
 
 
