@@ -25,7 +25,6 @@ from typing import NamedTuple
 from layout import checkpoint, partition_metadata, quorum_state
 from layout.errors import InvalidNameError, NumberFormatError
 from layout.java_text import parse_java_int
-from layout.ours import STAGED_RECORD as RECORD_FILE
 
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_EPOCH = (1 << 31) - 1
@@ -44,7 +43,7 @@ class FileKind(StrEnum):
     PARTITION_METADATA = partition_metadata.FILE_NAME
     QUORUM_STATE = quorum_state.FILE_NAME
     REMOTE_LOG_SNAPSHOT = "remote_log_snapshot"
-    STAGED_RECORD = RECORD_FILE
+    STAGED_RECORD = "staged.json"
     OTHER = "other"
 
 

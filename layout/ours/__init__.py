@@ -26,10 +26,10 @@ from layout.ours.repair_backup import (
     merged_backups,
     parse_backup,
 )
-from layout.ours.repair_paths import MISSING, is_absolute, sum_of
 from layout.ours.repair_plan import (
     CHECKPOINT_REPAIRS,
     LEFTOVERS,
+    MISSING,
     TOPIC_ID_REPAIRS,
     KeptCopy,
     LeftAlone,
@@ -38,8 +38,10 @@ from layout.ours.repair_plan import (
     RepairKind,
     RepairPlan,
     encode_repair_plan,
+    is_absolute,
     parse_repair_plan,
     sealed_repair_plan,
+    sum_of,
 )
 from layout.ours.run_journal import RunJournal, encode_run_journal, is_run_journal, parse_run_journal, run_journal_name
 from layout.ours.staged_record import (

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from layout import json_text
 from layout.checkpoint import OFFSET_CHECKPOINTS
-from layout.ours.repair_paths import is_sum, sum_of
-from layout.ours.repair_plan import LEFTOVERS
+from layout.ours.repair_plan import LEFTOVERS, is_sum, sum_of
 from layout.ours.staged_record import stays_below
 from layout.partition_metadata import FILE_NAME as METADATA_FILE
 from layout.scheme import REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX

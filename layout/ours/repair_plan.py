@@ -14,6 +14,8 @@ repair has business with::
 
 The fingerprint is over everything else in the file. It finds a slip of the pen; it is no signature. Making a plan is
 left to ``reconciler``, carrying it out to ``logstore``. Source: DESIGN §6.
+
+Paths and check sums as repair plans and their backups write them: pure text, held to what can do no harm.
 """
 
 from __future__ import annotations
@@ -31,7 +33,6 @@ from layout import json_text, meta_properties, partition_metadata
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import DamagedFileError, InvalidIdError
 from layout.ids import TopicId
-from layout.ours.repair_paths import MISSING, is_absolute, is_sum
 from layout.ours.staged_record import stays_below
 
 SCHEMA_VERSION: Final = 1
@@ -340,3 +341,24 @@ def _repeats(log_dirs: Sequence[PlannedLogDir], actions: Sequence[RepairAction])
     """A reason for each log dir, and each place in one, that is named more than once."""
     places = Counter([(each.path, ".") for each in log_dirs] + [(each.log_dir, each.path) for each in actions])
     return [f"{log_dir!r} {path!r} is named twice" for (log_dir, path), times in places.items() if times > 1]
+
+
+MISSING: Final = "missing"
+"""Stands for the SHA-256 of a file that is not there."""
+
+_SUM = re.compile(r"[0-9a-f]{64}")
+
+
+def sum_of(data: bytes | None) -> str:
+    """SHA-256 of a file's bytes in hex; None: there is no file."""
+    return MISSING if data is None else hashlib.sha256(data).hexdigest()
+
+
+def is_sum(text: str) -> bool:
+    """Whether this is what :func:`sum_of` gives."""
+    return text == MISSING or _SUM.fullmatch(text) is not None
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path is absolute and has no ``.`` or ``..`` on its way."""
+    return path.startswith("/") and stays_below(path[1:])

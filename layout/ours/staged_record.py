@@ -22,9 +22,10 @@ from layout import json_text
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import DamagedFileError, LayoutError
 from layout.ids import TopicId
+from layout.segment_name import FileKind
 from layout.topic import namespace_of
 
-STAGED_RECORD: Final = "staged.json"
+STAGED_RECORD: Final = FileKind.STAGED_RECORD.value
 SCHEMA_VERSION: Final = 1
 """Raised whenever a field changes its meaning or goes."""
 

@@ -1,15 +1,8 @@
 """Changes of names and scheme, planned and shown before they are done."""
 
-from logstore.namespaces.layout_changes import (
-    carry_out,
-    convert,
-    create_namespace,
-    delete_namespace,
-    move_topic,
-    rename_topic,
-)
+from logstore.namespaces.apply import carry_out, convert, create_namespace, delete_namespace, move_topic, rename_topic
 from logstore.namespaces.namespaces import list_namespaces, plan_create, plan_delete
-from logstore.namespaces.planned_change import PlannedChange
+from logstore.namespaces.plan import PlannedChange
 from logstore.namespaces.rename import plan_move, plan_rename
 from logstore.namespaces.schemes import plan_convert
 

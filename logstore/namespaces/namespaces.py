@@ -19,7 +19,7 @@ from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
 from logstore.errors import ChangeRefusedError, InvalidNamespaceError, NameTakenError
 from logstore.journal import is_namespace_dir, namespace_at, namespace_dir, namespace_dirs, with_parents
 from logstore.log_dir import LogDir
-from logstore.namespaces.planned_change import (
+from logstore.namespaces.plan import (
     ChangePlanner,
     PlannedChange,
     check_all_online,

@@ -29,7 +29,7 @@ from logstore.errors import ChangeRefusedError, NameTakenError, UnknownReplicaEr
 from logstore.fs import read_small_file
 from logstore.log_dir import LogDir
 from logstore.namespaces.namespaces import check_exists
-from logstore.namespaces.planned_change import (
+from logstore.namespaces.plan import (
     ChangePlanner,
     PlannedChange,
     check_all_online,

@@ -31,7 +31,7 @@ from logstore.fs import read_small_file
 from logstore.journal import namespace_at, namespace_dir, namespace_dirs, with_parents
 from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir
 from logstore.namespaces.namespaces import check_known
-from logstore.namespaces.planned_change import (
+from logstore.namespaces.plan import (
     ChangePlanner,
     PlannedChange,
     check_all_online,

@@ -1,9 +1,9 @@
 """Files put right from a reviewed plan, with backup and undo."""
 
-from logstore.repair.repair import RepairOutcome, apply_repair
-from logstore.repair.repair_look import read_files
-from logstore.repair.repair_step import RepairStatus
-from logstore.repair.repair_undo import UndoOutcome, undo_repair
+from logstore.repair.apply import RepairOutcome, apply_repair
+from logstore.repair.checks import RepairStatus
+from logstore.repair.read import read_files
+from logstore.repair.undo import UndoOutcome, undo_repair
 
 __all__ = [
     "RepairOutcome",

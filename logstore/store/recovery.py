@@ -40,7 +40,7 @@ from logstore.staging import (
     restored_path,
     staging_roots,
 )
-from logstore.store.moving import drop_record
+from logstore.store.move import drop_record
 
 logger = logging.getLogger(__name__)
 

@@ -24,11 +24,10 @@ from logstore.purge import Purged, Purger, PurgeReport, PurgeRules, Throttle, pu
 from logstore.rows import MetadataState
 from logstore.settings import DELETE_DELAY
 from logstore.staging import BATCH
-from logstore.store.aside import Aside
-from logstore.store.create_many import create_replica, create_replicas, spread_over_log_dirs
-from logstore.store.creation import write_topic_ids
-from logstore.store.moving import move_replica
-from logstore.store.replica_index import Replica
+from logstore.store.create import create_replica, create_replicas, spread_over_log_dirs, write_topic_ids
+from logstore.store.index import Replica
+from logstore.store.move import move_replica
+from logstore.store.staged import Aside
 
 logger = logging.getLogger(__name__)
 

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from logstore.watch.known_rows import LOG_DIR_KEY, RowChange, RowState, name_of_key
+    from logstore.watch.log_dir import LogDirState, WatchedLogDir
+    from logstore.watch.row_cache import LOG_DIR_KEY, RowChange, RowState, name_of_key
     from logstore.watch.watch import Watch, WatchTimes
-    from logstore.watch.watched_log_dir import LogDirState, WatchedLogDir
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "known_rows": ("LOG_DIR_KEY", "RowChange", "RowState", "name_of_key"),
+            "log_dir": ("LogDirState", "WatchedLogDir"),
+            "row_cache": ("LOG_DIR_KEY", "RowChange", "RowState", "name_of_key"),
             "watch": ("Watch", "WatchTimes"),
-            "watched_log_dir": ("LogDirState", "WatchedLogDir"),
         },
     )
 

@@ -24,9 +24,9 @@ from types import TracebackType
 from typing import Self
 
 from logstore.rows import Kind, MetadataState
-from logstore.watch.known_rows import RowChange, RowState, first_to_last
-from logstore.watch.watch_events import WatchEvents
-from logstore.watch.watched_log_dir import WatchedLogDir
+from logstore.watch.events import WatchEvents
+from logstore.watch.log_dir import WatchedLogDir
+from logstore.watch.row_cache import RowChange, RowState, first_to_last
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from layout import checkpoint, checkpoint_salvage, meta_properties
+from layout import checkpoint, meta_properties
 from layout.errors import LayoutError
 from layout.ours import LEFTOVERS, LeftAlone, RepairAction, RepairKind, sum_of
 from layout.scheme import Scheme, namespace_path
@@ -53,7 +53,7 @@ def checkpoint_actions(
 
 
 def _rebuild(log_dir: RepairableLogDir, file: str, data: bytes, problem: str) -> RepairAction | LeftAlone:
-    salvaged = checkpoint_salvage.salvage(data)
+    salvaged = checkpoint.salvage(data)
     if salvaged.version not in (None, 0):
         reason = f"{problem}; its first line is {salvaged.version}, so it may be of a format that is not known here"
         return LeftAlone(log_dir.path, file, reason)
@@ -69,7 +69,7 @@ def _rebuild(log_dir: RepairableLogDir, file: str, data: bytes, problem: str) ->
         file,
         evidence,
         sum_of(data),
-        sum_of(checkpoint_salvage.rebuilt(data, frozenset(stale))),
+        sum_of(checkpoint.rebuilt(data, frozenset(stale))),
         drops=tuple(f"{topic} {partition}" for topic, partition in sorted(stale)),
         lost=salvaged.lost,
     )
@@ -83,7 +83,7 @@ def _drop(
         reason = f"{len(keys)} of its entries look stale, but not everything in the log dir can be listed"
         return LeftAlone(log_dir.path, file, reason)
     try:
-        written = checkpoint_salvage.pruned(data, file, frozenset(gone))
+        written = checkpoint.pruned(data, file, frozenset(gone))
     except LayoutError as error:
         return LeftAlone(log_dir.path, file, str(error))
     evidence = (

@@ -31,7 +31,7 @@ from logstore.clock import ManualClock
 from logstore.fs import TEMPORARY, Disk
 from logstore.staging import FallbackRecords, StagingOutcome
 from logstore.store import LogStore, StoreOptions, recover_all
-from logstore.store.opening import open_log_dirs
+from logstore.store.open import open_log_dirs
 from tests.crash.histories import Done, History
 from tests.crash.images import Tree, What, difference, digest, read_tree, write_tree
 from tests.crash.recording_disk import RecordingDisk

@@ -1,7 +1,7 @@
 """``logstore repair``: makes a plan that somebody reviews, applies a plan, or takes one back.
 
 Making a plan takes no lock and changes nothing; what may be done is decided by ``reconciler.plan.repair_proposal``, and
-done by ``logstore.repair.repair``. Owns the three ways of calling it, and what it says.
+done by ``logstore.repair.apply``. Owns the three ways of calling it, and what it says.
 """
 
 from __future__ import annotations

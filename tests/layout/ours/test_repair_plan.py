@@ -1,4 +1,7 @@
-"""A plan reads back as it was written, and whatever could do harm is refused when it is read, all reasons at once."""
+"""A plan reads back as it was written, and whatever could do harm is refused when it is read, all reasons at once.
+
+Paths of a repair lead nowhere else, and sums are what they are taken for.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,12 @@ from layout.ours import (
     RepairKind,
     RepairPlan,
     encode_repair_plan,
+    is_absolute,
     parse_repair_plan,
     sealed_repair_plan,
     sum_of,
 )
+from layout.ours.repair_plan import is_sum
 
 ID = "UXyU9i5ARn6W00ON2taeWA"
 SUM = sum_of(b"x")
@@ -136,3 +141,14 @@ def test_what_is_no_plan_is_refused(data: bytes) -> None:
 def test_a_plan_that_breaks_a_rule_is_not_written() -> None:
     with pytest.raises(DamagedFileError):
         encode_repair_plan(sealed_repair_plan(replace(PLAN, actions=(replace(WRITE, path="../x"),))))
+
+
+@pytest.mark.parametrize(("path", "right"), [("/d", True), ("d", False), ("/d/../e", False), ("/", False)])
+def test_a_log_dir_is_an_absolute_path_without_detours(path: str, right: bool) -> None:
+    assert is_absolute(path) is right
+
+
+def test_a_file_that_is_missing_has_a_sum_of_its_own() -> None:
+    assert (sum_of(None), sum_of(b"")) == (MISSING, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+    assert is_sum(MISSING) and is_sum(sum_of(b"x"))
+    assert not is_sum("0" * 63) and not is_sum("G" * 64)

@@ -13,8 +13,7 @@ from layout import meta_properties, partition_metadata
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import ChangeRefusedError, LogStoreError, NameTakenError, OfflineLogDirError
-from logstore.namespaces import carry_out, create_namespace, plan_convert
-from logstore.namespaces import schemes as convert
+from logstore.namespaces import carry_out, convert, create_namespace, plan_convert
 from logstore.scan import scan
 from logstore.store import LogStore
 from tests.logstore.changes import ORDERS, fill_store, lies, look, offsets, two_disks

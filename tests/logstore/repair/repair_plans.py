@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from layout import checkpoint_salvage, partition_metadata
+from layout import checkpoint, partition_metadata
 from layout.ids import TopicId
 from layout.ours import (
     MISSING,
@@ -52,7 +52,7 @@ def rebuild(log_dir: object, file: str = CHECKPOINT, drops: Iterable[tuple[str, 
     """Keep the whole lines of a damaged checkpoint."""
     data = read_small_file(f"{log_dir}/{file}", 1 << 20) or b""
     dropped = frozenset(drops)
-    written = checkpoint_salvage.rebuilt(data, dropped)
+    written = checkpoint.rebuilt(data, dropped)
     shown = tuple(f"{topic} {partition}" for topic, partition in sorted(dropped))
     kind = RepairKind.REBUILD_CHECKPOINT
     return RepairAction(kind, str(log_dir), file, "a test", sum_of(data), sum_of(written), drops=shown)
@@ -61,7 +61,7 @@ def rebuild(log_dir: object, file: str = CHECKPOINT, drops: Iterable[tuple[str, 
 def drop(log_dir: object, *entries: tuple[str, int], file: str = CHECKPOINT) -> RepairAction:
     """Drop entries of a sound checkpoint."""
     data = read_small_file(f"{log_dir}/{file}", 1 << 20) or b""
-    written = checkpoint_salvage.pruned(data, file, frozenset(entries))
+    written = checkpoint.pruned(data, file, frozenset(entries))
     shown = tuple(f"{topic} {partition}" for topic, partition in sorted(entries))
     kind = RepairKind.DROP_CHECKPOINT_ENTRIES
     return RepairAction(kind, str(log_dir), file, "a test", sum_of(data), sum_of(written), drops=shown)

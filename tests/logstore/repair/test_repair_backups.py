@@ -10,8 +10,8 @@ import pytest
 from layout.ours import KeptFile, repair_backup, sum_of
 from logstore import ChangeRefusedError
 from logstore.log_dir import LogDir as OpenLogDir
-from logstore.repair import repair_backups
-from logstore.repair.repair_backups import read_backup, write_backup
+from logstore.repair import backup as repair_backups
+from logstore.repair.backup import read_backup, write_backup
 
 FINGERPRINT = "ab" * 32
 NAME = repair_backup.backup_file_name(FINGERPRINT)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.watch.watch_events import OVERFLOW_LOGGER, Hints, WatchEvents
+from logstore.watch.events import OVERFLOW_LOGGER, Hints, WatchEvents
 
 PATIENCE_S = 10.0
 

@@ -14,7 +14,7 @@ from layout.ids import DirectoryId, TopicId
 from layout.ours import StagedRecord, staged_record
 from logstore.scan import scan
 from logstore.watch import RowChange, WatchedLogDir
-from logstore.watch.known_rows import first_to_last
+from logstore.watch.row_cache import first_to_last
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity, by_cluster
 from reconciler.verdicts import Verdict, compare
 from reconciler.watch import VerdictChange

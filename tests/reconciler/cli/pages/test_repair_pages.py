@@ -9,8 +9,8 @@ import pytest
 
 from layout.ours import LeftAlone, RepairAction, RepairKind, RepairPlan
 from logstore.repair import RepairOutcome, RepairStatus, UndoOutcome
-from logstore.repair.repair import Repaired
-from logstore.repair.repair_undo import Undone
+from logstore.repair.apply import Repaired
+from logstore.repair.undo import Undone
 from reconciler.cli.frame import Format
 from reconciler.cli.pages import show_repair_plan, write_repair_outcome, write_undone
 from reconciler.cli.pages.repair_pages import SCHEMA_VERSION

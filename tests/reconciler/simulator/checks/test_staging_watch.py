@@ -53,8 +53,8 @@ def test_a_due_time_before_the_delay_of_the_topic_is_told(
         made = real(*args, **kwargs)
         return replace(made, delay_ms=made.delay_ms - 1)
 
-    monkeypatch.setattr("logstore.store.open_store.Candidate", hasty, raising=False)
-    monkeypatch.setattr("logstore.store.aside.Candidate", hasty, raising=False)
+    monkeypatch.setattr("logstore.store.open.Candidate", hasty, raising=False)
+    monkeypatch.setattr("logstore.store.staged.Candidate", hasty, raising=False)
     cluster.members[2].broker.store.stage([ORDERS], verdict, "", setting=delay)
     with pytest.raises(BrokenPromiseError, match=r"broker-2 staged orders-0, due at \d+, 1 ms too early"):
         promises.look(everywhere=True)

@@ -12,7 +12,7 @@ import pytest
 from logstore.rows import MetadataState, utf8
 from logstore.scan import scan
 from logstore.watch import LOG_DIR_KEY, RowChange, WatchedLogDir, name_of_key
-from logstore.watch import watched_log_dir as module
+from logstore.watch import log_dir as module
 
 STRAY = "." + "a" * 32 + "-stray"
 

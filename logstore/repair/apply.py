@@ -25,9 +25,8 @@ from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
 from logstore.fs import TEMPORARY, Disk, read_small_file
 from logstore.journal import check_nothing_pending
 from logstore.log_dir import CHECKPOINT_LIMIT, CheckpointFiles, ExpectedIdentity, LogDir, change_files
-from logstore.repair.repair_backups import write_backup
-from logstore.repair.repair_duplicates import stage_duplicate
-from logstore.repair.repair_step import ChangedSinceError, FileStep, RepairStatus, looked_at
+from logstore.repair.backup import write_backup
+from logstore.repair.checks import ChangedSinceError, FileStep, RepairStatus, looked_at, stage_duplicate
 from logstore.rows import Kind, MetadataState
 from logstore.scan import scan
 from logstore.settings import Settings

@@ -17,8 +17,8 @@ from layout.ours import KeptFile, is_backup_name, sum_of
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
 from logstore.fs import Disk, read_small_file, remove_file
 from logstore.log_dir import CHECKPOINT_LIMIT, FileChange, LogDir, change_files
-from logstore.repair.repair_backups import read_backup
-from logstore.repair.repair_step import RepairStatus
+from logstore.repair.backup import read_backup
+from logstore.repair.checks import RepairStatus
 
 logger = logging.getLogger(__name__)
 

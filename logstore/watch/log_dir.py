@@ -26,7 +26,7 @@ from logstore.log_dir import ExpectedIdentity, IdentityFound, read_identity, rea
 from logstore.parallel import AdaptiveThreadPool
 from logstore.rows import VARYING, Kind, MetadataState, Row, plain_row
 from logstore.scan import KNOWN_FILES, Folder, Listing, NameRule, ScanOptions, list_log_dir, scan, scan_directories
-from logstore.watch.known_rows import LOG_DIR_KEY, HeldReplicas, KnownRows, RowChange, RowState, name_of_key, of_row
+from logstore.watch.row_cache import LOG_DIR_KEY, HeldReplicas, KnownRows, RowChange, RowState, name_of_key, of_row
 
 SLICE = 512
 """Directories of a sweep that are looked into at a time: warm that takes 5 ms, and other work waits no longer."""

@@ -18,7 +18,7 @@ from layout.topic import TopicPartition
 from logstore.errors import OfflineLogDirError
 from logstore.journal import carry_out_intent
 from logstore.namespaces.namespaces import plan_create, plan_delete
-from logstore.namespaces.planned_change import PlannedChange
+from logstore.namespaces.plan import PlannedChange
 from logstore.namespaces.rename import plan_move, plan_rename
 from logstore.namespaces.schemes import plan_convert
 from logstore.settings import STALE_DELAY

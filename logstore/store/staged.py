@@ -27,8 +27,8 @@ from logstore.staging import (
     restore,
     stage,
 )
-from logstore.store.open_store import OpenStore
-from logstore.store.replica_index import Replica
+from logstore.store.index import Replica
+from logstore.store.open import OpenStore
 
 
 class Aside(OpenStore):

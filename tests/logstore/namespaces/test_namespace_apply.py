@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from layout.scheme import Scheme
-from logstore.namespaces import create_namespace, delete_namespace, move_topic, rename_topic
-from logstore.namespaces import schemes as convert
+from logstore.namespaces import convert, create_namespace, delete_namespace, move_topic, rename_topic
 from logstore.store import LogStore
 from tests.logstore.changes import cut_everywhere, fill_store, two_disks
 from tests.logstore.engine import opened

@@ -40,7 +40,7 @@ from logstore.fs import (
 from logstore.journal import log_dir_key
 from logstore.log_dir import DISK_FAILURES, LogDir, open_replica_parent
 from logstore.staging import Candidate, FallbackRecords, Staged, restore, stage
-from logstore.store.replica_index import Replica
+from logstore.store.index import Replica
 
 logger = logging.getLogger(__name__)
 

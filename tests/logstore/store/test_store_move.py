@@ -117,7 +117,7 @@ def test_a_copy_that_has_no_room_is_refused_before_anything_is_written(disks: tu
         numbers[4] = 0
         return os.statvfs_result(numbers)
 
-    monkeypatch.setattr("logstore.store.moving.os.fstatvfs", full)
+    monkeypatch.setattr("logstore.store.move.os.fstatvfs", full)
     before = contents(disks[1])
     with opened(*disks) as store, pytest.raises(ChangeRefusedError, match="make room"):
         moved(store)

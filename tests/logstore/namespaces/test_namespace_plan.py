@@ -9,9 +9,8 @@ import pytest
 from layout.ours import MakeDirectory, RemoveDirectory, Rename, RenameEntries, Rewrite, Stage, Unstage
 from layout.topic import TopicPartition
 from logstore import ChangeRefusedError
-from logstore.namespaces import rename_topic
-from logstore.namespaces import schemes as convert
-from logstore.namespaces.planned_change import SHOWN, ChangePlanner, check_not_doubled, describe, listed
+from logstore.namespaces import convert, rename_topic
+from logstore.namespaces.plan import SHOWN, ChangePlanner, check_not_doubled, describe, listed
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import fill, opened
 

@@ -1,6 +1,9 @@
+"""Log dirs open together or not at all, are recovered first, and answer by partition and by topic ID."""
+
 from __future__ import annotations
 
 import errno
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,19 @@ import pytest
 from layout.ids import DirectoryId, TopicId
 from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore import ChangeRefusedError, KafkaError, LogDirInUseError, OfflineLogDirError, UnknownReplicaError
+from logstore import (
+    ChangeRefusedError,
+    KafkaError,
+    LogDirInUseError,
+    NotALogDirError,
+    OfflineLogDirError,
+    UnknownReplicaError,
+)
+from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.store import LogStore, open_store
+from logstore.staging import FallbackRecords
+from logstore.store import LogStore, recover_all
+from logstore.store.open import open_log_dirs
 from tests.logstore.engine import (
     ORDERS,
     ORDERS_ID,
@@ -176,7 +189,7 @@ def test_a_store_that_cannot_be_read_gives_its_locks_back_and_leaves_the_marks(
         raise MemoryError
 
     descriptors = open_descriptors()
-    monkeypatch.setattr(open_store, "scan_all", fails)
+    monkeypatch.setattr("logstore.store.open.scan_all", fails)
     with pytest.raises(MemoryError):
         opened(*paths)
     assert open_descriptors() == descriptors
@@ -231,3 +244,153 @@ def test_a_store_that_is_abandoned_gives_its_locks_back_and_writes_nothing(paths
     with opened(*paths) as store:
         assert len(store) == 4
     assert not any((path / UNCLEAN_FILE).exists() for path in paths)
+
+
+UNIQUE = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture
+def three_log_dirs(tmp_path: Path) -> list[str]:
+    return [str(formatted(tmp_path / name, number)) for number, name in enumerate("abc")]
+
+
+def closed(log_dirs: list[LogDir]) -> list[str]:
+    for log_dir in log_dirs:
+        log_dir.close()
+    return [log_dir.path for log_dir in log_dirs]
+
+
+def test_all_are_open_in_the_order_given(three_log_dirs: list[str]) -> None:
+    opened, offline = open_log_dirs(three_log_dirs[::-1], Disk())
+    assert (closed(opened), offline) == (three_log_dirs[::-1], {})
+
+
+@pytest.mark.parametrize("other", ["{}", "{}/", "{}/.", "{}/../a", "link"])
+def test_two_paths_that_are_one_directory_are_refused_before_any_lock_is_taken(
+    three_log_dirs: list[str], tmp_path: Path, other: str
+) -> None:
+    # FACTS §1.5
+    (tmp_path / "link").symlink_to(three_log_dirs[0])
+    (Path(three_log_dirs[0]) / ".lock").unlink()
+    second = str(tmp_path / "link") if other == "link" else other.format(three_log_dirs[0])
+    with pytest.raises(ChangeRefusedError, match="are one log dir: give it once"):
+        open_log_dirs([three_log_dirs[0], second], Disk())
+    assert not (Path(three_log_dirs[0]) / ".lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"node_id": 2}, "node id is 2"), ({}, r"directory.id .* is also that of")],
+)
+def test_log_dirs_of_different_brokers_and_copies_of_one_are_refused_and_unlocked(
+    three_log_dirs: list[str], tmp_path: Path, change: dict[str, int], reason: str
+) -> None:
+    formatted(tmp_path / "x", 0 if not change else 9, **change)
+    descriptors = open_descriptors()
+    with pytest.raises(ChangeRefusedError, match=f"not one broker's: .*{reason}"):
+        open_log_dirs([*three_log_dirs, str(tmp_path / "x")], Disk())
+    assert open_descriptors() == descriptors
+    closed(open_log_dirs(three_log_dirs, Disk())[0])
+
+
+def test_a_refusal_leaves_the_mark_of_a_log_dir_that_was_not_recovered(
+    three_log_dirs: list[str], tmp_path: Path
+) -> None:
+    (Path(three_log_dirs[0]) / UNCLEAN_FILE).touch()
+    formatted(tmp_path / "x", 9, node_id=2)
+    with pytest.raises(ChangeRefusedError):
+        open_log_dirs([three_log_dirs[0], str(tmp_path / "x")], Disk())
+    assert (Path(three_log_dirs[0]) / UNCLEAN_FILE).exists()
+
+
+def test_one_that_is_in_use_stops_all_and_the_others_are_unlocked_again(three_log_dirs: list[str]) -> None:
+    descriptors = open_descriptors()
+    with LogDir.open(three_log_dirs[2]), pytest.raises(LogDirInUseError):
+        open_log_dirs(three_log_dirs, Disk())
+    assert open_descriptors() == descriptors
+    closed(open_log_dirs(three_log_dirs, Disk())[0])
+
+
+@pytest.mark.parametrize("what", ["absent", "a file", "not formatted"])
+def test_one_that_is_no_log_dir_stops_all(three_log_dirs: list[str], tmp_path: Path, what: str) -> None:
+    other = tmp_path / "x"
+    if what == "a file":
+        other.write_text("x")
+    elif what == "not formatted":
+        other.mkdir()
+    with pytest.raises(NotALogDirError):
+        open_log_dirs([*three_log_dirs, str(other)], Disk())
+
+
+def test_a_path_that_is_none_is_an_error_and_no_traceback(three_log_dirs: list[str]) -> None:
+    # Kafka's own LogManagerTest.testCreateLogWithInvalidLogDir
+    with pytest.raises(NotALogDirError):
+        open_log_dirs([*three_log_dirs, "\0"], Disk())
+
+
+@pytest.mark.parametrize("damage", ["lock", "identity"])
+def test_one_whose_disk_fails_is_offline_with_the_reason_and_the_others_are_open(
+    three_log_dirs: list[str], damage: str
+) -> None:
+    # FACTS §1.5
+    disk: Disk = Disk()
+    if damage == "lock":
+        Path(three_log_dirs[1], ".lock").unlink(missing_ok=True)
+        for path in (three_log_dirs[0], three_log_dirs[2]):
+            Path(path, ".lock").touch()
+        disk = DiskThat(errno.EIO, {"create"})
+    else:
+        Path(three_log_dirs[1], "meta.properties").unlink()
+        os.mkfifo(Path(three_log_dirs[1], "meta.properties"))
+    opened, offline = open_log_dirs(three_log_dirs, disk)
+    assert closed(opened) == [three_log_dirs[0], three_log_dirs[2]]
+    assert list(offline) == [three_log_dirs[1]]
+
+
+def test_where_every_disk_fails_there_is_nothing_to_open(three_log_dirs: list[str]) -> None:
+    for path in three_log_dirs:
+        Path(path, ".lock").unlink(missing_ok=True)
+    with pytest.raises(OfflineLogDirError, match=r"no log dir can be used: .*Input/output error"):
+        open_log_dirs(three_log_dirs, DiskThat(errno.EIO, {"create"}))
+    with pytest.raises(OfflineLogDirError, match="none was given"):
+        open_log_dirs([], Disk())
+
+
+def test_only_log_dirs_that_came_to_no_clean_end_are_recovered(three_log_dirs: list[str]) -> None:
+    for path in three_log_dirs:
+        Path(path, f"orders-0.{UNIQUE}-delete").mkdir()
+    Path(three_log_dirs[1], UNCLEAN_FILE).touch()
+    opened, _ = open_log_dirs(three_log_dirs, Disk())
+    recover_all(opened, FallbackRecords(None))
+    closed(opened)
+    left = [Path(path, f"orders-0.{UNIQUE}-delete").exists() for path in three_log_dirs]
+    assert left == [True, False, True]
+    assert not Path(three_log_dirs[1], UNCLEAN_FILE).exists()
+
+
+def test_one_whose_disk_fails_while_it_is_recovered_does_not_stop_the_others(three_log_dirs: list[str]) -> None:
+    for path in three_log_dirs[:2]:
+        Path(path, f"orders-0.{UNIQUE}-delete").mkdir()
+        Path(path, UNCLEAN_FILE).touch()
+    opened, _ = open_log_dirs(three_log_dirs, DiskThat(errno.EIO, {"rmdir"}, Path(three_log_dirs[0])))
+    recover_all(opened, FallbackRecords(None))
+    assert [log_dir.offline is not None for log_dir in opened] == [True, False, False]
+    closed(opened)
+    assert Path(three_log_dirs[0], UNCLEAN_FILE).exists()
+    assert not Path(three_log_dirs[1], f"orders-0.{UNIQUE}-delete").exists()
+
+
+def test_an_interrupt_between_two_log_dirs_unlocks_what_was_open(three_log_dirs: list[str], monkeypatch: Any) -> None:
+    real, count = LogDir.open, []
+
+    def interrupted(path: str, **options: Any) -> LogDir:
+        count.append(path)
+        if len(count) == 3:
+            raise KeyboardInterrupt
+        return real(path, **options)
+
+    descriptors = open_descriptors()
+    monkeypatch.setattr(LogDir, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        open_log_dirs(three_log_dirs, Disk())
+    assert open_descriptors() == descriptors

@@ -6,7 +6,7 @@ import pytest
 
 from logstore.rows import Kind, plain_row
 from logstore.watch import RowChange, RowState, name_of_key
-from logstore.watch.known_rows import HeldReplicas, KnownRows, first_to_last, of_row
+from logstore.watch.row_cache import HeldReplicas, KnownRows, first_to_last, of_row
 
 LIVE = RowState("live", "orders", 0, "ID", "ok")
 
