@@ -1,4 +1,4 @@
-"""Changes of names and scheme, planned and shown before they are done."""
+"""Namespaces, topic names and schemes of a store: every change is planned, can be shown, and is done wholly or not."""
 
 from logstore.namespaces.apply import carry_out, convert, create_namespace, delete_namespace, move_topic, rename_topic
 from logstore.namespaces.namespaces import list_namespaces, plan_create, plan_delete

@@ -1,9 +1,9 @@
-"""Changes of how a store's replicas are named and laid out, carried out: namespaces, topic names, schemes.
+"""Carry out changes of how the replicas of a store are named and laid out: namespaces, topic names, schemes.
 
-Each of these is a change of many steps over several log dirs; ``journal`` sees to it that it is done wholly or not at
-all. Planning is left to ``namespaces``, ``rename_topic`` and ``convert``; a caller who wants to look first plans, and
-hands the plan to :func:`carry_out`. Look-ups of the store go on meanwhile and give what was so before, until all of a
-change is done; nobody may read or write the replicas that it concerns as long as it runs.
+Each function plans a change and carries it out at once. A caller who wants to look first plans, with ``namespaces``,
+``rename`` or ``schemes``, and passes the plan to :func:`carry_out`. A change has many steps over several log dirs;
+``logstore.journal`` sees to it that it is done wholly or not at all. Look-ups of the store go on meanwhile, and answer
+as before until all of the change is done. Nobody may read or write the replicas concerned while the change runs.
 Source: KIP37-3, KIP516-12, KIP516-13.
 """
 
@@ -31,7 +31,7 @@ def create_namespace(store: OpenStore, namespace: str) -> PlannedChange:
     """Create a namespace with all its tiers. Raises as :func:`plan_create` and :func:`carry_out`.
 
     Args:
-        store: all of whose log dirs get it.
+        store: all its log dirs get the namespace.
         namespace: for example ``org:apache``.
     """
     with store.changing:
@@ -41,13 +41,14 @@ def create_namespace(store: OpenStore, namespace: str) -> PlannedChange:
 def delete_namespace(
     store: OpenStore, namespace: str, *, recursive: bool = False, setting: str = STALE_DELAY
 ) -> PlannedChange:
-    """Delete a namespace; recursively: with those below it, and every topic in them is staged.
+    """Delete a namespace.
 
     Args:
-        store: all of whose log dirs lose it.
+        store: all its log dirs lose the namespace.
         namespace: not the default one.
-        recursive: without it, a namespace that is not empty is refused.
-        setting: the delay until a purge may take what is staged.
+        recursive: also delete the namespaces below it, and stage every topic in any of them; without it, a namespace
+            that is not empty is refused.
+        setting: name of the delay after which a purge may delete the staged replicas.
 
     Raises:
         LogStoreError, LayoutError: as :func:`plan_delete` and :func:`carry_out`.
@@ -57,7 +58,7 @@ def delete_namespace(
 
 
 def move_topic(store: OpenStore, topic: str, namespace: str) -> PlannedChange:
-    """Move a topic, by full name, to another namespace; empty: to the default one. Raises as :func:`rename_topic`."""
+    """Move a topic, by full name, to another namespace; empty: the default one. Raises as :func:`rename_topic`."""
     with store.changing:
         return carry_out(store, plan_move(store, topic, namespace))
 
@@ -75,13 +76,16 @@ def convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
 
 
 def carry_out(store: OpenStore, planned: PlannedChange) -> PlannedChange:
-    """Do what was planned for this store as it is now; gives the plan.
+    """Carry out a plan that was made for this store in its present state.
+
+    Returns:
+        The plan.
 
     Raises:
         ChangeFailedError: the system refused, and nothing was changed.
-        ChangeRefusedError: an earlier change waits for its end, or the plan does not fit any more.
-        OfflineLogDirError: a disk failed. What the other log dirs had to do is done, or nothing was begun; the rest
-            is done at the next open.
+        ChangeRefusedError: an earlier change is not finished yet, or the plan does not fit any more.
+        OfflineLogDirError: a disk failed. Either nothing was begun, or the other log dirs have done their steps and the
+            rest is done at the next open.
     """
     with store.changing:
         _forget_old_entries(store, planned)
@@ -97,7 +101,7 @@ def carry_out(store: OpenStore, planned: PlannedChange) -> PlannedChange:
 
 
 def _forget_old_entries(store: OpenStore, planned: PlannedChange) -> None:
-    """Take out checkpoint entries of a new name: no such topic is here, and its offsets are not the new one's."""
+    """Remove checkpoint entries that an earlier topic left under a new name: its offsets are not the new topic's."""
     log_dirs = {log_dir.path: log_dir for log_dir in store.log_dirs}
     for step in planned.intent.steps:
         if isinstance(step, RenameEntries):

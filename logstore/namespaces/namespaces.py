@@ -1,12 +1,12 @@
-"""Namespaces of a store: create, list, delete; over all its log dirs, wholly or not at all (KIP37-3).
+"""List the namespaces of a store, and plan to create or delete one in all its log dirs (KIP37-3).
 
-Where the log dirs are laid out ``namespaced``, a namespace exists by the directories of its tiers, and must be created
-before anything can be in it. ``by-topic-id`` has no directories for tiers: the name of a topic alone says in which
-namespace it is, so a namespace exists there as long as a topic is in it, needs no creating, and goes with its last
-topic. ``flat`` has none at all.
+Under the scheme ``namespaced`` a namespace consists of directories, one for each tier, and must be created before a
+topic can be in it. ``by-topic-id`` has no directories for namespaces: the name of a topic alone says which namespace it
+is in. A namespace exists there as long as a topic is in it, needs no creating, and goes with its last topic. ``flat``
+has no namespaces at all.
 
-Deleting a namespace stages the topics in it, so they can be brought back until their delay is over, once the namespace
-was created again. KIP-37 would delete the topics of a namespace without being asked twice, and refuse only where other
+Deleting a namespace stages the topics in it. They can be restored until their delay is over, once the namespace has
+been created again. KIP-37 would delete the topics of a namespace without being asked twice, and refuse only where other
 namespaces lie below it; here both need ``recursive``.
 """
 
@@ -25,22 +25,22 @@ from logstore.namespaces.plan import (
     check_all_online,
     check_not_doubled,
     check_ours,
-    listed,
-    looking,
+    first_few,
+    reading_log_dir,
 )
 from logstore.settings import STALE_DELAY
 from logstore.store import OpenStore, Replica
 
 VERDICT = "NAMESPACE_DELETED"
-"""What the record of a replica says that was staged because its namespace was deleted."""
+"""The verdict in the record of a replica that was staged because its namespace was deleted."""
 
 
 def list_namespaces(store: OpenStore, below: str = "") -> list[str]:
-    """The namespaces below one, in order; the default namespace is not told.
+    """List namespaces in order; the default namespace is never among them.
 
     Args:
-        store: to look into; in a log dir that has no tiers, the names of its topics count.
-        below: a namespace; empty: all are told.
+        store: to look into; in a log dir without namespace directories, the names of its topics count.
+        below: list only the namespaces below this one; empty: list all.
 
     Raises:
         InvalidNameError: ``below`` is no name of a namespace.
@@ -58,21 +58,21 @@ def list_namespaces(store: OpenStore, below: str = "") -> list[str]:
                 if path
             }
     if below and below not in found:
-        raise InvalidNamespaceError(f"there is no namespace {below}: {_those(sorted(found))}")
+        raise InvalidNamespaceError(f"there is no namespace {below}: {_existing(sorted(found))}")
     prefix = f"{below}{NAMESPACE_SEPARATOR}" if below else ""
     return sorted(name for name in found if name.startswith(prefix))
 
 
 def plan_create(store: OpenStore, namespace: str) -> PlannedChange:
-    """Plan to create a namespace, with all its tiers, in every log dir.
+    """Plan to create a namespace, with all its tiers, in every log dir that is online.
 
-    A log dir that is offline gets it when it is back.
+    A log dir that is offline gets the namespace when it is back.
 
     Raises:
-        InvalidNameError: it is no name of a namespace, or its path would be too long.
-        InvalidNamespaceError: it exists.
+        InvalidNameError: the text is no name of a namespace, or its path would be too long.
+        InvalidNamespaceError: the namespace exists.
         NameTakenError: a replica or something else has the name of one of its tiers.
-        ChangeRefusedError: a log dir is a real broker's, or no log dir has tiers.
+        ChangeRefusedError: a log dir is a real broker's, or no log dir has namespace directories.
         OfflineLogDirError: a disk fails.
     """
     wanted = _named(namespace)
@@ -83,7 +83,7 @@ def plan_create(store: OpenStore, namespace: str) -> PlannedChange:
         here = set(namespace_dirs(log_dir))
         missing = [path for path in with_parents([namespace_dir(namespace)]) if path not in here]
         if missing:
-            with looking(log_dir, f"namespace {namespace} cannot be created"):
+            with reading_log_dir(log_dir, f"namespace {namespace} cannot be created"):
                 _check_free(log_dir, missing[0])
             planner.add(log_dir, *(MakeDirectory(0, path, tier=True) for path in missing))
     planned = planner.planned()
@@ -104,9 +104,9 @@ def plan_delete(
         setting: the delay that counts, resolved for each topic along its tiers (KIP37-5).
 
     Raises:
-        InvalidNameError: it is no name of a namespace.
-        InvalidNamespaceError: it does not exist, or something is in it and ``recursive`` was not given.
-        ChangeRefusedError: a log dir is a real broker's, or something lies in a tier that is not known.
+        InvalidNameError: the text is no name of a namespace.
+        InvalidNamespaceError: the namespace does not exist, or something is in it and ``recursive`` was not given.
+        ChangeRefusedError: a log dir is a real broker's, or something unknown lies in a namespace directory.
         OfflineLogDirError: a log dir is offline.
     """
     _named(namespace)
@@ -118,8 +118,8 @@ def plan_delete(
     topics = sorted({replica.partition.topic for replica in inside})
     if (below or topics) and not recursive:
         raise InvalidNamespaceError(
-            f"namespace {namespace} is not empty: namespaces below it: {listed(below) or 'none'}; topics in it: "
-            f"{listed(topics) or 'none'}; delete or move them first, or delete it with all that is in it (recursive)"
+            f"namespace {namespace} is not empty: namespaces below it: {first_few(below) or 'none'}; topics in it: "
+            f"{first_few(topics) or 'none'}; delete or move them first, or delete it with all that is in it (recursive)"
         )
     check_not_doubled(store, topics)
     planner = ChangePlanner("delete-namespace", f"delete namespace {namespace}")
@@ -132,22 +132,22 @@ def plan_delete(
                 planner.replicas.append((replica, None))
         path = namespace_dir(namespace)
         tiers = [tier for tier in namespace_dirs(log_dir) if tier == path or tier.startswith(f"{path}/")]
-        with looking(log_dir, f"namespace {namespace} cannot be deleted"):
+        with reading_log_dir(log_dir, f"namespace {namespace} cannot be deleted"):
             check_known(log_dir, tiers, {replica.path for replica in inside if replica.log_dir == log_dir.path})
         planner.add(log_dir, *(RemoveDirectory(0, tier, tier=True) for tier in reversed(tiers)))
     return planner.planned()
 
 
 def check_known(log_dir: LogDir, directories: list[str], known: set[str]) -> None:
-    """Make sure that directories that are to go hold nothing but each other, tiers' markers, and what is known.
+    """Make sure that the directories to be removed hold only each other, marker files and known replicas.
 
     Args:
-        log_dir: that holds them.
-        directories: paths below it.
-        known: paths of replicas that will be gone before.
+        log_dir: that holds the directories.
+        directories: their paths below the log dir.
+        known: paths of replicas that will be gone by then.
 
     Raises:
-        ChangeRefusedError: something else is in one of them.
+        ChangeRefusedError: something else is in one of the directories.
     """
     allowed = known | set(directories)
     strange = []
@@ -157,16 +157,16 @@ def check_known(log_dir: LogDir, directories: list[str], known: set[str]) -> Non
         strange += [f"{path}/{name}" for name in names if f"{path}/{name}" not in allowed]
     if strange:
         raise ChangeRefusedError(
-            f"{log_dir.path} holds what is no replica or whose topic is not known: {listed(sorted(strange))}; see to "
-            "it first, with 'logstore explain PATH'"
+            f"{log_dir.path} holds what is no replica or whose topic is not known: {first_few(sorted(strange))}; "
+            "see to it first, with 'logstore explain PATH'"
         )
 
 
 def check_exists(log_dir: LogDir, namespace: str) -> None:
-    """Make sure that a namespace can be used in a log dir.
+    """Make sure that topics may be in a namespace in this log dir.
 
     Raises:
-        InvalidNamespaceError: the log dir has tiers, and not this one.
+        InvalidNamespaceError: the scheme needs the directory of the namespace, and there is none.
         OSError: the system refuses to look.
     """
     if not namespace or log_dir.scheme is not Scheme.NAMESPACED:
@@ -193,7 +193,7 @@ def _online(store: OpenStore) -> list[LogDir]:
 
 
 def _with_tiers(store: OpenStore) -> list[LogDir]:
-    """The log dirs that get the directories of a namespace."""
+    """Select the log dirs that get directories for a namespace."""
     for log_dir in _online(store):
         if log_dir.scheme is Scheme.FLAT:
             raise ChangeRefusedError(
@@ -208,7 +208,7 @@ def _with_tiers(store: OpenStore) -> list[LogDir]:
 
 
 def _check_free(log_dir: LogDir, path: str) -> None:
-    """Refuse a tier whose path is taken; what would lie below it is not there either."""
+    """Refuse a tier whose path is taken. Nothing below a free path can be taken either."""
     folder, _, name = path.rpartition("/")
     with log_dir.root.below(folder) as parent:
         taken = parent.holds(name)
@@ -230,5 +230,5 @@ def _is_in(topic: str, namespace: str) -> bool:
     return topic.startswith(f"{namespace}{NAMESPACE_SEPARATOR}")
 
 
-def _those(names: list[str]) -> str:
-    return f"there are {listed(names)}" if names else "there is none yet; create it first"
+def _existing(names: list[str]) -> str:
+    return f"there are {first_few(names)}" if names else "there is none yet; create it first"

@@ -1,7 +1,7 @@
-"""A change of many steps that was planned and not yet begun: what would be done, and what the store would hold then.
+"""A planned change of many steps: what would be done, and which replicas the store would hold then.
 
-Planning looks and refuses, and changes nothing; a dry run shows :meth:`PlannedChange.lines` and stops there. The steps
-of one log dir go by kind: directories are made, then things are renamed, then files are rewritten, and so on.
+Planning reads and refuses, and changes nothing; a dry run shows :meth:`PlannedChange.lines` and stops there. The steps
+of one log dir are ordered by kind: directories are made, then entries are renamed, then files are rewritten, and so on.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from logstore.journal import log_dir_key
 from logstore.log_dir import LogDir
 from logstore.store import OpenStore, Replica
 
-SHOWN = 5
-"""Of many things that are in the way, how many a message names."""
+MOST_NAMED = 5
+"""How many of many obstacles a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class PlannedChange:
 
     Attributes:
         intent: every step.
-        replicas: each replica as it is and as it will be; None: it will be staged.
+        replicas: each replica as it is, and as it will be; None: it will be staged.
         log_dirs: path of each log dir that takes part, by its number in the intent.
-        notes: what else to know, one sentence each.
+        notes: further consequences, one sentence each.
     """
 
     intent: Intent
@@ -49,13 +49,13 @@ class PlannedChange:
     notes: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Every step in words, in its order: path of the log dir, and what is done there."""
+        """Describe every step in order: path of the log dir, and what is done there."""
         for step in self.intent.steps:
             yield self.log_dirs[step.at], describe(step)
 
 
 def describe(step: IntentStep) -> str:
-    """What a step does, in words; paths are below the log dir."""
+    """Describe a step in words; paths are below the log dir."""
     match step:
         case MakeDirectory(_, path, tier):
             return f"make the {'tier' if tier else 'directory'} {path}"
@@ -75,7 +75,7 @@ def describe(step: IntentStep) -> str:
 
 @dataclass(slots=True)
 class ChangePlanner:
-    """Gathers the steps of a change, log dir by log dir."""
+    """Collects the steps of a change, log dir by log dir."""
 
     operation: str
     sentence: str
@@ -84,12 +84,12 @@ class ChangePlanner:
     notes: list[str] = field(default_factory=list)
 
     def add(self, log_dir: LogDir, *steps: IntentStep) -> None:
-        """Add steps to those of a log dir; the number of the log dir in them is filled in later."""
+        """Add steps of one log dir; :meth:`planned` fills in the number of the log dir."""
         if steps:
             self._steps.setdefault(log_dir.path, (log_dir, []))[1].extend(steps)
 
     def planned(self) -> PlannedChange:
-        """All of it."""
+        """Put the plan together."""
         members = [log_dir for log_dir, _ in self._steps.values()]
         steps = tuple(step._replace(at=number) for number, (_, own) in enumerate(self._steps.values()) for step in own)
         keys = tuple(log_dir_key(log_dir) for log_dir in members)
@@ -99,7 +99,7 @@ class ChangePlanner:
 
 
 def check_ours(store: OpenStore, what: str) -> None:
-    """Refuse what a real broker would not understand, if any log dir is one's (KIP37-2).
+    """Refuse a change that a real broker would not understand, if any log dir belongs to one (KIP37-2).
 
     Raises:
         ChangeRefusedError: the message names the log dir.
@@ -109,7 +109,7 @@ def check_ours(store: OpenStore, what: str) -> None:
 
 
 def check_all_online(store: OpenStore, what: str) -> None:
-    """Refuse what would leave the replicas of an offline log dir behind.
+    """Refuse a change that would leave the replicas of an offline log dir behind.
 
     Raises:
         OfflineLogDirError: some log dir is offline.
@@ -127,19 +127,19 @@ def check_not_doubled(store: OpenStore, topics: Iterable[str]) -> None:
     wanted = frozenset(topics)
     doubled = [f"{each.log_dir}/{each.path}" for each in store.doubled if each.partition.topic in wanted]
     if doubled:
-        raise ChangeRefusedError(f"{listed(doubled)}: live in another log dir too; repair that first")
+        raise ChangeRefusedError(f"{first_few(doubled)}: live in another log dir too; repair that first")
 
 
 @contextmanager
-def looking(log_dir: LogDir, what: str) -> Iterator[None]:
-    """Looking at a log dir while a change of it is planned.
+def reading_log_dir(log_dir: LogDir, what: str) -> Iterator[None]:
+    """Turn the system's errors into the engine's while a log dir is read to plan a change.
 
     Args:
-        log_dir: is looked at.
+        log_dir: that is read.
         what: names the change in messages, for example ``orders cannot be renamed``.
 
     Raises:
-        OfflineLogDirError: it is offline, or the disk failed just now.
+        OfflineLogDirError: the log dir is offline, or its disk failed just now.
         ChangeFailedError: the system refused.
     """
     log_dir.check_online()
@@ -149,12 +149,12 @@ def looking(log_dir: LogDir, what: str) -> Iterator[None]:
         raise log_dir.failed(what, error) from error
 
 
-def listed(things: Sequence[str]) -> str:
-    """The first few of many things, and how many there are."""
-    more = f" and {len(things) - SHOWN} more" if len(things) > SHOWN else ""
-    return ", ".join(things[:SHOWN]) + more
+def first_few(things: Sequence[str]) -> str:
+    """Name the first few of many things, and how many more there are."""
+    more = f" and {len(things) - MOST_NAMED} more" if len(things) > MOST_NAMED else ""
+    return ", ".join(things[:MOST_NAMED]) + more
 
 
-def moved(replica: Replica, partition: TopicPartition, path: str) -> Replica:
-    """A replica under another name or at another place of the same log dir."""
+def moved_replica(replica: Replica, partition: TopicPartition, path: str) -> Replica:
+    """Describe a replica under another name or path in the same log dir."""
     return replace(replica, partition=partition, path=path)

@@ -1,19 +1,20 @@
-"""Gives a topic another name, or moves it to another namespace: every replica of it, in every log dir, or none.
+"""Plan to give a topic another name or namespace: every replica of it in every log dir changes, or none.
 
-A move to another namespace is a rename, since the namespace is the first part of a topic's full name. What changes on
-disk (KIP516-13)::
+A move to another namespace is a rename, since the namespace is the first part of a topic's full name. Changes on disk
+(KIP516-13)::
 
     flat           orders-0 → purchases-0                   one rename for each replica
     namespaced     orders-0 → org/apache/orders-0           the same; the namespace must have been created
     by-topic-id    nothing moves                            the name stands in partition.metadata alone
 
-In each of them ``partition.metadata`` is rewritten where it holds the topic's name, which only the forms of a log dir
-that is ours do, and the offset checkpoints are, which go by name. One that is damaged, or that names another topic, is
-left as it is: to mend it is for ``repair``. What of the topic lies staged keeps the name that it was staged under.
+Under every scheme the offset checkpoints are rewritten, because their entries go by name, and so is
+``partition.metadata`` where it holds the topic's name, which it does only in log dirs that are ours. A
+``partition.metadata`` that is damaged or names another topic stays as it is; ``logstore.repair`` mends it. Staged
+replicas keep the name under which they were staged.
 
 In a real broker's log dir no topic is renamed. One rename for each replica would do there as well, but the cluster's
-metadata would go on saying the old name, so the broker would take the replicas for stray at its next start, set them
-aside, and fetch all their data again (FACTS §1.7).
+metadata would still hold the old name: at its next start the broker would take the replicas for stray, rename them to
+stray directories, and fetch all their data again (FACTS §1.7).
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from logstore.namespaces.plan import (
     check_all_online,
     check_not_doubled,
     check_ours,
-    looking,
-    moved,
+    moved_replica,
+    reading_log_dir,
 )
 from logstore.scan import METADATA_LIMIT
 from logstore.store import OpenStore, Replica
 
 
 def plan_move(store: OpenStore, topic: str, namespace: str) -> PlannedChange:
-    """Plan to move a topic to another namespace; empty: the default one. Otherwise as :func:`plan_rename`."""
+    """Plan to move a topic to another namespace; empty: the default one. Raises as :func:`plan_rename`."""
     local = TopicPartition(topic, 0).local_topic
     return plan_rename(store, topic, Namespace.parse(namespace).full_name(local))
 
@@ -53,15 +54,16 @@ def plan_rename(store: OpenStore, topic: str, new_topic: str) -> PlannedChange:
 
     Args:
         store: all its log dirs must be online.
-        topic: its full name.
-        new_topic: its full name to be.
+        topic: its present full name.
+        new_topic: its new full name.
 
     Raises:
         InvalidNameError: the new name breaks the rules, or the scheme cannot hold it.
-        InvalidNamespaceError: its namespace was not created.
+        InvalidNamespaceError: the namespace of the new name was not created.
         UnknownReplicaError: there is no such topic here.
         NameTakenError: there is a topic of the new name, or something lies where a replica would go.
-        ChangeRefusedError: a log dir is a real broker's; or a replica is live twice, or on its way between two disks.
+        ChangeRefusedError: a log dir is a real broker's; or a replica is live in two log dirs, or being moved between
+            disks.
         OfflineLogDirError: a log dir is offline.
     """
     check_full_topic_name(new_topic)
@@ -81,13 +83,13 @@ def plan_rename(store: OpenStore, topic: str, new_topic: str) -> PlannedChange:
     for log_dir in store.log_dirs:
         own = [replica for replica in replicas if replica.log_dir == log_dir.path]
         if own:
-            with looking(log_dir, f"{topic} cannot be renamed"):
+            with reading_log_dir(log_dir, f"{topic} cannot be renamed"):
                 _plan_in(planner, log_dir, own, new_topic)
     return planner.planned()
 
 
 def _plan_in(planner: ChangePlanner, log_dir: LogDir, replicas: list[Replica], new_topic: str) -> None:
-    """The steps in one log dir."""
+    """Add the steps of one log dir."""
     namespace = namespace_of(new_topic)
     check_exists(log_dir, namespace)
     if namespace and log_dir.scheme is Scheme.NAMESPACED:
@@ -102,21 +104,21 @@ def _plan_in(planner: ChangePlanner, log_dir: LogDir, replicas: list[Replica], n
             _check_free(log_dir, path)
             renames.append(Rename(0, replica.path, path))
         rewrites += rewritten(log_dir, replica, partition, path)
-        planner.replicas.append((replica, moved(replica, partition, path)))
+        planner.replicas.append((replica, moved_replica(replica, partition, path)))
     planner.add(log_dir, *renames, *rewrites, RenameEntries(0, topic, new_topic))
 
 
 def rewritten(
     log_dir: LogDir, replica: Replica, partition: TopicPartition, path: str, *, always: bool = False
 ) -> list[Rewrite]:
-    """The step that brings a replica's ``partition.metadata`` up to date; none where there is nothing to do.
+    """Plan the step that brings a replica's ``partition.metadata`` up to date; an empty list: nothing is to be done.
 
     Args:
-        log_dir: that holds it.
-        replica: as it is.
-        partition: what it will be.
-        path: where it will lie by then, below the log dir.
-        always: also where the file holds no name yet, because its path will not hold it any more.
+        log_dir: that holds the replica.
+        replica: as it is now.
+        partition: its name after the change.
+        path: its path below the log dir after the change.
+        always: rewrite the file also where it holds no name yet, because the new path will not hold the name.
     """
     try:
         file = f"{replica.path}/{partition_metadata.FILE_NAME}"
@@ -124,7 +126,7 @@ def rewritten(
         if replica.topic_id is not None and not replica.topic_id.is_zero:
             new = partition_metadata.encode_json(replica.topic_id, partition.topic, partition.partition)
             if data == new:
-                return []  # of 100,000 nearly all, so nothing is read twice
+                return []  # true of nearly all of 100,000 replicas, so this comes before the file is parsed
         found = None if data is None else partition_metadata.parse(data)
     except (UnreadableFileError, LayoutError):
         return []
@@ -139,7 +141,7 @@ def rewritten(
 
 
 def _check_not_on_its_way(log_dir: LogDir, topic: str, path: str) -> None:
-    """Refuse while a copy of one of its replicas is on its way from another disk, or waits for that disk to be back."""
+    """Refuse while a replica of the topic is being moved from another disk, or its move waits for a disk to be back."""
     for folder in {"", path.rpartition("/")[0]}:
         with log_dir.root.below(folder) as parent:
             names = [parse(name) for name, is_directory in parent.entries() if is_directory]

@@ -1,18 +1,18 @@
-"""Converts the log dirs of a store from one scheme to another, and back: flat, namespaced, by topic ID (KIP516-12).
+"""Plan to convert the log dirs of a store from one scheme to another: flat, namespaced, by topic ID (KIP516-12).
 
-Each replica is renamed to where the new scheme has it, nothing is copied, and at the end the log dir's
-``meta.properties`` says the new scheme. The steps stand in an intent, so a conversion that a crash cuts short is
-carried out to its end at the next open. What a scheme cannot hold is refused before anything happens::
+Each replica is renamed to its path under the new scheme, nothing is copied, and in the last step ``meta.properties``
+gets the new scheme. The steps stand in an intent, so a conversion that a crash cuts short is finished at the next open.
+A replica that the new scheme cannot hold is refused before anything happens::
 
     to flat           no replica may be in a namespace but the default one; its topic's name must be known
     to namespaced     the topic's name must be known; the tiers of its namespace are made
     to by-topic-id    every replica must have a topic ID; the name goes into partition.metadata where that lacks it
 
-Staged replicas stay where they are: where one belongs is worked out anew when it comes back; one that could not come
-back under the new scheme is refused. Directories that are no
-replicas are left alone, and refused where they stand in the way. A namespace without topics has no trace in the other
-two schemes, so converting away from ``namespaced`` forgets it; the plan's notes say which. A real broker's log dir is
-never converted: the broker reads ``flat`` alone, and only by the rules of its own release.
+Staged replicas stay where they are: the path of each is worked out anew when it is restored, and a staged replica that
+could not be restored under the new scheme is refused. Directories that are no replicas are left alone, and refused
+where they stand in the way. A namespace without topics has no trace in the other two schemes, so converting away from
+``namespaced`` forgets it; the plan's notes say which. A real broker's log dir is never converted: the broker reads
+``flat`` alone, and only by the rules of its own release.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from logstore.namespaces.plan import (
     check_all_online,
     check_not_doubled,
     check_ours,
-    listed,
-    looking,
-    moved,
+    first_few,
+    moved_replica,
+    reading_log_dir,
 )
 from logstore.namespaces.rename import rewritten
 from logstore.scan import list_log_dir
@@ -48,12 +48,12 @@ from logstore.store import OpenStore, Replica
 
 
 def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
-    """Plan to lay out every log dir of a store by another scheme; one that has it already is left alone.
+    """Plan to convert every log dir of a store to a scheme; a log dir that has it already is left alone.
 
     Raises:
-        ChangeRefusedError: a log dir is a real broker's; there are replicas that the scheme cannot hold, whose topic is
-            not known, that are live twice, or on their way between two disks; the message lists them.
-        NameTakenError: something lies where a replica, a tier or a prefix would go.
+        ChangeRefusedError: a log dir is a real broker's; or there are replicas that the scheme cannot hold, whose topic
+            is not known, that are live in two log dirs, or that are being moved between disks; the message lists them.
+        NameTakenError: something lies where a replica, a namespace directory or a prefix directory would go.
         OfflineLogDirError: a log dir is offline.
     """
     check_ours(store, "converting it")
@@ -65,12 +65,12 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
     check_not_doubled(store, {replica.partition.topic for replica in store.doubled})
     for log_dir in store.log_dirs:
         if log_dir.scheme is not scheme:
-            with looking(log_dir, f"{log_dir.path} cannot be converted"):
+            with reading_log_dir(log_dir, f"{log_dir.path} cannot be converted"):
                 _Conversion(log_dir, scheme, replicas[log_dir.path], store.spare).plan(planner)
     forgotten = sorted(_namespaces_on_disk(store) - _namespaces_in_use(store))
     if forgotten and scheme is not Scheme.NAMESPACED:
         planner.notes.append(
-            f"no topic is in {listed(forgotten)}, so nothing will be left of that: the scheme {scheme} has no "
+            f"no topic is in {first_few(forgotten)}, so nothing will be left of that: the scheme {scheme} has no "
             "directories for namespaces"
         )
     return planner.planned()
@@ -87,7 +87,7 @@ def _namespaces_in_use(store: OpenStore) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Conversion:
-    """What has to be done in one log dir."""
+    """The conversion of one log dir."""
 
     log_dir: LogDir
     scheme: Scheme
@@ -113,10 +113,10 @@ class _Conversion:
             planner.add(self.log_dir, *(self._named(staged) if by_id else ()))
         planner.add(self.log_dir, *(RemoveDirectory(0, path, had_tiers) for path in gone))
         planner.add(self.log_dir, self._new_identity())
-        planner.replicas += [(replica, moved(replica, replica.partition, path)) for replica, path in targets]
+        planner.replicas += [(replica, moved_replica(replica, replica.partition, path)) for replica, path in targets]
 
     def _targets(self) -> list[tuple[Replica, str]]:
-        """Where each replica goes."""
+        """Work out the path of each replica under the new scheme."""
         targets, problems = [], []
         for replica in sorted(self.replicas, key=lambda each: each.partition):
             try:
@@ -126,7 +126,7 @@ class _Conversion:
         if problems:
             raise ChangeRefusedError(
                 f"{self.log_dir.path} cannot be converted to {self.scheme}, because it cannot hold {len(problems)} of "
-                f"{len(self.replicas)} replicas: {listed(problems)}"
+                f"{len(self.replicas)} replicas: {first_few(problems)}"
             )
         taken: dict[str, Replica] = {}
         for replica, path in targets:
@@ -136,7 +136,7 @@ class _Conversion:
         return targets
 
     def _staged(self) -> list[Staged]:
-        """What is staged, once it is sure that the new scheme has a place for all of it."""
+        """List what is staged, once it is sure that all of it can be restored under the new scheme."""
         found = list_staged(self.log_dir, self.spare)
         problems = []
         for staged in found:
@@ -149,12 +149,12 @@ class _Conversion:
         if problems:
             raise ChangeRefusedError(
                 f"{self.log_dir.path} cannot be converted to {self.scheme}, because what is staged could not come back "
-                f"there: {listed(problems)}; restore or purge it first"
+                f"there: {first_few(problems)}; restore or purge it first"
             )
         return found
 
     def _named(self, staged: Staged) -> list[Rewrite]:
-        """The step that gives a staged replica the name that its path will not hold when it comes back."""
+        """Plan to write the topic's name into a staged replica, because its restored path will not hold the name."""
         if staged.record is None:
             return []
         partition = TopicPartition(staged.record.topic, staged.record.partition)
@@ -162,7 +162,7 @@ class _Conversion:
         return rewritten(self.log_dir, lies, partition, staged.location, always=True)
 
     def _check_all_known(self) -> None:
-        """Make sure that every live replica is one that the store knows by name, and that none is on its way."""
+        """Make sure that the store knows the name of every live replica, and that no replica is being moved."""
         known = {replica.path for replica in self.replicas}
         unknown, moving = [], []
         for place in list_log_dir(self.log_dir.path, self.log_dir.scheme).places:
@@ -175,16 +175,16 @@ class _Conversion:
         if unknown:
             raise ChangeRefusedError(
                 f"{self.log_dir.path} cannot be converted: nothing says of which topic these are: "
-                f"{listed(sorted(unknown))}; stage or repair them first"
+                f"{first_few(sorted(unknown))}; stage or repair them first"
             )
         if moving:
             raise ChangeRefusedError(
                 f"{self.log_dir.path} cannot be converted while replicas are on their way between disks: "
-                f"{listed(sorted(moving))}"
+                f"{first_few(sorted(moving))}"
             )
 
     def _made_directories(self, targets: Iterable[tuple[Replica, str]]) -> list[str]:
-        """Tiers or prefixes that the replicas will lie in."""
+        """List the namespace or prefix directories that the replicas will lie in."""
         folders = {path.rpartition("/")[0] for _, path in targets} - {""}
         if self.scheme is Scheme.NAMESPACED:
             for folder in folders:
@@ -192,7 +192,7 @@ class _Conversion:
         return with_parents(folders)
 
     def _gone_directories(self) -> list[str]:
-        """Tiers or prefixes that nothing will lie in any more, what lies in them before they themselves."""
+        """List the namespace or prefix directories that will be empty, children before their parents."""
         if self.log_dir.scheme is Scheme.BY_TOPIC_ID:
             return sorted(
                 name for name, is_directory in self.log_dir.root.entries() if is_directory and _is_prefix(name)
@@ -200,18 +200,18 @@ class _Conversion:
         return namespace_dirs(self.log_dir)[::-1]
 
     def _check_free(self, made: list[str], paths: list[str]) -> None:
-        """Make sure that nothing lies where something will; what lies below a directory to be made is not there yet."""
+        """Make sure that every new path is free; paths below a directory that is still to be made always are."""
         root = {name for name, _ in self.log_dir.root.entries()}
         tops = {path for path in (*made, *paths) if "/" not in path}
         in_the_way = sorted(root & tops) + sorted(set(made) & set(paths))
         if in_the_way:
             raise NameTakenError(
                 f"{self.log_dir.path} cannot be converted to {self.scheme}, because these names are taken: "
-                f"{listed(in_the_way)}"
+                f"{first_few(in_the_way)}"
             )
 
     def _new_identity(self) -> Rewrite:
-        """The step that writes the new scheme into ``meta.properties``; the date in its second line stays."""
+        """Plan to write the new scheme into ``meta.properties``; the date in its second line stays."""
         try:
             old = read_small_file(meta_properties.FILE_NAME, META_PROPERTIES_LIMIT, self.log_dir.root.descriptor) or b""
         except LogStoreError as error:
@@ -224,5 +224,5 @@ class _Conversion:
 
 
 def _is_prefix(name: str) -> bool:
-    """Whether a directory of the by-topic-id scheme is one that holds replicas (``layout.directory_name``)."""
+    """Whether a name is that of a prefix directory of the by-topic-id scheme (``layout.directory_name``)."""
     return len(name) == 2 and not set(name) - set("0123456789abcdef")

@@ -1,4 +1,4 @@
-"""Files put right from a reviewed plan, with backup and undo."""
+"""Repairs files of log dirs by a reviewed plan, with a backup of every changed file and an undo."""
 
 from logstore.repair.apply import RepairOutcome, apply_repair
 from logstore.repair.checks import RepairStatus

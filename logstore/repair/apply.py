@@ -1,16 +1,16 @@
-"""Carries out a repair plan: everything is looked at again, backed up, and then changed, each file atomically.
+"""Carry out a repair plan: every action is revalidated and backed up, then each file is changed atomically.
 
 For each log dir, in this order, and why::
 
-    1  its lock, and what a crash left is sorted out         so that nobody else changes it, and nothing is half done
-    2  every action on a file is looked at again             what has changed since the plan was made is skipped
-    3  one backup of all the old bytes, durable              from here on everything can be undone
+    1  it is locked and recovered                            so that nobody else changes it, and nothing is half done
+    2  every action on a file is revalidated                 a file that changed since the plan was made is skipped
+    3  one backup of all the old bytes is made durable       from here on everything can be undone
     4  each file is replaced or removed, atomically          a crash leaves some actions done, and the backup there
-    5  duplicates are staged                                 each carries its own way back; restore brings it home
+    5  duplicates are staged                                 each has its own record, by which restore brings it back
 
-A crash needs no recovery: the same plan is applied again, finds what it did, and does the rest. Where the system
-refuses one action, the others go on; where a disk fails, its log dir is left, and the other log dirs go on. Source:
-DESIGN §6.
+A crash needs no recovery of its own: apply the same plan again, and it finds what is done and does the rest. Where the
+system refuses one action, the others go on; where a disk fails, the actions of the other log dirs go on.
+Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from logstore.fs import TEMPORARY, Disk, read_small_file
 from logstore.journal import check_nothing_pending
 from logstore.log_dir import CHECKPOINT_LIMIT, CheckpointFiles, ExpectedIdentity, LogDir, change_files
 from logstore.repair.backup import write_backup
-from logstore.repair.checks import ChangedSinceError, FileStep, RepairStatus, looked_at, stage_duplicate
+from logstore.repair.checks import ChangedSinceError, FileRepair, RepairStatus, revalidate, stage_duplicate
 from logstore.rows import Kind, MetadataState
 from logstore.scan import scan
 from logstore.settings import Settings
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What became of one action; the detail is one sentence without a full stop, empty where all is well."""
+    """The outcome of one action; the detail is one sentence without a full stop, empty where all is well."""
 
     action: RepairAction
     status: RepairStatus
@@ -46,7 +46,7 @@ class Repaired:
 
 @dataclass(slots=True)
 class RepairOutcome:
-    """What became of a plan."""
+    """The outcome of a plan."""
 
     results: list[Repaired] = field(default_factory=list)
     """One for each action, log dir by log dir, in the order of the plan."""
@@ -62,17 +62,17 @@ class RepairOutcome:
 def apply_repair(
     plan: RepairPlan, now_ms: int, *, disk: Disk | None = None, settings: Settings | None = None
 ) -> RepairOutcome:
-    """Carry out a plan that somebody has reviewed. A log dir whose disk fails leaves its actions failed.
+    """Carry out a reviewed plan. The actions of a log dir whose disk fails are reported as failed.
 
     Args:
-        plan: from :func:`layout.ours.repair_plan.parse`, which has checked its fingerprint.
+        plan: from :func:`layout.ours.parse_repair_plan`, which has checked its fingerprint.
         now_ms: in ms since 1970.
-        disk: the primitive changes; None: the real ones.
+        disk: carries out the changes; None: the real file system.
         settings: how long a duplicate stays staged.
 
     Raises:
         LogDirInUseError: a broker runs on one of the log dirs; nothing was changed in any.
-        NotALogDirError: one is not the log dir that the plan was made for; nothing was changed in any.
+        NotALogDirError: a log dir is not the one that the plan was made for; nothing was changed in any.
         ChangeRefusedError: a change of many steps has to be finished first; nothing was changed in any.
     """
     outcome = RepairOutcome()
@@ -81,28 +81,28 @@ def apply_repair(
         offline: dict[str, str] = {}
         for planned in plan.log_dirs:
             try:
-                log_dirs[planned.path] = opened.enter_context(_opened(planned, disk or Disk()))
+                log_dirs[planned.path] = opened.enter_context(_open(planned, disk or Disk()))
             except OfflineLogDirError as error:
                 offline[planned.path] = str(error)
         for log_dir in log_dirs.values():
-            _sort_out(log_dir)
+            _recover(log_dir)
         for planned in plan.log_dirs:
             actions = [action for action in plan.actions if action.log_dir == planned.path]
             if planned.path in offline:
                 outcome.results += [Repaired(each, RepairStatus.FAILED, offline[planned.path]) for each in actions]
                 continue
-            work = _Work(log_dirs[planned.path], plan.fingerprint, now_ms)
-            work.on_files([each for each in actions if each.kind is not RepairKind.STAGE_DUPLICATE])
+            repair = _LogDirRepair(log_dirs[planned.path], plan.fingerprint, now_ms)
+            repair.on_files([each for each in actions if each.kind is not RepairKind.STAGE_DUPLICATE])
             for action in actions:
                 if action.kind is RepairKind.STAGE_DUPLICATE:
-                    work.on_duplicate(action, log_dirs, settings or Settings())
-            outcome.results += [work.results[each.path] for each in actions]
-            outcome.backups += work.backups
+                    repair.on_duplicate(action, log_dirs, settings or Settings())
+            outcome.results += [repair.results[each.path] for each in actions]
+            outcome.backups += repair.backups
     return outcome
 
 
-def _opened(planned: PlannedLogDir, disk: Disk) -> LogDir:
-    """Open a log dir of a plan, and refuse it where more is under way than a repair may disturb."""
+def _open(planned: PlannedLogDir, disk: Disk) -> LogDir:
+    """Open a log dir of a plan, and refuse it while a change of many steps waits to be finished in it."""
     expected = ExpectedIdentity(planned.cluster_id, planned.node_id, planned.directory_id)
     log_dir = LogDir.open(planned.path, disk=disk, expected=expected)
     try:
@@ -113,8 +113,8 @@ def _opened(planned: PlannedLogDir, disk: Disk) -> LogDir:
     return log_dir
 
 
-def _sort_out(log_dir: LogDir) -> None:
-    """Recover what a crash left; what concerns several log dirs stays marked for whoever opens them all."""
+def _recover(log_dir: LogDir) -> None:
+    """Recover one log dir; it stays marked as unclean, because moves between log dirs need all of them to be open."""
     if log_dir.was_unclean:
         try:
             recover(log_dir)
@@ -123,8 +123,8 @@ def _sort_out(log_dir: LogDir) -> None:
         log_dir.leave_unclean = True
 
 
-class _Work:
-    """One log dir's part of a plan. What becomes of each action is kept by its path, which is its own in a plan."""
+class _LogDirRepair:
+    """The repair of one log dir. Outcomes are kept by the path of the action, which is unique in a plan."""
 
     def __init__(self, log_dir: LogDir, fingerprint: str, now_ms: int) -> None:
         self.log_dir, self.fingerprint, self.now_ms = log_dir, fingerprint, now_ms
@@ -133,12 +133,12 @@ class _Work:
 
     def on_files(self, actions: Sequence[RepairAction]) -> None:
         """Steps 2 to 4."""
-        held = _held(self.log_dir) if any(action.drops for action in actions) else frozenset()
-        steps = [step for action in actions if (step := self._looked_at(action, held)) is not None]
+        held = _replicas_with_directory(self.log_dir) if any(action.drops for action in actions) else frozenset()
+        steps = [step for action in actions if (step := self._revalidate(action, held)) is not None]
         if not steps:
             return
         try:
-            kept = [step.kept for step in steps] + _in_the_way(self.log_dir, steps)
+            kept = [step.kept for step in steps] + _temporaries_in_the_way(self.log_dir, steps)
             self.backups.append(write_backup(self.log_dir, self.fingerprint, self.now_ms, kept))
         except LogStoreError as error:
             for step in steps:
@@ -160,20 +160,20 @@ class _Work:
             status = RepairStatus.ALREADY if before else RepairStatus.DONE
             self._note(action, status, f"staged as {staged.location}, from where logstore restore brings it back")
 
-    def _looked_at(self, action: RepairAction, held: frozenset[tuple[str, int]] | None) -> FileStep | None:
+    def _revalidate(self, action: RepairAction, held: frozenset[tuple[str, int]] | None) -> FileRepair | None:
         step = None
         with self._noting(action):
             self.log_dir.check_online()
             if held is None and action.drops:
                 raise ChangedSinceError("not everything in the log dir can be listed, so no entry is surely stale")
-            step = looked_at(self.log_dir, action, held or frozenset())
+            step = revalidate(self.log_dir, action, held or frozenset())
             if step is None:
                 self._note(action, RepairStatus.ALREADY)
         return step
 
     @contextmanager
     def _noting(self, action: RepairAction) -> Iterator[None]:
-        """Note what keeps an action from being done: the disk failed, or it is no longer what the plan expects."""
+        """Note why an action is not done: the disk failed, or the file is no longer what the plan expects."""
         try:
             yield
         except (ChangeFailedError, OfflineLogDirError) as error:
@@ -191,22 +191,25 @@ class _Work:
         logger.info("repair: %s of %s: %s%s", action.kind, place, status, f", {detail}" if detail else "")
 
 
-def _in_the_way(log_dir: LogDir, steps: Sequence[FileStep]) -> list[KeptFile]:
-    """What lies under the temporary names of checkpoints, and is no step itself: to replace them takes those names."""
+def _temporaries_in_the_way(log_dir: LogDir, steps: Sequence[FileRepair]) -> list[KeptFile]:
+    """Read files that stand under the temporary names of checkpoints and are no action of their own.
+
+    Replacing a checkpoint overwrites its temporary name, so these files go into the backup too.
+    """
     of_steps = {step.action.path for step in steps}
     found = []
     for step in steps:
         name = step.action.path + TEMPORARY
         if step.action.kind in CHECKPOINT_REPAIRS and name not in of_steps:
-            with suppress(UnreadableFileError):  # then it is no plain file, and nobody's bytes
+            with suppress(UnreadableFileError):  # it is no plain file, so there are no bytes to keep
                 data = read_small_file(name, CHECKPOINT_LIMIT, log_dir.root.descriptor)
                 if data is not None:
                     found.append(KeptFile(name, data, MISSING))
     return found
 
 
-def _held(log_dir: LogDir) -> frozenset[tuple[str, int]] | None:
-    """What has a live or a future directory in a log dir; None: that cannot be told for all of it."""
+def _replicas_with_directory(log_dir: LogDir) -> frozenset[tuple[str, int]] | None:
+    """List the (topic, partition) pairs with a live or a future directory; None: not every one can be known."""
     seen = scan(log_dir.path, sizes=False)
     if seen.state is not MetadataState.OK:
         return None

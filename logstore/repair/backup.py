@@ -1,7 +1,7 @@
-"""Writes and reads the backup of a repair in the root of its log dir; the file's format is left to ``layout``.
+"""Write and read the backup of a repair in the root of its log dir (:mod:`layout.ours.repair_backup` has the format).
 
-A backup that a crash cut short stands for no change at all, because the first change waits until the backup is durable;
-so one that does not parse may be written over, and one that does is only added to.
+The first change of a repair waits until its backup is durable, so a backup that a crash cut short means that nothing
+was changed. A backup that does not parse may therefore be overwritten; one that parses is only added to.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from logstore.fs import read_small_file, replace_file, write_new_file
 from logstore.log_dir import LogDir
 
 BACKUP_LIMIT = 1 << 29
-"""Bytes of a backup that are read: the old bytes as base64, and what stands around them."""
+"""Largest backup that is read, in bytes: the old bytes as base64, and the JSON around them."""
 
 MOST_OLD_BYTES = 1 << 28
-"""Bytes that one backup keeps; the four checkpoints of the largest broker have a fraction of that."""
+"""Most old bytes that one backup keeps; the four checkpoints of the largest broker have a fraction of that."""
 
 
 def write_backup(log_dir: LogDir, fingerprint: str, now_ms: int, files: Sequence[KeptFile]) -> str:
-    """Make the old bytes durable before anything changes; the path of the backup.
+    """Make the old bytes durable before anything changes; give the path of the backup.
 
     Raises:
         ChangeRefusedError: there are too many bytes, or something else has the backup's name.
@@ -50,10 +50,10 @@ def write_backup(log_dir: LogDir, fingerprint: str, now_ms: int, files: Sequence
 
 
 def read_backup(log_dir: LogDir, name: str) -> RepairBackup:
-    """The backup of that name, of this log dir.
+    """Read a backup of this log dir.
 
     Raises:
-        ChangeRefusedError: there is none, it is damaged, or it is another log dir's.
+        ChangeRefusedError: there is no such backup, it is damaged, or it belongs to another log dir.
     """
     place = log_dir.root.path_of(name)
     try:
@@ -75,7 +75,7 @@ def read_backup(log_dir: LogDir, name: str) -> RepairBackup:
 
 
 def _read_old(log_dir: LogDir, name: str) -> RepairBackup | None:
-    """A backup that an earlier run left; None: it was cut short."""
+    """Read the backup that an earlier run left; None: a crash cut it short."""
     try:
         data = read_small_file(name, BACKUP_LIMIT, log_dir.root.descriptor)
         return None if data is None else parse_backup(data)

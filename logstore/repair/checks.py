@@ -1,13 +1,11 @@
-"""One action of a repair plan on one file: looked at again on the spot, and turned into the bytes that will be there.
+"""Revalidate the actions of a repair plan on the spot, before anything is changed.
 
-Whatever is not as the plan expects it is skipped, with the reason. The new bytes are worked out here, from the topic ID
-or from the bytes that are there, and must have the check sum that the plan promised. Directories are opened component
-by component, along no link. Backups, and the change itself, are left to ``repair``. Source: DESIGN §6.
+For an action on a file, its new bytes are worked out here, from the topic ID or from the bytes that are there, and must
+have the check sum that the plan promised. An action whose file is not as the plan expects it is skipped, with the
+reason. Directories are opened component by component, along no link. ``apply`` makes the backup and changes the file.
 
-Stages the worse copy of a replica that is live in two log dirs, once both are seen to be what the plan says.
-
-Which copy is the better one was decided when the plan was made; here nothing is staged unless the one that stays is
-still there, live, under the same topic ID, in a log dir that is held under its lock. Source: DESIGN §3; FACTS §1.7.
+For a duplicate, the plan has decided which copy is the better one. The worse copy is staged only while the better one
+is still live, under the same topic ID, in a log dir that is locked. Source: DESIGN §3, §6; FACTS §1.7.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ from logstore.store import metadata_bytes
 
 
 class RepairStatus(StrEnum):
-    """What became of an action."""
+    """The outcome of an action."""
 
     DONE = "done"
     ALREADY = "already"
-    """It lies there as the plan wants it; an earlier run did it."""
+    """The file is as the plan wants it; an earlier run did the action."""
     SKIPPED = "skipped"
-    """It is not as the plan expects it, so nothing was done."""
+    """The file is not as the plan expects it, so nothing was done."""
     FAILED = "failed"
     """The system refused, and nothing was done."""
 
@@ -49,8 +47,8 @@ class ChangedSinceError(LogStoreError):
 
 
 @dataclass(frozen=True, slots=True)
-class FileStep:
-    """A change of one file that may be done: it was looked at, and is as the plan expects it."""
+class FileRepair:
+    """A change of one file that may be done: the file was read again, and is as the plan expects it."""
 
     action: RepairAction
     before: bytes | None
@@ -60,25 +58,25 @@ class FileStep:
 
     @property
     def change(self) -> FileChange:
-        """What is to be done."""
+        """The change of the file."""
         return FileChange(self.action.path, self.after, self.action.inode)
 
     @property
     def kept(self) -> KeptFile:
-        """What the backup has to hold."""
+        """The entry of the backup."""
         return KeptFile(self.action.path, self.before, self.action.writes, self.action.inode)
 
 
-def looked_at(log_dir: LogDir, action: RepairAction, held: Collection[tuple[str, int]]) -> FileStep | None:
-    """Look at the file of an action; None: it is as the plan wants it already.
+def revalidate(log_dir: LogDir, action: RepairAction, held: Collection[tuple[str, int]]) -> FileRepair | None:
+    """Read the file of an action again, and work out its new bytes; None: it has them already.
 
     Args:
-        log_dir: open, and so under its lock.
+        log_dir: open, and so locked.
         action: of any kind but ``stage_duplicate``.
-        held: (topic, partition) of everything that has a live or a future directory here.
+        held: (topic, partition) of every replica with a live or a future directory here.
 
     Raises:
-        ChangedSinceError: it is not as the plan expects it, or the action makes no sense here.
+        ChangedSinceError: the file is not as the plan expects it, or the action makes no sense here.
         OSError: the disk fails.
     """
     folder, _, name = action.path.rpartition("/")
@@ -100,13 +98,13 @@ def looked_at(log_dir: LogDir, action: RepairAction, held: Collection[tuple[str,
     after = _new_bytes(log_dir, action, before, held)
     if sum_of(after) != action.writes:
         raise ChangedSinceError("this release would write other bytes than the plan says: make a new plan")
-    return FileStep(action, before, after)
+    return FileRepair(action, before, after)
 
 
 def _new_bytes(
     log_dir: LogDir, action: RepairAction, before: bytes | None, held: Collection[tuple[str, int]]
 ) -> bytes | None:
-    """What the file will hold. Raises ChangedSinceError where the action makes no sense here."""
+    """Work out the new bytes of a file; None: it is removed. Raises ChangedSinceError as :func:`revalidate`."""
     try:
         if action.kind is RepairKind.REMOVE_LEFTOVER:
             _check_target(log_dir, action.path.removesuffix(TEMPORARY))
@@ -126,13 +124,13 @@ def _new_bytes(
 
 
 def replica_of(action: RepairAction) -> tuple[TopicPartition, TopicId | None]:
-    """The replica that an action speaks of."""
+    """The partition and the topic ID that an action is about."""
     topic_id = None if action.topic_id is None else TopicId.parse(action.topic_id)
     return TopicPartition(action.topic or "", action.partition or 0), topic_id
 
 
 def check_home(log_dir: LogDir, path: str, partition: TopicPartition, topic_id: TopicId | None) -> None:
-    """Make sure that a directory is a live one of that partition, by its name and where it lies.
+    """Make sure that a directory is a live one of a partition, by its name and its place.
 
     Raises:
         ChangedSinceError: it is not.
@@ -155,7 +153,7 @@ def check_home(log_dir: LogDir, path: str, partition: TopicPartition, topic_id: 
 
 
 def _check_target(log_dir: LogDir, name: str) -> None:
-    """Make sure that the file which a leftover was to become is there and whole."""
+    """Make sure that the file beside a leftover, which the leftover was to replace, is there and whole."""
     data = read_small_file(name, CHECKPOINT_LIMIT, log_dir.root.descriptor)
     if not data:
         state = "there is no" if data is None else "there is nothing in"
@@ -167,23 +165,26 @@ def _check_target(log_dir: LogDir, name: str) -> None:
 
 
 VERDICT = "DUPLICATE"
-"""As the comparison calls it; stands in the record of what is staged."""
+"""The verdict in the record of a staged duplicate, as the comparison calls it."""
 
 
 def stage_duplicate(
     log_dir: LogDir, action: RepairAction, log_dirs: Mapping[str, LogDir], now_ms: int, settings: Settings
 ) -> tuple[Staged, bool]:
-    """Stage a copy; what is staged now, and whether an earlier run did it.
+    """Stage the worse copy of a duplicate.
 
     Args:
         log_dir: that holds the copy.
         action: of the kind ``stage_duplicate``.
-        log_dirs: all that the plan opened, by path.
+        log_dirs: all log dirs of the plan that are open, by path.
         now_ms: in ms since 1970.
-        settings: how long it stays staged.
+        settings: how long the copy stays staged.
+
+    Returns:
+        The staged copy, and whether an earlier run had staged it.
 
     Raises:
-        ChangedSinceError: either copy is not what the plan says.
+        ChangedSinceError: one of the two copies is not as the plan says.
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
     """
     partition, topic_id = replica_of(action)
@@ -212,7 +213,7 @@ def stage_duplicate(
 
 
 def _check_kept(keeps: KeptCopy | None, partition: TopicPartition, log_dirs: Mapping[str, LogDir]) -> None:
-    """Make sure that the better copy is there, as it was when the plan was made."""
+    """Make sure that the better copy is still there, as it was when the plan was made."""
     log_dir = None if keeps is None else log_dirs.get(keeps.log_dir)
     if keeps is None or log_dir is None or log_dir.offline is not None:
         raise ChangedSinceError("the log dir of the copy that stays cannot be used")
@@ -230,7 +231,7 @@ def _check_kept(keeps: KeptCopy | None, partition: TopicPartition, log_dirs: Map
 
 
 def _metadata_of(log_dir: LogDir, path: str) -> tuple[int, bytes | None]:
-    """Inode of a partition dir, and its ``partition.metadata``."""
+    """Read the inode of a partition dir, and the bytes of its ``partition.metadata``."""
     try:
         with log_dir.root.below(path) as directory:
             return directory.key[1], read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory.descriptor)

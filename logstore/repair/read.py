@@ -1,4 +1,4 @@
-"""Reads the files that a repair plan is made from; what is made of them is left to ``reconciler``."""
+"""Read the files that ``reconciler`` makes a repair plan from."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _LIMITS = {
 
 
 def read_files(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], bytes | None]:
-    """Read files of log dirs, by (log dir, path below it). Never raises.
+    """Read files, each given as log dir and path below it. Never raises.
 
     Returns:
-        The bytes of each; None: there is no such file in a directory that is there; left out: it cannot be read.
+        The bytes of each file; None: its directory is there, and the file is not. A file that cannot be read is left
+        out.
     """
     found: dict[tuple[str, str], bytes | None] = {}
     for log_dir, path in wanted:

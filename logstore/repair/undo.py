@@ -1,9 +1,9 @@
-"""Takes a repair back: every file that still holds what the repair wrote gets its old bytes again.
+"""Undo a repair: every file that still holds what the repair wrote gets its old bytes again.
 
 The backup in the log dir's root says what each file held. A file that has changed since, or whose directory is another
-one by now, is left as it is, with the reason, and then the backup stays; when all is as it was, the backup goes. A
-crash on the way leaves the backup there, and the same undo finds what it did and does the rest. Duplicates that were
-staged are no part of this: ``restore`` brings them back. Source: DESIGN §6.
+one by now, stays as it is, with the reason, and then the backup stays as well. When every file has its old bytes, the
+backup is removed. After a crash the backup is still there, and a second undo does the rest. Duplicates that were staged
+are no part of an undo: ``restore`` brings them back. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What became of one file; the detail is one sentence without a full stop, empty where all is well."""
+    """The outcome for one file; the detail is one sentence without a full stop, empty where all is well."""
 
     path: str
     """Below the log dir."""
@@ -35,26 +35,26 @@ class Undone:
 
 @dataclass(slots=True)
 class UndoOutcome:
-    """What became of one backup."""
+    """The outcome of undoing one backup."""
 
     log_dir: str
     results: list[Undone] = field(default_factory=list)
     """One for each file, the last change first."""
     backup_removed: bool = False
-    """All is as it was."""
+    """Every file has its old bytes."""
 
 
 def undo_repair(path: str, *, disk: Disk | None = None) -> UndoOutcome:
-    """Put back what a repair changed.
+    """Put back the files that a repair changed.
 
     Args:
         path: of the backup, in the root of its log dir.
-        disk: the primitive changes; None: the real ones.
+        disk: carries out the changes; None: the real file system.
 
     Raises:
         LogDirInUseError: a broker runs on the log dir.
         NotALogDirError: the backup does not lie in a log dir.
-        ChangeRefusedError: it is no backup, it is damaged, or it is another log dir's.
+        ChangeRefusedError: the file is no backup, is damaged, or belongs to another log dir.
         OfflineLogDirError, ChangeFailedError: the log dir cannot be opened, or the backup cannot be removed.
     """
     folder, name = os.path.split(os.path.abspath(path))
@@ -74,8 +74,8 @@ def undo_repair(path: str, *, disk: Disk | None = None) -> UndoOutcome:
 
 
 def _put_back(log_dir: LogDir, files: Sequence[KeptFile]) -> list[Undone]:
-    """Put back every file that still holds what the repair wrote; what became of each, in their order."""
-    found = {file.path: _looked_at(log_dir, file) for file in files}
+    """Put back every file that still holds what the repair wrote; give the outcome of each, in the order given."""
+    found = {file.path: _revalidate(log_dir, file) for file in files}
     changes = [FileChange(file.path, file.before, file.inode) for file in files if found[file.path] is None]
     failed = change_files(log_dir, changes, "cannot be put back")
     for change in changes:
@@ -86,8 +86,8 @@ def _put_back(log_dir: LogDir, files: Sequence[KeptFile]) -> list[Undone]:
     return [undone for undone in found.values() if undone is not None]
 
 
-def _looked_at(log_dir: LogDir, file: KeptFile) -> Undone | None:
-    """Why there is nothing to be done about a file; None: it is to be put back."""
+def _revalidate(log_dir: LogDir, file: KeptFile) -> Undone | None:
+    """Read a file again; give the outcome where nothing is to be done, and None where it must be put back."""
     folder, _, name = file.path.rpartition("/")
     try:
         with log_dir.root.below(folder) as parent:

@@ -43,12 +43,12 @@ from logstore.fs import (
 )
 from logstore.log_dir import LogDir, open_replica_parent
 
-_FEW = 4
+_MOST_SYNCED_ALONE = 4
 """Replicas up to which each is synced by itself: a barrier waits for all that others wrote to the disk."""
 
 
 @dataclass(slots=True)
-class _Draft:
+class _ReplicaDraft:
     """One replica on its way."""
 
     partition: TopicPartition
@@ -101,7 +101,7 @@ def create_replicas(
     Raises:
         ChangeFailedError: the system refuses; none was made.
     """
-    batch = _Batch(log_dir)
+    batch = _CreateBatch(log_dir)
     try:
         with log_dir.changing(f"{named(list(wanted))} cannot be created"), batch.opened:
             try:
@@ -139,7 +139,7 @@ def spread_over_log_dirs(
     return [(path, batch) for path, each in batches.items() for batch in each]
 
 
-class _Batch:
+class _CreateBatch:
     """The replicas of one call, step by step."""
 
     def __init__(self, log_dir: LogDir) -> None:
@@ -147,13 +147,13 @@ class _Batch:
         self.uncertain: list[TopicPartition] = []
         """Replicas that may have their live name, or not, after a failure that could not be undone."""
         self.parents: dict[str, Directory] = {}
-        self.drafts: list[_Draft] = []
+        self.drafts: list[_ReplicaDraft] = []
         self.promised: set[str] = set()
         self.found: dict[TopicPartition, str | LogStoreError | LayoutError] = {}
 
     def write_drafts(self, wanted: Mapping[TopicPartition, TopicId | None]) -> None:
         """Steps 1 and 2."""
-        disk, root, few = self.log_dir.disk, self.log_dir.root, len(wanted) <= _FEW
+        disk, root, few = self.log_dir.disk, self.log_dir.root, len(wanted) <= _MOST_SYNCED_ALONE
         for partition, topic_id in wanted.items():
             try:
                 draft = self._plan(partition, topic_id)
@@ -205,7 +205,7 @@ class _Batch:
             with suppress(OSError, LogStoreError):
                 remove_tree(disk, root, draft.name)
 
-    def _plan(self, partition: TopicPartition, topic_id: TopicId | None) -> _Draft:
+    def _plan(self, partition: TopicPartition, topic_id: TopicId | None) -> _ReplicaDraft:
         path = partition_path(self.log_dir.scheme, partition, topic_id)
         if partition.namespace:
             check_namespace_fits(self.log_dir.path, Namespace.parse(partition.namespace))
@@ -216,7 +216,7 @@ class _Batch:
         if parent.holds(name) or path in self.promised:
             raise NameTakenError(f"{parent.path_of(name)} is there already; nothing is ever overwritten")
         draft = delete_name(partition.local_topic, partition.partition, self.log_dir.disk.unique())
-        return _Draft(partition, topic_id, path, parent, draft)
+        return _ReplicaDraft(partition, topic_id, path, parent, draft)
 
     def _opened_drafts(self) -> Generator[Directory, None, None]:
         for draft in self.drafts:

@@ -45,7 +45,7 @@ from logstore.store.index import Replica
 logger = logging.getLogger(__name__)
 
 RECORD_LIMIT = 1 << 16
-_SLACK = 1 << 20
+_SPARE_BYTES = 1 << 20
 """Bytes that must stay free on the target besides the copy itself: directories and the record need some."""
 
 
@@ -95,7 +95,7 @@ def move_replica(
     with target.changing(what, marked=True), open_replica_parent(target, folder, replica.partition) as home:
         if home.holds(name):
             raise NameTakenError(f"{home.path_of(name)} is there already; nothing is ever overwritten")
-        future = _copied(source, target, replica, record, progress)
+        future = _copy_whole(source, target, replica, record, progress)
         try:
             evidence = f"moved to {target.path}"
             candidate = Candidate(replica.path, replica.partition, topic_id, "MOVED", evidence, delay_ms)
@@ -154,7 +154,7 @@ def drop_record(log_dir: LogDir, parent: Directory, name: str) -> bool:
     return True
 
 
-def _copied(source: LogDir, target: LogDir, replica: Replica, record: MoveRecord, progress: Progress | None) -> str:
+def _copy_whole(source: LogDir, target: LogDir, replica: Replica, record: MoveRecord, progress: Progress | None) -> str:
     """Steps 1 and 2; gives the name of the whole copy. Where that fails, nothing of it is left."""
     if source.is_ours != target.is_ours:
         raise ChangeRefusedError(f"{source.path} and {target.path}: one is a real broker's, and the other is ours")
@@ -279,7 +279,7 @@ def _check_room(original: Directory, target: LogDir) -> None:
     )
     room = os.fstatvfs(target.root.descriptor)
     free = room.f_bavail * room.f_frsize
-    if needed + _SLACK > free:
+    if needed + _SPARE_BYTES > free:
         raise ChangeRefusedError(
             f"{original.path} needs {needed} bytes, and {target.path} has {free} free: make room there first"
         )

@@ -283,7 +283,7 @@ def open_log_dirs(paths: Sequence[str], disk: Disk) -> tuple[list[LogDir], dict[
     opened: list[LogDir] = []
     offline: dict[str, str] = {}
     try:
-        _refuse_twins(paths)
+        _refuse_same_directory(paths)
         for path in paths:
             try:
                 opened.append(LogDir.open(path, disk=disk))
@@ -291,7 +291,7 @@ def open_log_dirs(paths: Sequence[str], disk: Disk) -> tuple[list[LogDir], dict[
                 offline[os.path.abspath(path)] = str(error)
         if not opened:
             raise OfflineLogDirError(f"no log dir can be used: {'; '.join(offline.values()) or 'none was given'}")
-        _refuse_strangers(opened)
+        _refuse_other_brokers(opened)
     except BaseException:
         for log_dir in opened:
             log_dir.close()
@@ -318,7 +318,7 @@ def recover_all(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> None:
     make_missing_namespace_dirs(log_dirs)
 
 
-def _refuse_twins(paths: Sequence[str]) -> None:
+def _refuse_same_directory(paths: Sequence[str]) -> None:
     """Refuse one directory under two paths, as a broker does (FACTS §1.5); its second lock would fail less clearly."""
     seen: dict[str, str] = {}
     for path in paths:
@@ -330,7 +330,7 @@ def _refuse_twins(paths: Sequence[str]) -> None:
         seen[real] = path
 
 
-def _refuse_strangers(log_dirs: Sequence[LogDir]) -> None:
+def _refuse_other_brokers(log_dirs: Sequence[LogDir]) -> None:
     problems = startup_problems(LogDirSet({log_dir.path: log_dir.identity for log_dir in log_dirs}))
     if problems:
         raise ChangeRefusedError(f"these log dirs are not one broker's: {'; '.join(problems)}")

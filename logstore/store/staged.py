@@ -31,7 +31,7 @@ from logstore.store.index import Replica
 from logstore.store.open import OpenStore
 
 
-class Aside(OpenStore):
+class StagingStore(OpenStore):
     """Staging and restoring, over all log dirs of a store."""
 
     _purger: Purger | None = None

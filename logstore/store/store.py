@@ -27,7 +27,7 @@ from logstore.staging import BATCH
 from logstore.store.create import create_replica, create_replicas, spread_over_log_dirs, write_topic_ids
 from logstore.store.index import Replica
 from logstore.store.move import move_replica
-from logstore.store.staged import Aside
+from logstore.store.staged import StagingStore
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ OPEN_AT_ONCE = 250
 """Partition dirs that are open at the same time while their topic IDs are written."""
 
 
-class LogStore(Aside):
+class LogStore(StagingStore):
     """One broker's log dirs, open to be changed; :meth:`open` makes one."""
 
     def create(

@@ -26,12 +26,20 @@ from logstore.log_dir import ExpectedIdentity, IdentityFound, read_identity, rea
 from logstore.parallel import AdaptiveThreadPool
 from logstore.rows import VARYING, Kind, MetadataState, Row, plain_row
 from logstore.scan import KNOWN_FILES, Folder, Listing, NameRule, ScanOptions, list_log_dir, scan, scan_directories
-from logstore.watch.row_cache import LOG_DIR_KEY, HeldReplicas, KnownRows, RowChange, RowState, name_of_key, of_row
+from logstore.watch.row_cache import (
+    LOG_DIR_KEY,
+    ReplicasWithDirectory,
+    RowCache,
+    RowChange,
+    RowState,
+    key_and_state,
+    name_of_key,
+)
 
 SLICE = 512
 """Directories of a sweep that are looked into at a time: warm that takes 5 ms, and other work waits no longer."""
 
-_PIECE, _FEWEST_WAITS = 64, 8
+_DIRECTORIES_PER_TASK, _TASKS_THREADS_PAY_FROM = 64, 8
 _BYTES = VARYING.index("bytes")
 _ARRIVES_LATER = (MetadataState.MISSING, MetadataState.EMPTY)
 _MOVES_REPLICAS = (Kind.LIVE, Kind.FUTURE)
@@ -57,7 +65,7 @@ class WatchedLogDir:
         known: its rows, apart from the one that stands for the log dir.
         state: of the log dir.
         staging_root: where its staged replicas would lie (DESIGN §5); None for a log dir without a name of its own.
-        held_back: keys that wait for a second look.
+        deferred: keys that wait for a second look.
         wants_sweep: something was seen that only a sweep can tell.
         wants_listing: something that is no directory is new or has changed.
         wants_checkpoints: a checkpoint file was written, or a replica that may be named in one came or went.
@@ -66,30 +74,30 @@ class WatchedLogDir:
     def __init__(self, log_dir: str) -> None:
         """Take its path; nothing is read yet."""
         self.path = os.path.abspath(log_dir)
-        self.known = KnownRows()
+        self.known = RowCache()
         self.state = LogDirState()
-        self.held_back: set[str] = set()
+        self.deferred: set[str] = set()
         self.wants_sweep = True
         self.wants_listing = self.wants_checkpoints = False
         self.staging_root = _staging_root(self.path, None)
         self._scheme: Scheme | None = None
-        self._glance = ScanOptions(sizes=False)
+        self._scan_options = ScanOptions(sizes=False)
         self._was_there = False
 
     def check(self) -> list[RowChange]:
         """Find out whether it is there and is the log dir that it was. When it is back, a sweep is wanted first."""
-        state = self._look()
+        state = self._observe()
         if self.state.lost and not state.lost:
             self.wants_sweep = True
             return []
-        return self._become(state)
+        return self._set_state(state)
 
-    def look_again(self, keys: Iterable[str], *, hold: bool = True) -> list[RowChange]:
+    def look_again(self, keys: Iterable[str], *, defer: bool = True) -> list[RowChange]:
         """Read the named entries again; what changed.
 
         Args:
             keys: of rows, or names of entries in the log dir or, behind their prefix, in its staging directory.
-            hold: hold back what is new and may not be finished.
+            defer: hold back what is new and may not be finished.
         """
         names = {name_of_key(key) for key in keys}
         state_changes = self.check() if meta_properties.FILE_NAME in names else []
@@ -97,11 +105,11 @@ class WatchedLogDir:
             return state_changes
         rows: dict[str, Row | None] = {}
         for name in names:
-            self._point(name, rows)
+            self._read_entry(name, rows)
         gone = [key for key, row in rows.items() if row is None and key in self.known]
-        if gone and self._look().lost:
+        if gone and self._observe().lost:
             return state_changes + self.check()
-        changes = state_changes + self._take([row for row in rows.values() if row is not None], hold)
+        changes = state_changes + self._accept([row for row in rows.values() if row is not None], defer)
         return changes + self._put_all((key, None) for key in gone)
 
     def list_files(self) -> list[RowChange]:
@@ -112,55 +120,55 @@ class WatchedLogDir:
         try:
             listing = list_log_dir(self.path, self._scheme)
         except OSError as error:
-            return self._become(self._unlisted(error))
-        return self._take(listing.rows, hold=True)
+            return self._set_state(self._unlisted(error))
+        return self._accept(listing.rows, defer=True)
 
     def read_checkpoints(self) -> list[RowChange]:
         """Read the offset checkpoints again: damage, and entries that no replica answers for."""
         self.wants_checkpoints = False
         if self.state.lost:
             return []
-        now = dict(map(of_row, self._checkpoint_rows()))
+        now = dict(map(key_and_state, self._checkpoint_rows()))
         before = [key for key, seen in self.known.items() if seen.kind == Kind.CHECKPOINT_ENTRY and key not in now]
-        if before and self._look().lost:
+        if before and self._observe().lost:
             return self.check()
         return self._put_all([*now.items(), *((key, None) for key in before)])
 
-    def sweep(self, *, hold: bool = True) -> Iterator[list[RowChange]]:
+    def sweep(self, *, defer: bool = True) -> Iterator[list[RowChange]]:
         """Read everything again, a slice at a time. While the log dir is lost, all that changed comes at the end.
 
         Args:
-            hold: as for :meth:`look_again`.
+            defer: as for :meth:`look_again`.
         """
         self.wants_sweep = self.wants_listing = self.wants_checkpoints = False
-        state = self._look()
+        state = self._observe()
         if state.lost:
-            yield self._become(state)
+            yield self._set_state(state)
             return
         self._scheme = IdentityFound(state.identity, state.state, None).scheme
         self.staging_root = _staging_root(self.path, self._scheme)
         try:
             listing = list_log_dir(self.path, self._scheme)
         except OSError as error:
-            yield self._become(self._unlisted(error))
+            yield self._set_state(self._unlisted(error))
             return
         if state.state is not MetadataState.OK and self._is_emptied(listing):
             problem = f"{state.problem}; it is empty, and {len(self.known)} entries were known in it"
-            yield self._become(LogDirState(state.state, problem, self.state.identity, lost=True))
+            yield self._set_state(LogDirState(state.state, problem, self.state.identity, lost=True))
             return
         # What comes back is told as a whole, or else a partition dir that is gone would look well for a moment.
         comes_back, waiting = self.state.lost and self._was_there, list[RowChange]()
         self._was_there = True
         if not comes_back:
-            yield self._become(state)
-        for changes in self._sweep_listing(listing, hold):
+            yield self._set_state(state)
+        for changes in self._sweep_listing(listing, defer):
             if comes_back:
                 waiting += changes
                 yield []
             else:
                 yield changes
         if comes_back:
-            yield self._become(self._look()) + waiting
+            yield self._set_state(self._observe()) + waiting
         self.known.compact()
 
     @property
@@ -177,7 +185,7 @@ class WatchedLogDir:
         size = rows[0][_BYTES] if rows else None
         return size if isinstance(size, int) else None
 
-    def _look(self) -> LogDirState:
+    def _observe(self) -> LogDirState:
         """What is true of the log dir now, against what was known of it."""
         known = self.state.identity
         if not os.path.isdir(self.path):
@@ -197,45 +205,50 @@ class WatchedLogDir:
         problem = f"the log dir {refusal(error)}"
         return LogDirState(MetadataState.UNREADABLE, problem, self.state.identity, lost=True)
 
-    def _become(self, state: LogDirState) -> list[RowChange]:
+    def _set_state(self, state: LogDirState) -> list[RowChange]:
         before, self.state = self.state, state
-        return [] if before == state else [RowChange(self.path, LOG_DIR_KEY, _of_state(before), _of_state(state))]
+        return (
+            [] if before == state else [RowChange(self.path, LOG_DIR_KEY, _row_of_state(before), _row_of_state(state))]
+        )
 
-    def _sweep_listing(self, listing: Listing, hold: bool) -> Iterator[list[RowChange]]:
+    def _sweep_listing(self, listing: Listing, defer: bool) -> Iterator[list[RowChange]]:
         """Look into everything that was listed, then see what is gone."""
         listed: set[str] = set()
         with AdaptiveThreadPool[tuple[Folder, list[tuple[str, int]]], list[Row]](
-            lambda piece: scan_directories(self._glance, *piece)
+            lambda piece: scan_directories(self._scan_options, *piece)
         ) as pace:
             for place in listing.places:
                 entries = list(zip(place.names, place.inodes, strict=True))
                 for first in range(0, len(entries), SLICE):
                     slice_ = entries[first : first + SLICE]
-                    batch = [(place, slice_[start : start + _PIECE]) for start in range(0, len(slice_), _PIECE)]
-                    rows = [row for piece in pace.map(batch, _FEWEST_WAITS) for row in piece]
+                    batch = [
+                        (place, slice_[start : start + _DIRECTORIES_PER_TASK])
+                        for start in range(0, len(slice_), _DIRECTORIES_PER_TASK)
+                    ]
+                    rows = [row for piece in pace.map(batch, _TASKS_THREADS_PAY_FROM) for row in piece]
                     listed.update(str(row[0]) for row in rows)
-                    yield self._take(rows, hold)
+                    yield self._accept(rows, defer)
         self.wants_checkpoints = False
         rest = [*listing.rows, *self._checkpoint_rows()]
-        listed.update(of_row(row)[0] for row in rest)
-        yield self._take(rest, hold)
+        listed.update(key_and_state(row)[0] for row in rest)
+        yield self._accept(rest, defer)
         missing = [key for key in self.known if key not in listed]
-        if missing and self._look().lost:
+        if missing and self._observe().lost:
             self.wants_sweep = True
             return
         # A live broker renames meanwhile; what cannot be read by itself is as the listing had it.
         single = {key for key in missing if name_of_key(key) == key and self._is_read_alone(key)}
         rows_now: dict[str, Row | None] = dict.fromkeys(key for key in missing if key not in single)
         for key in single:
-            self._point(key, rows_now)
-        yield self._put_all((key, None if row is None else of_row(row)[1]) for key, row in rows_now.items())
+            self._read_entry(key, rows_now)
+        yield self._put_all((key, None if row is None else key_and_state(row)[1]) for key, row in rows_now.items())
 
     def _checkpoint_rows(self) -> Iterator[Row]:
         checkpoints = read_offset_checkpoints(self.path)
         yield from checkpoints.damaged
-        yield from checkpoints.orphans(HeldReplicas(self.known))
+        yield from checkpoints.orphans(ReplicasWithDirectory(self.known))
 
-    def _place(self, name: str) -> Folder | None:
+    def _folder_of(self, name: str) -> Folder | None:
         """Where an entry of the log dir or of its staging directory lies; None for what lies deeper."""
         above, _, _ = name.rpartition("/")
         if not above:
@@ -246,12 +259,12 @@ class WatchedLogDir:
 
     def _is_read_alone(self, name: str) -> bool:
         """Whether an entry's place tells how its name is read, which below tiers and prefixes only a listing does."""
-        place = self._place(name)
+        place = self._folder_of(name)
         return place is not None and (bool(place.prefix) or self._scheme in (None, Scheme.FLAT))
 
-    def _point(self, name: str, rows: dict[str, Row | None]) -> None:
+    def _read_entry(self, name: str, rows: dict[str, Row | None]) -> None:
         """Read one entry into ``rows``: its row, or None when there is none, or nothing when that takes more."""
-        place = self._place(name)
+        place = self._folder_of(name)
         if place is None or not self._is_read_alone(name):
             self.wants_sweep = True
             return
@@ -270,20 +283,20 @@ class WatchedLogDir:
             if self._scheme is not None and name == STAGING_DIR:
                 self.wants_sweep = True
                 return
-            found = scan_directories(self._glance, place, [(entry, status.st_ino)])
+            found = scan_directories(self._scan_options, place, [(entry, status.st_ino)])
             rows[name] = found[0] if found else None
         elif entry in KNOWN_FILES and stat.S_ISREG(status.st_mode):
             rows[name] = None
         else:
             self.wants_listing = True
 
-    def _take(self, rows: Iterable[Row], hold: bool) -> list[RowChange]:
+    def _accept(self, rows: Iterable[Row], defer: bool) -> list[RowChange]:
         """Put in the rows that may be told; the others wait for a second look."""
         pairs = []
         for row in rows:
-            key, seen = of_row(row)
-            if hold and key not in self.known and _may_be_unfinished(seen):
-                self.held_back.add(key)
+            key, seen = key_and_state(row)
+            if defer and key not in self.known and _may_be_unfinished(seen):
+                self.deferred.add(key)
             else:
                 pairs.append((key, seen))
         return self._put_all(pairs)
@@ -317,9 +330,9 @@ def _expected(known: MetaProperties | None) -> ExpectedIdentity:
     return ExpectedIdentity(known.cluster_id, known.node_id, directory_id)
 
 
-def _of_state(state: LogDirState) -> RowState:
+def _row_of_state(state: LogDirState) -> RowState:
     row = plain_row(LOG_DIR_KEY, Kind.LOG_DIR, metadata_state=state.state, problem=state.problem)
-    return of_row(row)[1]
+    return key_and_state(row)[1]
 
 
 def _may_be_unfinished(seen: RowState) -> bool:

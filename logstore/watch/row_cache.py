@@ -59,7 +59,7 @@ class RowChange(NamedTuple):
 _FIELDS = tuple(VARYING.index(column) for column in RowState._fields)
 
 
-def of_row(row: Row) -> tuple[str, RowState]:
+def key_and_state(row: Row) -> tuple[str, RowState]:
     """The key of a scan's row, and what it says."""
     seen = RowState(*(row[index] for index in _FIELDS))  # type: ignore[arg-type]
     name = str(row[0])
@@ -73,7 +73,7 @@ def name_of_key(key: str) -> str:
     return key.partition(_KEY_SEPARATOR)[0]
 
 
-class KnownRows:
+class RowCache:
     """The rows of one log dir by their keys. Not thread-safe."""
 
     def __init__(self) -> None:
@@ -93,19 +93,21 @@ class KnownRows:
     def get(self, key: str) -> RowState | None:
         """The row of a key; None: it is not known."""
         kept = self._rows.get(key)
-        return None if kept is None else _whole(key, kept)
+        return None if kept is None else _full_state(key, kept)
 
     def items(self) -> Iterator[tuple[str, RowState]]:
         """All rows with their keys. Nothing may be put in meanwhile."""
         for key, kept in self._rows.items():
-            yield key, _whole(key, kept)
+            yield key, _full_state(key, kept)
 
     def of_replica(self, topic: str, partition: int) -> list[tuple[str, RowState]]:
         """The rows of one partition: live, future, marked for deletion, stray, staged, in a checkpoint."""
         plain = _plain_name(topic, partition)
         kept = self._rows.get(plain)
         keys = self._odd.get((topic, partition), ())
-        found = [] if kept is None or kept.topic is not None or kept.kind != _LIVE else [(plain, _whole(plain, kept))]
+        found = (
+            [] if kept is None or kept.topic is not None or kept.kind != _LIVE else [(plain, _full_state(plain, kept))]
+        )
         return found + [(key, self._rows[key]) for key in keys]
 
     def put(self, key: str, seen: RowState | None) -> tuple[RowState | None, RowState | None] | None:
@@ -145,10 +147,10 @@ class KnownRows:
             del self._odd[replica]
 
 
-class HeldReplicas:
+class ReplicasWithDirectory:
     """The partitions that have a live or a future directory, as a collection that costs nothing to make."""
 
-    def __init__(self, known: KnownRows) -> None:
+    def __init__(self, known: RowCache) -> None:
         """Look through to these rows."""
         self._known = known
 
@@ -169,7 +171,7 @@ class HeldReplicas:
         return sum(1 for _ in self)
 
 
-def first_to_last(changes: Iterable[RowChange]) -> list[RowChange]:
+def net_changes(changes: Iterable[RowChange]) -> list[RowChange]:
     """One change for each row: from what was known first to what is known last; none where these agree."""
     merged: dict[tuple[str, str], RowChange] = {}
     for change in changes:
@@ -183,7 +185,7 @@ def _plain_name(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
-def _whole(key: str, kept: RowState) -> RowState:
+def _full_state(key: str, kept: RowState) -> RowState:
     """A row with the topic and the partition that its name tells."""
     if kept.topic is not None or kept.kind != _LIVE:
         return kept

@@ -26,11 +26,11 @@ from typing import Self
 from logstore.rows import Kind, MetadataState
 from logstore.watch.events import WatchEvents
 from logstore.watch.log_dir import WatchedLogDir
-from logstore.watch.row_cache import RowChange, RowState, first_to_last
+from logstore.watch.row_cache import RowChange, RowState, net_changes
 
 logger = logging.getLogger(__name__)
 
-_FEW = 1000
+_MOST_UNFINISHED = 1000
 """Directories without a topic ID that may be unfinished when a watch starts."""
 
 
@@ -92,7 +92,7 @@ class Watch:
         self._unwatchable: set[str] = set()
         self._looks: list[tuple[float, str, str, int]] = []
         self._waiting_for_look: set[tuple[str, str]] = set()
-        self._limits = {path: _Limits(times, clock) for path in self.log_dirs}
+        self._limits = {path: _TimeShares(times, clock) for path in self.log_dirs}
         self._next_check = self._next_sweep = 0.0
         self._sweeps: deque[tuple[str, float, Iterator[list[RowChange]]]] = deque()
         self._sweep_all = self._stopped = False
@@ -124,13 +124,13 @@ class Watch:
         self._events.start()
         self._check_directories()
         for disk in self.log_dirs.values():
-            for _ in disk.sweep(hold=False):
+            for _ in disk.sweep(defer=False):
                 if self._stopped:
                     return
-            self._hold_back(disk)
+            self._plan_second_looks(disk)
             unfinished = [key for key, seen in disk.known.items() if _has_no_id_yet(seen)]
             # Many of them are of a broker before 2.8, which writes no topic IDs.
-            self._plan_looks(disk, unfinished if len(unfinished) <= _FEW else (), 1)
+            self._plan_looks(disk, unfinished if len(unfinished) <= _MOST_UNFINISHED else (), 1)
         self._check_directories()
         self._next_sweep = self._clock() + self._times.interval
 
@@ -152,7 +152,7 @@ class Watch:
         """
         end = None if seconds is None else self._clock() + seconds
         while not self._stopped:
-            changes = first_to_last(self._work())
+            changes = net_changes(self._work())
             now = self._clock()
             if changes or (end is not None and now >= end):
                 return changes
@@ -202,7 +202,7 @@ class Watch:
         changed = set()
         for disk in self.log_dirs.values():
             for directory in filter(None, (disk.path, disk.staging_root)):
-                mark = _mark(directory)
+                mark = _device_and_inode(directory)
                 if mark == self._marks.get(directory) and (mark is None or self._events.is_watched(directory)):
                     continue
                 if mark != self._marks.get(directory) or directory not in self._unwatchable:
@@ -242,12 +242,12 @@ class Watch:
                 keys.update(disk.staging_prefix + name for name in hints.names.get(disk.staging_root, ()))
             if keys:
                 changes += disk.look_again(keys)
-                self._hold_back(disk)
+                self._plan_second_looks(disk)
         return changes
 
-    def _hold_back(self, disk: WatchedLogDir) -> None:
-        self._plan_looks(disk, disk.held_back, 0)
-        disk.held_back.clear()
+    def _plan_second_looks(self, disk: WatchedLogDir) -> None:
+        self._plan_looks(disk, disk.deferred, 0)
+        disk.deferred.clear()
 
     def _plan_looks(self, disk: WatchedLogDir, keys: Iterable[str], number: int) -> None:
         """Look at these again, when it is time for the look of that number."""
@@ -267,7 +267,7 @@ class Watch:
         changes = []
         for (path, number), keys in due.items():
             disk = self.log_dirs[path]
-            changes += disk.look_again(keys, hold=False)
+            changes += disk.look_again(keys, defer=False)
             rows = ((key, disk.known.get(key)) for key in keys)
             unfinished = [key for key, seen in rows if seen is not None and _has_no_id_yet(seen)]
             self._plan_looks(disk, unfinished, number + 1)
@@ -282,7 +282,7 @@ class Watch:
         if disk.wants_checkpoints and limits.checkpoints.is_open:
             with limits.checkpoints:
                 changes += disk.read_checkpoints()
-        self._hold_back(disk)
+        self._plan_second_looks(disk)
         return changes
 
     # Sweeps
@@ -309,13 +309,13 @@ class Watch:
                 self._next_sweep = max(self._next_sweep, self._clock() + took / self._times.share)
             else:
                 changes += found
-            self._hold_back(self.log_dirs[path])
+            self._plan_second_looks(self.log_dirs[path])
             if self._clock() >= until:
                 break
         return changes
 
 
-class _Limit:
+class _TimeShare:
     """Keeps a piece of work to its share of the time. A context: what is done in it is the work."""
 
     def __init__(self, share: float, clock: Callable[[], float]) -> None:
@@ -337,19 +337,19 @@ class _Limit:
         self._free_from = self._clock() + seconds / self._share
 
 
-class _Limits:
+class _TimeShares:
     """The work of one log dir that is held to a share of the time."""
 
     def __init__(self, times: WatchTimes, clock: Callable[[], float]) -> None:
-        self.listing, self.checkpoints = _Limit(times.share, clock), _Limit(times.share, clock)
-        self.sweep = _Limit(times.sweep_share, clock)
+        self.listing, self.checkpoints = _TimeShare(times.share, clock), _TimeShare(times.share, clock)
+        self.sweep = _TimeShare(times.sweep_share, clock)
 
 
 def _has_no_id_yet(seen: RowState) -> bool:
     return seen.kind in (Kind.LIVE, Kind.FUTURE) and seen.metadata_state == MetadataState.MISSING
 
 
-def _mark(directory: str) -> tuple[int, int] | None:
+def _device_and_inode(directory: str) -> tuple[int, int] | None:
     """Tells a directory from another one at the same path; None: there is none. A link to one counts."""
     try:
         status = os.stat(directory)

@@ -10,7 +10,7 @@ from layout.ours import MakeDirectory, RemoveDirectory, Rename, RenameEntries, R
 from layout.topic import TopicPartition
 from logstore import ChangeRefusedError
 from logstore.namespaces import convert, rename_topic
-from logstore.namespaces.plan import SHOWN, ChangePlanner, check_not_doubled, describe, listed
+from logstore.namespaces.plan import MOST_NAMED, ChangePlanner, check_not_doubled, describe, first_few
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import fill, opened
 
@@ -57,8 +57,8 @@ def test_steps_are_gathered_by_log_dir_and_one_without_steps_takes_no_part(tmp_p
 
 
 def test_of_many_things_a_few_are_named() -> None:
-    assert listed(["a", "b"]) == "a, b"
-    assert listed([str(number) for number in range(SHOWN + 3)]) == "0, 1, 2, 3, 4 and 3 more"
+    assert first_few(["a", "b"]) == "a, b"
+    assert first_few([str(number) for number in range(MOST_NAMED + 3)]) == "0, 1, 2, 3, 4 and 3 more"
 
 
 def test_replicas_that_are_live_twice_are_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from layout.topic import TopicPartition
 from logstore import DEFAULTS, STALE_DELAY, LogStoreError
 from logstore.log_dir import LogDir as OpenLogDir
 from logstore.repair import apply_repair
-from logstore.repair.checks import VERDICT, ChangedSinceError, check_home, looked_at
+from logstore.repair.checks import VERDICT, ChangedSinceError, check_home, revalidate
 from logstore.staging import list_staged, restore
 from tests.logstore.repair.repair_plans import (
     CHECKPOINT,
@@ -35,7 +35,7 @@ NOTHING: frozenset[tuple[str, int]] = frozenset()
 
 def refusal(log_dir, action, held=NOTHING) -> str:
     with OpenLogDir.open(str(log_dir)) as opened, pytest.raises(LogStoreError) as told:
-        looked_at(opened, action, held)
+        revalidate(opened, action, held)
     return str(told.value)
 
 
@@ -124,7 +124,7 @@ def test_what_lies_there_as_planned_needs_no_step(log_dir) -> None:
     log_dir.replica("orders-0")
     action = replace(write_id(log_dir, "orders-0", log_dir.topic_id), expects=MISSING)
     with OpenLogDir.open(str(log_dir)) as opened:
-        assert looked_at(opened, action, NOTHING) is None
+        assert revalidate(opened, action, NOTHING) is None
 
 
 NOW_MS = 1_700_000_000_000

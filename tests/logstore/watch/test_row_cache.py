@@ -6,7 +6,7 @@ import pytest
 
 from logstore.rows import Kind, plain_row
 from logstore.watch import RowChange, RowState, name_of_key
-from logstore.watch.row_cache import HeldReplicas, KnownRows, first_to_last, of_row
+from logstore.watch.row_cache import ReplicasWithDirectory, RowCache, key_and_state, net_changes
 
 LIVE = RowState("live", "orders", 0, "ID", "ok")
 
@@ -25,7 +25,7 @@ LIVE = RowState("live", "orders", 0, "ID", "ok")
     ],
 )
 def test_what_was_put_in_comes_out_again(key: str, seen: RowState) -> None:
-    known = KnownRows()
+    known = RowCache()
     assert known.put(key, seen) == (None, seen)
     assert known.put(key, seen) is None
     assert known.get(key) == seen
@@ -38,7 +38,7 @@ def test_what_was_put_in_comes_out_again(key: str, seen: RowState) -> None:
 
 
 def test_all_directories_of_a_partition_are_found_by_it() -> None:
-    known = KnownRows()
+    known = RowCache()
     rows = {"orders-0": LIVE, "orders-00": LIVE, "orders-0.x-future": LIVE._replace(kind="future")}
     for key, seen in rows.items():
         known.put(key, seen)
@@ -49,7 +49,7 @@ def test_all_directories_of_a_partition_are_found_by_it() -> None:
 
 
 def test_the_replicas_of_a_topic_share_what_their_names_do_not_tell() -> None:
-    known = KnownRows()
+    known = RowCache()
     for partition in range(100):
         known.put(f"orders-{partition}", LIVE._replace(partition=partition))
     assert len({id(kept) for kept in known._rows.values()}) == 1
@@ -59,7 +59,7 @@ def test_the_replicas_of_a_topic_share_what_their_names_do_not_tell() -> None:
 
 
 def test_a_name_that_becomes_another_kind_is_found_as_what_it_is_now() -> None:
-    known = KnownRows()
+    known = RowCache()
     known.put("orders-0", LIVE)
     known.put("orders-0", RowState("foreign", problem="a link"))
     assert known.of_replica("orders", 0) == []
@@ -69,17 +69,17 @@ def test_a_name_that_becomes_another_kind_is_found_as_what_it_is_now() -> None:
 
 def test_entries_of_one_checkpoint_have_keys_of_their_own_and_one_name() -> None:
     rows = [plain_row("recovery", Kind.CHECKPOINT_ENTRY, topic="t", partition=number) for number in range(2)]
-    keys = [of_row(row)[0] for row in rows]
+    keys = [key_and_state(row)[0] for row in rows]
     assert len(set(keys)) == 2
     assert {name_of_key(key) for key in keys} == {"recovery"}
 
 
 def test_a_partition_is_held_by_a_live_or_a_future_directory() -> None:
-    known = KnownRows()
+    known = RowCache()
     known.put("a-0", RowState("live", "a", 0))
     known.put("b-0.x-future", RowState("future", "b", 0))
     known.put("c-0.x-stray", RowState("stray", "c", 0))
-    held = HeldReplicas(known)
+    held = ReplicasWithDirectory(known)
     assert [(topic, 0) in held for topic in "abc"] == [True, True, False]
     assert "a-0" not in held
     assert (set(held), len(held)) == ({("a", 0), ("b", 0)}, 2)
@@ -93,4 +93,4 @@ def test_many_changes_of_a_row_are_one_from_the_first_to_the_last() -> None:
         RowChange("/d", "a-0", LIVE, other),
         RowChange("/d", "b-0", LIVE, None),
     ]
-    assert first_to_last(changes) == [RowChange("/d", "a-0", None, other)]
+    assert net_changes(changes) == [RowChange("/d", "a-0", None, other)]

@@ -19,12 +19,12 @@ STRAY = "." + "a" * 32 + "-stray"
 
 def watched(log_dir: Any) -> WatchedLogDir:
     disk = WatchedLogDir(str(log_dir))
-    swept(disk, hold=False)
+    swept(disk, defer=False)
     return disk
 
 
-def swept(disk: WatchedLogDir, *, hold: bool = True) -> list[RowChange]:
-    return [change for changes in disk.sweep(hold=hold) for change in changes]
+def swept(disk: WatchedLogDir, *, defer: bool = True) -> list[RowChange]:
+    return [change for changes in disk.sweep(defer=defer) for change in changes]
 
 
 def told(changes: list[RowChange]) -> dict[str, tuple[str, str]]:
@@ -104,16 +104,16 @@ def test_a_new_directory_without_topic_id_is_held_back_until_the_second_look(log
     disk = watched(log_dir)
     path = log_dir.replica("orders-0", None)
     assert disk.look_again(["orders-0"]) == []
-    assert disk.held_back == {"orders-0"}
+    assert disk.deferred == {"orders-0"}
     (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {log_dir.topic_id}")
-    assert states(disk.look_again(["orders-0"], hold=False)) == ["ok"]
+    assert states(disk.look_again(["orders-0"], defer=False)) == ["ok"]
 
 
 def test_what_is_left_without_topic_id_is_told_at_the_second_look(log_dir: Any) -> None:
     disk = watched(log_dir)
     log_dir.replica("orders-0", None)
     assert swept(disk) == []
-    assert states(disk.look_again(disk.held_back, hold=False)) == ["missing"]
+    assert states(disk.look_again(disk.deferred, defer=False)) == ["missing"]
 
 
 def test_a_write_that_goes_on_is_no_leftover(log_dir: Any) -> None:
@@ -123,7 +123,7 @@ def test_a_write_that_goes_on_is_no_leftover(log_dir: Any) -> None:
     assert disk.wants_listing
     assert disk.list_files() == []
     temporary.rename(log_dir.path / "recovery-point-offset-checkpoint")
-    assert disk.look_again(disk.held_back, hold=False) == []
+    assert disk.look_again(disk.deferred, defer=False) == []
 
 
 def test_a_file_and_a_link_are_told_by_a_listing(log_dir: Any) -> None:

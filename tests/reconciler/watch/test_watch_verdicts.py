@@ -14,7 +14,7 @@ from layout.ids import DirectoryId, TopicId
 from layout.ours import StagedRecord, staged_record
 from logstore.scan import scan
 from logstore.watch import RowChange, WatchedLogDir
-from logstore.watch.row_cache import first_to_last
+from logstore.watch.row_cache import net_changes
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity, by_cluster
 from reconciler.verdicts import Verdict, compare
 from reconciler.watch import VerdictChange
@@ -54,8 +54,8 @@ class Machine:
         return flat(self.verdicts.start(by_cluster(states, {"C"})))
 
     def looked(self) -> list[RowChange]:
-        changes = [change for disk in self.disks.values() for batch in disk.sweep(hold=False) for change in batch]
-        return first_to_last(changes)
+        changes = [change for disk in self.disks.values() for batch in disk.sweep(defer=False) for change in batch]
+        return net_changes(changes)
 
     def told(self) -> set[tuple[str | None, str, str]]:
         return brief(flat(self.verdicts.rows_changed(self.looked())))
@@ -284,6 +284,6 @@ def test_after_any_changes_what_was_told_is_what_judging_all_anew_gives(
             reader.take(flat(machine.verdicts.metadata_changed(by_cluster(machine.states, {"C"}))))
         else:
             names = {name for _ in range(chance.random.randint(1, 4)) for name in chance.change()}
-            changes = [change for disk in machine.disks.values() for change in disk.look_again(names, hold=False)]
-            reader.take(flat(machine.verdicts.rows_changed(first_to_last(changes))))
+            changes = [change for disk in machine.disks.values() for change in disk.look_again(names, defer=False)]
+            reader.take(flat(machine.verdicts.rows_changed(net_changes(changes))))
         assert reader.shown == fresh(machine)
