@@ -1,12 +1,11 @@
-"""Checkpoints: the offset checkpoints of a log dir, and the leader epoch checkpoint of a partition dir.
+"""Checkpoints: read, write and salvage the offset checkpoints of a log dir and the leader epochs of a partition dir.
 
     0               version
     2               number of entries
     foo 1 5         an offset checkpoint: topic, partition, offset
     bar 2 10        (a leader epoch checkpoint: leader epoch, start offset)
 
-Zero bytes are normal on a fresh broker and mean no entries. Reading files, and what an entry says of a replica, belong
-to others.
+Zero bytes are normal on a fresh broker and mean no entries.
 
 What a broker does with damage depends on its kind (FACTS §1.6, §2.3). Malformed lines, a wrong version or count, and
 bytes that are not UTF-8 are I/O errors: they take the log dir offline, in every file. A number that does not parse
@@ -15,14 +14,13 @@ dir offline. At load, a broker answers them with a warning and an empty map when
 log start offset checkpoint; in the two others it meets them after the load and goes on, but the log cleaner ends, or
 replicas are not served (seen on 3.9.2 and 4.3.1). In a leader epoch checkpoint they end the startup. Releases
 before :data:`NUMBERS_PASS_SINCE` take such a number for a malformed line, which is an I/O error.
+
+A damaged offset checkpoint is salvaged line by line. A broker writes one line for each entry, each with its line end.
+Damage leaves zeros, halves of lines, a count that no longer fits, or bytes of another file; the lines between are
+whole. Losing an entry does no harm: without it a broker recovers a log from its beginning, takes its first segment for
+the log start, and learns the high watermark anew (FACTS §2.4). A half line could give a wrong offset, so a last line
+without its line end does not count.
 Source: FACTS §2.3-2.5; KAFKA sources of 3.0.0 and 3.1.0.
-
-What is left of a damaged offset checkpoint: every line that obeys the rules, and the rest, told line by line.
-
-A broker writes one line for each entry, each with its line end. Damage leaves zeros, halves of lines, a count that no
-longer fits, or bytes of another file; the lines between are whole. What is lost does no harm: without an entry a broker
-recovers a log from its beginning, takes its first segment for the log start, and learns the high watermark anew
-(FACTS §2.4). A half line could give a wrong offset, so a last line without its line end does not count.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ AFTER_A_BAD_NUMBER: Final = {
     HIGH_WATERMARK_CHECKPOINT: "a broker starts, and fails on what it is to lead or to follow, also in other log dirs",
     CLEANER_CHECKPOINT: "a broker starts, its log cleaner ends at once, and no topic is compacted from then on",
 }
-"""What follows from damage that takes no log dir offline and ends no startup, by file (seen on 3.9.2 and 4.3.1)."""
+"""File → consequence of damage that takes no log dir offline and ends no startup (seen on 3.9.2 and 4.3.1)."""
 
 NUMBERS_PASS_SINCE: Final = (3, 1)
 """The first release, major and minor, whose reader lets an error in a number through as it is."""
@@ -69,7 +67,7 @@ _WHITE_SPACE = re.compile(r"\s+", re.ASCII)
 
 
 def parse_offsets(data: bytes, file: str) -> dict[tuple[str, int], int]:
-    """Read an offset checkpoint: (topic, partition) → offset. Of a key that is given twice the last one counts.
+    """Read an offset checkpoint: (topic, partition) → offset. Of several entries for one key, the last counts.
 
     Partitions are int32 and offsets int64; negative ones parse, as they do in a broker.
 
@@ -78,7 +76,7 @@ def parse_offsets(data: bytes, file: str) -> dict[tuple[str, int], int]:
         file: which of :data:`OFFSET_CHECKPOINTS` it is; decides what a broker does with a bad number.
 
     Raises:
-        DamagedFileError: see the module's docstring; ``effect`` tells the kinds apart.
+        DamagedFileError: see the module's docstring; ``effect`` is what a broker does.
     """
     plain = _as_written(data)
     if plain is not None:
@@ -90,9 +88,9 @@ def parse_offsets(data: bytes, file: str) -> dict[tuple[str, int], int]:
 
 
 def _as_written(data: bytes) -> dict[tuple[str, int], int] | None:
-    """Read a file that is just as a broker writes it; None for any other, which must be read by all the rules.
+    """Read a file that is exactly as a broker writes it; None: it is not, and takes the slow path.
 
-    A broker with 100,000 replicas has three such files; this way they take a tenth of the time.
+    A broker with 100,000 replicas has three such files; the fast path takes a tenth of the time.
     """
     match = _AS_WRITTEN.fullmatch(data) if data.isascii() else None
     if match is None:
@@ -108,7 +106,7 @@ def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
     """Read a leader epoch checkpoint: (leader epoch, start offset) pairs in the order of the file.
 
     Raises:
-        DamagedFileError: see the module's docstring; ``effect`` tells the kinds apart.
+        DamagedFileError: see the module's docstring; ``effect`` is what a broker does.
     """
     file = LEADER_EPOCH_CHECKPOINT
     return [(_number(epoch, 32, file), _number(offset, 64, file)) for epoch, offset in _entries(data, file, fields=2)]
@@ -118,7 +116,7 @@ def encode_offsets(entries: Mapping[tuple[str, int], int]) -> bytes:
     """Write an offset checkpoint in the mapping's order.
 
     Raises:
-        InvalidNameError: a topic that is empty or has white space in it, which no reader could take apart again.
+        InvalidNameError: a topic is empty or has white space in it, so no reader could split the line again.
     """
     for topic, _ in entries:
         if not topic or _WHITE_SPACE.search(topic):
@@ -137,7 +135,7 @@ def _encode(lines: Iterable[str]) -> bytes:
 
 
 def _entries(data: bytes, file: str, fields: int) -> list[list[str]]:
-    """Check the frame and take the entries apart; the claimed count is compared, never allocated by."""
+    """Check version and count, and split the entries; the claimed count is only compared, never used to allocate."""
     try:
         lines = java_lines(data.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -187,12 +185,12 @@ _MOST_SHOWN = 120
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What a damaged file still says.
+    """The readable part of a damaged offset checkpoint.
 
     Attributes:
         entries: (topic, partition) → offset, in the order of the file.
-        lost: the lines that do not count, as escapes, each cut to a length that can be shown.
-        version: that the file claims; None: none that can be read. One other than 0 is another format, not damage.
+        lost: the lines that do not parse, as escapes, each cut to a length that can be shown.
+        version: from the first line; None: it cannot be read. Any other than 0 is another format, not damage.
     """
 
     entries: dict[tuple[str, int], int]
@@ -201,7 +199,7 @@ class Salvaged:
 
 
 def salvage(data: bytes) -> Salvaged:
-    """Read what can be read. Never raises."""
+    """Read the entries of a damaged offset checkpoint that parse. Never raises."""
     lines = _LINE_END.split(data)
     cut = lines.pop()
     entries: dict[tuple[str, int], int] = {}
@@ -218,15 +216,15 @@ def salvage(data: bytes) -> Salvaged:
 
 
 def rebuilt(data: bytes, dropped: Collection[tuple[str, int]]) -> bytes:
-    """A file of what can be read, without some entries: what a repair writes in place of a damaged one."""
+    """Encode the salvaged entries of a damaged file, without some of them: a repair writes this in its place."""
     return _without(salvage(data).entries, dropped)
 
 
 def pruned(data: bytes, file: str, dropped: Collection[tuple[str, int]]) -> bytes:
-    """A sound file without some entries.
+    """Encode a file that parses, without some of its entries.
 
     Raises:
-        DamagedFileError: it is not sound.
+        DamagedFileError: the file does not parse.
     """
     return _without(parse_offsets(data, file), dropped)
 

@@ -1,19 +1,18 @@
-"""What the name of a directory says: live, future, delete, stray, staged, internal, or foreign.
+"""Build and read the names of directories: live, future, delete, stray, staged, internal, or foreign.
 
 ::
 
     live      orders-0                                            topic "-" partition
     delete    orders-0.<32 hex>-delete                            waits for deletion; a long topic is cut to fit
-    stray     orders-0.<32 hex>-stray                             set aside, since 3.6.1; cut to fit as well
-    future    orders-0.<32 hex>-future                            on its way from another disk; never cut
+    stray     orders-0.<32 hex>-stray                             not this broker's, since 3.6.1; cut to fit as well
+    future    orders-0.<32 hex>-future                            being moved from another disk; never cut
     staged    <topic ID>_0, <topic ID>_0.2                        in a staging directory; .2 is a second copy
     by ID     51/<topic ID in hex, begins with 51>_0              live, under the by-topic-id scheme
 
 Every name is built and read here and nowhere else. Reading never raises: a name of none of these forms is ``foreign``,
 with the reason. A topic read from a name is not checked, because a broker does not check it either, and one read from a
 delete or stray name may be cut. Names that are not UTF-8 come as Python gives them, with surrogate escapes, and are
-read like any other text. Where directories stand belongs to ``scheme``, what a broker does about them to
-``broker_start``.
+read like any other text. ``scheme`` says where the directories stand.
 Source: FACTS §1.2, §1.3; DESIGN §5; KIP516-12.
 """
 
@@ -46,7 +45,7 @@ _BY_TOPIC_ID = re.compile(r"([0-9a-f]{2})/(\1[0-9a-f]{30})_(0|[1-9][0-9]{0,9})")
 
 
 class DirectoryKind(StrEnum):
-    """What a directory is, by its name alone."""
+    """The kind of a directory, by its name alone."""
 
     LIVE = "live"
     FUTURE = "future"
@@ -54,22 +53,22 @@ class DirectoryKind(StrEnum):
     STRAY = "stray"
     STAGED = "staged"
     INTERNAL = "internal"
-    """Of the broker itself, no replica of a topic: ``__cluster_metadata`` in any form, ``remote-log-index-cache``."""
+    """The broker's own, no replica of a topic: ``__cluster_metadata`` in any form, ``remote-log-index-cache``."""
     FOREIGN = "foreign"
 
 
 class DirectoryName(NamedTuple):
-    """A directory's name, read. Which fields are set hangs on the kind.
+    """A directory's name, read. Which fields are set depends on the kind.
 
     Attributes:
-        text: the name as it was given.
-        kind: what it says.
-        topic: as it stands in the name, cut where the name was cut; None of staged, by-ID and foreign names.
-        partition: 0 to 2147483647; None of foreign names and of ``remote-log-index-cache``.
-        unique: what sets one of several apart: the part before the suffix of a delete, stray or future name, by which
-            nothing is meant, or the number of a staged copy from ``2`` on; else None.
-        topic_id: of staged and by-ID names; the other forms do not carry it.
-        problem: why it is foreign, one sentence without a full stop; else None.
+        text: the name.
+        kind: of the directory.
+        topic: as it stands in the name, cut where the name was cut; None for staged, by-ID and foreign names.
+        partition: 0 to 2147483647; None for foreign names and for ``remote-log-index-cache``.
+        unique: the part that tells several names of one replica apart: random text before the suffix of a delete, stray
+            or future name, or the number of a staged copy from ``2`` on; else None.
+        topic_id: of staged and by-ID names; the other forms do not have it.
+        problem: why the name is foreign, one sentence without a full stop; else None.
     """
 
     text: str
@@ -86,16 +85,16 @@ SUFFIXES = {
     "-future": DirectoryKind.FUTURE,
     "-stray": DirectoryKind.STRAY,
 }
-"""What the end of a name says, before anything else in it is looked at."""
+"""Suffix → kind; the suffix decides before anything else in a name is read."""
 
 _SUFFIXES = tuple(SUFFIXES)
 
 
 def split_live(text: str) -> tuple[str, int] | None:
-    """Topic and partition of a plain live name, or None: ask :func:`parse`.
+    """Split a plain live name into topic and partition; None: use :func:`parse`.
 
-    This is the way for the many: it answers for ``orders-123`` with up to nine ASCII digits and leaves every rarer form
-    to ``parse``. It never answers for a name that ``parse`` would not call live with the same topic and partition.
+    This is the fast path: it reads names like ``orders-123`` with up to nine ASCII digits and leaves every rarer form
+    to ``parse``. It gives nothing for a name that ``parse`` would not call live with the same topic and partition.
     """
     topic, _, digits = text.rpartition("-")
     if topic and len(digits) < 10 and digits.isdecimal() and digits.isascii() and topic != METADATA_TOPIC:
@@ -177,12 +176,12 @@ def live_name(topic: str, partition: int) -> str:
 
 
 def delete_name(topic: str, partition: int, unique: str) -> str:
-    """The name under which a replica waits for its deletion; the topic is cut so that 255 UTF-16 units hold it.
+    """The name under which a replica waits for its deletion; the topic is cut so that the name has 255 UTF-16 units.
 
     Args:
         topic: the topic's own name, without a namespace.
         partition: 0 to 2147483647.
-        unique: 32 lower-case hexadecimal digits, at random.
+        unique: 32 random lower-case hexadecimal digits.
 
     Raises:
         InvalidNameError: ``unique`` is something else, or the name would not be read back as this replica.
@@ -191,14 +190,14 @@ def delete_name(topic: str, partition: int, unique: str) -> str:
 
 
 def stray_name(topic: str, partition: int, unique: str) -> str:
-    """The name under which a broker sets aside a replica that it should not have; otherwise as :func:`delete_name`."""
+    """The name that a broker gives to a replica it should not have; otherwise as :func:`delete_name`."""
     return _capped(topic, partition, unique, "-stray")
 
 
 def future_name(topic: str, partition: int, unique: str) -> str:
-    """The name of a replica on its way from another disk; otherwise as :func:`delete_name`, but **never cut**.
+    """The name of a replica that is being moved from another disk; otherwise as :func:`delete_name`, but **never cut**.
 
-    Kafka cuts nothing here, so a topic of more than 213 characters gives a name that no usual file system takes.
+    Kafka cuts nothing here, so a topic of more than 213 characters gives a name that no common file system accepts.
     """
     return _checked(topic + _tail(partition, unique, "-future"), DirectoryKind.FUTURE, topic, partition)
 
@@ -232,10 +231,10 @@ def by_topic_id_name(topic_id: TopicId, partition: int) -> str:
 
 
 def _split_suffix(text: str) -> tuple[DirectoryKind, str | None, str | None]:
-    r"""Kind, what stands before the last ``.``, and the unique part; a text without suffix is its own stem.
+    r"""Split a name into its kind, the stem before the last ``.``, and the unique part; without suffix all is stem.
 
     The stem is None where the suffix is there and the form is not. Kafka's pattern for the form, ``\S+-\S+\.\S+`` and
-    the suffix, is tested by positions here: to match it by backtracking takes cubic time on a name made for that.
+    the suffix, is tested by positions here: matching it by backtracking takes cubic time on a malicious name.
     """
     if not text.endswith(_SUFFIXES):
         return DirectoryKind.LIVE, text, None
@@ -258,14 +257,14 @@ def _refused(text: str, reason: str) -> DirectoryName:
 
 
 def _tail(partition: int, unique: str, suffix: str) -> str:
-    """What follows the topic in a delete, stray or future name."""
+    """The part of a delete, stray or future name that follows the topic."""
     if not _UNIQUE.fullmatch(unique):
         raise InvalidNameError(f"{unique!r:.60} is no unique part: 32 digits of [0-9a-f] are expected")
     return f"-{partition}.{unique}{suffix}"
 
 
 def _capped(topic: str, partition: int, unique: str, suffix: str) -> str:
-    """A name of at most 255 UTF-16 units, cut out of the end of the topic; never through a pair of surrogates."""
+    """Build a name of at most 255 UTF-16 units by cutting the end of the topic, never through a surrogate pair."""
     tail = _tail(partition, unique, suffix)
     room = MAX_DIRECTORY_NAME - len(tail)
     kept = topic[:room]
@@ -275,7 +274,7 @@ def _capped(topic: str, partition: int, unique: str, suffix: str) -> str:
 
 
 def _checked(name: str, kind: DirectoryKind, topic: str, partition: int) -> str:
-    """A built name, once it is sure to be one component of a path that reads back as what it was built from."""
+    """Make sure that a built name is one component of a path and reads back as what it was built from."""
     read = parse(name)
     expected = DirectoryKind.INTERNAL if topic == METADATA_TOPIC else kind
     if (read.kind, read.topic, read.partition) != (expected, topic, partition) or "/" in name or "\0" in name:

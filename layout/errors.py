@@ -1,7 +1,7 @@
-"""The errors of ``layout``: one root, and damage kept apart from misuse.
+"""The errors of ``layout``, with one root: damaged bytes are kept apart from invalid arguments.
 
-``DamagedFileError`` speaks about bytes that were found; ``InvalidNameError`` and ``InvalidIdError`` speak about text
-that a caller gave. Messages say what was found, where, and what a broker would make of it.
+``DamagedFileError`` is about bytes that were found; ``InvalidNameError`` and ``InvalidIdError`` are about text that a
+caller passed. Messages say what was found, where, and what a broker would do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class BrokerEffect(StrEnum):
-    """What a real broker does when it meets something at start (FACTS §1.5, §1.6, §2)."""
+    """What a real broker does when it meets damage at start (FACTS §1.5, §1.6, §2)."""
 
     NONE = "nothing"
     LOG_DIR_OFFLINE = "the log dir goes offline"
@@ -39,7 +39,7 @@ class DamagedFileError(LayoutError):
     """
 
     def __init__(self, file: str, problem: str, effect: BrokerEffect = BrokerEffect.NONE) -> None:
-        """Keep the parts, and say them in one sentence."""
+        """Keep the parts, and join them to the message."""
         super().__init__(f"{file}: {problem}")
         self.file = file
         self.problem = problem

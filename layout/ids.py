@@ -1,8 +1,8 @@
 """Topic IDs and directory IDs: 128 bits, as text, as hex, and in Kafka's order.
 
 Kafka keeps an ID as two signed 64-bit halves, most significant first, and prints it as 22 characters of base64url
-without padding. Text is compared by nobody: several texts name the same ID, so compare the objects, which compare their
-16 bytes. Source: FACTS §3; KIP516-1 (the proposal's "64 bit" is a slip).
+without padding. Never compare texts: several texts stand for the same ID. The objects compare their 16 bytes.
+Source: FACTS §3; KIP516-1 (the proposal's "64 bit" is a slip).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class KafkaId:
         self._text: str | None = None
 
     @classmethod
-    @lru_cache(maxsize=4096)  # the replicas of a topic share its ID, so a few are read again and again
+    @lru_cache(maxsize=4096)  # the replicas of a topic share its ID, so the same few texts are read again and again
     def parse(cls, text: str) -> Self:
         """Read the text form as Kafka reads it: 22 characters of base64url, or those and ``==``.
 
-        Unused bits of the last character are dropped, so ``…AAAR`` names the same ID as ``…AAAQ``.
+        Unused bits of the last character are dropped, so ``…AAAR`` stands for the same ID as ``…AAAQ``.
 
         Raises:
             InvalidIdError: any other text.
@@ -86,7 +86,7 @@ class KafkaId:
 
     @property
     def java_hash(self) -> int:
-        """The signed 32-bit hash that Kafka's own class gives (FACTS §3)."""
+        """The signed 32-bit hash of Kafka's own class (FACTS §3)."""
         most, least = self.halves
         mixed = (most ^ least) & 0xFFFF_FFFF_FFFF_FFFF
         folded = (mixed >> 32) ^ (mixed & 0xFFFF_FFFF)
@@ -114,7 +114,7 @@ class KafkaId:
 
 
 class TopicId(KafkaId):
-    """The identity of a topic; a topic re-created under the same name has another."""
+    """The identity of a topic; a topic that is re-created under the same name gets a new one."""
 
     __slots__ = ()
     ZERO: ClassVar[TopicId]
@@ -122,10 +122,10 @@ class TopicId(KafkaId):
 
     @classmethod
     def random(cls, random_bytes: Callable[[int], bytes]) -> TopicId:
-        """Draw a version 4 UUID that Kafka itself could have drawn: no reserved value, no text with ``-`` first.
+        """Draw a version 4 UUID that Kafka itself could have drawn: no reserved value, no text that begins with ``-``.
 
         Args:
-            random_bytes: gives that many random bytes: ``os.urandom``, or a seeded generator's ``randbytes``.
+            random_bytes: gives so many random bytes: ``os.urandom``, or a seeded generator's ``randbytes``.
         """
         while True:
             raw = bytearray(random_bytes(16))
@@ -146,12 +146,12 @@ class DirectoryId(KafkaId):
 
     @property
     def is_reserved(self) -> bool:
-        """Whether no log dir may carry it: high half zero and low half below 100, compared signed as Kafka does."""
+        """Whether no log dir may have it: high half zero and low half below 100, compared signed as Kafka does."""
         most, least = self.halves
         return most == 0 and least < 100
 
     def is_online(self, registered: Iterable[DirectoryId]) -> bool:
-        """Whether a replica assigned here counts as online on a broker that registered these directories."""
+        """Whether a replica in this directory counts as online on a broker that registered these directories."""
         if self in (self.MIGRATING, self.UNASSIGNED):
             return True
         if self == self.LOST:

@@ -1,8 +1,8 @@
 """The syntax of ``java.util.Properties``: keys, separators, escapes, comments and continued lines.
 
-Which keys a file has and what they mean belongs to the module of that file. Kafka writes these files in UTF-8 and reads
-them in ISO-8859-1, so text beyond ASCII does not survive a round trip; both halves are kept as they are, because a
-broker and this package must read the same value. Source: FACTS §2.2, §11.
+The keys and their meaning belong to the module of each file. Kafka writes these files in UTF-8 and reads them in
+ISO-8859-1, so text beyond ASCII does not survive a round trip; this module does the same, because a broker and this
+package must read the same value. Source: FACTS §2.2, §11.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WRITTEN_ESCAPES = str.maketrans(
 
 
 def parse(data: bytes, file: str, effect: BrokerEffect = BrokerEffect.NONE) -> dict[str, str]:
-    r"""Read properties; of a key that is given twice the last value counts.
+    r"""Read properties; of several values for one key, the last counts.
 
     Args:
         data: the whole file, ISO-8859-1 as Java reads it, so any byte is a character.
@@ -41,7 +41,7 @@ def parse(data: bytes, file: str, effect: BrokerEffect = BrokerEffect.NONE) -> d
         effect: what a real broker does with a file that does not parse.
 
     Raises:
-        DamagedFileError: a ``\u`` without four hexadecimal digits after it, the only thing the syntax forbids.
+        DamagedFileError: a ``\u`` is not followed by four hexadecimal digits; the syntax forbids nothing else.
     """
     properties: dict[str, str] = {}
     for line in _logical_lines(data.decode("iso-8859-1")):
@@ -57,7 +57,7 @@ def parse(data: bytes, file: str, effect: BrokerEffect = BrokerEffect.NONE) -> d
 def encode(properties: Mapping[str, str], comment: str = "") -> bytes:
     r"""Write properties as Java's ``store`` does: the comment's lines after ``#``, then a line for each key, in order.
 
-    UTF-8; of what Java writes raw nothing is turned into ``\u`` escapes. Every line ends with LF.
+    The text is UTF-8 without ``\u`` escapes. Every line ends with LF.
     """
     lines = ["#" + line for line in java_lines(comment) or [""]]
     for key, value in properties.items():
@@ -72,8 +72,8 @@ def encode(properties: Mapping[str, str], comment: str = "") -> bytes:
 def _logical_lines(text: str) -> Iterator[str]:
     """Join lines that end in an odd number of backslashes with the next one; leave out comments and blank lines.
 
-    A line that continues another is never a comment, and a blank one ends it. A backslash that is all there is of the
-    last line gives no entry here, and one with an empty key in Java.
+    A line that continues another is never a comment, and a blank line ends the continuation. A last line that is only a
+    backslash gives no entry here, and an entry with an empty key in Java.
     """
     pending = ""
     for line in java_lines(text):
@@ -90,7 +90,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _unescape(text: str) -> str:
-    r"""Resolve escapes. Halves of a surrogate pair join; a half alone has no UTF-8 form and reads as U+FFFD."""
+    r"""Resolve escapes. The halves of a surrogate pair are joined; a single half has no UTF-8 form: U+FFFD."""
     if "\\" not in text:
         return text
     plain = _ESCAPE.sub(_resolve, text)

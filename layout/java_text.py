@@ -1,9 +1,8 @@
-"""How Java reads text, where Python reads it differently: numbers, lines, splits and UTF-8.
+"""Read text as Java does where Python differs: numbers, lines, and splits.
 
 The formats of a log dir are what Java's own classes accept, so their leniencies are part of the formats: ``+1``,
-leading zeros and digits of any script are numbers; VT, FF and NEL end no line; a split drops the empty parts at its end
-and keeps those at its start. They live here once. What a number or a line means belongs to the module of each format.
-Source: FACTS §11.
+leading zeros and digits of any script are numbers; VT, FF and NEL end no line; a split drops empty parts at its end and
+keeps empty parts at its start. Source: FACTS §11.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 
 from layout.errors import NumberFormatError
 
-# Java looks at UTF-16 units, so digits above U+FFFF, which take two units, are no digits to it.
+# Java reads UTF-16 units, so digits above U+FFFF, which take two units, are no digits to it.
 _INTEGER = re.compile(r"[+-]?(?:(?=[\u0000-\uffff])\d)+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _LONGEST_INT64 = 19
@@ -35,7 +34,7 @@ def parse_java_int(text: str, bits: int = 32) -> int:
         raise NumberFormatError(f"{text!r:.60} is no integer")
     digits = text.lstrip("+-")
     if len(digits) > _LONGEST_INT64:
-        # Leading zeros are legal in any number, and int() refuses a text of thousands of digits.
+        # Any number of leading zeros is legal, and int() refuses a text of thousands of digits.
         digits = "".join(str(int(digit)) for digit in digits).lstrip("0") or "0"
     limit = 1 << (bits - 1)
     value = int(digits) if len(digits) <= _LONGEST_INT64 else limit + 1
@@ -55,11 +54,11 @@ def java_lines(text: str) -> list[str]:
 
 
 def java_split(pattern: re.Pattern[str], text: str) -> list[str]:
-    """Split at a regular expression as Java does: empty parts at the end are dropped, those at the start are kept.
+    """Split at a regular expression as Java does: drop empty parts at the end, and keep them at the start.
 
     Args:
         pattern: matches at least one character, and has no groups.
-        text: what is split; without a match it comes back whole, even when empty.
+        text: is split; without a match it comes back whole, even when it is empty.
     """
     parts = pattern.split(text)
     if len(parts) == 1:

@@ -1,8 +1,7 @@
-"""One JSON object per file: the bounded, loud reading that the JSON formats of a log dir share.
+"""Read one JSON object strictly, and its typed fields with all reasons at once, for the JSON formats of a log dir.
 
-What the keys mean belongs to the module of each format. Stricter than Jackson, Kafka's reader, in two things that no
-writer produces: a key given twice and text after the object are refused instead of passed over, because either could
-hide which value is meant.
+This reader is stricter than Jackson, which Kafka uses, in two things that no writer produces: it refuses a repeated key
+and text after the object, because either could hide which value is meant.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def parse_object(data: bytes, file: str, effect: BrokerEffect = BrokerEffect.NON
         effect: what a real broker does with bytes that this refuses.
 
     Raises:
-        DamagedFileError: not UTF-8, not JSON, nested deeper than the interpreter can follow, no object, or a key twice.
+        DamagedFileError: not UTF-8, not JSON, nested deeper than the interpreter allows, no object, or a repeated key.
     """
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_without_repeats)
@@ -45,26 +44,26 @@ def parse_object(data: bytes, file: str, effect: BrokerEffect = BrokerEffect.NON
 
 
 def is_int(value: object, bits: int) -> TypeGuard[int]:
-    """Whether a JSON value is an integer of that signed width; ``true`` and ``1.0`` are none."""
+    """Whether a JSON value is an integer of a signed width; ``true`` and ``1.0`` are not."""
     return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 
 
 class FieldReader:
-    """Typed access to the fields of an object, which gathers every reason before :meth:`check` raises.
+    """Reads typed fields of an object, and collects every reason before :meth:`check` raises.
 
-    A field that is missing or of another type is noted, and a stand-in of the right type comes back; what was read
-    counts only after :meth:`check` has passed.
+    A field that is missing or of another type is noted, and a stand-in of the right type comes back. The values are
+    valid only after :meth:`check` has passed.
     """
 
     def __init__(self, fields: Mapping[str, object], file: str, effect: BrokerEffect = BrokerEffect.NONE) -> None:
-        """Read from an object of the format ``file``; ``effect`` is what damage in it does to a broker."""
+        """Read from an object of the format ``file``; ``effect`` is what a broker does with damage in it."""
         self._fields = fields
         self._file = file
         self._effect = effect
         self._reasons: list[str] = []
 
     def integer(self, key: str, bits: int, least: int | None = None) -> int:
-        """A signed integer of that width, not below ``least``."""
+        """Read a signed integer of a width, not below ``least``."""
         value = self._fields.get(key)
         if is_int(value, bits) and (least is None or value >= least):
             return value
@@ -72,10 +71,10 @@ class FieldReader:
         return 0
 
     def text(self, key: str, may_be_empty: bool = False) -> str:
-        """A text, by default of at least one character.
+        """Read a text, by default of at least one character.
 
-        Halves of surrogate pairs are refused, because no file and no table can hold them, but for U+DC80 to U+DCFF:
-        with these Python spells the bytes of a file name that is not UTF-8.
+        Halves of surrogate pairs are refused, because no file and no table can hold them; except U+DC80 to U+DCFF,
+        with which Python spells the bytes of a file name that is not UTF-8.
         """
         value = self._fields.get(key)
         if isinstance(value, str) and (value or may_be_empty) and not _LONE_HALF.search(value):
@@ -84,7 +83,7 @@ class FieldReader:
         return ""
 
     def id(self, key: str, kind: type[_Id]) -> _Id:
-        """A topic ID or a directory ID in its text form."""
+        """Read a topic ID or a directory ID in its text form."""
         value = self._fields.get(key)
         if isinstance(value, str):
             try:
@@ -100,10 +99,10 @@ class FieldReader:
         self._reasons.append(reason)
 
     def check(self) -> None:
-        """Pass when nothing was noted.
+        """Raise if anything was noted.
 
         Raises:
-            DamagedFileError: the reasons, in the order in which the fields were read.
+            DamagedFileError: with the reasons, in the order in which the fields were read.
         """
         if self._reasons:
             raise DamagedFileError(self._file, "; ".join(self._reasons), self._effect)

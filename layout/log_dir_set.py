@@ -1,8 +1,7 @@
-"""All log dirs of one broker together: what their ``meta.properties`` must agree on before a broker starts on them.
+"""Check what the ``meta.properties`` of all log dirs of one broker must agree on before the broker starts.
 
-Each log dir is *normal* (its file was read), *empty* (it has none) or in *error* (the disk or the file failed); these
-are Kafka's three states of an observed log dir. Reading the files is the scan's work, and so is finding things that are
-not in them, such as a metadata log in the wrong log dir. Source: FACTS §1.5, §2.2.
+Each log dir is *normal* (its file was read), *empty* (it has no file) or in *error* (the disk or the file failed);
+these are Kafka's three states of an observed log dir. Source: FACTS §1.5, §2.2.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from layout.meta_properties import FILE_NAME, MetaProperties
 
 
 class Requirement(Flag):
-    """What a kind of broker asks beyond agreement."""
+    """What a kind of broker requires beyond agreement."""
 
     NONE = 0
     VERSION_0 = auto()
@@ -28,24 +27,24 @@ class Requirement(Flag):
     NONE_EMPTY = auto()
     """Every log dir that can be read was formatted."""
     KRAFT = ONE_NORMAL | METADATA_LOG_DIR | NONE_EMPTY
-    """All that a KRaft broker asks."""
+    """Everything that a KRaft broker requires."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedLogDir:
-    """A log dir in error; ``problem`` is one clause saying what failed."""
+    """A log dir in error; ``problem`` is one clause that says what failed."""
 
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirSet:
-    """What was read from each log dir of one broker.
+    """The identities of all log dirs of one broker.
 
     Attributes:
         log_dirs: by path; None is an empty log dir. A path has one state, so the overlaps that Kafka must refuse
-            cannot be built.
-        metadata_log_dir: the one that holds the metadata log; None outside KRaft.
+            cannot be expressed.
+        metadata_log_dir: path of the log dir that holds the metadata log; None outside KRaft.
     """
 
     log_dirs: Mapping[str, MetaProperties | FailedLogDir | None]
@@ -88,13 +87,13 @@ def startup_problems(
     cluster_id: str | None = None,
     node_id: int | None = None,
 ) -> list[str]:
-    """Every reason for which a broker would refuse to start on these log dirs; an empty list means that it starts.
+    """List every reason why a broker would refuse to start on these log dirs; an empty list means that it starts.
 
     Args:
-        found: what was read. A log dir in error is no reason by itself, unless it is the metadata log dir.
-        requirement: what this kind of broker asks.
-        cluster_id: the one that is expected; None takes the first one found.
-        node_id: the one that is expected; None takes the first one found.
+        found: the log dirs. A log dir in error is no reason by itself, unless it is the metadata log dir.
+        requirement: of this kind of broker.
+        cluster_id: the expected one; None: the first one found.
+        node_id: the expected one; None: the first one found.
     """
     return [
         *_disagreements(found, cluster_id, node_id),

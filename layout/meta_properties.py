@@ -1,4 +1,4 @@
-"""``meta.properties``: which cluster, which node and which log dir this is.
+"""``meta.properties``: the identity of a log dir, by cluster, node and directory ID.
 
     #
     #Fri Nov 20 08:49:38 UTC 2026
@@ -9,9 +9,8 @@
 
 Version 0 (ZooKeeper) calls the node ``broker.id`` and requires nothing; version 1 (KRaft) calls it ``node.id`` and
 requires it and ``cluster.id``. The key order means nothing. A log dir is *ours* when the file carries
-``logstore.scheme`` (DESIGN §5); Kafka ignores keys it does not know. This module reads one file at a time: what several
-log dirs must agree on is ``layout.log_dir_set``. A file that does not parse takes its log dir offline. Source: FACTS
-§2.2.
+``logstore.scheme`` (DESIGN §5); Kafka ignores keys it does not know. ``layout.log_dir_set`` checks what the files of
+several log dirs must agree on. A file that does not parse takes its log dir offline. Source: FACTS §2.2.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ SCHEME_KEY: Final = "logstore.scheme"
 NODE_KEYS: Final[Mapping[int, str]] = {0: "broker.id", 1: "node.id"}
 """The known versions, and the key that holds the node id in each."""
 
-# Java's trim() takes away everything up to and including the space.
+# Java's trim() removes all characters up to and including the space.
 _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """The identity of one log dir. A value that exists obeys the rules of its version.
+    """The identity of one log dir. Every instance obeys the rules of its version.
 
     Attributes:
         version: 0 or 1.
         cluster_id: free text, not always an ID of 22 characters, and it may be empty.
         node_id: ``broker.id`` or ``node.id``, int32; negative numbers are legal in the file.
         directory_id: absent before Kafka 3.7; reserved values parse (see ``layout.log_dir_set``).
-        scheme: value of ``logstore.scheme``; None in a log dir that is a real broker's alone.
-        other: the remaining keys, kept so that writing the file again loses nothing.
+        scheme: value of ``logstore.scheme``; None in a real broker's log dir.
+        other: the remaining keys, kept so that nothing is lost when the file is written again.
 
     Raises:
         DamagedFileError: an unknown version, or a value missing that the version requires; all reasons at once.
@@ -103,8 +102,8 @@ def encode(identity: MetaProperties, date: str) -> bytes:
     """Write the file.
 
     Args:
-        identity: what it says.
-        date: text of the second comment line, for example ``Fri Nov 20 08:49:38 UTC 2026``; nobody reads it back.
+        identity: of the log dir.
+        date: text of the second comment line, for example ``Fri Nov 20 08:49:38 UTC 2026``; no reader uses it.
     """
     return java_properties.encode(to_properties(identity), "\n" + date)
 
@@ -120,7 +119,7 @@ def _parse_version(text: str) -> int:
 
 
 def _broken_rules(version: int, cluster_id: object, node_id: object) -> list[str]:
-    """Every rule of that version that these values break."""
+    """List every rule of a version that these values break."""
     if version not in NODE_KEYS:
         return [f"version {version} is not known, only 0 and 1 are"]
     required = {"cluster.id": cluster_id, NODE_KEYS[version]: node_id} if version == 1 else {}

@@ -10,13 +10,13 @@ Three forms are read (KIP516-2):
                  partition: 3
     JSON         {"schema_version": 0, "id": "UXyU9i5ARn6W00ON2taeWA", "name": "orders", "partition": 3}
 
-How the form is told: the shipped rule always goes first, and what it accepts keeps the version and the topic ID that a
-broker reads there, because it looks at positions and not at keys. Only a file that it refuses can be JSON (first byte
-``{``) or key/value in an unusual order (all four keys present). A file that it accepts and that also has all four
-fields, saying the same of version and topic ID, is key/value, and gains the name and the partition.
-Only the proposal's own spellings of the four keys count; ``version`` and ``topic_id`` belong to the shipped form.
+How the form is recognised: the shipped rule always goes first, because a broker looks at positions and not at keys; a
+file that it accepts keeps the version and the topic ID that a broker reads there. Only a file that it refuses can be
+JSON (first byte ``{``) or key/value in an unusual order (all four keys present). An accepted file that also has all
+four fields, with the same version and topic ID, is key/value, and gains the name and the partition. Only the proposal's
+own spellings of the four keys count; ``version`` and ``topic_id`` belong to the shipped form.
 
-What a real broker does with the bytes travels in every result and every error. Source: FACTS §2.1.
+Every result and every error says what a real broker does with the bytes. Source: FACTS §2.1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from layout.java_text import java_lines, java_split, parse_java_int
 
 FILE_NAME: Final = "partition.metadata"
 SCHEMA_VERSION: Final = 0
-"""The version that both writers here write."""
+"""The version that :func:`encode` and :func:`encode_json` write."""
 
 _EXACT = re.compile(rb"version: 0\ntopic_id: ([A-Za-z0-9_-]{22})")
 _SEPARATOR = re.compile(r":\s+", re.ASCII)
@@ -52,7 +52,7 @@ class ZeroTopicIdError(DamagedFileError):
 
 
 class Form(StrEnum):
-    """In which of the three forms a file was written."""
+    """The form in which a file was written."""
 
     SHIPPED = "shipped"
     KEY_VALUE = "key/value"
@@ -61,14 +61,14 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """What one file says.
+    """The content of one file.
 
     Attributes:
         version: int32, not negative; releases after 3.6 accept any.
         topic_id: never the zero ID.
         topic: full topic name; None in the shipped form, which does not hold it.
         partition: None in the shipped form.
-        form: how it was written.
+        form: of the file.
         effect: what a real broker of the 3.7+ line does when it reads these bytes at start.
     """
 
@@ -81,9 +81,9 @@ class PartitionMetadata:
 
 
 def fast_topic_id(data: bytes) -> bytes | None:
-    """The 16 bytes of the topic ID when ``data`` is exactly what Kafka writes; None means *ask* :func:`parse`.
+    """Read the 16 bytes of the topic ID when ``data`` is exactly as Kafka writes it; None: use :func:`parse`.
 
-    A scan reads 100,000 of these files; this saves building text, lines and objects for each.
+    A scan reads 100,000 of these files; this fast path builds no text, lines and objects for each.
     """
     exact = _EXACT.fullmatch(data)
     if exact is None:
@@ -93,7 +93,7 @@ def fast_topic_id(data: bytes) -> bytes | None:
 
 
 def parse(data: bytes) -> PartitionMetadata:
-    """Read a file in any of the three forms; see the module's docstring for how the form is told.
+    """Read a file in any of the three forms; the module's docstring says how the form is recognised.
 
     Raises:
         EmptyFileError: zero bytes.
@@ -119,8 +119,8 @@ def parse_shipped(data: bytes) -> PartitionMetadata:
     """Read the bytes exactly as a broker of the 3.7+ line does.
 
     Two lines count and the rest is ignored; each is split at ``:`` and white space and must give two parts; the keys
-    are not looked at. One difference, and only beyond the first 8 KiB: bytes that are not UTF-8 are refused wherever
-    they stand, while a broker may not get as far as reading them.
+    are not checked. There is one difference, and only beyond the first 8 KiB: bytes that are not UTF-8 are refused
+    wherever they stand, while a broker may not read so far.
 
     Raises:
         EmptyFileError: zero bytes (startup aborts).
@@ -160,12 +160,12 @@ def accepted_by_36(metadata: PartitionMetadata) -> bool:
 
 
 def contradiction(metadata: PartitionMetadata, topic: str, partition: int) -> str | None:
-    """What the file says that its directory denies, as one clause; None when they agree (KIP516-2).
+    """Say in one clause how a file contradicts its directory; None: they agree (KIP516-2).
 
     Args:
-        metadata: what the file says; a field that its form does not hold denies nothing.
-        topic: full topic name that the directory stands for.
-        partition: number that the directory stands for.
+        metadata: the content of the file; a field that its form does not hold contradicts nothing.
+        topic: full topic name of the directory.
+        partition: of the directory.
     """
     reasons = []
     if metadata.topic is not None and metadata.topic != topic:
@@ -176,7 +176,7 @@ def contradiction(metadata: PartitionMetadata, topic: str, partition: int) -> st
 
 
 def encode(topic_id: TopicId) -> bytes:
-    """The shipped form: 43 bytes, for a log dir that a real broker reads.
+    """Write the shipped form: 43 bytes, for a log dir that a real broker reads.
 
     Raises:
         InvalidIdError: the zero ID, which every reader refuses.
@@ -186,7 +186,7 @@ def encode(topic_id: TopicId) -> bytes:
 
 
 def encode_json(topic_id: TopicId, topic: str, partition: int) -> bytes:
-    """The JSON form with all four fields: one line, no final line end, for a log dir that is ours.
+    """Write the JSON form with all four fields: one line, no final line end, for a log dir that is ours.
 
     Raises:
         InvalidIdError: the zero ID, which every reader refuses.
@@ -210,7 +210,7 @@ def _second_part(line: str, number: int) -> str:
 
 
 def _key_value_fields(data: bytes) -> dict[str, str] | None:
-    """The proposal's fields in order of appearance; None unless every one of the four is there exactly once."""
+    """Read the proposal's fields in order of appearance; None unless each of the four is there exactly once."""
     try:
         lines = java_lines(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -222,7 +222,7 @@ def _key_value_fields(data: bytes) -> dict[str, str] | None:
 
 
 def _with_name_and_partition(shipped: PartitionMetadata, fields: dict[str, str] | None) -> PartitionMetadata:
-    """Add what the proposal's fields tell, unless they are broken or deny what a broker reads."""
+    """Add the name and the partition, unless the proposal's fields are broken or contradict what a broker reads."""
     if fields is None:
         return shipped
     try:

@@ -3,9 +3,9 @@
     {"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,"currentVoters":[],"data_version":0}
     {"leaderId":-1,"leaderEpoch":2,"votedId":1,"votedDirectoryId":"J8aAPcfLQt2bqs1JT_rMgQ","data_version":1}
 
-One line of JSON without a line end. Layout 0 goes with kraft.version 0 and is all that 3.7 and older know; layout 1
-goes with kraft.version 1. They do not hold the same: layout 0 forgets the voted directory ID, layout 1 forgets the
-voters. A node that cannot read the file does not start. Source: FACTS §2.8.
+One line of JSON without a line end. Layout 0 goes with kraft.version 0, and releases up to 3.7 know no other; layout 1
+goes with kraft.version 1. Layout 0 does not hold the voted directory ID, layout 1 does not hold the voters. A node that
+cannot read the file does not start. Source: FACTS §2.8.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from layout.ids import DirectoryId
 
 FILE_NAME: Final = "quorum-state"
 NO_DIRECTORY_ID: Final = DirectoryId(bytes(16))
-"""The directory ID of nobody, and one that is not known."""
+"""The directory ID where there is no vote, or where it is not known."""
 
 _NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """Who leads, and for whom this node voted.
+    """The leader, and this node's vote.
 
     Attributes:
         leader_epoch: int32.
         leader_id: node id, or None while no leader is known.
         voted_id: node id of the candidate that has this node's vote in the epoch; None without a vote.
-        voted_directory_id: that candidate's; always the zero ID in layout 0.
+        voted_directory_id: of the same candidate; always the zero ID in layout 0.
         voters: node ids of the voters; always empty in layout 1.
     """
 
@@ -72,7 +72,7 @@ def parse(data: bytes) -> QuorumState:
 
 
 def encode(state: QuorumState, layout: Literal[0, 1]) -> bytes:
-    """Write the file in one of the two layouts; what the layout does not hold is left out."""
+    """Write the file in one of the two layouts, without the fields that the layout does not hold."""
     leader_id = _NOBODY if state.leader_id is None else state.leader_id
     voted_id = _NOBODY if state.voted_id is None else state.voted_id
     election = {"leaderId": leader_id, "leaderEpoch": state.leader_epoch, "votedId": voted_id}
@@ -90,7 +90,7 @@ def _known(node_id: int) -> int | None:
 
 
 def _voters(fields: dict[str, object], reader: json_text.FieldReader) -> list[int]:
-    """The node ids of ``currentVoters``, which may be null."""
+    """Read the node ids of ``currentVoters``, which may be null."""
     listed = fields.get("currentVoters", ())
     if listed is None:
         return []

@@ -1,4 +1,4 @@
-"""Where a partition lives below a log dir: flat, namespaced, or by topic ID; and where staged ones go.
+"""Schemes: where a partition lies below a log dir, flat, namespaced or by topic ID; and the names of our own files.
 
 ::
 
@@ -6,9 +6,9 @@
     namespaced    org/apache/orders-0                       one directory per tier, each with a marker file (KIP37-2)
     by-topic-id   51/517c94f62e40467e96d3438ddad69e58_0     a rename of the topic touches no data (KIP516-12)
 
-This is arithmetic on paths with ``/``; nothing looks at a disk. A scheme refuses what it cannot hold. The names of the
-directories themselves belong to ``directory_name``. Only a log dir that is *ours*, whose ``meta.properties`` says so,
-has a scheme other than flat, and holds its own staging directory.
+Paths are joined with ``/``. A scheme refuses a partition that it cannot hold. ``directory_name`` has the names of the
+directories themselves. Only a log dir that is *ours*, whose ``meta.properties`` says so, has a scheme other than flat,
+and holds its own staging directory.
 Source: DESIGN §5; KIP37-1, KIP37-2, KIP516-12.
 """
 
@@ -22,40 +22,40 @@ from layout.ids import TopicId
 from layout.topic import METADATA_TOPIC, NAMESPACE_SEPARATOR, Namespace, TopicPartition, check_full_topic_name
 
 MARKER_FILE = ".logstore_tier"
-"""An empty file in every tier directory, so that a tier called ``a-1`` is never taken for a partition.
+"""An empty file in the directory of every tier, so that a tier called ``a-1`` is never taken for a partition.
 
-No tier can be called that itself, because of its ``_``, and a broker passes over plain files.
+No tier can have this name itself, because of the ``_``, and a broker ignores plain files.
 """
 
 STAGING_DIR = "deleting"
 """The staging directory of a log dir that is ours; in a real broker's log dir it would stop the broker (FACTS §1.6)."""
 
 UNCLEAN_FILE = ".logstore_unclean"
-"""An empty file in a log dir that the engine has begun to change, gone again after a clean stop.
+"""An empty file in a log dir that the engine has begun to change; it is removed at a clean stop.
 
-While it is there, a crash may have left something half done, so the next one to open the log dir looks into every
-replica; without it one listing is enough. A broker passes over plain files, so it may stand in any log dir."""
+While it is there, a crash may have left something half done, so the next open reads every replica; without it one
+listing is enough. A broker ignores plain files, so it may stand in any log dir."""
 
 INTENT_FILE = ".logstore_intent"
-"""What a change of many steps is about to do, so that a crash at any step can be finished at the next open."""
+"""Holds the steps of a change, so that after a crash at any step the next open can finish it."""
 
 REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX = ".logstore_repair.", ".json"
-"""Around the first digits of a plan's fingerprint: what a repair changed, so that it can be undone. Kept until then."""
+"""Around the first digits of a plan's fingerprint: the backup of a repair, kept until the repair is undone."""
 
 RUN_JOURNAL_PREFIX, RUN_JOURNAL_SUFFIX = ".logstore_run.", ".ndjson"
-"""Around the time and the plan of a run that changed the log dir: who did what, when and why. Kept for ever."""
+"""Around the time and the plan of a run: the journal of who did what, when and why. Kept for ever."""
 
 PURGE_NOTE_FILE = ".logstore_purging"
-"""Which staged directories a purge may have begun to empty, from its first removal to its orderly end."""
+"""Names the staged directories that a purge may have begun to empty; there from its first removal to its clean end."""
 
 MAX_PATH = 4095
-"""Bytes of a path that Linux opens, its closing NUL not counted."""
+"""Longest path that Linux opens, in bytes without the closing NUL."""
 
 _ROOM_FOR_A_FILE = 2 * (1 + MAX_DIRECTORY_NAME)
 
 
 class Scheme(StrEnum):
-    """How partitions are laid out below a log dir; the values stand in ``meta.properties``."""
+    """A layout of partitions below a log dir; the values stand in ``meta.properties``."""
 
     FLAT = "flat"
     NAMESPACED = "namespaced"
@@ -68,7 +68,7 @@ def partition_path(scheme: Scheme, partition: TopicPartition, topic_id: TopicId 
     Args:
         scheme: of the log dir.
         partition: by the topic's full name.
-        topic_id: of the topic; the by-topic-id scheme has nothing else to go by.
+        topic_id: of the topic; the by-topic-id scheme needs it.
 
     Raises:
         InvalidNameError: the name breaks the rules for topics, is that of the metadata log, or the scheme cannot hold
@@ -98,17 +98,17 @@ def namespace_path(namespace: Namespace) -> str:
 
 
 def check_namespace_fits(log_dir: str, namespace: Namespace) -> None:
-    """Make sure that whatever may be created in a namespace has a path that the system can open.
+    """Make sure that everything that may be created in a namespace has a path that the system can open.
 
-    A directory name of 255 bytes with a file name of 255 bytes in it must still fit, so that no rename to a longer form
-    and no temporary file is the one that fails.
+    A directory name of 255 bytes with a file name of 255 bytes in it must fit, so that no later rename to a longer name
+    and no temporary file can fail.
 
     Args:
         log_dir: its absolute path.
-        namespace: one that is wanted below it.
+        namespace: that is to be created below it.
 
     Raises:
-        InvalidNameError: it does not fit; the message has the numbers.
+        InvalidNameError: the namespace does not fit; the message has the numbers.
     """
     path = f"{log_dir.rstrip('/')}/{namespace_path(namespace)}".rstrip("/")
     length, limit = len(path.encode("utf-8", "surrogateescape")), MAX_PATH - _ROOM_FOR_A_FILE
@@ -120,13 +120,13 @@ def check_namespace_fits(log_dir: str, namespace: Namespace) -> None:
 
 
 def sibling_staging_root(log_dir: str) -> str:
-    """Where replicas of a real broker's log dir are staged: ``<log dir>.deleting``, beside it on the same device.
+    """The staging root of a real broker's log dir: ``<log dir>.deleting``, beside it on the same device.
 
     Args:
-        log_dir: its path, absolute or relative; slashes at the end do not count.
+        log_dir: its path, absolute or relative; slashes at the end are ignored.
 
     Raises:
-        InvalidNameError: the path has no last component to put the suffix on: the root, ``.`` or ``..``.
+        InvalidNameError: the path is the root, or ends in ``.`` or ``..``, so it cannot get the suffix.
     """
     path = log_dir.rstrip("/")
     if path.rpartition("/")[2] in ("", ".", ".."):

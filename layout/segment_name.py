@@ -1,10 +1,10 @@
-"""What the name of a file in a partition dir says: its kind, its offset, and whether it is a leftover.
+"""Build and read the names of files in a partition dir: their kind, their offset, and whether they are leftovers.
 
 ::
 
     00000000000000000042.log                                    segment, named by its base offset, 20 digits
     00000000000000000042.index  .timeindex  .txnindex           its offset, time and transaction index
-    00000000000000000042.snapshot                               producer snapshot, of what lies before that offset
+    00000000000000000042.snapshot                               producer snapshot: the state before that offset
     leader-epoch-checkpoint   partition.metadata                formats of their own
     00000000000000000100-0000000003.checkpoint                  metadata snapshot, end offset and epoch: only in
     quorum-state                                                __cluster_metadata-0, as this one
@@ -12,9 +12,8 @@
     staged.json                                                 ours: the record of a staged replica
     ….deleted  ….cleaned  ….swap  ….part  ….tmp                 transient: an operation that did not finish
 
-A broker takes any other file for a stranger and leaves it alone. It reads numbers as Java does, so ``٤٢.log``, which a
-broker under an Arabic locale writes, is offset 42 (FACTS §12). Contents belong to the modules of the formats.
-Source: FACTS §1.9, §7.2, §12.
+A broker leaves any other file alone. It reads numbers as Java does, so ``٤٢.log``, which a broker under an Arabic
+locale writes, is offset 42 (FACTS §12). Source: FACTS §1.9, §7.2, §12.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _MAX_EPOCH = (1 << 31) - 1
 
 
 class FileKind(StrEnum):
-    """What a file in a partition dir is, by its name alone; the values of the first six are suffixes."""
+    """The kind of a file in a partition dir, by its name alone; the values of the first six are suffixes."""
 
     LOG = ".log"
     OFFSET_INDEX = ".index"
@@ -48,14 +47,14 @@ class FileKind(StrEnum):
 
 
 class Transient(StrEnum):
-    """The suffix of a file that is on its way in or out."""
+    """The suffix of a file that is being added or removed."""
 
     DELETED = ".deleted"
     """Awaits removal; deleted at the next load, a metadata snapshot after 60 s."""
     CLEANED = ".cleaned"
     """Output of a compaction or a split that was not committed; deleted at the next load."""
     SWAP = ".swap"
-    """Committed output that has not yet taken its place; completed at the next load, or deleted when uncommitted."""
+    """Committed output that has not yet got its name; completed at the next load, or deleted when uncommitted."""
     PART = ".part"
     """A metadata snapshot that was being written; deleted at the next load."""
     TMP = ".tmp"
@@ -66,11 +65,11 @@ class SegmentFileName(NamedTuple):
     """A file's name, read.
 
     Attributes:
-        text: the name as it was given.
+        text: the name.
         kind: of the name without its transient suffix.
         offset: base offset of a segment and its indexes; exclusive end offset of a snapshot; else None.
         epoch: of a metadata snapshot; else None.
-        transient: its transient suffix, if any.
+        transient: the transient suffix, if any.
         problem: why a broker that loads the partition would fail on the name, one sentence without a full stop; else
             None.
     """
@@ -92,9 +91,9 @@ class MetadataSnapshotName(NamedTuple):
     epoch: int
     offset: int
     partial: bool = False
-    """It is being written: ``.checkpoint.part``."""
+    """Whether the snapshot is being written: ``.checkpoint.part``."""
     deleted: bool = False
-    """It awaits removal: ``.checkpoint.deleted``."""
+    """Whether the snapshot awaits removal: ``.checkpoint.deleted``."""
 
 
 _BY_OFFSET = (
@@ -118,10 +117,10 @@ def is_leftover(name: str) -> bool:
 def parse(text: str) -> SegmentFileName:
     """Read the name of a plain file in a partition dir. Never raises.
 
-    A broker reads the offset of each segment, index and producer snapshot, and of everything ``.cleaned`` or ``.swap``;
-    a name up to the first ``.`` that is no 64-bit integer stops it, which is the ``problem`` of such a name. It deletes
-    what is ``.deleted`` without a look at the rest of the name. FACTS §1.9 is plain about segments and indexes; that
-    snapshots, ``.cleaned`` and ``.swap`` stop a broker too follows from it, because their offsets are compared.
+    A broker reads the offset of each segment, index and producer snapshot, and of every file with ``.cleaned`` or
+    ``.swap``. It stops when the name up to the first ``.`` is no 64-bit integer, which is the ``problem`` of such a
+    name. It deletes a ``.deleted`` file whatever the rest of the name is. FACTS §1.9 says so of segments and indexes;
+    for snapshots, ``.cleaned`` and ``.swap`` it follows, because their offsets are compared.
     """
     transient = next((each for each in Transient if text.endswith(each)), None)
     kind = _kind_of(text.removesuffix(transient or ""))
@@ -138,13 +137,13 @@ def parse(text: str) -> SegmentFileName:
 
 
 def parse_metadata_snapshot(text: str) -> MetadataSnapshotName | None:
-    """Read the name of a metadata snapshot as Kafka does, or say None where it does not have the suffix of one.
+    """Read the name of a metadata snapshot as Kafka does; None: the name does not have the suffix of one.
 
     The suffix decides; then characters 0 to 19 are the offset and 21 to 30 the epoch, whatever else there is.
 
     Raises:
-        InvalidNameError: the suffix is there and the numbers are not; in ``__cluster_metadata-0`` such a file stops a
-            broker, ``bootstrap.checkpoint`` put there by hand, for example.
+        InvalidNameError: the suffix is there and the numbers are not. In ``__cluster_metadata-0`` such a file stops a
+            broker, for example a ``bootstrap.checkpoint`` that was put there by hand.
     """
     partial, deleted = text.endswith(".checkpoint.part"), text.endswith(".checkpoint.deleted")
     if not (partial or deleted or text.endswith(".checkpoint")):
@@ -159,7 +158,7 @@ def parse_metadata_snapshot(text: str) -> MetadataSnapshotName | None:
 
 
 def filename_prefix(offset: int) -> str:
-    """The name of an offset's files up to the suffix: 20 digits.
+    """The name of the files at an offset, up to the suffix: 20 digits.
 
     Raises:
         InvalidNameError: ``offset`` is not between 0 and the greatest 64-bit integer.
@@ -173,7 +172,7 @@ def segment_file_name(offset: int, kind: FileKind) -> str:
     """The name of a segment, of one of its indexes, or of a producer snapshot.
 
     Raises:
-        InvalidNameError: ``offset`` is out of range, or files of that kind are not named by an offset alone.
+        InvalidNameError: ``offset`` is out of range, or files of this kind are not named by an offset alone.
     """
     if kind not in _BY_OFFSET:
         raise InvalidNameError(f"files of kind {kind} are not named by an offset alone")
@@ -199,7 +198,7 @@ def _kind_of(plain: str) -> FileKind:
 
 
 def _metadata_snapshot(text: str, transient: Transient | None) -> SegmentFileName:
-    """A name with the suffix of a metadata snapshot; without the numbers of one it is any stranger's file."""
+    """Read a name with the suffix of a metadata snapshot; without its numbers it is of the kind ``OTHER``."""
     try:
         snapshot = parse_metadata_snapshot(text)
     except InvalidNameError:

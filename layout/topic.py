@@ -1,9 +1,7 @@
-"""Topics by name: the rules for a name, namespaces, and the pair of topic and partition.
+"""Topic names and their rules, namespaces, and the pair of topic and partition.
 
-A topic's *full name* is its namespace and its own name, joined by ``:``, for example ``org:apache:orders``; in the
-default namespace, which is empty, it is the name alone, and everything is as Kafka has it. What a name becomes on disk
-belongs to ``directory_name`` and ``scheme``; which topic a name means belongs to topic IDs (``ids``).
-Source: FACTS §1.4; KIP37-1.
+A topic's *full name* is its namespace and its own name, joined by ``:``, for example ``org:apache:orders``. In the
+default namespace, which is empty, it is the name alone, and everything is as in Kafka. Source: FACTS §1.4; KIP37-1.
 """
 
 from __future__ import annotations
@@ -16,16 +14,16 @@ from typing import ClassVar, Self
 from layout.errors import InvalidNameError
 
 MAX_NAME_LENGTH = 249
-"""Characters of a topic name or of a tier; a partition dir adds ``-`` and the partition to it (FACTS §1.4)."""
+"""Most characters of a topic name or of a tier; a partition dir adds ``-`` and the partition (FACTS §1.4)."""
 
 NAMESPACE_SEPARATOR = ":"
 """Stands between tiers, and between the last tier and the topic; no topic name may contain it."""
 
 METADATA_TOPIC = "__cluster_metadata"
-"""KRaft's own log; no client may create it, and a broker's scan passes it over (FACTS §1.6)."""
+"""KRaft's own log; no client may create it, and a broker's scan skips it (FACTS §1.6)."""
 
 METADATA_DIR = f"{METADATA_TOPIC}-0"
-"""The directory that holds it, in the log dir that ``metadata.log.dir`` names."""
+"""The directory of the metadata log, in the log dir that ``metadata.log.dir`` names."""
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Topics that brokers create for themselves, as of 3.9 (FACTS §1.4)."""
@@ -43,9 +41,9 @@ RESERVED_TIERS = frozenset(
         ".lock",
     }
 )
-"""Tiers that would stand where a log dir has something of its own; with ``.tmp`` behind them they are reserved too.
+"""Tiers that would stand where a log dir has files of its own; the same names followed by ``.tmp`` are reserved too.
 
-KIP37-1 names ``deleting`` and ``__…``; the others follow, for a directory of that name would take a file's place."""
+KIP37-1 names ``deleting`` and ``__…``; the others follow, because a directory of such a name would replace a file."""
 
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 _LEGAL_TIER = re.compile(r"[a-zA-Z0-9.-]+")
@@ -74,7 +72,7 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Namespace:
-    """The tiers above a topic, outermost first; none of them is the default namespace. One that exists is valid.
+    """The tiers above a topic, outermost first; no tiers: the default namespace. Every instance is valid.
 
     Raises:
         InvalidNameError: a tier is empty, longer than 249 characters, ``.`` or ``..``, reserved, or has a character
@@ -124,16 +122,16 @@ def namespace_of(topic: str) -> str:
 
 
 def named(partitions: Sequence[TopicPartition]) -> str:
-    """Some partitions in the words of a message: the first, and how many more."""
+    """Name some partitions in a message: the first, and how many more."""
     first = str(partitions[0]) if partitions else "nothing"
     return first if len(partitions) < 2 else f"{first} and {len(partitions) - 1} more"
 
 
 def check_topic_name(name: str) -> None:
-    """Hold a topic's own name to Kafka's rules, in Kafka's order: empty, ``.``, ``..``, too long, bad character.
+    """Check a topic's own name by Kafka's rules, in Kafka's order: empty, ``.``, ``..``, too long, bad character.
 
     Raises:
-        InvalidNameError: it breaks any; the message gives all the reasons, the one that Kafka would give first.
+        InvalidNameError: it breaks a rule; the message gives all reasons, first the reason that Kafka would give.
     """
     reasons = _name_problems(name, _LEGAL_TOPIC, "a-z A-Z 0-9 . _ -")
     if reasons:
@@ -141,10 +139,10 @@ def check_topic_name(name: str) -> None:
 
 
 def check_full_topic_name(topic: str) -> None:
-    """Hold a full name to the rules, namespace and topic (KIP37-1).
+    """Check a full name, namespace and topic (KIP37-1).
 
     Raises:
-        InvalidNameError: the namespace breaks them, or else the topic's own name does.
+        InvalidNameError: the namespace or the topic's own name breaks a rule.
     """
     namespace, separator, name = topic.rpartition(NAMESPACE_SEPARATOR)
     if separator:
@@ -153,27 +151,27 @@ def check_full_topic_name(topic: str) -> None:
 
 
 def has_collision_chars(topic: str) -> bool:
-    """Whether a name holds a ``.`` or a ``_``, which are one and the same in the names of metrics."""
+    """Whether a name has a ``.`` or a ``_``, which are the same in the names of metrics."""
     return "." in topic or "_" in topic
 
 
 def unify_collision_chars(topic: str) -> str:
-    """The name with every ``.`` turned into ``_``."""
+    """The name with every ``.`` replaced by ``_``."""
     return topic.replace(".", "_")
 
 
 def has_collision(one: str, other: str) -> bool:
-    """Whether two names cannot live in one cluster. Kafka asks it when it creates a topic, never of a directory."""
+    """Whether two names cannot be in one cluster. Kafka checks it when it creates a topic, never for a directory."""
     return unify_collision_chars(one) == unify_collision_chars(other)
 
 
 def utf16_length(text: str) -> int:
-    """Number of UTF-16 units, by which Java counts the length of a text."""
+    """Number of UTF-16 units, which is the length of a text in Java."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def _name_problems(name: str, legal: re.Pattern[str], alphabet: str) -> list[str]:
-    """The rules that topics and tiers share, in Kafka's order."""
+    """List the broken rules that topics and tiers share, in Kafka's order."""
     if not name:
         return ["it is empty"]
     reasons = []
@@ -188,7 +186,7 @@ def _name_problems(name: str, legal: re.Pattern[str], alphabet: str) -> list[str
 
 
 def _tier_problems(tier: str) -> list[str]:
-    """Every reason why a text is no tier, each naming the tier."""
+    """List every reason why a text is no tier, each with the tier."""
     reasons = _name_problems(tier, _LEGAL_TIER, "a-z A-Z 0-9 . -")
     if tier.removesuffix(".tmp") in RESERVED_TIERS or tier.startswith("__"):
         reasons.append("it is reserved")

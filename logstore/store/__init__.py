@@ -1,4 +1,4 @@
-"""One broker's log dirs as one: create, find, fence, stage, restore, move, purge, recover."""
+"""One broker's log dirs as one store: create, find, fence, stage, restore, move, purge and recover replicas."""
 
 from logstore.store.create import metadata_bytes, spread_over_log_dirs
 from logstore.store.index import Entry, Replica, ReplicaIndex, replica_of

@@ -1,20 +1,15 @@
-"""Makes replicas, each with its ``partition.metadata``, all at once or not at all; many of them behind one barrier.
+"""Create replicas, each with its ``partition.metadata``, all or none; and give topic IDs to replicas without one.
 
 A draft has a name that Kafka itself deletes at its next start, so a crash leaves a whole replica or none, in a real
-broker's log dir as well as in ours. Each step is taken for all of them before the next::
+broker's log dir as well as in ours. Each step is done for all replicas before the next::
 
     1  a draft for each, orders-0.<32 hex>-delete, with its partition.metadata     a crash leaves drafts, which go
     2  the drafts are synced, one barrier for all                                  from here on each is whole
     3  each draft gets its live name                                               a crash leaves a draft or a replica
     4  the directories that lost and gained entries are synced                     from here on they are there
 
-Whatever fails before the end of step 4 is undone, and no replica was made.
-Source: KIP516-2, KIP516-11; DESIGN §5; FACTS §1.2, §2.1.
-
-What every new replica needs: its place, and its ``partition.metadata``; and the topic ID of one that has none.
-
-How replicas are made so that a crash leaves a whole one or none is told in ``create_many``. Source: KIP516-2,
-KIP516-11, KIP37-3; FACTS §2.1.
+A failure before the end of step 4 is undone, and no replica was created.
+Source: KIP516-2, KIP516-11, KIP37-3; DESIGN §5; FACTS §1.2, §2.1.
 """
 
 from __future__ import annotations
@@ -44,19 +39,19 @@ from logstore.fs import (
 from logstore.log_dir import LogDir, open_replica_parent
 
 _MOST_SYNCED_ALONE = 4
-"""Replicas up to which each is synced by itself: a barrier waits for all that others wrote to the disk."""
+"""Up to this many replicas are synced one by one: a barrier also waits for everything else written to the disk."""
 
 
 @dataclass(slots=True)
 class _ReplicaDraft:
-    """One replica on its way."""
+    """One replica that is being created."""
 
     partition: TopicPartition
     topic_id: TopicId | None
     path: str
     parent: Directory
     name: str
-    """Of the draft, in the log dir."""
+    """Name of the draft in the log dir."""
     renamed: bool = False
 
     @property
@@ -65,17 +60,17 @@ class _ReplicaDraft:
 
 
 def create_replica(log_dir: LogDir, partition: TopicPartition, topic_id: TopicId | None) -> str:
-    """Make one empty replica, durably, and give its path below the log dir.
+    """Create one empty replica, durably, and give its path below the log dir.
 
     Args:
-        log_dir: where it goes.
+        log_dir: that gets the replica.
         partition: by the topic's full name.
-        topic_id: that goes into its ``partition.metadata``; None: it gets none, as before Kafka 2.8.
+        topic_id: for its ``partition.metadata``; None: it gets no such file, as before Kafka 2.8.
 
     Raises:
         InvalidNameError: the name breaks the rules, or the scheme cannot hold it.
         InvalidNamespaceError: its namespace was not created.
-        NameTakenError: something of its name is there.
+        NameTakenError: its path is taken.
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
     """
     found = create_replicas(log_dir, {partition: topic_id}).get(partition)
@@ -87,26 +82,26 @@ def create_replica(log_dir: LogDir, partition: TopicPartition, topic_id: TopicId
 def create_replicas(
     log_dir: LogDir, wanted: Mapping[TopicPartition, TopicId | None]
 ) -> dict[TopicPartition, str | LogStoreError | LayoutError]:
-    """Make empty replicas, durably; those whose name cannot be used are left out, and the others are made.
+    """Create empty replicas, durably; a name that cannot be used does not keep the others from being created.
 
     Args:
-        log_dir: where they go.
-        wanted: by full name; at best about a thousand at a time. None: it gets no topic ID.
+        log_dir: that gets the replicas.
+        wanted: partition, by full name → its topic ID; None: it gets none. About a thousand at a time are best.
 
     Returns:
-        For each: its path below the log dir, or why it cannot be there, as :func:`create_replica` raises it. What
-        is left out was not made because the disk failed, and may be made on another; where it cannot be told whether it
-        was made, the failure stands, because there must not be two.
+        For each partition: its path below the log dir, or the error that :func:`create_replica` would have raised. A
+        partition that is left out was not created because the disk failed, and may be created on another disk. Where it
+        is unknown whether a replica was created, the disk's error is given, because there must not be two replicas.
 
     Raises:
-        ChangeFailedError: the system refuses; none was made.
+        ChangeFailedError: the system refuses; no replica was created.
     """
     batch = _CreateBatch(log_dir)
     try:
         with log_dir.changing(f"{named(list(wanted))} cannot be created"), batch.opened:
             try:
                 batch.write_drafts(wanted)
-                # What the checkpoints still say of earlier replicas of these names is not true of the new ones.
+                # Checkpoint entries of earlier replicas under these names are not true of the new ones.
                 log_dir.checkpoints.take_out(draft.partition for draft in batch.drafts)
                 log_dir.write_checkpoints()
                 batch.rename()
@@ -121,12 +116,12 @@ def create_replicas(
 def spread_over_log_dirs(
     counts: Mapping[str, int], wanted: Mapping[TopicPartition, TopicId | None], most: int
 ) -> list[tuple[str, dict[TopicPartition, TopicId | None]]]:
-    """Batches of new replicas, so that each goes to the log dir that has the fewest by then.
+    """Plan batches of new replicas so that each replica goes to the log dir that has the fewest by then.
 
     Args:
         counts: log dir → how many replicas it has; at least one log dir.
-        wanted: the replicas.
-        most: how many make a batch.
+        wanted: partition → its topic ID.
+        most: most replicas in a batch.
     """
     by_then = dict(counts)
     batches: dict[str, list[dict[TopicPartition, TopicId | None]]] = {path: [] for path in counts}
@@ -140,12 +135,12 @@ def spread_over_log_dirs(
 
 
 class _CreateBatch:
-    """The replicas of one call, step by step."""
+    """The replicas that one call creates, step by step."""
 
     def __init__(self, log_dir: LogDir) -> None:
         self.log_dir, self.opened = log_dir, ExitStack()
         self.uncertain: list[TopicPartition] = []
-        """Replicas that may have their live name, or not, after a failure that could not be undone."""
+        """Replicas that may or may not have their live name, after a failure that could not be undone."""
         self.parents: dict[str, Directory] = {}
         self.drafts: list[_ReplicaDraft] = []
         self.promised: set[str] = set()
@@ -182,9 +177,9 @@ class _CreateBatch:
             sync_all(disk, [*self.parents.values(), root])
 
     def undo(self) -> None:
-        """Remove whatever was made; a replica that has its live name is durably a draft again before it is emptied.
+        """Remove what was created; a replica with its live name is durably made a draft again before it is removed.
 
-        Where that fails too, the disk is failing and goes offline; what is live by then is whole.
+        Where that fails too, the log dir goes offline; replicas that are live by then are whole.
         """
         disk, root = self.log_dir.disk, self.log_dir.root
         renamed = [draft for draft in self.drafts if draft.renamed]
@@ -225,18 +220,18 @@ class _CreateBatch:
 
 
 def write_topic_ids(log_dir: LogDir, wanted: Mapping[str, tuple[TopicPartition, TopicId]]) -> None:
-    """Give replicas without a topic ID those that the controller says they have (KIP516-11), durably.
+    """Durably write the topic IDs of replicas that have none, as the controller assigned them (KIP516-11).
 
-    The bytes of every file are durable before the first gets its name, and all the names are before this returns: for
-    many of them behind two barriers.
+    The bytes of every file are durable before the first file gets its name, and all names are durable before this
+    returns. Many files need two barriers in all.
 
     Args:
-        log_dir: that holds them.
-        wanted: path below the log dir → the partition, and its topic ID. Each of these directories is open meanwhile.
+        log_dir: that holds the replicas.
+        wanted: path below the log dir → the partition and its topic ID. All these directories are open meanwhile.
 
     Raises:
-        OfflineLogDirError: the disk failed; some may have got theirs.
-        ChangeFailedError: the system refuses; none has got one.
+        OfflineLogDirError: the disk failed; some replicas may have got their ID.
+        ChangeFailedError: the system refuses; no replica has got its ID.
     """
     disk, name = log_dir.disk, partition_metadata.FILE_NAME
     temporary = name + TEMPORARY
@@ -257,14 +252,14 @@ def write_topic_ids(log_dir: LogDir, wanted: Mapping[str, tuple[TopicPartition, 
                 with suppress(OSError):
                     remove_file(disk, directory, temporary, durable=False)
             raise
-        # From here on only a disk that fails gets in the way: a rename within a directory needs no room.
+        # From here on only a failing disk can stop this: a rename within a directory needs no room.
         for directory in directories:
             disk.rename(directory.descriptor, temporary, directory.descriptor, name)
         barrier(disk, log_dir.root, directories)
 
 
 def metadata_bytes(log_dir: LogDir, partition: TopicPartition, topic_id: TopicId) -> bytes:
-    """What ``partition.metadata`` holds: the shipped form for a real broker, all four fields in ours (KIP516-2)."""
+    """Encode ``partition.metadata``: in the shipped form for a real broker, with all four fields in ours (KIP516-2)."""
     if not log_dir.is_ours:
         return partition_metadata.encode(topic_id)
     return partition_metadata.encode_json(topic_id, partition.topic, partition.partition)

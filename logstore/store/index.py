@@ -1,7 +1,7 @@
-"""Which replicas a store has, by topic and partition: what a scan of its log dirs says, kept up with every change.
+"""The live replicas of a store by topic and partition: loaded from a scan, and updated with every change.
 
-For 100,000 replicas this is one dictionary of plain tuples; a :class:`Replica` is made when somebody asks for it. Not
-thread-safe by itself: ``LogStore`` guards it.
+For 100,000 replicas this is one dictionary of plain tuples; a :class:`Replica` is made when it is asked for. Not
+thread-safe by itself: ``OpenStore`` guards it with a lock.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Replica:
 
     Attributes:
         partition: by the topic's full name.
-        topic_id: that its ``partition.metadata`` holds; None: it holds none that can be read.
+        topic_id: from its ``partition.metadata``; None: there is none that can be read.
         log_dir: path of its log dir.
         path: of its directory below the log dir.
-        metadata_state: of its ``partition.metadata``, a :class:`logstore.rows.MetadataState`.
+        metadata_state: state of its ``partition.metadata``, a :class:`logstore.rows.MetadataState`.
         inode: of its directory; 0: not known.
     """
 
@@ -42,7 +42,7 @@ class Replica:
 
 
 class Entry(NamedTuple):
-    """What is held of one replica: where it lies, and its topic ID as text; for those who ask about all of them."""
+    """One replica as the index holds it, with its topic ID as text: for callers that go through all replicas."""
 
     log_dir: str
     path: str
@@ -55,16 +55,19 @@ class ReplicaIndex:
     """Live replicas by (topic, partition)."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start without replicas."""
         self._entries: dict[tuple[str, int], Entry] = {}
         self._topics: dict[str, str] | None = None
         self.counts: dict[str, int] = {}
         """Log dir → how many replicas it has."""
         self.doubled: list[Replica] = []
-        """Replicas of partitions that another log dir has too; a broker would not start with them (FACTS §1.7)."""
+        """Duplicates: replicas of partitions that are live in another log dir too.
+
+        A broker would not start with them (FACTS §1.7).
+        """
 
     def load(self, log_dir: str, rows: pa.Table) -> None:
-        """Take in a scan of one log dir, by :data:`logstore.rows.ROW_SCHEMA`."""
+        """Add the replicas of one log dir from its scan (:data:`logstore.rows.ROW_SCHEMA`)."""
         entries, live, count = self._entries, Kind.LIVE.value, 0
         columns = (rows.column(name).to_pylist() for name in _COLUMNS)
         for kind, topic, partition, topic_id, path, state, inode in zip(*columns, strict=True):
@@ -77,16 +80,16 @@ class ReplicaIndex:
         self._topics = None
 
     def get(self, partition: TopicPartition) -> Replica | None:
-        """The live replica of a partition."""
+        """Find the live replica of a partition."""
         entry = self.entry_of(partition)
         return None if entry is None else replica_of(partition, entry)
 
     def entry_of(self, partition: TopicPartition) -> Entry | None:
-        """The same as it is held: the short way for whoever asks about many."""
+        """Find the entry of a partition: the fast path for callers that ask about many."""
         return self._entries.get((partition.topic, partition.partition))
 
     def topic_of(self, topic_id: TopicId) -> str | None:
-        """The topic that some replica holds under this ID."""
+        """Find the topic whose replicas have this ID."""
         if self._topics is None:
             self._topics = {
                 entry.topic_id: topic for (topic, _), entry in self._entries.items() if entry.topic_id is not None
@@ -94,7 +97,7 @@ class ReplicaIndex:
         return self._topics.get(str(topic_id))
 
     def put(self, replica: Replica) -> None:
-        """Enter a replica, or what has changed about it."""
+        """Add a replica, or replace its entry."""
         key = (replica.partition.topic, replica.partition.partition)
         self.drop(replica.partition)
         topic_id = None if replica.topic_id is None else str(replica.topic_id)
@@ -104,14 +107,14 @@ class ReplicaIndex:
             self._topics[topic_id] = replica.partition.topic
 
     def drop(self, partition: TopicPartition) -> None:
-        """Forget a replica; one that is not there is no error."""
+        """Remove a replica; nothing happens when the index does not have it."""
         entry = self._entries.pop((partition.topic, partition.partition), None)
         if entry is not None:
             self.counts[entry.log_dir] -= 1
             self._topics = None
 
     def drop_copy(self, partition: TopicPartition, log_dir: str, inode: int) -> None:
-        """Forget one copy; where a partition had several, one that is left is its replica from now on."""
+        """Remove one copy; where a partition had several, a remaining copy becomes its replica."""
         copies = [each for each in self.doubled if each.partition == partition] if self.doubled else []
         for copy in copies:
             if (copy.log_dir, copy.inode) == (log_dir, inode):
@@ -121,11 +124,11 @@ class ReplicaIndex:
         self.drop(partition)
         if copies:
             self.doubled.remove(copies[0])
-            self.counts[copies[0].log_dir] -= 1  # it was counted when it was loaded
+            self.counts[copies[0].log_dir] -= 1  # load() counted it, and put() counts it again
             self.put(copies[0])
 
     def entries(self) -> dict[tuple[str, int], Entry]:
-        """All of them as they are held, by (topic, partition): the short way for whoever looks at every one."""
+        """Copy all entries, by (topic, partition): the fast path for callers that go through all replicas."""
         return dict(self._entries)
 
     def __iter__(self) -> Iterator[Replica]:
@@ -136,6 +139,6 @@ class ReplicaIndex:
 
 
 def replica_of(partition: TopicPartition, entry: Entry) -> Replica:
-    """A replica by its partition and what is held of it."""
+    """Make a replica of its partition and its entry."""
     topic_id = None if entry.topic_id is None else TopicId.parse(entry.topic_id)
     return Replica(partition, topic_id, entry.log_dir, entry.path, entry.state, entry.inode)

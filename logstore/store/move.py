@@ -1,4 +1,4 @@
-"""Moves a replica from one disk of a broker to another: copy, verify, swap; never two live copies (KIP516-3).
+"""Move a replica from one disk of a broker to another: copy, verify, swap; never two live copies (KIP516-3).
 
 ::
 
@@ -7,9 +7,9 @@
     3  the source is staged                                                   from here on the move can only be finished
     4  the copy gets its live name, and its record goes                       the move is done
 
-Kafka renames the copy first and the source after it, so that a crash between the two leaves a broker that does not
-start (FACTS §1.7, §1.8). Here the source goes first. After a crash a copy whose source is live is dropped, and one
-whose source is not is made live; while the source's log dir is offline, nothing can be told, and the copy waits.
+Kafka renames the copy before the source, so that a crash between the two leaves a broker that does not start (FACTS
+§1.7, §1.8). Here the source is staged first. After a crash a copy whose source is live is dropped, and a copy whose
+source is not live is made live; while the source's log dir is offline, neither is known, and the copy waits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 RECORD_LIMIT = 1 << 16
 _SPARE_BYTES = 1 << 20
-"""Bytes that must stay free on the target besides the copy itself: directories and the record need some."""
+"""Bytes that must be free on the target besides the copy itself, for directories and the record."""
 
 
 def move_replica(
@@ -62,20 +62,21 @@ def move_replica(
     """Move a replica to another log dir. Nobody may write to it meanwhile.
 
     Args:
-        source: log dir that has it.
-        target: log dir of the same broker that gets it.
-        replica: what is moved.
+        source: log dir that has the replica.
+        target: log dir of the same broker that gets the replica.
+        replica: that is moved.
         now_ms: in ms since 1970.
         delay_ms: how long the original stays staged.
-        spare: where records go that find no room.
-        progress: told the bytes copied; may wait, to hold the copy to a rate.
+        spare: the fallback records.
+        progress: called with the number of bytes copied; may wait, to hold the copy to a rate.
 
     Returns:
-        Where it lies now, below the target; and the original, which is staged.
+        The new path below the target; and the original, which is staged.
 
     Raises:
-        ChangeRefusedError: it does not fit, holds what no replica holds, or changed meanwhile; nothing was changed.
-        NameTakenError: the target has something of its name.
+        ChangeRefusedError: the replica does not fit, holds something that no replica holds, or changed meanwhile;
+            nothing was changed.
+        NameTakenError: its path is taken in the target.
         OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
     """
     topic_id = replica.topic_id
@@ -105,7 +106,7 @@ def move_replica(
         except LogStoreError:
             if source.offline is None:
                 _drop(target, future)
-            target.leave_unclean |= source.offline is not None  # the copy may be all that there is
+            target.leave_unclean |= source.offline is not None  # the copy may be the only one left
             raise
         try:
             _go_live(target, future, home, record)
@@ -117,10 +118,10 @@ def move_replica(
 
 
 def recover_moves(log_dirs: Sequence[LogDir]) -> list[str]:
-    """Finish or drop every move that a crash cut short; what was done, one sentence each.
+    """Finish or drop every move that a crash cut short; give one sentence for each.
 
     Args:
-        log_dirs: the log dirs of the store, each one recovered by itself.
+        log_dirs: all log dirs of the store, each already recovered by itself.
 
     Raises:
         OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
@@ -137,7 +138,7 @@ def recover_moves(log_dirs: Sequence[LogDir]) -> list[str]:
 
 
 def drop_record(log_dir: LogDir, parent: Directory, name: str) -> bool:
-    """Take the record of a move away from a replica that is live; False: it has none.
+    """Remove the record of a move from a live replica; False: it has none.
 
     Raises:
         OSError: the system refuses.
@@ -149,13 +150,13 @@ def drop_record(log_dir: LogDir, parent: Directory, name: str) -> bool:
         if record is not None:
             log_dir.checkpoints.give_back(_partition(record), record.checkpoints)
             if not log_dir.write_checkpoints():
-                return True  # until its offsets are written, the record is the one place that holds them
+                return True  # until its offsets are written, only the record holds them
         remove_file(log_dir.disk, directory, MOVE_RECORD)
     return True
 
 
 def _copy_whole(source: LogDir, target: LogDir, replica: Replica, record: MoveRecord, progress: Progress | None) -> str:
-    """Steps 1 and 2; gives the name of the whole copy. Where that fails, nothing of it is left."""
+    """Do steps 1 and 2, and give the name of the whole copy. A failure leaves nothing of the copy."""
     if source.is_ours != target.is_ours:
         raise ChangeRefusedError(f"{source.path} and {target.path}: one is a real broker's, and the other is ours")
     unique = target.disk.unique()
@@ -187,7 +188,7 @@ def _copy_whole(source: LogDir, target: LogDir, replica: Replica, record: MoveRe
 
 
 def _go_live(target: LogDir, future: str, home: Directory, record: MoveRecord) -> None:
-    """Step 4. Once the copy has its live name the move is done; what fails after that is left to the next open."""
+    """Do step 4. Once the copy has its live name the move is done; the next open does what fails after that."""
     name = record.path.rpartition("/")[2]
     rename_exclusively(target.disk, target.root, future, home, name)
     try:
@@ -201,7 +202,7 @@ def _go_live(target: LogDir, future: str, home: Directory, record: MoveRecord) -
 
 
 def _take_back(source: LogDir, target: LogDir, original: Staged, future: str, spare: FallbackRecords | None) -> None:
-    """Undo a move whose last step was refused; where that fails as well, the next open finishes the move."""
+    """Undo a move whose last step was refused; if the undo fails as well, the next open finishes the move."""
     target.leave_unclean = True
     try:
         restore(source, original, spare=spare)
@@ -212,10 +213,10 @@ def _take_back(source: LogDir, target: LogDir, original: Staged, future: str, sp
 
 
 def _drop(target: LogDir, future: str) -> None:
-    """Remove a copy, which is made a draft again first, durably.
+    """Remove a copy, after it was durably made a draft again.
 
-    One that lost its record in a crash would be taken for a broker's own move, and one that kept it for whole, even
-    when other files of it are gone.
+    While it is being removed under its future name, a crash could leave it without its record, and it would be taken
+    for a broker's own move; or with its record and without other files, and it would be taken for a whole copy.
     """
     disk, root = target.disk, target.root
     draft = f"{future.removesuffix('-future')}-delete"
@@ -260,7 +261,7 @@ def _is_live(source: LogDir, path: str) -> bool:
 
 
 def _record_in(directory: Directory) -> MoveRecord | None:
-    """The record of a copy; None: there is none that can be read, so it is not a copy of ours."""
+    """Read the record of a copy; None: there is none that can be read, so it is not a copy of ours."""
     try:
         data = read_small_file(MOVE_RECORD, RECORD_LIMIT, directory.descriptor)
         return None if data is None else parse_move_record(data)
@@ -273,7 +274,7 @@ def _partition(record: MoveRecord) -> TopicPartition:
 
 
 def _check_room(original: Directory, target: LogDir) -> None:
-    """Refuse a copy that the target's disk has no room for, before anything is written."""
+    """Refuse a copy for which the target's disk has no room, before anything is written."""
     needed = sum(
         status.st_blocks * 512 for name in original.plain_files() if (status := original.status(name)) is not None
     )

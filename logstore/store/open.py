@@ -1,10 +1,8 @@
-"""A broker's log dirs, open under their locks: what lies in them, found in memory, and fenced by topic ID.
+"""Open the log dirs of one broker together, and answer for the replicas in them from memory.
 
-Opening takes the lock of every log dir, sorts out what a crash left, and reads what lies there in one scan. A log dir
-whose disk fails goes offline and its replicas answer with KAFKA_STORAGE_ERROR; the others go on. What changes them is
-``LogStore``, in ``store``. Source: DESIGN §2; KIP516-8; FACTS §1.5, §1.7, §4.4.
-
-Opens the log dirs of one broker together, and recovers each of them before anybody uses it.
+Opening locks every log dir, recovers it from a crash, and scans it once. A log dir whose disk fails goes offline and
+its replicas answer with KAFKA_STORAGE_ERROR; the others go on. Replicas are found by partition and fenced by topic ID.
+:class:`OpenStore` changes no replica; ``LogStore`` does. Source: DESIGN §2; KIP516-8; FACTS §1.5, §1.7, §4.4.
 """
 
 from __future__ import annotations
@@ -37,17 +35,17 @@ from logstore.store.recovery import recover
 
 @dataclass(slots=True)
 class StoreOptions:
-    """What a store may be told; the defaults are those of a broker.
+    """Options of a store; the defaults are those of a broker.
 
     Attributes:
         clock: where the time comes from.
         settings: delays, by topic and namespace.
-        disk: the primitive changes.
-        spare_records: folder on another disk for records that find no room; None: there is none.
-        jobs: processes that look into a log dir, beside this one; 0: none, this process looks itself; None: as many as
-            pay.
-        placement: where replicas are staged, in every log dir that allows it or by the path of each; a log dir that it
-            leaves out, or that does not allow it, gets the place that is chosen by looking.
+        disk: carries out the changes.
+        spare_records: folder on another disk for fallback records, which are used when a disk is full; None: there is
+            none.
+        jobs: processes that scan a log dir beside this one; 0: this process scans it alone; None: as many as pay.
+        placement: where replicas are staged: one placement for all log dirs, or one by the path of each. A log dir
+            without one, or that does not allow it, gets a placement by what lies in it.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -62,14 +60,14 @@ class OpenStore:
     """One broker's log dirs, open; look-ups never wait for a disk, and may come from any thread.
 
     Attributes:
-        clock: what time it is.
-        settings: delays, by topic and namespace.
-        spare: the folder for records that find no room.
-        changing: held by every change, so that changes happen one after the other; a thread may take it twice.
+        clock: as in the options.
+        settings: as in the options.
+        spare: the fallback records.
+        changing: lock that every change holds, so that changes happen one after the other; a thread may take it twice.
     """
 
     def __init__(self, log_dirs: Sequence[LogDir], offline: Mapping[str, str], options: StoreOptions) -> None:
-        """Put together by :meth:`open`."""
+        """Called by :meth:`open`."""
         self.clock, self.settings = options.clock, options.settings
         self.spare = FallbackRecords(options.spare_records, options.disk)
         self._jobs, self._placement = options.jobs, options.placement
@@ -81,19 +79,19 @@ class OpenStore:
 
     @classmethod
     def open(cls, log_dirs: Sequence[str], options: StoreOptions | None = None) -> Self:
-        """Open a broker's log dirs, and recover whatever a crash left in them.
+        """Open a broker's log dirs, and recover them from a crash.
 
-        A log dir whose disk fails is offline from the start, as in a broker; the rest is opened.
+        A log dir whose disk fails is offline from the start, as in a broker; the others are opened.
 
         Args:
             log_dirs: their paths.
             options: None: the defaults.
 
         Raises:
-            ChangeRefusedError: two of them are one directory, or they belong to different brokers.
-            NotALogDirError: one of them is no log dir, or has no identity.
-            LogDirInUseError: a broker runs on one of them.
-            OfflineLogDirError: none of them can be used.
+            ChangeRefusedError: two paths are one directory, or the log dirs belong to different brokers.
+            NotALogDirError: a path is no log dir, or has no identity.
+            LogDirInUseError: a broker runs on one of the log dirs.
+            OfflineLogDirError: no log dir can be used.
         """
         options = options or StoreOptions()
         opened, offline = open_log_dirs(log_dirs, options.disk)
@@ -108,7 +106,7 @@ class OpenStore:
 
     @property
     def log_dirs(self) -> list[LogDir]:
-        """The log dirs that were opened, in the order given; some may be offline by now."""
+        """The log dirs that could be opened, in the order given; some may be offline by now."""
         return list(self._log_dirs.values())
 
     @property
@@ -119,18 +117,21 @@ class OpenStore:
 
     @property
     def doubled(self) -> list[Replica]:
-        """Replicas of partitions that are live in another log dir too: ``repair`` chooses between them (FACTS §1.7)."""
+        """Duplicates: replicas of partitions that are live in another log dir too (FACTS §1.7).
+
+        ``repair`` chooses between the copies.
+        """
         with self._looking:
             return list(self._index.doubled)
 
     def reload(self) -> None:
-        """Read all the log dirs that are online again; one that cannot be read goes offline, with its replicas."""
+        """Scan all log dirs that are online again; a log dir that cannot be read goes offline with its replicas."""
         with self.changing:
             online = [path for path, log_dir in self._log_dirs.items() if log_dir.offline is None]
             observations = list(scan_all(online, sizes=False, jobs=self._jobs))
             for observation in observations:
                 if observation.state is not MetadataState.OK:
-                    # What cannot be read holds unknown replicas, and must not be taken for empty.
+                    # A log dir that cannot be read holds unknown replicas, and must not be taken for empty.
                     log_dir = self._log_dirs[observation.log_dir]
                     log_dir.go_offline(f"{log_dir.path} is offline, because it cannot be read: {observation.problem}")
             fresh = ReplicaIndex()
@@ -140,16 +141,16 @@ class OpenStore:
                         fresh.load(observation.log_dir, observation.rows)
             with self._looking:
                 for replica in self._index:
-                    # What lay on a disk that failed lies there still, and must not be made a second time elsewhere.
+                    # A replica on a disk that failed still lies there, and must not be created again elsewhere.
                     if self._log_dirs[replica.log_dir].offline is not None and fresh.get(replica.partition) is None:
                         fresh.put(replica)
                 self._index = fresh
 
     def take_over(self, changed: Iterable[tuple[Replica, Replica | None]]) -> None:
-        """Take replicas as a change of many steps left them; what lies in an offline log dir stays as it was known.
+        """Update the index after a change of many steps, except for replicas in offline log dirs.
 
         Args:
-            changed: each replica before, and after; None: it is live no more.
+            changed: each replica before and after the change; None: it is no longer live.
         """
         with self._looking:
             online = [pair for pair in changed if self._log_dirs[pair[0].log_dir].offline is None]
@@ -160,7 +161,7 @@ class OpenStore:
                     self._index.put(after)
 
     def find(self, partition: TopicPartition) -> Replica | None:
-        """The live replica of a partition; None: there is none.
+        """Find the live replica of a partition; None: there is none.
 
         Raises:
             OfflineLogDirError: its log dir is offline.
@@ -172,7 +173,7 @@ class OpenStore:
         return replica
 
     def get(self, partition: TopicPartition) -> Replica:
-        """The live replica of a partition.
+        """Find the live replica of a partition.
 
         Raises:
             UnknownReplicaError: there is none.
@@ -184,12 +185,12 @@ class OpenStore:
         return replica
 
     def replicas(self) -> Iterator[Replica]:
-        """Every live replica, those of offline log dirs included, as of now."""
+        """Iterate over every live replica as of now, including replicas of offline log dirs."""
         with self._looking:
             return iter(self._index)
 
     def entries(self) -> dict[tuple[str, int], Entry]:
-        """The same by (topic, partition), as they are held: for 100,000 of them this takes no time."""
+        """Copy the entries of all live replicas, by (topic, partition): fast even for 100,000 of them."""
         with self._looking:
             return self._index.entries()
 
@@ -199,11 +200,11 @@ class OpenStore:
             return len(self._index)
 
     def fence(self, partition: TopicPartition, topic_id: TopicId | None = None) -> KafkaError:
-        """What a fetch, a list-offsets or an epoch request for this partition is answered (KIP516-8, FACTS §4.4).
+        """Give the error with which a fetch, list-offsets or epoch request is answered (KIP516-8, FACTS §4.4).
 
         Args:
             partition: by the topic's full name.
-            topic_id: that the request carries; None or the zero ID: a request by name only, which is never fenced.
+            topic_id: from the request; None or the zero ID: a request by name only, which is never fenced.
         """
         given = None if topic_id is None or topic_id.is_zero else topic_id
         with self._looking:
@@ -217,12 +218,12 @@ class OpenStore:
         return KafkaError.INCONSISTENT_TOPIC_ID
 
     def topic_of(self, topic_id: TopicId) -> str | None:
-        """The topic that has this ID here, for requests that carry no name; None: UNKNOWN_TOPIC_ID."""
+        """Find the topic with this ID, for requests that carry no name; None: the answer is UNKNOWN_TOPIC_ID."""
         with self._looking:
             return self._index.topic_of(topic_id)
 
     def log_dir_of(self, directory_id: DirectoryId) -> LogDir:
-        """The log dir with that directory ID.
+        """Find the log dir with a directory ID.
 
         Raises:
             UnknownReplicaError: no log dir of this store has it.
@@ -233,19 +234,19 @@ class OpenStore:
         raise UnknownReplicaError(f"no log dir of this store has directory.id {directory_id}")
 
     def close(self) -> None:
-        """Give all locks back; what was done is on disk already. A second time does nothing."""
+        """Release all locks; every change is on disk already. A second call does nothing."""
         with self.changing:
             for log_dir in self._log_dirs.values():
                 log_dir.close()
 
     def abandon(self) -> None:
-        """Give all locks back without a word to the disks, as a crash would; for tests and simulators."""
+        """Release all locks and write nothing, as a crash would; for tests and simulators."""
         with self.changing:
             for log_dir in self._log_dirs.values():
                 log_dir.abandon()
 
     def _close_unclean(self) -> None:
-        with ExitStack() as closing:  # each of them, whatever happens to another
+        with ExitStack() as closing:  # closes every log dir, even when closing another one fails
             for log_dir in self._log_dirs.values():
                 log_dir.leave_unclean = True
                 closing.callback(log_dir.close)
@@ -270,15 +271,15 @@ class OpenStore:
 
 
 def open_log_dirs(paths: Sequence[str], disk: Disk) -> tuple[list[LogDir], dict[str, str]]:
-    """Lock and open log dirs, all or none, except those whose disk fails.
+    """Lock and open log dirs, all or none; only a log dir whose disk fails is left out.
 
     Returns:
-        Those that are open, in the order given; and path → reason of those that are offline.
+        The open log dirs in the order given; and for each offline log dir, path → reason.
 
     Raises:
         ChangeRefusedError: two paths are one directory, or the log dirs do not belong to one broker.
         NotALogDirError, LogDirInUseError: as :meth:`LogDir.open`.
-        OfflineLogDirError: none of them can be used.
+        OfflineLogDirError: no log dir can be used.
     """
     opened: list[LogDir] = []
     offline: dict[str, str] = {}
@@ -300,12 +301,12 @@ def open_log_dirs(paths: Sequence[str], disk: Disk) -> tuple[list[LogDir], dict[
 
 
 def recover_all(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> None:
-    """Recover every log dir whose last user came to no clean end; one whose disk fails meanwhile goes offline.
+    """Recover every log dir that was not closed cleanly; a log dir whose disk fails meanwhile goes offline.
 
-    Changes of many steps come first: what is recovered after them lies where the scheme has it, under its final name.
+    Changes of many steps are finished first, so that single replicas are recovered under their final names.
 
     Raises:
-        ChangeFailedError: the system refuses, and nothing can be said of the log dirs.
+        ChangeFailedError: the system refuses, and the state of the log dirs is unknown.
     """
     finish_intents(log_dirs, spare)
     for log_dir in log_dirs:
@@ -323,7 +324,7 @@ def _refuse_same_directory(paths: Sequence[str]) -> None:
     seen: dict[str, str] = {}
     for path in paths:
         if "\0" in path:
-            continue  # it is no path, as whoever opens it will say
+            continue  # it is no path, which LogDir.open reports
         real = os.path.realpath(path)
         if real in seen:
             raise ChangeRefusedError(f"{path} and {seen[real]} are one log dir: give it once")

@@ -1,18 +1,18 @@
-"""Sorts out what a crash left in a log dir, before anybody uses it: every change ends wholly done or wholly undone.
+"""Recover a log dir after a crash, before anybody uses it: every change ends wholly done or wholly undone.
 
-A log dir is looked at when its ``.logstore_unclean`` file says that the last one to change it came to no clean end.
-What may lie there, and what becomes of it::
+A log dir is recovered when its ``.logstore_unclean`` file says that it was not closed cleanly. What a crash may leave,
+and what becomes of it::
 
-    an intent of many steps                         is carried out to its end                          journal
-    a live replica with a record in it              stays live; its offsets come back, the record goes     (staging.py)
-    files of records in a staging root              what is staged has its record of them, and they go  shared_records
-    a half-made move between two disks              is finished where the copy is whole, else dropped      moving
-    orders-0.<32 hex>-delete, in a log dir of ours  a replica that was being made: goes                 (creation.py)
+    an intent of many steps                         is carried out to its end                          (journal)
+    a live replica with a record in it              stays live; offsets are restored, the record goes  (staging)
+    files of records in a staging root              each staged replica gets its record, the files go  (staging)
+    a half-made move between two disks              is finished if its source is staged, else dropped  (move)
+    orders-0.<32 hex>-delete, in a log dir of ours  a replica that was being created: goes             (create)
     <name>.tmp of a file that we replace            goes
-    an empty staged directory without a record      goes: a purge was about to remove it                  (purge.py)
-    checkpoint entries of what is staged            go: the record holds them
+    an empty staged directory without a record      goes: a purge was about to remove it               (purge)
+    checkpoint entries of staged replicas           go: the record holds them
 
-Nothing that holds data is removed, except a copy whose original is there. A second look changes nothing.
+Nothing that holds data is removed, except a copy whose original is there. A second recovery changes nothing.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _METADATA_DRAFT = partition_metadata.FILE_NAME + TEMPORARY
 
 
 def recover(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[str]:
-    """Bring one log dir to a state in which nothing is half done; what was done, one sentence each.
+    """Recover one log dir, so that nothing in it is half done; give one sentence for each thing that was done.
 
-    Intents and moves between disks concern several log dirs, and are left to ``LogStore``.
+    Intents and moves between disks concern several log dirs: :func:`logstore.store.recover_all` finishes them.
 
     Raises:
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses; what was done so far stays done.
@@ -93,7 +93,7 @@ def _drop_temporaries(log_dir: LogDir) -> Iterator[str]:
 
 
 def _live_directories(log_dir: LogDir) -> Iterator[tuple[Folder, str]]:
-    """Every directory that a scan would call live, with the place where it lies."""
+    """Iterate over every directory that a scan would call live, as its folder and its name."""
     listing = list_log_dir(log_dir.path, log_dir.scheme if log_dir.is_ours else None)
     for place in listing.places:
         for name in place.names:
@@ -102,7 +102,7 @@ def _live_directories(log_dir: LogDir) -> Iterator[tuple[Folder, str]]:
 
 
 def _keep_live(log_dir: LogDir) -> Iterator[str]:
-    """Take the record away from every live replica that has one, and give its offsets back."""
+    """Remove the record of every live replica that has one, and restore its offsets."""
     for place, name in _live_directories(log_dir):
         try:
             with log_dir.root.below(place.prefix.rstrip("/")) as parent, parent.child(name) as directory:
@@ -121,24 +121,24 @@ def _keep_live(log_dir: LogDir) -> Iterator[str]:
                 finish_restore(log_dir, parent, name, offsets, partition)
                 yield f"{place.prefix}{name} was about to be staged or restored, and is live"
         except LogStoreError as error:
-            logger.warning("%s", error)  # a link or a mount point: nothing of ours was ever put there
+            logger.warning("%s", error)  # a link or a mount point: this program never puts anything there
 
 
 def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
-    """Remove replicas that were never finished; in a real broker's log dir the broker itself does that."""
+    """Remove replicas that were never finished; in a real broker's log dir the broker itself removes them."""
     for name, is_directory in log_dir.root.entries():
         if is_directory and parse(name).kind is DirectoryKind.DELETE:
             try:
                 remove_tree(log_dir.disk, log_dir.root, name)
             except LogStoreError as error:
-                logger.warning("%s", error)  # a mount point in it: what stays is garbage, and no reason not to open
+                logger.warning("%s", error)  # a mount point in it: it stays as garbage, and does not prevent opening
                 continue
             log_dir.disk.sync(log_dir.root.descriptor)
             yield f"{name} was about to be created, and is removed"
 
 
 def _clear_staged(log_dir: LogDir, spare: FallbackRecords) -> Iterator[str]:
-    """Finish what was staged, and remove what holds nothing any more and has no record anywhere: the end of a purge."""
+    """Finish staging, and remove staged directories that are empty and have no record: a purge had emptied them."""
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
             yield from finish_shared_records(log_dir, placement, root)
@@ -146,7 +146,7 @@ def _clear_staged(log_dir: LogDir, spare: FallbackRecords) -> Iterator[str]:
 
 
 def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, spare: FallbackRecords) -> Iterator[str]:
-    """Remove what one staging root holds that is empty; a broker never leaves a replica without any file."""
+    """Remove the empty directories of one staging root; a broker never leaves a replica without any file."""
     for name, is_directory in root.entries():
         if placement is Placement.IN_PLACE and parse(name).kind is not DirectoryKind.STRAY:
             continue
@@ -165,7 +165,7 @@ def _is_empty(root: Directory, name: str) -> bool:
 
 
 def _has_spare_record(log_dir: LogDir, spare: FallbackRecords, name: str) -> bool:
-    """Whether an empty directory is a replica without a file, which was staged on a full disk."""
+    """Whether an empty directory is a replica without files that was staged on a full disk."""
     try:
         return spare.read(log_dir, name) is not None
     except UnreadableFileError:
@@ -173,7 +173,7 @@ def _has_spare_record(log_dir: LogDir, spare: FallbackRecords, name: str) -> boo
 
 
 def _forget_offsets_of_staged(log_dir: LogDir, spare: FallbackRecords) -> None:
-    """Take the offsets of staged replicas out of the checkpoints, except where the partition is live here again."""
+    """Remove the offsets of staged replicas from the checkpoints, except where the partition is live here again."""
     gone = []
     for staged in list_staged(log_dir, spare):
         if staged.record is not None and staged.partition is not None and not _holds_live(log_dir, staged.record):
@@ -183,7 +183,7 @@ def _forget_offsets_of_staged(log_dir: LogDir, spare: FallbackRecords) -> None:
 
 
 def _holds_live(log_dir: LogDir, record: StagedRecord) -> bool:
-    """Whether a replica of the same partition lies where the staged one belongs; under any topic ID it has offsets."""
+    """Whether the staged replica's live path is taken; whatever topic ID that replica has, the offsets are its own."""
     try:
         folder, _, name = restored_path(log_dir, record).rpartition("/")
         with log_dir.root.below(folder) as parent:

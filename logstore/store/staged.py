@@ -1,6 +1,6 @@
-"""The part of a store that puts replicas aside and brings them back: staged ones, copies of doubled ones, strays.
+"""Stage and restore the replicas of a store: single replicas, copies of duplicates, strays.
 
-How it is done on one log dir is left to ``staging`` and ``restore``; this keeps the store's index in step with them.
+``logstore.staging`` does the work on one log dir; the store chooses the log dir and keeps its index up to date.
 Source: DESIGN §5; KIP516-6.
 """
 
@@ -32,25 +32,24 @@ from logstore.store.open import OpenStore
 
 
 class StagingStore(OpenStore):
-    """Staging and restoring, over all log dirs of a store."""
+    """An open store that stages and restores; :class:`LogStore` adds the other changes."""
 
     _purger: Purger | None = None
 
     def stage(
         self, partitions: Iterable[TopicPartition], verdict: str, evidence: str, *, setting: str = STALE_DELAY
     ) -> StagingOutcome:
-        """Stage live replicas; each keeps its way back until its delay is over and a purge takes it (KIP516-6).
+        """Stage live replicas; each can be restored until its delay is over and a purge deletes it (KIP516-6).
 
         Args:
-            partitions: by full name; one that is not live, is offline, or finds no room for its name in the staging
-                root of a full disk, is refused, and the others go on.
+            partitions: by full name. A partition is refused, and the others are staged, when it is not live, its log
+                dir is offline, or a full disk has no room for its name in the staging root.
             verdict: why, as the comparison calls it.
-            evidence: the sentence that goes with it.
-            setting: the delay that counts: ``delete.stale.topic.delay.ms`` or ``file.delete.delay.ms``.
+            evidence: the sentence that goes with the verdict.
+            setting: name of the delay: ``delete.stale.topic.delay.ms`` or ``file.delete.delay.ms``.
 
         Raises:
-            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses. Batches that were staged
-            before
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses. Batches staged before that
                 stay staged; the index says which.
         """
         return self.stage_each(dict.fromkeys(partitions, (verdict, evidence)), setting=setting)
@@ -62,12 +61,12 @@ class StagingStore(OpenStore):
         setting: str = STALE_DELAY,
         settled: OnCommitted | None = None,
     ) -> StagingOutcome:
-        """The same for partitions of which each has its own verdict and evidence; raises as :meth:`stage`.
+        """Stage live replicas, each with its own verdict and evidence; raises as :meth:`stage`.
 
         Args:
             reasons: partition → verdict and evidence.
-            setting: as :meth:`stage`.
-            settled: told batch by batch what is staged for good, whatever is raised later.
+            setting: as for :meth:`stage`.
+            settled: called with each batch once it is durably staged, whatever is raised later.
         """
         outcome = StagingOutcome()
         with self.changing, paused_gc():
@@ -75,9 +74,9 @@ class StagingStore(OpenStore):
         return outcome
 
     def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
-        """Stage just these of the copies of partitions that are live in several log dirs; raises as :meth:`stage`.
+        """Stage chosen copies of partitions that are live in several log dirs; raises as :meth:`stage`.
 
-        A copy that is left of a partition is its live replica from then on.
+        The remaining copy of a partition is its live replica from then on.
         """
         outcome, found = StagingOutcome(), dict[str, list[Candidate]]()
         with self.changing:
@@ -104,12 +103,12 @@ class StagingStore(OpenStore):
                 settled(batch)
 
         if self._purger is not None:
-            self._purger.wake()  # it looks for the next due time when this has let go of the store
+            self._purger.wake()  # it looks for the next due time as soon as the store is free
         for path, candidates in by_log_dir.items():
             log_dir = self._log_dirs[path]
-            asked = self._placement
-            asked = asked.get(log_dir.path) if isinstance(asked, Mapping) else asked
-            placement = asked if asked in placements(log_dir) else None
+            wanted = self._placement
+            wanted = wanted.get(log_dir.path) if isinstance(wanted, Mapping) else wanted
+            placement = wanted if wanted in placements(log_dir) else None
             done = stage(
                 log_dir,
                 candidates,
@@ -123,20 +122,20 @@ class StagingStore(OpenStore):
             outcome.refused += done.refused
 
     def staged(self) -> list[Staged]:
-        """Everything that waits for its purge, and every stray, over all log dirs that are online."""
+        """List every staged replica and every stray, over all log dirs that are online."""
         with self.changing:
             return [found for log_dir in self._online() for found in list_staged(log_dir, self.spare)]
 
     def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
-        """Bring a staged or stray replica back to life.
+        """Make a staged or stray replica live again.
 
         Args:
             staged: from :meth:`staged`.
-            partition: what it was, for a stray whose name may be cut.
+            partition: which partition it was, for a stray whose name may be cut.
 
         Raises:
             NameTakenError: there is a live replica of that partition.
-            DamagedRecordError, ChangeRefusedError: it cannot be told what it was, or it is not what it was.
+            DamagedRecordError, ChangeRefusedError: the partition cannot be known, or the directory is not what it was.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
         with self.changing:
@@ -150,8 +149,8 @@ class StagingStore(OpenStore):
     def _by_log_dir(
         self, reasons: Mapping[TopicPartition, tuple[str, str]], setting: str, outcome: StagingOutcome
     ) -> dict[str, list[Candidate]]:
-        """Sort what is to be staged by log dir; what is not live, lives twice, or is offline, is refused."""
-        doubled = {replica.partition for replica in self.doubled}
+        """Group the replicas to stage by log dir; refuse a replica that is not live, a duplicate, or offline."""
+        duplicates = {replica.partition for replica in self.doubled}
         found: dict[str, list[Candidate]] = {}
         with self._looking:
             entries = [self._index.entry_of(partition) for partition in reasons]
@@ -166,7 +165,7 @@ class StagingStore(OpenStore):
             offline = self._log_dirs[entry.log_dir].offline
             if offline is not None:
                 outcome.refused.append(Refused(candidate, offline))
-            elif partition in doubled:
+            elif partition in duplicates:
                 outcome.refused.append(Refused(candidate, f"{partition} is live in two log dirs: repair that first"))
             else:
                 found.setdefault(entry.log_dir, []).append(candidate)
@@ -178,8 +177,8 @@ class StagingStore(OpenStore):
         return replica
 
     def _restored(self, back: Restored, staged: Staged) -> Replica:
-        """Enter what came back, by what its own file says now: what was damaged is damaged still."""
-        at, path = back.partition, f"{back.log_dir}/{back.path}"
-        found, state, _, _ = read_topic_id(path, at.topic, at.partition, {})
+        """Enter a restored replica by what its ``partition.metadata`` says now, which may still be damaged."""
+        partition, path = back.partition, f"{back.log_dir}/{back.path}"
+        found, state, _, _ = read_topic_id(path, partition.topic, partition.partition, {})
         topic_id = None if found is None else TopicId.parse(found)
-        return self._entered(Replica(at, topic_id, back.log_dir, back.path, state or "", staged.inode))
+        return self._entered(Replica(partition, topic_id, back.log_dir, back.path, state or "", staged.inode))

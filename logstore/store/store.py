@@ -1,9 +1,9 @@
-"""One broker's log dirs as one store: create, stage, restore, move, keep checkpoints; find and fence by topic ID.
+"""The store that changes a broker's log dirs: create, stage, restore, move and purge replicas, and write checkpoints.
 
 Rules for callers. Every method may be called from any thread. Changes happen one after the other; look-ups never wait
-for a disk. A method that raises has changed nothing, unless it says otherwise, or the log dir went offline: then
-opening the store again sorts it out. Nobody else may change the log dirs while the store is open; the lock sees to that
-for brokers and for this engine. Use the store as a context manager, or call :meth:`LogStore.close`.
+for a disk. A method that raises has changed nothing, unless it says otherwise or the log dir went offline; in that case
+opening the store again recovers it. Nobody else may change the log dirs while the store is open; the lock keeps out
+brokers and other users of this engine. Use the store as a context manager, or call :meth:`LogStore.close`.
 Source: DESIGN §2, §5; KIP516-3, -6, -8, -11; FACTS §1.5, §1.7, §4.
 """
 
@@ -32,25 +32,25 @@ from logstore.store.staged import StagingStore
 logger = logging.getLogger(__name__)
 
 OPEN_AT_ONCE = 250
-"""Partition dirs that are open at the same time while their topic IDs are written."""
+"""Most partition dirs that are open at the same time while their topic IDs are written."""
 
 
 class LogStore(StagingStore):
-    """One broker's log dirs, open to be changed; :meth:`open` makes one."""
+    """One broker's log dirs, open to be changed; made by :meth:`open`."""
 
     def create(
         self, partition: TopicPartition, topic_id: TopicId | None, *, directory_id: DirectoryId | None = None
     ) -> Replica:
-        """Make an empty replica, on the log dir with the fewest replicas or on the one that is named.
+        """Create an empty replica, in the log dir with the fewest replicas or in a given one.
 
         Args:
             partition: by the topic's full name; its namespace must have been created.
-            topic_id: None: the replica gets none, as before Kafka 2.8.
-            directory_id: of the log dir it must lie on; a reserved one means any (FACTS §10.3, rows 37 and 38). Where
-                any will do and a disk fails, the next one gets it.
+            topic_id: None: the replica gets no topic ID, as before Kafka 2.8.
+            directory_id: of the log dir that gets the replica. None or a reserved ID means any log dir (FACTS §10.3,
+                rows 37 and 38): when a disk fails, the next one gets the replica.
 
         Raises:
-            NameTakenError: there is such a replica.
+            NameTakenError: there is a live replica of this partition.
             InvalidNamespaceError, InvalidNameError: the name cannot be used here.
             UnknownReplicaError: no log dir has that directory ID.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
@@ -72,13 +72,13 @@ class LogStore(StagingStore):
     def create_many(
         self, wanted: Mapping[TopicPartition, TopicId | None]
     ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
-        """Make many empty replicas, spread over the log dirs as :meth:`create` does, behind one barrier for many.
+        """Create many empty replicas, each in the log dir with the fewest replicas, with one barrier for a batch.
 
         Args:
-            wanted: by full name; None: it gets no topic ID.
+            wanted: partition, by full name → its topic ID; None: it gets none.
 
         Returns:
-            For each: the replica, or why it was not made, as :meth:`create` would have raised it.
+            For each partition: the replica, or the error that :meth:`create` would have raised.
         """
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
         with self.changing:
@@ -102,16 +102,17 @@ class LogStore(StagingStore):
                 for path, batch in spread_over_log_dirs(counts, left, BATCH):
                     done = self._create_batch(self._log_dirs[path], batch)
                     found |= done
-                    # What a disk that failed now should have got is left, and goes to the next one.
+                    # Replicas meant for a disk that failed just now are left, and go to the next one.
                     left = {partition: topic_id for partition, topic_id in left.items() if partition not in done}
         return found
 
     def assign_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> Replica:
-        """Write the topic ID of a replica that has none (KIP516-11); one that has it already is left alone.
+        """Write the topic ID of a replica that has none (KIP516-11); nothing happens when it has this ID already.
 
         Raises:
-            InconsistentTopicIdError: it has another one, or one that cannot be read: that is never guessed over.
-            UnknownReplicaError, OfflineLogDirError, ChangeFailedError: as elsewhere.
+            InconsistentTopicIdError: the replica has another ID, or an unreadable one, which is never overwritten.
+            UnknownReplicaError: there is no such replica.
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
         if isinstance(found := self.assign_topic_ids({partition: topic_id})[partition], Replica):
             return found
@@ -120,9 +121,10 @@ class LogStore(StagingStore):
     def assign_topic_ids(
         self, wanted: Mapping[TopicPartition, TopicId]
     ) -> dict[TopicPartition, Replica | LogStoreError]:
-        """Write the topic IDs of many replicas that have none, behind two barriers for every batch of them.
+        """Write the topic IDs of many replicas that have none, with two barriers for each batch.
 
-        For each: the replica as it is now, or why it got none, as :meth:`assign_topic_id` would have raised it.
+        Returns:
+            For each partition: the replica as it is now, or the error that :meth:`assign_topic_id` would have raised.
         """
         found: dict[TopicPartition, Replica | LogStoreError] = {}
         by_log_dir: dict[str, list[Replica]] = {}
@@ -147,7 +149,7 @@ class LogStore(StagingStore):
         try:
             write_topic_ids(log_dir, {each.path: (each.partition, topic_id) for each, topic_id in wanted.items()})
         except LogStoreError as error:
-            if len(wanted) > 1 and log_dir.offline is None:  # one may be in the way of the others
+            if len(wanted) > 1 and log_dir.offline is None:  # one bad replica must not keep the others from theirs
                 alone = [self._assign_batch(log_dir, {replica: topic_id}) for replica, topic_id in wanted.items()]
                 return {partition: outcome for each in alone for partition, outcome in each.items()}
             return dict.fromkeys((replica.partition for replica in wanted), error)
@@ -156,7 +158,7 @@ class LogStore(StagingStore):
         return {replica.partition: self._entered(replica) for replica in written}
 
     def _without_id(self, partition: TopicPartition, topic_id: TopicId) -> Replica:
-        """A live replica that has no topic ID, or this one; raises as :meth:`assign_topic_id`."""
+        """Find a live replica that has no topic ID or this one; raises as :meth:`assign_topic_id`."""
         replica = self.get(partition)
         if replica.topic_id != topic_id and replica.metadata_state != MetadataState.MISSING:
             held = replica.topic_id or f"a partition.metadata that is {replica.metadata_state}"
@@ -166,18 +168,18 @@ class LogStore(StagingStore):
     def move(
         self, partition: TopicPartition, directory_id: DirectoryId, *, progress: Progress | None = None
     ) -> Replica:
-        """Move a replica to another disk: copied, verified, swapped; the original is staged (KIP516-3).
+        """Move a replica to another disk: copy, verify, swap; the original is staged (KIP516-3).
 
-        Nobody may write to the replica meanwhile, and other changes wait until it is done.
+        Nobody may write to the replica meanwhile, and other changes wait until the move is done.
 
         Args:
             partition: by full name.
-            directory_id: of the log dir that gets it; the one that has it is no error.
-            progress: told the bytes copied; may wait, to hold the copy to a rate.
+            directory_id: of the log dir that gets the replica; nothing happens when it has the replica already.
+            progress: called with the number of bytes copied; may wait, to hold the copy to a rate.
 
         Raises:
-            UnknownReplicaError: no such replica, or no such log dir.
-            ChangeRefusedError, NameTakenError: it does not fit there, or something stands in its way.
+            UnknownReplicaError: there is no such replica or no such log dir.
+            ChangeRefusedError, NameTakenError: the replica does not fit there, or its name is taken.
             OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
         """
         with self.changing:
@@ -197,21 +199,21 @@ class LogStore(StagingStore):
         cancel: threading.Event | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> PurgeReport:
-        """Delete for ever what is staged and due, on all disks that are online at once; other changes wait.
+        """Delete for ever what is staged and due, on all online disks at the same time; other changes wait.
 
-        What goes wrong on one disk stands in its part of the report.
+        Errors of one disk stand in its part of the report.
 
         Args:
-            throttle: how fast; None: as fast as it goes.
-            cancel: set to stop it in order; the next purge goes on.
-            progress: told how many directories and bytes went since the last call, from several threads.
+            throttle: limits the rate; None: no limit.
+            cancel: set it to stop the purge in order; the next purge goes on.
+            progress: called from several threads with the directories and bytes removed since the last call.
         """
         with self.changing:
             rules = PurgeRules(self.clock.now_ms(), throttle, cancel or threading.Event(), progress=progress)
             return purge(self._online(), rules, spare=self.spare)
 
     def purge_step(self) -> Purged | None:
-        """Delete one due directory, for a simulation that does other things in between; None: nothing is due.
+        """Delete one due directory, for simulations that do other things in between; None: nothing is due.
 
         Raises:
             OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
@@ -223,13 +225,13 @@ class LogStore(StagingStore):
         return None
 
     def start_purger(self) -> None:
-        """From now on a thread purges whatever becomes due, and sleeps in between; :meth:`close` ends it."""
+        """Start a thread that purges directories when they become due; :meth:`close` ends it."""
         if self._purger is None:
             self._purger = Purger(self._purge_due, self.clock)
             self._purger.start()
 
     def close(self) -> None:
-        """Stop the purger, and give all locks back; what was done is on disk already. A second time does nothing."""
+        """Stop the purger, and release all locks; every change is on disk already. A second call does nothing."""
         if self._purger is not None:
             self._purger.stop()
             self._purger = None
@@ -247,12 +249,12 @@ class LogStore(StagingStore):
 
         Args:
             file: one of :data:`layout.checkpoint.OFFSET_CHECKPOINTS`.
-            offsets: of partitions that are live here; others are refused.
+            offsets: of partitions that are live here.
 
         Raises:
-            UnknownReplicaError: one of them is not here.
-            ChangeRefusedError: the file is none of them or is damaged, or cannot hold one of the entries.
-            OfflineLogDirError, ChangeFailedError: as elsewhere.
+            UnknownReplicaError: a partition is not live here.
+            ChangeRefusedError: the file is no offset checkpoint or is damaged, or cannot hold one of the entries.
+            OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
         with self.changing:
             of_log_dir: dict[str, dict[TopicPartition, int]] = {}
@@ -267,7 +269,7 @@ class LogStore(StagingStore):
     def _create_batch(
         self, log_dir: LogDir, batch: Mapping[TopicPartition, TopicId | None]
     ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
-        """What became of one batch; what is left out may be made on another disk."""
+        """Create one batch in one log dir; a partition that is left out may be created on another disk."""
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
         try:
             made = create_replicas(log_dir, batch)

@@ -1,4 +1,4 @@
-"""What changed in log dirs since the last look."""
+"""Watches log dirs, and reports which of their rows changed."""
 
 from typing import TYPE_CHECKING
 

@@ -1,10 +1,10 @@
-"""The watchdog side of a watch: which names in which directories something happened to. Hints, never the truth.
+"""Collect the names that file system events mention, by watchdog. Events are hints, never the truth.
 
-One non-recursive watch for each directory, with a filter of events; recursive watches of watchdog 7.1 stop delivering
-anything at some 8,000 directories. An event only puts a name into a set, so a burst of them costs a set. When
-the kernel's queue overflows, watchdog says so in its log and nowhere else, so a log handler listens there. A watch
-follows the inode and not the path: it is for the caller to see that a directory went, or is another one now. What lies
-under a name, and what it means, is left to ``watched_log_dir``.
+There is one non-recursive watch for each directory, with a filter of events; recursive watches of watchdog 7.1 stop
+delivering anything at some 8,000 directories. An event only puts a name into a set, so a burst of events costs little.
+When the kernel's queue overflows, watchdog says so in its log and nowhere else, so a log handler listens there. A watch
+follows the inode and not the path: the caller must notice that a directory was removed or replaced. ``log_dir`` reads
+the entries that are named here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver, ObservedWatch
 
 OVERFLOW_LOGGER = "watchdog.observers.inotify_c"
-"""Where watchdog warns that the kernel dropped events."""
+"""The logger to which watchdog writes that the kernel dropped events."""
 
 _EVENTS: list[type[FileSystemEvent]] = [
     DirCreatedEvent,
@@ -47,10 +47,10 @@ _EVENTS: list[type[FileSystemEvent]] = [
 
 @dataclass(slots=True)
 class Hints:
-    """What happened since the last time somebody asked."""
+    """What happened since the last :meth:`WatchEvents.take`."""
 
     names: dict[str, set[str]] = field(default_factory=dict)
-    """Directory, as it was given → names of entries in it."""
+    """Directory, as passed to :meth:`WatchEvents.watch` → names of entries in it."""
     overflow: bool = False
     """Events were lost: anything may have changed."""
 
@@ -59,10 +59,10 @@ class Hints:
 
 
 class WatchEvents:
-    """Collects hints. :meth:`wake` may be called from any thread and from a signal handler, the rest by one thread."""
+    """Collects hints. Any thread and a signal handler may call :meth:`wake`; the other methods belong to one thread."""
 
     def __init__(self) -> None:
-        # A Condition with its own kind of lock, which one thread may take twice: a signal handler may call wake().
+        # A Condition has a lock that one thread may take twice, as it does when a signal handler calls wake().
         self._changed = threading.Condition()
         self._hints = Hints()
         self._woken = False
@@ -71,7 +71,7 @@ class WatchEvents:
         self._overflow_handler = _OverflowHandler(self)
 
     def start(self) -> None:
-        """Start watchdog's threads; a missing directory is told of only by an observer that runs."""
+        """Start watchdog's threads, before any watch: only a running observer raises for a missing directory."""
         self._observer = Observer()
         self._observer.start()
         logging.getLogger(OVERFLOW_LOGGER).addHandler(self._overflow_handler)
@@ -86,10 +86,10 @@ class WatchEvents:
         self._watches.clear()
 
     def watch(self, directory: str) -> None:
-        """Watch a directory from now on, anew if it is watched already.
+        """Watch a directory from now on; a directory that is watched already gets a new watch.
 
         Raises:
-            OSError: there is none, or the system has no watch left (``fs.inotify.max_user_watches``).
+            OSError: there is no such directory, or no watch is left (``fs.inotify.max_user_watches``).
         """
         assert self._observer is not None, "start() comes first"
         self.unwatch(directory)
@@ -99,7 +99,7 @@ class WatchEvents:
         self._watches[directory] = self._observer.schedule(handler, real, event_filter=_EVENTS)
 
     def unwatch(self, directory: str) -> None:
-        """Watch it no longer, and forget what happened in it; nothing happens when it was not watched."""
+        """Stop watching a directory, and drop its hints; nothing happens when it is not watched."""
         watch = self._watches.pop(directory, None)
         if watch is not None and self._observer is not None:
             self._observer.unschedule(watch)
@@ -107,26 +107,26 @@ class WatchEvents:
             self._hints.names.pop(directory, None)
 
     def is_watched(self, directory: str) -> bool:
-        """Whether events of this directory still arrive, as far as watchdog knows: it notices when one is deleted."""
+        """Whether events of a directory still arrive, as far as watchdog knows: it notices a deleted directory."""
         watch = self._watches.get(directory)
         if watch is None or self._observer is None:
             return False
         return any(emitter.watch == watch and emitter.is_alive() for emitter in self._observer.emitters)
 
     def take(self) -> Hints:
-        """What happened since the last time."""
+        """Give the hints collected since the last call, and start anew."""
         with self._changed:
             taken, self._hints = self._hints, Hints()
             self._woken = False
             return taken
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something happened or :meth:`wake` was called, at most so long; True: one of these."""
+        """Wait at most so long for a hint or a :meth:`wake`; False: the time is over."""
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._hints) or self._woken, max(0.0, seconds))
 
     def wait_for_more(self, seconds: float) -> None:
-        """Let events gather; :meth:`wake` ends that."""
+        """Wait so long for events to gather; :meth:`wake` ends the wait."""
         with self._changed:
             self._changed.wait_for(lambda: self._woken, seconds)
 
@@ -137,14 +137,14 @@ class WatchEvents:
             self._changed.notify_all()
 
     def hint(self, directory: str, name: str) -> None:
-        """Something happened to this entry of a watched directory."""
+        """Note that something happened to an entry of a watched directory."""
         with self._changed:
             if not self._hints:
                 self._changed.notify_all()
             self._hints.names.setdefault(directory, set()).add(name)
 
     def overflowed(self) -> None:
-        """Events were lost."""
+        """Note that events were lost."""
         with self._changed:
             self._hints.overflow = True
             self._changed.notify_all()
@@ -165,12 +165,12 @@ class _Handler(FileSystemEventHandler):
 
 
 class _OverflowHandler(logging.Handler):
-    """Hears of lost events."""
+    """Notices watchdog's warning of lost events."""
 
     def __init__(self, events: WatchEvents) -> None:
         super().__init__(logging.WARNING)
         self._events = events
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Whatever watchdog warns of there, events may be missing."""
+        """Take any warning of that logger to mean that events may be missing."""
         self._events.overflowed()

@@ -1,13 +1,13 @@
-"""One log dir that is looked at again and again: only the entries that are named, or everything, slice by slice.
+"""Read one log dir again and again: single entries by name, or everything, slice by slice.
 
-What was known of it stays known while it is *lost*: gone, unmounted, unreadable, or not the log dir that it was. A disk
-that is not mounted looks like an empty log dir, so once a log dir has shown an identity (``meta.properties``), only the
-same identity is taken for it; a disk that was formatted anew counts as lost until it is watched anew. Before anything
-is told to be gone, the identity is looked at once more.
+The known rows of a log dir stay known while it is *lost*: gone, unmounted, unreadable, or no longer the same log dir. A
+disk that is not mounted looks like an empty log dir, so once a log dir has shown an identity (``meta.properties``),
+only the same identity is accepted; a disk that was formatted anew counts as lost until a new watch is started. Before
+any row is reported as gone, the identity is read once more.
 
-A directory that is new and has no topic ID yet is *held back*: a broker makes the directory first and writes
-``partition.metadata`` a moment later. So is what a write left over, which mostly is a write that goes on. Nothing here
-waits, and nothing here knows of events: that is for ``watch``.
+A new directory without a topic ID is *deferred*: a broker makes the directory first and writes ``partition.metadata`` a
+moment later. So is the leftover of a write, because the write usually is still going on. This module neither waits nor
+knows of events; ``watch`` does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from logstore.watch.row_cache import (
 )
 
 SLICE = 512
-"""Directories of a sweep that are looked into at a time: warm that takes 5 ms, and other work waits no longer."""
+"""Directories that a sweep reads at a time: 5 ms when they are cached, and other work waits no longer than that."""
 
 _DIRECTORIES_PER_TASK, _TASKS_THREADS_PAY_FROM = 64, 8
 _BYTES = VARYING.index("bytes")
@@ -47,32 +47,32 @@ _MOVES_REPLICAS = (Kind.LIVE, Kind.FUTURE)
 
 @dataclass(frozen=True, slots=True)
 class LogDirState:
-    """What is true of the log dir as a whole."""
+    """The state of a log dir as a whole."""
 
     state: MetadataState = MetadataState.ABSENT
     problem: str | None = "it was not looked at yet"
     identity: MetaProperties | None = None
-    """As it was shown last, also while the log dir is lost."""
+    """The last identity it has shown, kept while the log dir is lost."""
     lost: bool = True
-    """What is known of its rows is what was seen last, and says nothing of now."""
+    """Its rows are as they were last seen, which says nothing of the present."""
 
 
 class WatchedLogDir:
-    """See the module. Not thread-safe: one thread looks.
+    """A log dir, its known rows, and what should be read next. Not thread-safe.
 
     Attributes:
         path: absolute.
-        known: its rows, apart from the one that stands for the log dir.
+        known: its rows, except the row of the log dir itself.
         state: of the log dir.
         staging_root: where its staged replicas would lie (DESIGN §5); None for a log dir without a name of its own.
-        deferred: keys that wait for a second look.
-        wants_sweep: something was seen that only a sweep can tell.
-        wants_listing: something that is no directory is new or has changed.
+        deferred: keys that must be read a second time.
+        wants_sweep: there is a hint of changes that only a sweep finds.
+        wants_listing: an entry that is no directory is new or has changed.
         wants_checkpoints: a checkpoint file was written, or a replica that may be named in one came or went.
     """
 
     def __init__(self, log_dir: str) -> None:
-        """Take its path; nothing is read yet."""
+        """Remember the path; nothing is read yet."""
         self.path = os.path.abspath(log_dir)
         self.known = RowCache()
         self.state = LogDirState()
@@ -85,7 +85,7 @@ class WatchedLogDir:
         self._was_there = False
 
     def check(self) -> list[RowChange]:
-        """Find out whether it is there and is the log dir that it was. When it is back, a sweep is wanted first."""
+        """Check whether the log dir is there and still the same; when it is back, ask for a sweep first."""
         state = self._observe()
         if self.state.lost and not state.lost:
             self.wants_sweep = True
@@ -93,11 +93,11 @@ class WatchedLogDir:
         return self._set_state(state)
 
     def look_again(self, keys: Iterable[str], *, defer: bool = True) -> list[RowChange]:
-        """Read the named entries again; what changed.
+        """Read some entries again, and give the changes.
 
         Args:
-            keys: of rows, or names of entries in the log dir or, behind their prefix, in its staging directory.
-            defer: hold back what is new and may not be finished.
+            keys: of rows; or names of entries in the log dir, or in its staging directory with the prefix of that.
+            defer: defer new entries that may be unfinished.
         """
         names = {name_of_key(key) for key in keys}
         state_changes = self.check() if meta_properties.FILE_NAME in names else []
@@ -113,7 +113,7 @@ class WatchedLogDir:
         return changes + self._put_all((key, None) for key in gone)
 
     def list_files(self) -> list[RowChange]:
-        """Tell again what is no directory."""
+        """List the entries that are no directories again, and give the changes."""
         self.wants_listing = False
         if self.state.lost:
             return []
@@ -124,7 +124,7 @@ class WatchedLogDir:
         return self._accept(listing.rows, defer=True)
 
     def read_checkpoints(self) -> list[RowChange]:
-        """Read the offset checkpoints again: damage, and entries that no replica answers for."""
+        """Read the offset checkpoints again, and give the changes: damage, and entries without a replica."""
         self.wants_checkpoints = False
         if self.state.lost:
             return []
@@ -135,7 +135,7 @@ class WatchedLogDir:
         return self._put_all([*now.items(), *((key, None) for key in before)])
 
     def sweep(self, *, defer: bool = True) -> Iterator[list[RowChange]]:
-        """Read everything again, a slice at a time. While the log dir is lost, all that changed comes at the end.
+        """Read everything again, and give the changes slice by slice; all at the end when the log dir was lost.
 
         Args:
             defer: as for :meth:`look_again`.
@@ -156,7 +156,7 @@ class WatchedLogDir:
             problem = f"{state.problem}; it is empty, and {len(self.known)} entries were known in it"
             yield self._set_state(LogDirState(state.state, problem, self.state.identity, lost=True))
             return
-        # What comes back is told as a whole, or else a partition dir that is gone would look well for a moment.
+        # A log dir that comes back is reported as a whole: its rows must not look valid before they are all read.
         comes_back, waiting = self.state.lost and self._was_there, list[RowChange]()
         self._was_there = True
         if not comes_back:
@@ -173,12 +173,12 @@ class WatchedLogDir:
 
     @property
     def staging_prefix(self) -> str:
-        """What stands before the names of staged replicas."""
+        """The prefix of the names of staged replicas."""
         below = f"{STAGING_DIR}/"
         return below if self._scheme is not None else f"../{os.path.basename(self.path)}.{below}"
 
     def bytes_of(self, key: str) -> int | None:
-        """Add up the files of a directory, now; None where it is gone or is none."""
+        """Add up the sizes of the files in a directory now; None: it is gone or is no directory."""
         if self.state.lost or name_of_key(key) != key or key == LOG_DIR_KEY or os.path.islink(f"{self.path}/{key}"):
             return None
         rows = scan_directories(ScanOptions(sizes=True), Folder("", f"{self.path}/"), [(key, 0)])
@@ -186,7 +186,7 @@ class WatchedLogDir:
         return size if isinstance(size, int) else None
 
     def _observe(self) -> LogDirState:
-        """What is true of the log dir now, against what was known of it."""
+        """Read the present state of the log dir, and compare it with the last one known."""
         known = self.state.identity
         if not os.path.isdir(self.path):
             seen = scan(self.path, sizes=False)
@@ -212,7 +212,7 @@ class WatchedLogDir:
         )
 
     def _sweep_listing(self, listing: Listing, defer: bool) -> Iterator[list[RowChange]]:
-        """Look into everything that was listed, then see what is gone."""
+        """Read everything that was listed, then find the rows that are gone."""
         listed: set[str] = set()
         with AdaptiveThreadPool[tuple[Folder, list[tuple[str, int]]], list[Row]](
             lambda piece: scan_directories(self._scan_options, *piece)
@@ -236,7 +236,7 @@ class WatchedLogDir:
         if missing and self._observe().lost:
             self.wants_sweep = True
             return
-        # A live broker renames meanwhile; what cannot be read by itself is as the listing had it.
+        # A live broker renames meanwhile, so missing entries are read again; where that cannot be, the listing counts.
         single = {key for key in missing if name_of_key(key) == key and self._is_read_alone(key)}
         rows_now: dict[str, Row | None] = dict.fromkeys(key for key in missing if key not in single)
         for key in single:
@@ -249,7 +249,7 @@ class WatchedLogDir:
         yield from checkpoints.orphans(ReplicasWithDirectory(self.known))
 
     def _folder_of(self, name: str) -> Folder | None:
-        """Where an entry of the log dir or of its staging directory lies; None for what lies deeper."""
+        """Find the folder of an entry of the log dir or of its staging directory; None: the entry lies deeper."""
         above, _, _ = name.rpartition("/")
         if not above:
             return Folder("", f"{self.path}/")
@@ -258,12 +258,12 @@ class WatchedLogDir:
         return None
 
     def _is_read_alone(self, name: str) -> bool:
-        """Whether an entry's place tells how its name is read, which below tiers and prefixes only a listing does."""
+        """Whether an entry can be read by itself; below namespace and prefix directories only a listing can."""
         place = self._folder_of(name)
         return place is not None and (bool(place.prefix) or self._scheme in (None, Scheme.FLAT))
 
     def _read_entry(self, name: str, rows: dict[str, Row | None]) -> None:
-        """Read one entry into ``rows``: its row, or None when there is none, or nothing when that takes more."""
+        """Read one entry and put its row into ``rows``, None when it is gone; nothing when a sweep or listing must."""
         place = self._folder_of(name)
         if place is None or not self._is_read_alone(name):
             self.wants_sweep = True
@@ -291,7 +291,7 @@ class WatchedLogDir:
             self.wants_listing = True
 
     def _accept(self, rows: Iterable[Row], defer: bool) -> list[RowChange]:
-        """Put in the rows that may be told; the others wait for a second look."""
+        """Put in the rows that may be reported, and defer the others."""
         pairs = []
         for row in rows:
             key, seen = key_and_state(row)
@@ -307,7 +307,7 @@ class WatchedLogDir:
             differs = self.known.put(key, seen)
             if differs is not None:
                 changes.append(RowChange(self.path, key, *differs))
-                # An entry of a checkpoint lost its replica, or found it again.
+                # An entry of a checkpoint may have lost its replica, or found it again.
                 if any(each is not None and each.kind in _MOVES_REPLICAS for each in differs) and None in differs:
                     self.wants_checkpoints = True
         return changes
@@ -323,7 +323,7 @@ def _staging_root(log_dir: str, scheme: Scheme | None) -> str | None:
 
 
 def _expected(known: MetaProperties | None) -> ExpectedIdentity:
-    """The identity that a log dir has to show, by the one that it has shown."""
+    """The identity that a log dir must show, by its last one."""
     if known is None:
         return ExpectedIdentity()
     directory_id = None if known.directory_id is None else str(known.directory_id)

@@ -1,9 +1,9 @@
-"""What is known of one log dir between two looks: its rows, compactly, and what changes when a new one is put in.
+"""Keep the rows of one log dir as they were last seen, compactly, and find the changes when a row is seen again.
 
-A broker has 100,000 directories, nearly all of them live replicas whose name tells topic and partition. Of such a one
-only the rest of its row is kept, and the replicas of a topic share it; so it costs its name and a place in a
-dictionary, about 120 bytes. Sizes, times and offsets are not kept: they change all the time on a live broker, and no
-verdict hangs on them. Reading disks is left to ``watched_log_dir``.
+A broker has 100,000 directories, nearly all of them live replicas whose name holds topic and partition. For such a
+replica only the other fields of its row are kept, and the replicas of a topic share them; so a replica costs its name
+and an entry of a dictionary, about 120 bytes. Sizes, times and offsets are not kept: they change all the time on a live
+broker, and no verdict depends on them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIVE = DirectoryKind.LIVE.value
 
 
 class RowState(NamedTuple):
-    """What a row says that a verdict can hang on; columns as in :data:`logstore.rows.ROW_SCHEMA`."""
+    """The columns of a row on which a verdict can depend, as in :data:`logstore.rows.ROW_SCHEMA`."""
 
     kind: str
     topic: str | None = None
@@ -34,25 +34,25 @@ class RowState(NamedTuple):
 
     @property
     def replica(self) -> tuple[str, int] | None:
-        """Topic and partition, where the row tells both."""
+        """Topic and partition, where the row has both."""
         return None if self.topic is None or self.partition is None else (self.topic, self.partition)
 
 
 class RowChange(NamedTuple):
-    """One row that differs from what was known."""
+    """One row that differs from its last known state."""
 
     log_dir: str
-    """Its absolute path."""
+    """Absolute path of the log dir."""
     key: str
     """Tells the rows of a log dir apart: the name, and for an entry of a checkpoint NUL and the partition it names."""
     before: RowState | None
-    """None: it was not there."""
+    """None: the row is new."""
     after: RowState | None
-    """None: it is gone."""
+    """None: the row is gone."""
 
     @property
     def name(self) -> str:
-        """The row's name, below the log dir, as Python gives it: bytes that are not UTF-8 are surrogates."""
+        """The row's name below the log dir; bytes that are not UTF-8 are surrogates."""
         return name_of_key(self.key)
 
 
@@ -60,7 +60,7 @@ _FIELDS = tuple(VARYING.index(column) for column in RowState._fields)
 
 
 def key_and_state(row: Row) -> tuple[str, RowState]:
-    """The key of a scan's row, and what it says."""
+    """Split a row of a scan into its key and its state."""
     seen = RowState(*(row[index] for index in _FIELDS))  # type: ignore[arg-type]
     name = str(row[0])
     if seen.kind == Kind.CHECKPOINT_ENTRY:
@@ -69,7 +69,7 @@ def key_and_state(row: Row) -> tuple[str, RowState]:
 
 
 def name_of_key(key: str) -> str:
-    """The name that a key stands for."""
+    """Take the row's name out of its key."""
     return key.partition(_KEY_SEPARATOR)[0]
 
 
@@ -78,8 +78,11 @@ class RowCache:
 
     def __init__(self) -> None:
         self._rows: dict[str, RowState] = {}
+        """Without topic and partition where the key holds both."""
         self._shared: dict[RowState, RowState] = {}
-        self._odd: dict[tuple[str, int], set[str]] = {}
+        """The states that the rows of several replicas share."""
+        self._full_rows: dict[tuple[str, int], set[str]] = {}
+        """Replica → keys of its rows that are kept in full."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -91,32 +94,40 @@ class RowCache:
         return iter(self._rows)
 
     def get(self, key: str) -> RowState | None:
-        """The row of a key; None: it is not known."""
+        """Find the row of a key; None: it is not known."""
         kept = self._rows.get(key)
         return None if kept is None else _full_state(key, kept)
 
     def items(self) -> Iterator[tuple[str, RowState]]:
-        """All rows with their keys. Nothing may be put in meanwhile."""
+        """Iterate over all keys and rows. Nothing may be put in meanwhile."""
         for key, kept in self._rows.items():
             yield key, _full_state(key, kept)
 
     def of_replica(self, topic: str, partition: int) -> list[tuple[str, RowState]]:
-        """The rows of one partition: live, future, marked for deletion, stray, staged, in a checkpoint."""
+        """Find the rows of one partition: live, future, marked for deletion, stray, staged, in a checkpoint."""
         plain = _plain_name(topic, partition)
         kept = self._rows.get(plain)
-        keys = self._odd.get((topic, partition), ())
+        keys = self._full_rows.get((topic, partition), ())
         found = (
             [] if kept is None or kept.topic is not None or kept.kind != _LIVE else [(plain, _full_state(plain, kept))]
         )
         return found + [(key, self._rows[key]) for key in keys]
 
     def put(self, key: str, seen: RowState | None) -> tuple[RowState | None, RowState | None] | None:
-        """Take what was seen of a key, None for gone; gives what was known and what is, or None where they agree."""
+        """Put in the new state of a row.
+
+        Args:
+            key: of the row.
+            seen: its state; None: the row is gone.
+
+        Returns:
+            The state before and after; None: they are equal.
+        """
         before = self.get(key)
         if before == seen:
             return None
-        if before is not None and before.replica in self._odd:
-            self._forget_odd(key, before.replica)
+        if before is not None and before.replica in self._full_rows:
+            self._forget_full_row(key, before.replica)
         if seen is None:
             del self._rows[key]
         else:
@@ -124,34 +135,34 @@ class RowCache:
         return before, seen
 
     def compact(self) -> None:
-        """Forget the shared rests of rows that nothing uses any more."""
+        """Drop the shared states that no row uses any more."""
         used = {id(kept) for kept in self._rows.values()}
-        self._shared = {rest: rest for rest in self._shared if id(rest) in used}
+        self._shared = {state: state for state in self._shared if id(state) in used}
 
     def _keep(self, key: str, seen: RowState) -> None:
         replica = seen.replica
         if seen.kind == _LIVE and replica is not None and split_live(key) == replica and key == _plain_name(*replica):
-            rest = seen._replace(topic=None, partition=None)
-            self._rows[key] = self._shared.setdefault(rest, rest)
+            state = seen._replace(topic=None, partition=None)
+            self._rows[key] = self._shared.setdefault(state, state)
             return
         self._rows[key] = seen
         if replica is not None:
-            self._odd.setdefault(replica, set()).add(key)
+            self._full_rows.setdefault(replica, set()).add(key)
 
-    def _forget_odd(self, key: str, replica: tuple[str, int] | None) -> None:
+    def _forget_full_row(self, key: str, replica: tuple[str, int] | None) -> None:
         if replica is None:
             return
-        keys = self._odd[replica]
+        keys = self._full_rows[replica]
         keys.discard(key)
         if not keys:
-            del self._odd[replica]
+            del self._full_rows[replica]
 
 
 class ReplicasWithDirectory:
-    """The partitions that have a live or a future directory, as a collection that costs nothing to make."""
+    """The replicas that have a live or a future directory: a view of a row cache, which costs nothing to make."""
 
     def __init__(self, known: RowCache) -> None:
-        """Look through to these rows."""
+        """Make a view of these rows."""
         self._known = known
 
     def __contains__(self, replica: object) -> bool:
@@ -172,7 +183,7 @@ class ReplicasWithDirectory:
 
 
 def net_changes(changes: Iterable[RowChange]) -> list[RowChange]:
-    """One change for each row: from what was known first to what is known last; none where these agree."""
+    """Merge the changes of each row into one, from its first to its last state; drop it where these are equal."""
     merged: dict[tuple[str, str], RowChange] = {}
     for change in changes:
         earlier = merged.get((change.log_dir, change.key))
@@ -181,13 +192,13 @@ def net_changes(changes: Iterable[RowChange]) -> list[RowChange]:
 
 
 def _plain_name(topic: str, partition: int) -> str:
-    """What a live replica's directory is usually called; ``orders-00`` is live too, and not called that."""
+    """The usual name of a live replica's directory; ``orders-00`` is live too, and has another name."""
     return f"{topic}-{partition}"
 
 
 def _full_state(key: str, kept: RowState) -> RowState:
-    """A row with the topic and the partition that its name tells."""
+    """Add the topic and the partition that the key holds."""
     if kept.topic is not None or kept.kind != _LIVE:
         return kept
-    told = split_live(key)
-    return kept if told is None else kept._replace(topic=told[0], partition=told[1])
+    replica = split_live(key)
+    return kept if replica is None else kept._replace(topic=replica[0], partition=replica[1])

@@ -1,14 +1,14 @@
-"""Watches log dirs: events say where to look again, and a sweep over everything, now and then, is the truth.
+"""Watch log dirs: events say which entries to read again, and a regular sweep over everything finds the rest.
 
-What is watched is each log dir and its staging directory, not the partition dirs in them, so 100,000 of these cost one
-watch. What an event names is read again after a short while in which further events gather. An event in a partition dir
-is none in the log dir: a ``partition.metadata`` that changes later is found by the next sweep, and so are changes
-below a tier or a prefix of a log dir that is ours and not flat. A new directory without a topic ID is looked at a
-second time before it is told of, and twice more as long as it has none.
+Each log dir and its staging directory are watched, and not the partition dirs in them, so 100,000 partition dirs cost
+one watch. An entry that an event names is read again after a short wait in which further events gather. An event in a
+partition dir is none in the log dir: the next sweep finds a ``partition.metadata`` that changes later, and changes
+below a namespace or prefix directory of a log dir that is ours. A new directory without a topic ID is read a second
+time before it is reported, and twice more as long as it has none.
 
-Once a second each directory is checked for being there and being the same: one that was deleted, renamed, re-created,
-unmounted or mounted over is watched anew when it is back. Meanwhile its log dir is *lost*, which is never the same as
-empty: see ``watched_log_dir``. Source: DESIGN §2.
+Once a second each directory is checked: one that was deleted, renamed, re-created, unmounted or mounted over is watched
+anew when it is back. Meanwhile its log dir is *lost*, which is never the same as empty: see ``log_dir``.
+Source: DESIGN §2.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from logstore.watch.row_cache import RowChange, RowState, net_changes
 logger = logging.getLogger(__name__)
 
 _MOST_UNFINISHED = 1000
-"""Directories without a topic ID that may be unfinished when a watch starts."""
+"""Up to this many directories without a topic ID are taken for unfinished when a watch starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchTimes:
-    """How long a watch waits for what, in seconds."""
+    """The intervals and delays of a watch, in seconds."""
 
     interval: float = 300.0
-    """Between sweeps. One over 100,000 directories takes about 1 s of processor time when they are cached."""
+    """Between sweeps. A sweep over 100,000 cached directories takes about 1 s of processor time."""
     gather: float = 0.1
-    """After an event, for more of them."""
+    """After an event, to let further events gather."""
     check: float = 1.0
-    """Between looks at whether each watched directory is still there."""
+    """Between checks that each watched directory is still there."""
     again: tuple[float, ...] = (1.0, 5.0, 30.0)
-    """After a directory appeared that has no topic ID yet: the looks at it. It is told of at the first of them."""
+    """After a directory without a topic ID appeared: when to read it again. It is reported at the first of these."""
     share: float = 0.02
-    """Of the time, at most this part goes into reading checkpoints, which a live broker rewrites every 5 s, as much
-    into listing plain files, and as much into regular sweeps: what took long is not begun again soon."""
+    """Largest share of the time that goes into reading checkpoints, which a live broker rewrites every 5 s. Listing
+    plain files and regular sweeps have the same share each: work that took long is not begun again soon."""
     sweep_share: float = 0.2
-    """The same for sweeps that something calls for, for example lost events; one of what comes back never waits."""
+    """The same for sweeps on demand, for example after lost events; the sweep of a log dir that is back never waits."""
 
 
 class Watch:
-    """Tells what changes in log dirs. Reads only, takes no lock, and never raises for what lies on a disk.
+    """Reports changes in log dirs. Only reads, takes no lock, and never raises for anything that lies on a disk.
 
     ::
 
@@ -62,12 +62,12 @@ class Watch:
             for changes in watch:
                 ...
 
-    One thread starts it, polls or iterates it, and reads :attr:`log_dirs`; this is the thread that reads the disks.
+    One thread starts the watch, polls or iterates it, and reads :attr:`log_dirs`; this thread reads the disks.
     :meth:`stop` and :meth:`sweep_soon` may be called from any thread, and from a signal handler. Watchdog's own threads
-    do nothing but collect names. After :meth:`stop` a watch cannot be started again.
+    only collect names. After :meth:`stop` a watch cannot be started again.
 
     Attributes:
-        log_dirs: by absolute path, with all that is known of each.
+        log_dirs: each log dir with its known rows, by absolute path.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class Watch:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is read yet.
+        """Prepare to watch; nothing is read yet.
 
         Args:
-            log_dirs: paths; one that is not there yet is lost until it comes.
-            times: how long to wait for what.
+            log_dirs: paths; a log dir that is not there yet is lost until it comes.
+            times: intervals and delays.
             clock: seconds that only go forward, from any beginning.
         """
         disks = map(WatchedLogDir, log_dirs)
@@ -108,7 +108,7 @@ class Watch:
         self._events.stop()
 
     def __iter__(self) -> Iterator[list[RowChange]]:
-        """Batches of changes as they come, until somebody stops it."""
+        """Iterate over batches of changes as they come, until the watch is stopped."""
         while not self._stopped:
             changes = self.poll(None)
             if changes:
@@ -116,11 +116,11 @@ class Watch:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody stopped it."""
+        """Whether :meth:`stop` was called."""
         return self._stopped
 
     def start(self) -> None:
-        """Watch, then look at everything once, so that nothing is missed in between. What is found is no change."""
+        """Watch first, then read everything once, so that no change is missed in between. Known rows are no changes."""
         self._events.start()
         self._check_directories()
         for disk in self.log_dirs.values():
@@ -129,7 +129,7 @@ class Watch:
                     return
             self._plan_second_looks(disk)
             unfinished = [key for key, seen in disk.known.items() if _has_no_id_yet(seen)]
-            # Many of them are of a broker before 2.8, which writes no topic IDs.
+            # Very many of them belong to a broker before 2.8, which writes no topic IDs.
             self._plan_looks(disk, unfinished if len(unfinished) <= _MOST_UNFINISHED else (), 1)
         self._check_directories()
         self._next_sweep = self._clock() + self._times.interval
@@ -140,15 +140,15 @@ class Watch:
         self._events.wake()
 
     def sweep_soon(self) -> None:
-        """Have everything read again, for example because it is known that something changed inside a directory."""
+        """Ask for a sweep, for example because something is known to have changed inside a directory."""
         self._sweep_all = True
         self._events.wake()
 
     def poll(self, seconds: float | None) -> list[RowChange]:
-        """Wait for changes, at most so long; None: until there are some, or it is stopped.
+        """Wait for changes at most so long; None: until there are some, or the watch is stopped.
 
         Returns:
-            One change for each row that differs; empty when the time is over.
+            One change for each row that differs; an empty list when the time is over.
         """
         end = None if seconds is None else self._clock() + seconds
         while not self._stopped:
@@ -162,12 +162,12 @@ class Watch:
         return []
 
     def _next_due(self) -> float:
-        """When there is something to do next without any event."""
+        """When the next work is due without any event."""
         look = self._looks[0][0] if self._looks else self._next_check
         return min(self._next_check, self._next_sweep, look)
 
     def _work(self) -> list[RowChange]:
-        """Do all that is due now."""
+        """Do all work that is due now."""
         changes = self._check() if self._clock() >= self._next_check else []
         changes += self._follow_hints()
         changes += self._look_twice()
@@ -198,7 +198,7 @@ class Watch:
         return changes
 
     def _check_directories(self) -> set[str]:
-        """Watch every directory that is there, anew where it is another one than before; which are."""
+        """Watch every directory that is there, anew where it was replaced; give the directories that changed."""
         changed = set()
         for disk in self.log_dirs.values():
             for directory in filter(None, (disk.path, disk.staging_root)):
@@ -228,7 +228,7 @@ class Watch:
         else:
             self._unwatchable.discard(directory)
 
-    # What events named
+    # Entries that events named
 
     def _follow_hints(self) -> list[RowChange]:
         hints = self._events.take()
@@ -250,7 +250,7 @@ class Watch:
         disk.deferred.clear()
 
     def _plan_looks(self, disk: WatchedLogDir, keys: Iterable[str], number: int) -> None:
-        """Look at these again, when it is time for the look of that number."""
+        """Plan to read these entries again, after the delay of that number."""
         if number >= len(self._times.again):
             return
         for key in keys:
@@ -274,7 +274,7 @@ class Watch:
         return changes
 
     def _read_files(self, disk: WatchedLogDir) -> list[RowChange]:
-        """Read what is dear and wanted again, no more often than its share of the time allows."""
+        """Read the plain files and checkpoints that are wanted, as often as their share of the time allows."""
         limits, changes = self._limits[disk.path], list[RowChange]()
         if disk.wants_listing and limits.listing.is_open:
             with limits.listing:
@@ -288,7 +288,7 @@ class Watch:
     # Sweeps
 
     def _begin_round(self) -> None:
-        """Sweep every log dir, and watch each anew: after an unmount and a mount between two checks a watch is deaf."""
+        """Plan a sweep of every log dir, and renew all watches: an unmount and a mount between two checks kills one."""
         self._next_sweep = self._clock() + self._times.interval
         for directory, mark in self._marks.items():
             self._watch(directory, mark)
@@ -296,7 +296,7 @@ class Watch:
             disk.wants_sweep = True
 
     def _sweep_a_little(self) -> list[RowChange]:
-        """Go on with the first sweep, for about as long as events may wait."""
+        """Continue the first sweep, for about as long as events may wait."""
         until = self._clock() + self._times.gather
         changes: list[RowChange] = []
         while self._sweeps and not self._stopped:
@@ -316,7 +316,7 @@ class Watch:
 
 
 class _TimeShare:
-    """Keeps a piece of work to its share of the time. A context: what is done in it is the work."""
+    """Limits one kind of work to a share of the time. As a context manager it measures the work."""
 
     def __init__(self, share: float, clock: Callable[[], float]) -> None:
         self._share, self._clock = share, clock
@@ -333,12 +333,12 @@ class _TimeShare:
         self.took(self._clock() - self._began)
 
     def took(self, seconds: float) -> None:
-        """The work was done just now, and took so long."""
+        """Note that the work was done just now, and how many seconds it took."""
         self._free_from = self._clock() + seconds / self._share
 
 
 class _TimeShares:
-    """The work of one log dir that is held to a share of the time."""
+    """The kinds of work on one log dir that have a limited share of the time."""
 
     def __init__(self, times: WatchTimes, clock: Callable[[], float]) -> None:
         self.listing, self.checkpoints = _TimeShare(times.share, clock), _TimeShare(times.share, clock)
@@ -350,7 +350,7 @@ def _has_no_id_yet(seen: RowState) -> bool:
 
 
 def _device_and_inode(directory: str) -> tuple[int, int] | None:
-    """Tells a directory from another one at the same path; None: there is none. A link to one counts."""
+    """Identify a directory at a path, links followed; None: there is none."""
     try:
         status = os.stat(directory)
     except (OSError, ValueError):
