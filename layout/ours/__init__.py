@@ -1,4 +1,4 @@
-"""Formats that only this program writes: what is staged, what is under way, what was repaired, what was run."""
+"""Formats that only this program writes: records, intents, repair plans and their backups, journals of runs."""
 
 from layout.ours.intent import (
     Intent,

@@ -1,16 +1,15 @@
-"""``.logstore_intent``: what a change of many steps is about to do, so that a crash at any step can be finished.
+"""``.logstore_intent``: the steps of a change, so that after a crash at any step the change can be finished.
 
 One JSON object: the name of the change, a sentence for people, the log dirs that take part, and every step as a list of
-a verb, the number of its log dir, and what it is about::
+a verb, the number of its log dir, and its arguments::
 
     {"schema_version": 1, "id": "<32 hex>", "operation": "move-topic", "sentence": "move topic orders to org:orders",
      "log_dirs": ["s33AdXtkR8Gf_xRO-R_dpA"],
      "steps": [["rename", 0, "orders-0", "org/orders-0"], ["rename-entries", 0, "orders", "org:orders"]]}
 
 Steps are idempotent and each has an inverse, so a change can be carried out, carried out again from any state in the
-middle, or undone. Doing them belongs to ``logstore.journal.steps``, writing and finding the file to
-``logstore.journal.journal``. A log dir is named by its directory ID, or by its path where it has none. Source: DESIGN
-§5; KIP37-3, KIP516-12.
+middle, or undone; ``logstore.journal`` does that. A log dir is named by its directory ID, or by its path where it has
+none. Source: DESIGN §5; KIP37-3, KIP516-12.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class MakeDirectory(NamedTuple):
-    """Make a directory, one level below one that is there; ``tier``: with the marker file of a tier in it."""
+    """Make a directory in an existing one; ``tier``: with the marker file of a tier in it."""
 
     at: int
     path: str
@@ -42,7 +41,7 @@ class MakeDirectory(NamedTuple):
 
 
 class RemoveDirectory(NamedTuple):
-    """Remove a directory, with its marker file if it is a tier, unless something else lies in it."""
+    """Remove a directory unless something lies in it; ``tier``: its marker file is removed with it."""
 
     at: int
     path: str
@@ -50,7 +49,7 @@ class RemoveDirectory(NamedTuple):
 
 
 class Rename(NamedTuple):
-    """Give a directory another path, in a directory that is there; nothing is ever replaced."""
+    """Rename a directory to a path in an existing directory; nothing is ever replaced."""
 
     at: int
     path: str
@@ -58,7 +57,7 @@ class Rename(NamedTuple):
 
 
 class Rewrite(NamedTuple):
-    """Replace a small file's bytes; as text, in which bytes that are not UTF-8 are surrogates."""
+    """Replace the bytes of a small file; both are text here (:func:`step_text`)."""
 
     at: int
     path: str
@@ -67,7 +66,7 @@ class Rewrite(NamedTuple):
 
 
 class RenameEntries(NamedTuple):
-    """Give the entries of a topic in the offset checkpoints another topic's name; both are full names."""
+    """Rename the entries of a topic in the offset checkpoints; both are full names."""
 
     at: int
     topic: str
@@ -75,7 +74,7 @@ class RenameEntries(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Stage a live replica, with this record; ``topic_id`` is empty where it has none, times in ms since 1970."""
+    """Stage a live replica with this record; ``topic_id`` is empty where it has none, times are in ms since 1970."""
 
     at: int
     path: str
@@ -89,7 +88,7 @@ class Stage(NamedTuple):
 
 
 class Unstage(NamedTuple):
-    """Bring back what a :class:`Stage` of the same fields has staged."""
+    """Restore the replica that a :class:`Stage` with the same fields has staged."""
 
     at: int
     path: str
@@ -123,7 +122,7 @@ _TYPES: dict[type[IntentStep], tuple[type, ...]] = {
     Stage: (int, str, str, int, str, str, str, int, int),
     Unstage: (int, str, str, int, str, str, str, int, int),
 }
-"""What stands in each field; a bool is no int here."""
+"""The exact type of each field; a bool is no int here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +130,11 @@ class Intent:
     """A change of many steps.
 
     Attributes:
-        id: 32 lower-case hexadecimal digits, which tell one change from another.
-        operation: its name: ``create-namespace``, ``convert`` ...
-        sentence: what it does, for people, without a full stop: ``create namespace org:apache``.
-        log_dirs: those that take part; the first one's file decides whether the change is under way.
-        steps: in the order in which they are done; those of two log dirs do not depend on each other.
+        id: 32 lower-case hexadecimal digits, unique to the change.
+        operation: name of the change: ``create-namespace``, ``convert`` ...
+        sentence: what the change does, for people, without a full stop: ``create namespace org:apache``.
+        log_dirs: the log dirs that take part; the file of the first decides whether the change is under way.
+        steps: in the order in which they are done; steps of different log dirs do not depend on each other.
     """
 
     id: str
@@ -145,17 +144,17 @@ class Intent:
     steps: tuple[IntentStep, ...]
 
     def of(self, at: int) -> tuple[IntentStep, ...]:
-        """The steps of one log dir, by its number."""
+        """Select the steps of one log dir, by its number."""
         return tuple(step for step in self.steps if step.at == at)
 
     def only(self, numbers: Iterable[int]) -> Intent:
-        """The same change with the steps of some log dirs alone."""
+        """Copy the change with only the steps of some log dirs."""
         kept = frozenset(numbers)
         return replace(self, steps=tuple(step for step in self.steps if step.at in kept))
 
 
 def inverse_step(step: IntentStep) -> IntentStep:
-    """The step that undoes this one."""
+    """Give the step that undoes a step."""
     match step:
         case MakeDirectory():
             return RemoveDirectory(*step)
@@ -174,17 +173,17 @@ def inverse_step(step: IntentStep) -> IntentStep:
 
 
 def inverse_steps(steps: Iterable[IntentStep]) -> list[IntentStep]:
-    """The steps that undo a row of steps, in their order."""
+    """Give the steps that undo a sequence of steps, in the order in which they must be done."""
     return [inverse_step(step) for step in reversed(list(steps))]
 
 
 def step_text(data: bytes) -> str:
-    """The bytes of a small file as a step holds them."""
+    """Turn the bytes of a small file into the text of a step; bytes that are not UTF-8 become surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def step_bytes(text: str) -> bytes:
-    """The bytes that :func:`step_text` was given."""
+    """Turn the text of a step back into bytes; the inverse of :func:`step_text`."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -202,10 +201,10 @@ def encode_intent(intent: Intent) -> bytes:
 
 
 def parse_intent(data: bytes) -> Intent:
-    """Read the file, and hold every step to its form.
+    """Read the file, and check every step.
 
     Raises:
-        DamagedFileError: anything in it that :func:`encode` does not write.
+        DamagedFileError: the file holds something that :func:`encode_intent` does not write.
     """
     fields = json_text.parse_object(data, FORMAT)
     reader = json_text.FieldReader(fields, FORMAT)
@@ -226,7 +225,7 @@ def parse_intent(data: bytes) -> Intent:
 
 
 def _step(given: object, log_dirs: int) -> IntentStep:
-    """One step, once its verb, its fields and its paths are what they should be."""
+    """Read one step, and check its verb, its fields and its paths."""
     if isinstance(given, list) and given:
         verb, *values = given
         kind = VERBS.get(verb) if isinstance(verb, str) else None
@@ -246,7 +245,7 @@ def _paths(kind: type[IntentStep], values: list[str]) -> list[str]:
 
 
 def _is_topic_id(text: str) -> bool:
-    """Whether this is a topic ID, or empty for none."""
+    """Whether a text is a topic ID, or empty for none."""
     try:
         return not text or bool(TopicId.parse(text))
     except InvalidIdError:

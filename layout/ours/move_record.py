@@ -1,7 +1,7 @@
-"""``moving.json``: what a replica's copy on another disk is, from the moment that it is whole until it is live.
+"""``moving.json``: the record of a move between disks, in the copy from when it is whole until it is live.
 
-It lies in the copy while that has its ``-future`` name, and says where the replica comes from and where it goes, so
-that whoever finds the copy after a crash knows whether to finish the move or to drop it. Source: KIP516-3.
+The record lies in the copy while that has its ``-future`` name, and says where the replica comes from and where it
+goes, so that recovery after a crash can finish the move or drop the copy. Source: KIP516-3.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ SCHEMA_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class MoveRecord:
-    """Where a copy comes from and where it goes.
+    """The source and the target of a move.
 
     Attributes:
         topic: full topic name, namespace included.
         partition: int32, not negative.
         topic_id: the zero ID for a replica that has none.
-        source_log_dir: directory ID of the log dir that it leaves, because a disk may be mounted elsewhere after a
-            crash; its absolute path where it has none.
-        source_path: where it lay there, below that log dir.
-        path: where it goes, below the log dir that holds the copy.
-        checkpoints: the offset (int64) that each offset checkpoint held for it, by file name.
+        source_log_dir: directory ID of the log dir that the replica leaves, because a disk may be mounted elsewhere
+            after a crash; the absolute path of a log dir without an ID.
+        source_path: path of the original below its log dir.
+        path: live path of the copy below its log dir.
+        checkpoints: the replica's offset (int64) in each offset checkpoint, by file name.
     """
 
     topic: str
@@ -63,8 +63,7 @@ def parse_move_record(data: bytes) -> MoveRecord:
     """Read the record; unknown fields are ignored.
 
     Raises:
-        DamagedFileError: no JSON object, a schema version that is not known, or any field that breaks a rule; all
-            reasons at once.
+        DamagedFileError: no JSON object, an unknown schema version, or a field that breaks a rule; all reasons at once.
     """
     fields = json_text.parse_object(data, MOVE_RECORD)
     reader = json_text.FieldReader(fields, MOVE_RECORD)

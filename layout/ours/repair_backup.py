@@ -1,8 +1,8 @@
-"""The backup of a repair: what every file held before, and what the repair wrote, in one file of the log dir's root.
+"""The backup of a repair: the old bytes of every file and the sum of the new, in one file of the log dir's root.
 
-It is named after the plan's fingerprint, ``.logstore_repair.<16 digits>.json``; a broker passes over plain files. It is
-durable before the first change, so whatever a crash leaves, it holds the way back. A check sum over its content keeps a
-damaged one from being believed. Making and using it is left to ``logstore``. Source: DESIGN §6; FACTS §1.1.
+It is named after the plan's fingerprint, ``.logstore_repair.<16 digits>.json``; a broker ignores plain files. It is
+durable before the first change, so after a crash the repair can always be undone. A check sum over its content shows
+damage. ``logstore.repair`` writes and uses it. Source: DESIGN §6; FACTS §1.1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """One file as it was.
+    """One file as it was before the repair.
 
     Attributes:
         path: below the log dir.
@@ -46,14 +46,14 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True)
 class RepairBackup:
-    """What one repair changed in one log dir.
+    """The files that one repair changed in one log dir.
 
     Attributes:
         fingerprint: of the plan.
         made_ms: in ms since 1970.
-        cluster_id: of the log dir, as are the next two; an undo in another log dir is refused.
-        node_id: see above.
-        directory_id: see above.
+        cluster_id: of the log dir; an undo in a log dir with another identity is refused.
+        node_id: of the log dir.
+        directory_id: of the log dir.
         files: in the order in which they were changed.
     """
 
@@ -76,10 +76,10 @@ def is_backup_name(name: str) -> bool:
 
 
 def encode_backup(backup: RepairBackup) -> bytes:
-    """Write it: indented JSON in ASCII, the old bytes as base64.
+    """Write a backup: indented JSON in ASCII, the old bytes as base64.
 
     Raises:
-        DamagedFileError: it breaks a rule, so that :func:`parse` would refuse it.
+        DamagedFileError: the backup breaks a rule, so that :func:`parse_backup` would refuse it.
     """
     fields: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -106,11 +106,11 @@ def encode_backup(backup: RepairBackup) -> bytes:
 
 
 def parse_backup(data: bytes) -> RepairBackup:
-    """Read it and hold it to every rule.
+    """Read a backup, and check every rule.
 
     Raises:
-        DamagedFileError: no JSON object, an unknown schema version, another check sum, a path that a repair has no
-            business with, or any field that breaks a rule; all reasons at once.
+        DamagedFileError: no JSON object, an unknown schema version, another check sum, a path that no repair changes,
+            or a field that breaks a rule; all reasons at once.
     """
     fields = json_text.parse_object(data, FORMAT)
     reader = json_text.FieldReader(fields, FORMAT)
@@ -139,7 +139,7 @@ def parse_backup(data: bytes) -> RepairBackup:
 
 
 def merged_backups(old: RepairBackup, new: Sequence[KeptFile]) -> RepairBackup:
-    """A backup with what a second run of the same plan adds; what it holds already is the older truth, and stays."""
+    """Add the files of a second run of the same plan to a backup; files that it has already keep their older bytes."""
     known = {each.path for each in old.files}
     added = tuple(each for each in new if each.path not in known)
     return RepairBackup(

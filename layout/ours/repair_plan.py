@@ -1,21 +1,19 @@
-"""A repair plan: every change that a repair would make, with its evidence, as a file that somebody reviews first.
+"""A repair plan: every change that a repair would make, with its evidence, as a file that is reviewed first.
 
-A plan carries no bytes that are written as they stand, so a plan that was tampered with cannot put content of its own
-on a disk. An action says what it expects to find, and what will be there, as SHA-256; the engine works the new bytes
-out from the topic ID, or from the old bytes, and does nothing where the sums differ. Paths lead only to places that a
-repair has business with::
+A plan holds no bytes that are written as they stand, so a plan that was tampered with cannot put content of its own on
+a disk. An action holds the SHA-256 of the bytes that it expects and of the bytes that it writes; the engine works the
+new bytes out from the topic ID or from the old bytes, and does nothing where the sums differ. Paths lead only to files
+and directories that a repair may change::
 
     write_partition_metadata   orders-0/partition.metadata           missing or damaged, and the topic ID is certain
     replace_topic_id           orders-0/partition.metadata           holds another ID, and the operator vouches for it
     rebuild_checkpoint         recovery-point-offset-checkpoint ...  does not parse: its good lines stay
     drop_checkpoint_entries    recovery-point-offset-checkpoint ...  names partitions that have no directory here
-    remove_leftover            meta.properties.tmp ...               beside the whole file that it was to become
+    remove_leftover            meta.properties.tmp ...               beside the whole file that it was to replace
     stage_duplicate            orders-0                              another log dir has the better copy
 
-The fingerprint is over everything else in the file. It finds a slip of the pen; it is no signature. Making a plan is
-left to ``reconciler``, carrying it out to ``logstore``. Source: DESIGN §6.
-
-Paths and check sums as repair plans and their backups write them: pure text, held to what can do no harm.
+The fingerprint covers everything else in the file. It shows accidental edits; it is no signature. ``reconciler`` makes
+plans, ``logstore.repair`` carries them out. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -39,14 +37,14 @@ SCHEMA_VERSION: Final = 1
 """Raised whenever a field changes its meaning or goes."""
 
 FORMAT: Final = "repair plan"
-"""What messages call the file, whose own name is the user's choice."""
+"""The name of the format in messages; the user chooses the name of the file."""
 
 LEFTOVERS: Final = frozenset(f"{name}.tmp" for name in (meta_properties.FILE_NAME, *OFFSET_CHECKPOINTS))
-"""Temporary files that may be removed: what each was to become can be held to its rules."""
+"""Temporary files that may be removed, because the file that each was to replace can be checked."""
 
 
 class RepairKind(StrEnum):
-    """What an action does; the values stand in plans and on the command line."""
+    """The kind of an action; the values stand in plans and on the command line."""
 
     WRITE_PARTITION_METADATA = "write_partition_metadata"
     REPLACE_TOPIC_ID = "replace_topic_id"
@@ -64,7 +62,7 @@ CHECKPOINT_REPAIRS = frozenset({RepairKind.REBUILD_CHECKPOINT, RepairKind.DROP_C
 
 @dataclass(frozen=True, slots=True)
 class PlannedLogDir:
-    """A log dir that a plan needs, and the identity that it must show; None where it had none to show."""
+    """A log dir that a plan needs, and the identity that it must have; None where it had none."""
 
     path: str
     cluster_id: str | None
@@ -74,11 +72,11 @@ class PlannedLogDir:
 
 @dataclass(frozen=True, slots=True)
 class KeptCopy:
-    """The copy of a duplicate that stays, and by what it is recognised."""
+    """The copy of a duplicate that stays, and how to recognise it."""
 
     log_dir: str
     path: str
-    """Of its directory, below the log dir."""
+    """Path of its directory below the log dir."""
     inode: int
     topic_id: str | None
 
@@ -91,15 +89,15 @@ class RepairAction:
         kind: what it does.
         log_dir: path of one of the plan's log dirs.
         path: of the file below the log dir; of the partition dir where a duplicate is staged.
-        evidence: why, and what follows from leaving it as it is.
-        expects: SHA-256 of the file's bytes as they are, or ``missing``; of ``partition.metadata`` for a duplicate.
-        writes: SHA-256 of the bytes that will be there, or ``missing``; a duplicate goes as it is.
-        topic: full topic name, of actions on a replica.
-        partition: likewise.
-        topic_id: that will be written; of a duplicate, that its file holds.
+        evidence: why, and what follows if nothing is done.
+        expects: SHA-256 of the file's present bytes, or ``missing``; for a duplicate, of its ``partition.metadata``.
+        writes: SHA-256 of the file's new bytes, or ``missing``; a duplicate is staged as it is.
+        topic: full topic name, for actions on a replica.
+        partition: for actions on a replica.
+        topic_id: the ID to write; for a duplicate, the ID in its file.
         inode: of the partition dir.
-        drops: checkpoint entries that go because their partition has no directory, as ``topic partition``.
-        lost: lines of a damaged checkpoint that do not parse, as escapes; for the reader alone.
+        drops: checkpoint entries to remove because their partition has no directory, as ``topic partition``.
+        lost: lines of a damaged checkpoint that do not parse, as escapes; only for people.
         keeps: the better copy of a duplicate.
     """
 
@@ -126,7 +124,7 @@ class RepairAction:
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """Something that is wrong and that the plan does not touch, and why."""
+    """A finding that the plan does not repair, and why."""
 
     log_dir: str
     path: str
@@ -135,15 +133,15 @@ class LeftAlone:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """A plan; :func:`parse` gives only such as obey every rule, and :func:`sealed` gives it its fingerprint.
+    """A plan; :func:`parse_repair_plan` checks every rule, and :func:`sealed_repair_plan` adds the fingerprint.
 
     Attributes:
         created_ms: when it was made, in ms since 1970.
         log_dirs: every log dir that an action needs.
-        metadata: where the desired state came from, as text by field; for the reader and for the fingerprint.
+        metadata: where the desired state came from, as text by field; for people, and part of the fingerprint.
         actions: in the order in which they are carried out within each log dir.
-        left_alone: what the plan does not touch.
-        fingerprint: SHA-256 over all of the above.
+        left_alone: findings that the plan does not repair.
+        fingerprint: SHA-256 over all other fields.
     """
 
     created_ms: int
@@ -155,7 +153,7 @@ class RepairPlan:
 
 
 def sealed_repair_plan(plan: RepairPlan) -> RepairPlan:
-    """The plan with its fingerprint."""
+    """Copy a plan with its fingerprint."""
     return replace(plan, fingerprint=_fingerprint(_fields(plan)))
 
 
@@ -163,7 +161,7 @@ def encode_repair_plan(plan: RepairPlan) -> bytes:
     """Write a sealed plan: indented JSON in ASCII, one final line end.
 
     Raises:
-        DamagedFileError: the plan breaks a rule, so that :func:`parse` would refuse it.
+        DamagedFileError: the plan breaks a rule, so that :func:`parse_repair_plan` would refuse it.
     """
     fields = {**_fields(plan), "fingerprint": plan.fingerprint}
     written = (json.dumps(fields, indent=2) + "\n").encode("ascii")
@@ -172,11 +170,11 @@ def encode_repair_plan(plan: RepairPlan) -> bytes:
 
 
 def parse_repair_plan(data: bytes) -> RepairPlan:
-    """Read a plan and hold it to every rule; unknown fields count in the fingerprint, and mean nothing.
+    """Read a plan, and check every rule; unknown fields count in the fingerprint, and are ignored otherwise.
 
     Raises:
-        DamagedFileError: no JSON object, an unknown schema version, another fingerprint, a path that leads elsewhere,
-            or any field that breaks a rule; all reasons at once.
+        DamagedFileError: no JSON object, an unknown schema version, another fingerprint, a path that no repair changes,
+            or a field that breaks a rule; all reasons at once.
     """
     fields = json_text.parse_object(data, FORMAT)
     reader = json_text.FieldReader(fields, FORMAT)
@@ -201,7 +199,7 @@ def parse_repair_plan(data: bytes) -> RepairPlan:
 
 
 def _fields(plan: RepairPlan) -> dict[str, Any]:
-    """What the JSON holds, without the fingerprint; fields of an action that say nothing are left out."""
+    """The fields of the JSON without the fingerprint; empty fields of an action are left out."""
     return {
         "schema_version": SCHEMA_VERSION,
         "created_ms": plan.created_ms,
@@ -255,7 +253,7 @@ def _log_dir(fields: Mapping[str, object], reasons: list[str]) -> PlannedLogDir:
 
 
 def _action(fields: Mapping[str, object], number: int, known: set[str], reasons: list[str]) -> RepairAction:
-    """Read one action; whatever is wrong with it is noted under its number."""
+    """Read one action, and note every problem under its number."""
     reader = json_text.FieldReader(fields, FORMAT)
     found = [] if fields.get("kind") in frozenset(RepairKind) else [f"kind is {fields.get('kind')!r:.40}"]
     kind = RepairKind.REMOVE_LEFTOVER if found else RepairKind(str(fields["kind"]))
@@ -328,7 +326,7 @@ def _kept(fields: Mapping[str, object], known: set[str], found: list[str]) -> Ke
 
 
 def _is_place(kind: RepairKind, path: str) -> bool:
-    """Whether an action of this kind has business with this path below a log dir."""
+    """Whether an action of a kind may change a path below a log dir."""
     folder, _, name = path.rpartition("/")
     if kind in TOPIC_ID_REPAIRS:
         return bool(folder) and stays_below(path) and name == partition_metadata.FILE_NAME
@@ -338,7 +336,7 @@ def _is_place(kind: RepairKind, path: str) -> bool:
 
 
 def _repeats(log_dirs: Sequence[PlannedLogDir], actions: Sequence[RepairAction]) -> list[str]:
-    """A reason for each log dir, and each place in one, that is named more than once."""
+    """Give a reason for each log dir, and each path in one, that is named more than once."""
     places = Counter([(each.path, ".") for each in log_dirs] + [(each.log_dir, each.path) for each in actions])
     return [f"{log_dir!r} {path!r} is named twice" for (log_dir, path), times in places.items() if times > 1]
 
@@ -350,15 +348,15 @@ _SUM = re.compile(r"[0-9a-f]{64}")
 
 
 def sum_of(data: bytes | None) -> str:
-    """SHA-256 of a file's bytes in hex; None: there is no file."""
+    """Give the SHA-256 of a file's bytes in hex, or :data:`MISSING` for no file."""
     return MISSING if data is None else hashlib.sha256(data).hexdigest()
 
 
 def is_sum(text: str) -> bool:
-    """Whether this is what :func:`sum_of` gives."""
+    """Whether a text can come from :func:`sum_of`."""
     return text == MISSING or _SUM.fullmatch(text) is not None
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a path is absolute and has no ``.`` or ``..`` on its way."""
+    """Whether a path is absolute and has no component ``.`` or ``..``."""
     return path.startswith("/") and stays_below(path[1:])

@@ -1,9 +1,9 @@
 """The journal of one run, in the root of each log dir that it changed: who did what, when, and on which evidence.
 
 ``.logstore_run.<13 digits: ms since 1970>.<16 digits of the plan>.ndjson``, a plain file of a few lines, which a broker
-passes over. The first line is the run, every further one an action with what became of it. It is written before the
-first change, with every action under way, and again at the end; so one whose run has no end was cut short. Nothing
-takes journals away. Writing and reading them is left to ``reconciler``. Source: DESIGN §6; FACTS §1.1.
+ignores. The first line is the run, every further line an action with its outcome. The file is written before the first
+change, with every action under way, and again at the end; so a journal without an end belongs to a run that was cut
+short. Journals are never removed. Source: DESIGN §6; FACTS §1.1.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class RunJournal:
-    """What one run did in one log dir.
+    """The actions of one run in one log dir.
 
     Attributes:
         plan: fingerprint of the plan that was carried out.
         host: name of the machine.
-        user: who ran it.
+        user: name of the user.
         started_ms: in ms since 1970.
-        finished_ms: likewise; None: the run was cut short, or is going on.
-        metadata: what the plan was made by, as text by field.
+        finished_ms: in ms since 1970; None: the run was cut short, or is going on.
+        metadata: where the plan's desired state came from, as text by field.
         lines: the actions, each with its ``status``.
     """
 
@@ -51,7 +51,7 @@ def run_journal_name(started_ms: int, plan: str) -> str:
 
 
 def is_run_journal(name: str) -> bool:
-    """Whether a name is that of a journal that was written to its end."""
+    """Whether a plain file in the root of a log dir is a journal, and no temporary file of one."""
     return name.startswith(RUN_JOURNAL_PREFIX) and name.endswith(RUN_JOURNAL_SUFFIX)
 
 
@@ -73,7 +73,7 @@ def parse_run_journal(data: bytes) -> RunJournal:
     """Read a journal.
 
     Raises:
-        DamagedFileError: it is none, or another release's.
+        DamagedFileError: the bytes are no journal, or a journal of another release.
     """
     first, *rest = data.splitlines() or [b""]
     fields = json_text.parse_object(first, FORMAT)

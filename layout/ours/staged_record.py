@@ -1,13 +1,12 @@
-"""``staged.json``: the record that travels inside a staged directory and holds its own way back.
+"""``staged.json``: the record inside a staged directory, from which the replica can be restored.
 
-One replica's record is an object of fields. Replicas that are staged together share one file, linked into each of their
-directories, which costs a fifth of making a file for each: ``{"schema_version": 1, "records": {NAME: fields, ...}}``,
-where NAME is the directory's in the staging root.
+The record of one replica is an object of fields. Replicas that are staged together share one file, which is linked into
+each of their directories and costs a fifth of a file for each: ``{"schema_version": 1, "records": {NAME: fields,
+...}}``, where NAME is the name of the directory in the staging root.
 
-It says what the replica was, where it lay, why it was staged, when a purge may take it, and which checkpoint entries
-were taken out with it. A staged directory without a valid record is never purged, so reading it is strict: every field
-is checked, and all reasons come at once. Writing it safely, restoring and purging belong to ``logstore``. Source:
-DESIGN §5.
+The record says what the replica was, where it lay, why it was staged, when a purge may delete it, and which checkpoint
+entries were removed with it. A staged directory without a valid record is never purged, so reading is strict: every
+field is checked, and all reasons come at once. Source: DESIGN §5.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ SCHEMA_VERSION: Final = 1
 """Raised whenever a field changes its meaning or goes."""
 
 STAGED_RECORD_LIMIT: Final = 1 << 20
-"""Of a file of records that are read: topic and evidence are short, and 128 replicas may share one file."""
+"""Largest file of records that is read, in bytes: topic and evidence are short, and 128 replicas may share a file."""
 
 _SHARED = re.compile(re.escape(STAGED_RECORD) + r"\.[0-9]+\.tmp")
 
 _quoted = json.encoder.encode_basestring_ascii
-"""A text as JSON in ASCII, with its quotes."""
+"""Encodes a text as JSON in ASCII, with its quotes."""
 
 _OFFSET_CHECKPOINTS = frozenset(OFFSET_CHECKPOINTS)
 _TEXT, _NUMBER = r'"([^"\\\x00-\x1f]*)"', "(0|[1-9][0-9]*)"
@@ -44,29 +43,29 @@ _LINE = re.compile(
     rf'"verdict": {_TEXT}, "evidence": {_TEXT}, "staged_ms": {_NUMBER}, "due_ms": {_NUMBER}, '
     rf'"checkpoints": (\{{[^{{}}]*\}})}}'
 )
-"""A record as :func:`encode_many` writes it, where no text needs an escape."""
+"""A record as :func:`encode_records` writes it, where no text needs an escape."""
 
 _HEAD, _TAIL = f'{{"schema_version": {SCHEMA_VERSION}, "records": {{'.encode("ascii"), b"\n}}\n"
-"""Around the records of replicas that were staged together, each of which has a line."""
+"""Around the records of replicas that were staged together, one line each."""
 
 _BETWEEN = b'": {'
-"""Between a name and its record. A name that holds it has a backslash before the quote, and so is no other's."""
+"""Between a name and its record. In a name, a quote has a backslash before it, so the first one ends the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedRecord:
-    """Everything a restore or a purge needs to know of one staged replica.
+    """Everything that a restore or a purge needs to know of one staged replica.
 
     Attributes:
         topic: full topic name, namespace included.
         partition: int32, not negative.
         topic_id: the zero ID for a replica that had none.
-        path: where it lay, below its log dir, with ``/`` between the parts; its last part is its former name.
+        path: its former path below its log dir, with ``/`` between the parts.
         verdict: why it was staged, as the comparison calls it.
         evidence: the sentence that goes with the verdict.
         staged_ms: when it was staged, in ms since 1970.
-        due_ms: when a purge may take it, in ms since 1970; not before ``staged_ms``.
-        checkpoints: the offset (int64) that each offset checkpoint held for this partition, by file name.
+        due_ms: when a purge may delete it, in ms since 1970; not before ``staged_ms``.
+        checkpoints: the partition's offset (int64) in each offset checkpoint, by file name.
     """
 
     topic: str
@@ -81,37 +80,37 @@ class StagedRecord:
 
     @property
     def namespace(self) -> str:
-        """The tiers of the topic's namespace, joined by ``:``; empty for the default namespace."""
+        """The namespace of the topic; empty for the default namespace."""
         return namespace_of(self.topic)
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether a purge may take it now; never before the moment of staging, should a clock go backwards."""
+        """Whether a purge may delete the replica now; never before the time of staging, if a clock goes backwards."""
         return self.due_ms <= now_ms
 
 
 def shared_records_name(number: int) -> str:
-    """The name that a file of several records has in the staging root, until each replica has its link to it."""
+    """The name of a file of several records in the staging root, until each replica has its link to it."""
     return f"{STAGED_RECORD}.{number}.tmp"
 
 
 def is_shared_records(name: str) -> bool:
-    """Whether a name in a staging root is one of those."""
+    """Whether a name in a staging root comes from :func:`shared_records_name`."""
     return _SHARED.fullmatch(name) is not None
 
 
 def check_record(record: StagedRecord) -> None:
-    """Hold a record to the rules that its reader will hold it to.
+    """Check a record by the same rules as its reader.
 
     Raises:
-        DamagedFileError: it breaks any; all reasons at once.
+        DamagedFileError: the record breaks a rule; all reasons at once.
     """
-    if not _plainly_right(record):
+    if not _is_surely_valid(record):
         fields = _fields(record)
         _record(fields, json_text.FieldReader(fields, STAGED_RECORD))
 
 
-def _plainly_right(record: StagedRecord) -> bool:
-    """The short way for the many: True where no rule can be broken; False says nothing, and all the rules are asked."""
+def _is_surely_valid(record: StagedRecord) -> bool:
+    """Check a record by the fast path: True: no rule is broken; False: use the slow path."""
     texts = (record.topic, record.path, record.verdict, record.evidence)
     return (
         "" not in texts
@@ -133,7 +132,7 @@ def encode_record(record: StagedRecord) -> bytes:
     """Write the record of one replica: indented JSON in ASCII, so that names that are not UTF-8 survive as escapes.
 
     Raises:
-        DamagedFileError: the record breaks a rule, so that :func:`parse` would refuse what was written.
+        DamagedFileError: the record breaks a rule, so that :func:`parse_record` would refuse it.
     """
     check_record(record)
     return _written({"schema_version": SCHEMA_VERSION, **_fields(record)})
@@ -142,15 +141,15 @@ def encode_record(record: StagedRecord) -> bytes:
 def encode_records(records: Mapping[str, StagedRecord]) -> bytes:
     """Write the records of replicas that are staged together, by the name that each directory gets.
 
-    Each of them must have passed :func:`check`, which is not done again here.
+    Each record must have passed :func:`check_record`, which is not called again here.
     """
-    # One line for each, and not the usual layout of a page, which Python's encoder takes ten times as long to make.
+    # One line for each record: Python's encoder takes ten times as long for indented JSON.
     lines = ",\n".join(f"{_quoted(name)}: {_line_of(record)}" for name, record in records.items())
     return b"".join((_HEAD, b"\n", lines.encode("ascii"), _TAIL))
 
 
 def _line_of(record: StagedRecord) -> str:
-    """The fields on one line, as ``json.dumps`` writes them; put together by hand that takes a third of the time."""
+    """Write the fields on one line, as ``json.dumps`` does, in a third of its time."""
     return (
         f'{{"name": {_quoted(record.topic)}, "namespace": {_quoted(record.namespace)}, '
         f'"topic_id": "{record.topic_id}", "partition": {record.partition}, "path": {_quoted(record.path)}, '
@@ -166,26 +165,26 @@ def parse_record(data: bytes, name: str = "") -> StagedRecord:
 
 
 class RecordFile:
-    """A file of records, of which each is read when it is asked for.
+    """A file of records; each record is parsed when it is asked for.
 
-    Where each record has a line of its own, as :func:`encode_many` writes them, the others are not looked at.
+    Where each record has a line of its own, as :func:`encode_records` writes them, the other records are not parsed.
     """
 
     __slots__ = ("_data", "_lines")
 
     def __init__(self, data: bytes) -> None:
-        """Take the whole file."""
+        """Take the bytes of the whole file."""
         self._data = data
         self._lines = _lines_of(data)
 
     def record_of(self, name: str) -> StagedRecord:
-        """The record of one directory, held to every rule of :class:`StagedRecord`.
+        """Parse the record of one directory, and check every rule of :class:`StagedRecord`.
 
         Args:
-            name: of the directory in the staging root; asked for where the file holds the records of several.
+            name: of the directory in the staging root; needed where the file holds several records.
 
         Raises:
-            DamagedFileError: see :func:`parse_all`; or the file holds no record of that name.
+            DamagedFileError: as :func:`parse_records`; or the file holds no record of that name.
         """
         line = self._lines.get(_quoted(name).encode("ascii"))
         if line is None:
@@ -198,7 +197,7 @@ class RecordFile:
 
 
 def _as_written(line: bytes) -> StagedRecord | None:
-    """The short way for the many: a record that :func:`encode_many` would write as this very line; None: any other."""
+    """Parse by the fast path a record that :func:`encode_records` would write as this very line; None: any other."""
     try:
         found = _LINE.fullmatch(line.decode("ascii"))
         if found is None:
@@ -210,12 +209,12 @@ def _as_written(line: bytes) -> StagedRecord | None:
     except (ValueError, RecursionError, LayoutError):
         return None
     record = StagedRecord(topic, numbers[0], known, path, verdict, evidence, numbers[1], numbers[2], offsets)
-    usual = str(known) == topic_id and record.namespace == namespace and _plainly_right(record)
-    return record if usual and (not offsets or json.dumps(offsets) == checkpoints) else None
+    sound = str(known) == topic_id and record.namespace == namespace and _is_surely_valid(record)
+    return record if sound and (not offsets or json.dumps(offsets) == checkpoints) else None
 
 
 def _lines_of(data: bytes) -> dict[bytes, bytes]:
-    """The object of each record that has a line of its own, by its name as JSON; none of a file of another form."""
+    """Split a file into the line of each record, by its name as JSON; empty for a file of another form."""
     found: dict[bytes, bytes] = {}
     if data.startswith(_HEAD) and data.endswith(_TAIL):
         for line in data[len(_HEAD) : -len(_TAIL)].split(b"\n")[1:]:
@@ -228,10 +227,10 @@ def _lines_of(data: bytes) -> dict[bytes, bytes]:
 
 
 def choose(records: Mapping[str, StagedRecord], name: str) -> StagedRecord:
-    """The record of one directory among those of a file that was read by :func:`parse_all`.
+    """Choose the record of one directory from the result of :func:`parse_records`.
 
     Raises:
-        DamagedFileError: it is not among them.
+        DamagedFileError: there is no such record.
     """
     record = records.get("") or records.get(name)
     if record is None:
@@ -240,14 +239,13 @@ def choose(records: Mapping[str, StagedRecord], name: str) -> StagedRecord:
 
 
 def parse_records(data: bytes) -> dict[str, StagedRecord]:
-    """Read all the records of a file, and hold each to every rule of :class:`StagedRecord`; unknown fields are ignored.
+    """Parse all records of a file, and check every rule of :class:`StagedRecord`; unknown fields are ignored.
 
     Returns:
-        Name of the directory → record; the empty name for a file that one replica has for itself.
+        Name of the directory → record; the empty name for the file of a single replica.
 
     Raises:
-        DamagedFileError: no JSON object, a schema version that is not known, or any field that breaks a rule; all
-            reasons at once.
+        DamagedFileError: no JSON object, an unknown schema version, or a field that breaks a rule; all reasons at once.
     """
     fields = json_text.parse_object(data, STAGED_RECORD)
     reader = json_text.FieldReader(fields, STAGED_RECORD)
@@ -282,7 +280,7 @@ def _written(fields: Mapping[str, object]) -> bytes:
 
 
 def _record(fields: Mapping[str, object], reader: json_text.FieldReader) -> StagedRecord:
-    """Make a record of its fields. Raises DamagedFileError with all the reasons of the reader, and all of its own."""
+    """Make a record of its fields, and check its rules. Raises DamagedFileError with all reasons at once."""
     record = StagedRecord(
         topic=reader.text("name"),
         partition=reader.integer("partition", 32, least=0),
@@ -305,7 +303,7 @@ def _record(fields: Mapping[str, object], reader: json_text.FieldReader) -> Stag
 
 
 def checkpoint_offsets(fields: Mapping[str, object], reader: json_text.FieldReader) -> dict[str, int]:
-    """The field ``checkpoints`` of a record: offset checkpoint → int64; what breaks a rule is noted in the reader."""
+    """Read the field ``checkpoints`` of a record: offset checkpoint → int64; problems are noted in the reader."""
     entries = fields.get("checkpoints")
     if not isinstance(entries, dict):
         reader.note("checkpoints: expected an object with an offset for each checkpoint file")
