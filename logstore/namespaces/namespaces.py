@@ -23,7 +23,7 @@ from logstore.namespaces.plan import (
     ChangePlanner,
     PlannedChange,
     check_all_online,
-    check_not_doubled,
+    check_no_duplicates,
     check_ours,
     first_few,
     reading_log_dir,
@@ -121,7 +121,7 @@ def plan_delete(
             f"namespace {namespace} is not empty: namespaces below it: {first_few(below) or 'none'}; topics in it: "
             f"{first_few(topics) or 'none'}; delete or move them first, or delete it with all that is in it (recursive)"
         )
-    check_not_doubled(store, topics)
+    check_no_duplicates(store, topics)
     planner = ChangePlanner("delete-namespace", f"delete namespace {namespace}")
     now_ms = store.clock.now_ms()
     for log_dir in store.log_dirs:

@@ -118,7 +118,7 @@ def check_all_online(store: OpenStore, what: str) -> None:
         raise OfflineLogDirError(f"{what} needs every log dir, and {path} is offline ({reason})")
 
 
-def check_not_doubled(store: OpenStore, topics: Iterable[str]) -> None:
+def check_no_duplicates(store: OpenStore, topics: Iterable[str]) -> None:
     """Refuse to touch replicas that are live in two log dirs.
 
     Raises:

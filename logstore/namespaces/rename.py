@@ -34,7 +34,7 @@ from logstore.namespaces.plan import (
     ChangePlanner,
     PlannedChange,
     check_all_online,
-    check_not_doubled,
+    check_no_duplicates,
     check_ours,
     moved_replica,
     reading_log_dir,
@@ -78,7 +78,7 @@ def plan_rename(store: OpenStore, topic: str, new_topic: str) -> PlannedChange:
         raise NameTakenError(f"topic {topic} has that name already")
     if any(each.partition.topic == new_topic for each in store.replicas()):
         raise NameTakenError(f"there is a topic {new_topic} already: nothing is ever merged")
-    check_not_doubled(store, [topic, new_topic])
+    check_no_duplicates(store, [topic, new_topic])
     planner = ChangePlanner("rename-topic", f"rename topic {topic} to {new_topic}")
     for log_dir in store.log_dirs:
         own = [replica for replica in replicas if replica.log_dir == log_dir.path]

@@ -35,7 +35,7 @@ from logstore.namespaces.plan import (
     ChangePlanner,
     PlannedChange,
     check_all_online,
-    check_not_doubled,
+    check_no_duplicates,
     check_ours,
     first_few,
     moved_replica,
@@ -62,7 +62,7 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
     replicas: dict[str, list[Replica]] = {log_dir.path: [] for log_dir in store.log_dirs}
     for replica in store.replicas():
         replicas[replica.log_dir].append(replica)
-    check_not_doubled(store, {replica.partition.topic for replica in store.doubled})
+    check_no_duplicates(store, {replica.partition.topic for replica in store.doubled})
     for log_dir in store.log_dirs:
         if log_dir.scheme is not scheme:
             with reading_log_dir(log_dir, f"{log_dir.path} cannot be converted"):

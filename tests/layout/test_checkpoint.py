@@ -1,7 +1,4 @@
-"""Offset checkpoints and leader epoch checkpoints.
-
-Every whole line of a damaged checkpoint stays, and no half line becomes an offset.
-"""
+"""Offset checkpoints and leader epoch checkpoints, and what is salvaged of damaged ones."""
 
 from __future__ import annotations
 
@@ -179,13 +176,15 @@ FILE = checkpoint.RECOVERY_POINT_CHECKPOINT
         (b"", {}, 0),
     ],
 )
-def test_whole_lines_stay_and_the_rest_is_told(data: bytes, entries: dict[tuple[str, int], int], lost: int) -> None:
+def test_whole_lines_stay_and_the_others_are_listed_as_lost(
+    data: bytes, entries: dict[tuple[str, int], int], lost: int
+) -> None:
     found = salvage(data)
     assert (found.entries, len(found.lost)) == (entries, lost)
     assert checkpoint.parse_offsets(rebuilt(data, ()), FILE) == entries
 
 
-def test_another_version_is_told_apart_from_damage() -> None:
+def test_another_version_is_not_taken_for_damage() -> None:
     assert [salvage(data).version for data in (b"0\n0\n", b"7\n1\na 0 1\n", b"\0\n1\n", b"")] == [0, 7, None, None]
 
 

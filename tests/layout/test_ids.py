@@ -95,7 +95,7 @@ def test_the_representation_names_the_class() -> None:
     ("halves", "reserved"),
     [((0, 0), True), ((0, 99), True), ((0, 100), False), ((0, -1), True), ((1, 0), False), ((-1, 5), False)],
 )
-def test_reserved_directory_ids_are_told_by_a_signed_comparison(halves: tuple[int, int], reserved: bool) -> None:
+def test_reserved_directory_ids_are_found_by_a_signed_comparison(halves: tuple[int, int], reserved: bool) -> None:
     assert DirectoryId.from_halves(*halves).is_reserved is reserved
 
 

@@ -64,7 +64,7 @@ def test_bytes_of_any_kind_can_stand_in_a_step(data: bytes) -> None:
     assert step_bytes(read.old) == data
 
 
-def test_the_steps_of_one_log_dir_are_told_apart() -> None:
+def test_the_steps_of_one_log_dir_can_be_selected() -> None:
     assert INTENT.of(1) == STEPS[2:5]
     assert INTENT.only([0]).steps == (*STEPS[:2], STEPS[5])
     assert INTENT.only(()).log_dirs == INTENT.log_dirs

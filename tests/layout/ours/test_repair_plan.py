@@ -1,7 +1,4 @@
-"""A plan reads back as it was written, and whatever could do harm is refused when it is read, all reasons at once.
-
-Paths of a repair lead nowhere else, and sums are what they are taken for.
-"""
+"""A plan reads back as it was written, and every path, sum or field that could do harm is refused with all reasons."""
 
 from __future__ import annotations
 
@@ -59,9 +56,9 @@ def refused(change: Callable[[dict[str, Any]], Any], *, reseal: bool = True) -> 
         del fields["fingerprint"]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         fields["fingerprint"] = sum_of(text.encode())
-    with pytest.raises(DamagedFileError) as told:
+    with pytest.raises(DamagedFileError) as raised:
         parse_repair_plan(json.dumps(fields).encode())
-    return str(told.value)
+    return str(raised.value)
 
 
 def test_a_plan_reads_back_as_it_was_written() -> None:
@@ -128,8 +125,8 @@ def test_all_reasons_come_at_once() -> None:
         for action in fields["actions"]:
             action["log_dir"] = "/elsewhere"
 
-    told = refused(change)
-    assert all(f"action {number}:" in told for number in (1, 2, 3))
+    reasons = refused(change)
+    assert all(f"action {number}:" in reasons for number in (1, 2, 3))
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b"{" * 5000])

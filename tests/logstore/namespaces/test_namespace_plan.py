@@ -10,7 +10,7 @@ from layout.ours import MakeDirectory, RemoveDirectory, Rename, RenameEntries, R
 from layout.topic import TopicPartition
 from logstore import ChangeRefusedError
 from logstore.namespaces import convert, rename_topic
-from logstore.namespaces.plan import MOST_NAMED, ChangePlanner, check_not_doubled, describe, first_few
+from logstore.namespaces.plan import MOST_NAMED, ChangePlanner, check_no_duplicates, describe, first_few
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import fill, opened
 
@@ -18,7 +18,7 @@ STAGE = ("org/a-3", "org:a", 3, "", "V", "because", 1, 2)
 
 
 def test_every_step_has_its_words() -> None:
-    told = [
+    words = [
         describe(step)
         for step in (
             MakeDirectory(0, "org", tier=True),
@@ -31,7 +31,7 @@ def test_every_step_has_its_words() -> None:
             Unstage(0, *STAGE),
         )
     ]
-    assert told == [
+    assert words == [
         "make the tier org",
         "make the directory 51",
         "remove the tier org",
@@ -67,7 +67,7 @@ def test_replicas_that_are_live_twice_are_refused(tmp_path: Path) -> None:
         fill_store(store, "orders", "clicks")
     fill(paths[1] / "orders-0")
     with opened(*paths) as store:
-        check_not_doubled(store, ["clicks"])
+        check_no_duplicates(store, ["clicks"])
         for change in (
             lambda: rename_topic(store, "orders", "purchases"),
             lambda: convert(store, store.log_dirs[0].scheme.__class__("by-topic-id")),

@@ -204,7 +204,7 @@ def test_one_action_that_fails_does_not_keep_the_others_from_being_done(damaged)
 
 def test_a_disk_that_fails_is_left_and_the_other_log_dir_goes_on(damaged, new_log_dir, tmp_path: Path) -> None:
     class OneBadDisk(FailingDisk):
-        """Fails for good wherever it works on the first log dir's file system objects, told by inode."""
+        """Fails for good wherever it works on the first log dir's file system objects, known by inode."""
 
         def rename(self, source: int, name: str, target: int, new_name: str) -> None:
             if os.readlink(f"/proc/self/fd/{source}").startswith(str(damaged)):

@@ -65,6 +65,6 @@ def test_a_backup_of_another_log_dir_is_refused(log_dir, new_log_dir, tmp_path: 
         read_backup(opened, NAME)
 
 
-def test_one_that_is_not_there_is_told(log_dir) -> None:
+def test_a_backup_that_is_not_there_is_refused_with_the_reason(log_dir) -> None:
     with OpenLogDir.open(str(log_dir)) as opened, pytest.raises(ChangeRefusedError, match="not there"):
         read_backup(opened, NAME)

@@ -1,7 +1,4 @@
-"""One file at a time: what is not as the plan says is left alone.
-
-The worse copy is staged only while the better one is there, and comes back as it was.
-"""
+"""A file that is not as the plan says is left alone; a duplicate is staged only while the better copy is there."""
 
 from __future__ import annotations
 
@@ -34,9 +31,9 @@ NOTHING: frozenset[tuple[str, int]] = frozenset()
 
 
 def refusal(log_dir, action, held=NOTHING) -> str:
-    with OpenLogDir.open(str(log_dir)) as opened, pytest.raises(LogStoreError) as told:
+    with OpenLogDir.open(str(log_dir)) as opened, pytest.raises(LogStoreError) as raised:
         revalidate(opened, action, held)
-    return str(told.value)
+    return str(raised.value)
 
 
 def test_a_directory_that_was_made_anew_under_the_same_name_is_left_alone(log_dir) -> None:
@@ -193,7 +190,7 @@ def test_a_copy_that_has_changed_is_not_staged(copies) -> None:
     assert (copies[0].path / "orders-0").is_dir()
 
 
-def test_a_copy_that_is_gone_and_was_never_staged_is_told(copies) -> None:
+def test_a_copy_that_is_gone_and_was_never_staged_is_refused_with_the_reason(copies) -> None:
     plan = planned(copies)
     shutil.rmtree(copies[0].path / "orders-0")
     (result,) = apply_repair(plan, NOW_MS).results

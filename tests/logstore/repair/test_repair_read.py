@@ -1,4 +1,4 @@
-"""Files are read where they can be, and a file that is missing is told apart from one that nobody can read."""
+"""Files are read where they can be; a missing file is kept apart from a file that cannot be read."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_what_has_changed_since_is_left_and_the_backup_stays(repaired) -> None:
 
 def test_a_partition_dir_that_was_made_anew_keeps_its_file(repaired) -> None:
     log_dir, _, backup = repaired
-    (log_dir.path / "missing-0").rename(log_dir.path / "aside-0")
+    (log_dir.path / "missing-0").rename(log_dir.path / "elsewhere-0")
     log_dir.replica("missing-0")
     outcome = undo_repair(str(backup))
     assert [each.detail for each in outcome.results if each.status == "skipped"] == [
@@ -64,7 +64,7 @@ def test_a_partition_dir_that_was_made_anew_keeps_its_file(repaired) -> None:
     assert (log_dir.path / "missing-0" / METADATA).is_file()
 
 
-def test_a_partition_dir_that_is_gone_is_told(repaired) -> None:
+def test_a_partition_dir_that_is_gone_is_reported(repaired) -> None:
     log_dir, _, backup = repaired
     shutil.rmtree(log_dir.path / "missing-0")
     outcome = undo_repair(str(backup))

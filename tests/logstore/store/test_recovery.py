@@ -118,7 +118,7 @@ def test_something_else_in_place_of_that_record_goes_and_nothing_behind_it(path:
     assert Path("/etc/passwd").read_bytes() == passwd
 
 
-def test_a_directory_in_place_of_that_record_is_told_and_looked_at_again(
+def test_a_directory_in_place_of_that_record_is_logged_and_recovered_again(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(path / "orders-0")
@@ -262,7 +262,7 @@ def test_what_is_mounted_in_a_draft_is_not_removed_and_the_log_dir_opens(mounted
     assert contents(tmp_path / "precious") == before
 
 
-def test_what_was_done_is_told_in_a_sentence_each(our_log_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_was_done_is_logged_in_a_sentence_each(our_log_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
     (our_log_dir / f"orders-0.{UNIQUE}-delete").mkdir()
     (our_log_dir / "meta.properties.tmp").touch()
     done = recovered(our_log_dir)

@@ -310,7 +310,7 @@ def test_the_delay_is_that_of_the_nearest_scope_and_of_the_setting_that_is_asked
     assert [due[at] for at in (ORDERS, PAYMENTS, TopicPartition("x", 0))] == [NOW_MS + 1, NOW_MS + 2, NOW_MS + 3]
 
 
-def test_each_one_is_told_at_warn_with_the_time_of_its_deletion(
+def test_each_one_is_logged_at_warn_with_the_time_of_its_deletion(
     paths: list[Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     # KIP516-6
@@ -556,7 +556,7 @@ def test_a_log_dir_may_be_given_with_a_slash_relative_or_through_a_link(
 # Odd names, threads, ends
 
 
-def test_names_of_bytes_that_are_not_utf8_are_told_and_left_alone(log_dir: Any) -> None:
+def test_names_of_bytes_that_are_not_utf8_are_listed_and_left_alone(log_dir: Any) -> None:
     os.mkdir(os.fsencode(log_dir.path) + b"/caf\xe9-0")
     log_dir.replica("orders-0")
     with opened(log_dir.path) as store:
@@ -605,13 +605,13 @@ def test_many_threads_may_make_find_stage_and_restore_at_once(paths: list[Path])
         for thread in threads:
             thread.join(60)
         assert problems == []
-        told = {(replica.log_dir, replica.path) for replica in store.replicas()}
+        reported = {(replica.log_dir, replica.path) for replica in store.replicas()}
         there = {(str(path), found.name) for path in paths for found in path.glob("t*-*")}
-        assert told == there
+        assert reported == there
         assert len({path for _, path in there}) == len(there), "no partition is live twice"
         assert all(staged.problem is None for staged in store.staged())
     with opened(*paths) as store:
-        assert {(replica.log_dir, replica.path) for replica in store.replicas()} == told
+        assert {(replica.log_dir, replica.path) for replica in store.replicas()} == reported
         assert store.doubled == []
 
 

@@ -1,4 +1,4 @@
-"""Many replicas behind one barrier: where they go, what each that cannot be made is told, and disks that fail."""
+"""Replicas are created whole or not at all, one or many: where they go, who gets which error, and disks that fail."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_topic_spreads_evenly_over_the_disks(paths: list[Path]) -> None:
     assert max(counts) - min(counts) <= 1
 
 
-def test_those_that_cannot_be_made_are_told_and_the_others_are_made(paths: list[Path]) -> None:
+def test_replicas_that_cannot_be_made_are_given_their_error_and_the_others_are_made(paths: list[Path]) -> None:
     fill(paths[1] / "taken-0")
     (paths[0] / "beside-0").write_text("a file")
     (paths[1] / "beside-0").write_text("a file")
@@ -152,7 +152,7 @@ def test_what_a_failing_disk_should_have_got_goes_to_the_next(paths: list[Path])
     assert len(on_disk([paths[0], paths[2]])) == 9
 
 
-def test_when_every_disk_fails_each_is_told_so(paths: list[Path]) -> None:
+def test_when_every_disk_fails_each_gets_that_error(paths: list[Path]) -> None:
     failing = DiskThat(errno.EIO)
     with opened(*paths, disk=failing) as store:
         failing.fails.add("mkdir")

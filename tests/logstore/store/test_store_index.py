@@ -52,7 +52,7 @@ def test_the_state_of_damaged_metadata_is_kept(log_dir: Any) -> None:
     assert states == {0: "empty", 1: "malformed"}
 
 
-def test_a_partition_in_two_log_dirs_is_found_once_and_told_as_doubled(tmp_path: Path) -> None:
+def test_a_partition_in_two_log_dirs_is_found_once_and_listed_as_a_duplicate(tmp_path: Path) -> None:
     # FACTS §1.7
     paths = [formatted(tmp_path / name, number) for number, name in enumerate("ab")]
     for path in paths:

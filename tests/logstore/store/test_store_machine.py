@@ -206,13 +206,13 @@ class StoreMachine(RuleBasedStateMachine):
             self.model.live[at] = held
 
     def _held_by(self, staged: Staged) -> Held:
-        """A moved replica and its original have the same content, so all that is told of a staged one counts."""
+        """A moved replica and its original have the same content, so everything that is known of a staged replica counts."""
         content = (Path(staged.log_dir) / staged.location / "00000000000000000000.log").read_text()
-        told = (content, staged.log_dir, staged.due_ms, staged.partition, _offset_in(staged))
+        reported = (content, staged.log_dir, staged.due_ms, staged.partition, _offset_in(staged))
         for held in self.model.staged:
-            if (held.content, str(self.paths[held.log_dir]), held.due_ms, held.at, held.offset) == told:
+            if (held.content, str(self.paths[held.log_dir]), held.due_ms, held.at, held.offset) == reported:
                 return held
-        raise AssertionError(f"nobody staged {told}")
+        raise AssertionError(f"nobody staged {reported}")
 
     @rule(later_ms=st.sampled_from([0, HOUR_MS, 6 * HOUR_MS]))
     def purge(self, later_ms: int) -> None:
@@ -318,13 +318,13 @@ class StoreMachine(RuleBasedStateMachine):
             names = {"00000000000000000000.log", *(["partition.metadata"] if held.topic_id is not None else [])}
             assert {file.name for file in path.iterdir()} == names, "nothing of the engine's is left in a live replica"
         for n, log_dir in enumerate(self.store.log_dirs):
-            told = dict(log_dir.checkpoints.entries(RECOVERY_POINT_CHECKPOINT))
+            reported = dict(log_dir.checkpoints.entries(RECOVERY_POINT_CHECKPOINT))
             known = {
                 (at.topic, at.partition): held.offset
                 for at, held in self.model.live.items()
                 if held.log_dir == n and held.offset is not None
             }
-            assert told == known
+            assert reported == known
 
     @invariant()
     def they_say_the_same(self) -> None:
@@ -349,10 +349,11 @@ class StoreMachine(RuleBasedStateMachine):
         self._compare_staged()
 
     def _compare_staged(self) -> None:
-        told = self.store.staged()
-        assert [staged.problem for staged in told if staged.problem is not None] == []
+        reported = self.store.staged()
+        assert [staged.problem for staged in reported if staged.problem is not None] == []
         seen = [
-            (staged.partition, staged.topic_id, staged.due_ms, staged.log_dir, _offset_in(staged)) for staged in told
+            (staged.partition, staged.topic_id, staged.due_ms, staged.log_dir, _offset_in(staged))
+            for staged in reported
         ]
         known = [
             (held.at, held.topic_id or TopicId.ZERO, held.due_ms, str(self.paths[held.log_dir]), held.offset)

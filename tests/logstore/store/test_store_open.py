@@ -152,7 +152,7 @@ def test_one_log_dir_that_fails_while_it_is_opened_is_offline_from_the_start(pat
         assert store.get(TopicPartition("payments", 3)).log_dir == str(paths[1])
 
 
-def test_a_partition_that_is_live_twice_is_told(paths: list[Path]) -> None:
+def test_a_partition_that_is_live_in_two_log_dirs_is_a_duplicate(paths: list[Path]) -> None:
     # FACTS §1.7
     fill(paths[1] / "orders-0")
     with opened(*paths) as store:

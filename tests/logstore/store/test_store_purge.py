@@ -57,12 +57,12 @@ def test_a_thread_purges_when_something_becomes_due_and_not_before(tmp_path: Pat
     clock, purged = ManualClock(NOW_MS), threading.Semaphore(0)
     real = LogStore._purge_due
 
-    def told(store: LogStore, cancel: threading.Event) -> int | None:
+    def once(store: LogStore, cancel: threading.Event) -> int | None:
         due = real(store, cancel)
         purged.release()
         return due
 
-    monkeypatch.setattr(LogStore, "_purge_due", told)
+    monkeypatch.setattr(LogStore, "_purge_due", once)
     with stocked(tmp_path, clock) as store:
         store.start_purger()
         store.start_purger()

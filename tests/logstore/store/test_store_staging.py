@@ -1,4 +1,4 @@
-"""Replicas put aside through a store: copies of what is live on two disks, disks that are full or offline."""
+"""Replicas staged and restored through a store: copies of duplicates, disks that are full or offline."""
 
 from __future__ import annotations
 

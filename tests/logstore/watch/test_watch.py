@@ -27,24 +27,24 @@ def described(change: RowChange) -> tuple[str, str, str]:
 
 
 def until(watch: Watch, *wanted: tuple[str, str, str]) -> list[tuple[str, str, str]]:
-    """Every change that is told, up to the last of the wanted ones."""
-    told: list[tuple[str, str, str]] = []
+    """Every reported change, until all wanted changes are there."""
+    reported: list[tuple[str, str, str]] = []
     end = time.monotonic() + PATIENCE_S
-    while not set(wanted) <= set(told) and time.monotonic() < end:
-        told += map(described, watch.poll(0.2))
-    return told
+    while not set(wanted) <= set(reported) and time.monotonic() < end:
+        reported += map(described, watch.poll(0.2))
+    return reported
 
 
 def until_state(watch: Watch, path: Path, *, lost: bool) -> list[RowChange]:
-    told: list[RowChange] = []
+    reported: list[RowChange] = []
     end = time.monotonic() + PATIENCE_S
     while watch.log_dirs[str(path)].state.lost != lost and time.monotonic() < end:
-        told += watch.poll(0.2)
+        reported += watch.poll(0.2)
     assert watch.log_dirs[str(path)].state.lost == lost
-    return told
+    return reported
 
 
-def nothing_is_told(watch: Watch) -> None:
+def nothing_is_reported(watch: Watch) -> None:
     assert watch.poll(0.3) == []
 
 
@@ -70,10 +70,10 @@ def test_what_is_there_when_it_starts_is_known_and_no_change(log_dir: Any) -> No
     log_dir.replica("orders-0")
     with Watch([str(log_dir)], QUICK) as watch:
         assert set(watch.log_dirs[str(log_dir)].known) == {"orders-0"}
-        nothing_is_told(watch)
+        nothing_is_reported(watch)
 
 
-def test_directories_that_come_go_and_are_renamed_are_told(log_dir: Any) -> None:
+def test_directories_that_come_go_and_are_renamed_are_reported(log_dir: Any) -> None:
     log_dir.replica("old-0")
     log_dir.replica("moved-0")
     with Watch([str(log_dir)], QUICK) as watch:
@@ -84,7 +84,7 @@ def test_directories_that_come_go_and_are_renamed_are_told(log_dir: Any) -> None
         assert set(until(watch, *wanted)) == wanted
 
 
-def test_a_topic_id_that_comes_a_moment_later_is_told_with_its_directory(log_dir: Any) -> None:
+def test_a_topic_id_that_comes_a_moment_later_is_reported_with_its_directory(log_dir: Any) -> None:
     with Watch([str(log_dir)], WatchTimes(gather=0.0, check=0.05, again=(0.5,))) as watch:
         path = log_dir.replica("orders-0", None)
         watch.poll(0.1)
@@ -135,10 +135,10 @@ def test_a_burst_on_one_entry_is_one_change(log_dir: Any) -> None:
             shutil.rmtree(log_dir.replica("orders-0"))
         log_dir.replica("orders-0")
         assert until(watch, ("orders-0", "", "live")) == [("orders-0", "", "live")]
-        nothing_is_told(watch)
+        nothing_is_reported(watch)
 
 
-def test_thousands_of_new_directories_are_all_told_once(log_dir: Any) -> None:
+def test_thousands_of_new_directories_are_all_reported_once(log_dir: Any) -> None:
     with Watch([str(log_dir)], QUICK) as watch:
         wanted = [(f"orders-{number}", "", "live") for number in range(3000)]
         for name, *_ in wanted:
@@ -146,7 +146,7 @@ def test_thousands_of_new_directories_are_all_told_once(log_dir: Any) -> None:
         assert sorted(until(watch, *wanted)) == sorted(wanted)
 
 
-def test_a_name_that_is_not_utf_8_is_told_and_taken_back(log_dir: Any) -> None:
+def test_a_name_that_is_not_utf_8_is_reported_and_taken_back(log_dir: Any) -> None:
     path = os.fsencode(log_dir.path) + b"/\xff-0"
     with Watch([str(log_dir)], QUICK) as watch:
         os.mkdir(path)
@@ -184,9 +184,9 @@ def test_a_log_dir_that_goes_away_is_lost_until_it_is_back(log_dir: Any, new_log
     away = log_dir.path.with_name("away")
     with Watch([str(log_dir)], QUICK) as watch:
         log_dir.path.rename(away)
-        told = until_state(watch, log_dir.path, lost=True)
-        assert [change.key for change in told] == [LOG_DIR_KEY]
-        nothing_is_told(watch)
+        reported = until_state(watch, log_dir.path, lost=True)
+        assert [change.key for change in reported] == [LOG_DIR_KEY]
+        nothing_is_reported(watch)
         if way == "rename":
             shutil.rmtree(away / "orders-1")
             away.rename(log_dir.path)
@@ -194,8 +194,8 @@ def test_a_log_dir_that_goes_away_is_lost_until_it_is_back(log_dir: Any, new_log
             shutil.rmtree(away)
             new_log_dir(log_dir.path).replica("orders-0")
             log_dir.identity()
-        told = until_state(watch, log_dir.path, lost=False)
-        assert sorted(map(described, told)) == [(".", "log_dir", "log_dir"), ("orders-1", "live", "")]
+        reported = until_state(watch, log_dir.path, lost=False)
+        assert sorted(map(described, reported)) == [(".", "log_dir", "log_dir"), ("orders-1", "live", "")]
         log_dir.replica("orders-2")
         assert until(watch, ("orders-2", "", "live"))
 
@@ -297,8 +297,8 @@ def test_events_of_several_log_dirs_are_kept_apart(log_dir: Any, new_log_dir: An
     log_dir.replica("orders-0")
     with Watch([str(log_dir), str(other)], QUICK) as watch:
         (log_dir.path / "orders-0").rename(other.path / "orders-0")
-        told: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         end = time.monotonic() + PATIENCE_S
-        while len(told) < 2 and time.monotonic() < end:
-            told |= {(change.log_dir, described(change)[2]) for change in watch.poll(0.2)}
-    assert told == {(str(log_dir), ""), (str(other), "live")}
+        while len(reported) < 2 and time.monotonic() < end:
+            reported |= {(change.log_dir, described(change)[2]) for change in watch.poll(0.2)}
+    assert reported == {(str(log_dir), ""), (str(other), "live")}

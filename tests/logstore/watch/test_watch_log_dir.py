@@ -27,7 +27,7 @@ def swept(disk: WatchedLogDir, *, defer: bool = True) -> list[RowChange]:
     return [change for changes in disk.sweep(defer=defer) for change in changes]
 
 
-def told(changes: list[RowChange]) -> dict[str, tuple[str, str]]:
+def kinds_of(changes: list[RowChange]) -> dict[str, tuple[str, str]]:
     return {
         change.name: (change.before.kind if change.before else "", change.after.kind if change.after else "")
         for change in changes
@@ -77,15 +77,15 @@ def test_only_what_is_named_is_read_again(log_dir: Any) -> None:
     shutil.rmtree(log_dir.path / "orders-0")
     shutil.rmtree(log_dir.path / "orders-1")
     log_dir.replica("orders-2")
-    assert told(disk.look_again(["orders-0", "orders-2"])) == {"orders-0": ("live", ""), "orders-2": ("", "live")}
-    assert told(swept(disk)) == {"orders-1": ("live", "")}
+    assert kinds_of(disk.look_again(["orders-0", "orders-2"])) == {"orders-0": ("live", ""), "orders-2": ("", "live")}
+    assert kinds_of(swept(disk)) == {"orders-1": ("live", "")}
 
 
 def test_a_rename_is_one_row_gone_and_one_new(log_dir: Any) -> None:
     log_dir.replica("orders-0")
     disk = watched(log_dir)
     (log_dir.path / "orders-0").rename(log_dir.path / f"orders-0{STRAY}")
-    assert told(disk.look_again(["orders-0", f"orders-0{STRAY}"])) == {
+    assert kinds_of(disk.look_again(["orders-0", f"orders-0{STRAY}"])) == {
         "orders-0": ("live", ""),
         f"orders-0{STRAY}": ("", "stray"),
     }
@@ -100,7 +100,7 @@ def test_a_topic_id_that_changes_inside_is_found_by_a_sweep(log_dir: Any) -> Non
     assert (change.before.topic_id, change.after.topic_id) == (log_dir.topic_id, log_dir.other_id)
 
 
-def test_a_new_directory_without_topic_id_is_held_back_until_the_second_look(log_dir: Any) -> None:
+def test_a_new_directory_without_topic_id_is_deferred_until_it_is_read_again(log_dir: Any) -> None:
     disk = watched(log_dir)
     path = log_dir.replica("orders-0", None)
     assert disk.look_again(["orders-0"]) == []
@@ -109,7 +109,7 @@ def test_a_new_directory_without_topic_id_is_held_back_until_the_second_look(log
     assert states(disk.look_again(["orders-0"], defer=False)) == ["ok"]
 
 
-def test_what_is_left_without_topic_id_is_told_at_the_second_look(log_dir: Any) -> None:
+def test_a_directory_still_without_topic_id_is_reported_when_it_is_read_again(log_dir: Any) -> None:
     disk = watched(log_dir)
     log_dir.replica("orders-0", None)
     assert swept(disk) == []
@@ -126,17 +126,17 @@ def test_a_write_that_goes_on_is_no_leftover(log_dir: Any) -> None:
     assert disk.look_again(disk.deferred, defer=False) == []
 
 
-def test_a_file_and_a_link_are_told_by_a_listing(log_dir: Any) -> None:
+def test_a_file_and_a_link_are_reported_by_a_listing(log_dir: Any) -> None:
     disk = watched(log_dir)
     log_dir.file("notes.txt")
     (log_dir.path / "link-0").symlink_to("/nowhere")
     assert disk.look_again(["notes.txt", "link-0"]) == []
-    assert told(disk.list_files()) == {"notes.txt": ("", "foreign"), "link-0": ("", "live")}
+    assert kinds_of(disk.list_files()) == {"notes.txt": ("", "foreign"), "link-0": ("", "live")}
     (log_dir.path / "notes.txt").unlink()
-    assert told(disk.look_again(["notes.txt"])) == {"notes.txt": ("foreign", "")}
+    assert kinds_of(disk.look_again(["notes.txt"])) == {"notes.txt": ("foreign", "")}
 
 
-def test_a_checkpoint_that_is_damaged_is_told_and_taken_back(log_dir: Any) -> None:
+def test_a_checkpoint_that_is_damaged_is_reported_and_taken_back(log_dir: Any) -> None:
     disk = watched(log_dir)
     name = "replication-offset-checkpoint"
     log_dir.file(name, "broken")
@@ -145,7 +145,7 @@ def test_a_checkpoint_that_is_damaged_is_told_and_taken_back(log_dir: Any) -> No
     assert states(disk.read_checkpoints()) == ["malformed"]
     log_dir.file(name, "0\n0\n")
     disk.look_again([name])
-    assert told(disk.read_checkpoints()) == {name: ("checkpoint_entry", "")}
+    assert kinds_of(disk.read_checkpoints()) == {name: ("checkpoint_entry", "")}
 
 
 def test_a_checkpoint_entry_loses_its_replica_and_finds_it_again(log_dir: Any) -> None:
@@ -156,10 +156,10 @@ def test_a_checkpoint_entry_loses_its_replica_and_finds_it_again(log_dir: Any) -
     shutil.rmtree(log_dir.path / "orders-0")
     disk.look_again(["orders-0"])
     assert disk.wants_checkpoints
-    assert told(disk.read_checkpoints()) == {"recovery-point-offset-checkpoint": ("", "checkpoint_entry")}
+    assert kinds_of(disk.read_checkpoints()) == {"recovery-point-offset-checkpoint": ("", "checkpoint_entry")}
     log_dir.replica("orders-0")
     disk.look_again(["orders-0"])
-    assert told(disk.read_checkpoints()) == {"recovery-point-offset-checkpoint": ("checkpoint_entry", "")}
+    assert kinds_of(disk.read_checkpoints()) == {"recovery-point-offset-checkpoint": ("checkpoint_entry", "")}
 
 
 def test_staged_replicas_beside_the_log_dir_are_read_by_their_key(log_dir: Any) -> None:
@@ -167,9 +167,9 @@ def test_staged_replicas_beside_the_log_dir_are_read_by_their_key(log_dir: Any) 
     log_dir.replica(f"../data.deleting/{log_dir.topic_id}_3")
     assert disk.staging_root == f"{log_dir}.deleting"
     key = f"{disk.staging_prefix}{log_dir.topic_id}_3"
-    assert told(disk.look_again([key])) == {key: ("", "staged")}
+    assert kinds_of(disk.look_again([key])) == {key: ("", "staged")}
     shutil.rmtree(disk.staging_root)
-    assert told(disk.look_again([key])) == {key: ("staged", "")}
+    assert kinds_of(disk.look_again([key])) == {key: ("staged", "")}
 
 
 def test_in_a_log_dir_that_is_ours_staging_is_inside(log_dir: Any) -> None:
@@ -189,9 +189,9 @@ def test_a_change_in_a_deeper_scheme_wants_a_sweep(log_dir: Any, scheme: str) ->
     log_dir.replica(name)
     disk.look_again([name.partition("/")[0]])
     assert disk.wants_sweep
-    assert told(swept(disk)) == {name: ("", "live")}
+    assert kinds_of(swept(disk)) == {name: ("", "live")}
     shutil.rmtree(log_dir.path / name)
-    assert told(swept(disk)) == {name: ("live", "")}
+    assert kinds_of(swept(disk)) == {name: ("live", "")}
 
 
 def test_a_log_dir_that_goes_away_is_lost_and_its_rows_stay_known(log_dir: Any) -> None:
@@ -209,7 +209,7 @@ def test_a_log_dir_that_goes_away_is_lost_and_its_rows_stay_known(log_dir: Any) 
     away.rename(log_dir.path)
     assert disk.check() == []
     assert disk.wants_sweep and disk.state.lost
-    assert told(swept(disk)) == {".": ("log_dir", "log_dir"), "orders-1": ("live", "")}
+    assert kinds_of(swept(disk)) == {".": ("log_dir", "log_dir"), "orders-1": ("live", "")}
     assert not disk.state.lost
 
 
@@ -218,7 +218,7 @@ def test_a_disk_that_is_not_mounted_is_never_read_as_empty(log_dir: Any) -> None
     disk = watched(log_dir)
     log_dir.path.rename(log_dir.path.with_name("away"))
     log_dir.path.mkdir()
-    assert told(swept(disk)) == {".": ("log_dir", "log_dir")}
+    assert kinds_of(swept(disk)) == {".": ("log_dir", "log_dir")}
     assert (disk.state.state, disk.state.lost, len(disk.known)) == (MetadataState.MISSING, True, 1)
     assert disk.state.identity is not None
 
@@ -249,11 +249,11 @@ def test_without_any_identity_an_emptied_log_dir_is_lost_too(tmp_path: Path, new
     disk = watched(plain)
     assert not disk.state.lost
     shutil.rmtree(plain.path / "orders-0")
-    assert told(swept(disk)) == {".": ("log_dir", "log_dir")}
+    assert kinds_of(swept(disk)) == {".": ("log_dir", "log_dir")}
     assert disk.state.lost and len(disk.known) == 1
     plain.replica("orders-1")
     assert disk.check() == []
-    assert told(swept(disk)) == {".": ("log_dir", "log_dir"), "orders-0": ("live", ""), "orders-1": ("", "live")}
+    assert kinds_of(swept(disk)) == {".": ("log_dir", "log_dir"), "orders-0": ("live", ""), "orders-1": ("", "live")}
 
 
 def test_a_log_dir_that_cannot_be_listed_is_lost(log_dir: Any, monkeypatch: Any) -> None:
