@@ -176,9 +176,7 @@ FILE = checkpoint.RECOVERY_POINT_CHECKPOINT
         (b"", {}, 0),
     ],
 )
-def test_whole_lines_stay_and_the_others_are_listed_as_lost(
-    data: bytes, entries: dict[tuple[str, int], int], lost: int
-) -> None:
+def test_whole_lines_stay_and_the_others_are_lost(data: bytes, entries: dict[tuple[str, int], int], lost: int) -> None:
     found = salvage(data)
     assert (found.entries, len(found.lost)) == (entries, lost)
     assert checkpoint.parse_offsets(rebuilt(data, ()), FILE) == entries

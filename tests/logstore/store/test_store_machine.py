@@ -206,7 +206,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.model.live[at] = held
 
     def _held_by(self, staged: Staged) -> Held:
-        """A moved replica and its original have the same content, so everything that is known of a staged replica counts."""
+        """A moved replica and its original have the same content, so the other fields must tell them apart."""
         content = (Path(staged.log_dir) / staged.location / "00000000000000000000.log").read_text()
         reported = (content, staged.log_dir, staged.due_ms, staged.partition, _offset_in(staged))
         for held in self.model.staged:
@@ -349,11 +349,11 @@ class StoreMachine(RuleBasedStateMachine):
         self._compare_staged()
 
     def _compare_staged(self) -> None:
-        reported = self.store.staged()
-        assert [staged.problem for staged in reported if staged.problem is not None] == []
+        staged_now = self.store.staged()
+        assert [staged.problem for staged in staged_now if staged.problem is not None] == []
         seen = [
             (staged.partition, staged.topic_id, staged.due_ms, staged.log_dir, _offset_in(staged))
-            for staged in reported
+            for staged in staged_now
         ]
         known = [
             (held.at, held.topic_id or TopicId.ZERO, held.due_ms, str(self.paths[held.log_dir]), held.offset)
