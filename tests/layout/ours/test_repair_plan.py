@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from layout import meta_properties
 from layout.errors import DamagedFileError
 from layout.ours import (
+    CHECKPOINT_REPAIRS,
+    LEFTOVERS,
     MISSING,
+    TOPIC_ID_REPAIRS,
     KeptCopy,
     LeftAlone,
     PlannedLogDir,
@@ -149,3 +153,15 @@ def test_a_file_that_is_missing_has_a_sum_of_its_own() -> None:
     assert (sum_of(None), sum_of(b"")) == (MISSING, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
     assert is_sum(MISSING) and is_sum(sum_of(b"x"))
     assert not is_sum("0" * 63) and not is_sum("G" * 64)
+
+
+def test_every_kind_that_changes_bytes_writes_a_topic_id_or_a_checkpoint() -> None:
+    others = frozenset(RepairKind) - TOPIC_ID_REPAIRS - CHECKPOINT_REPAIRS
+    assert others == {RepairKind.REMOVE_LEFTOVER, RepairKind.STAGE_DUPLICATE}
+    assert not TOPIC_ID_REPAIRS & CHECKPOINT_REPAIRS
+
+
+def test_only_temporary_files_of_the_log_dirs_root_are_removable() -> None:
+    assert f"{meta_properties.FILE_NAME}.tmp" in LEFTOVERS
+    assert len(LEFTOVERS) == 5
+    assert all(name.endswith(".tmp") and "/" not in name for name in LEFTOVERS)

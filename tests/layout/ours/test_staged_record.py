@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.ids import TopicId
-from layout.ours import StagedRecord, check_record, encode_record, encode_records, parse_record, parse_records
+from layout.ours import (
+    RecordFile,
+    StagedRecord,
+    check_record,
+    encode_record,
+    encode_records,
+    is_shared_records,
+    parse_record,
+    parse_records,
+    shared_records_name,
+    stays_below,
+)
 
 RECORD = StagedRecord(
     topic="org:apache:orders",
@@ -263,3 +274,35 @@ def test_a_record_that_its_reader_would_refuse_is_not_written(changes: dict[str,
         check_record(record)
     with pytest.raises(DamagedFileError):
         encode_record(record)
+
+
+def test_a_file_of_records_gives_the_record_of_each_name() -> None:
+    other = dataclasses.replace(RECORD, partition=4, evidence='with "quotes"')
+    file = RecordFile(encode_records({"a_3": RECORD, "a_4": other}))
+    assert (file.record_of("a_3"), file.record_of("a_4")) == (RECORD, other)
+    with pytest.raises(DamagedFileError, match="2 records, and none of 'a_5'"):
+        file.record_of("a_5")
+    assert RecordFile(encode_record(RECORD)).record_of("any name") == RECORD
+
+
+def test_the_name_of_a_file_of_records_is_recognised() -> None:
+    assert is_shared_records(shared_records_name(7))
+    assert not any(
+        map(is_shared_records, ("staged.json", "staged.json.tmp", "staged.json.x.tmp", "staged.json.7.tmp~"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "below"),
+    [
+        ("orders-0", True),
+        ("org/orders-0", True),
+        ("", False),
+        ("..", False),
+        ("a/../b", False),
+        ("/a", False),
+        ("a\0", False),
+    ],
+)
+def test_a_path_that_could_leave_the_log_dir_is_recognised(path: str, below: bool) -> None:
+    assert stays_below(path) is below

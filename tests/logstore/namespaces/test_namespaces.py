@@ -20,7 +20,17 @@ from logstore import (
     OfflineLogDirError,
     Settings,
 )
-from logstore.namespaces import create_namespace, delete_namespace, list_namespaces, move_topic, rename_topic
+from logstore.namespaces import (
+    PlannedChange,
+    carry_out,
+    create_namespace,
+    delete_namespace,
+    list_namespaces,
+    move_topic,
+    plan_delete,
+    plan_move,
+    rename_topic,
+)
 from tests.logstore.changes import fill_store, lies, look, two_disks
 from tests.logstore.engine import HOUR_MS, NOW_MS, ORDERS_ID, formatted, opened
 
@@ -201,3 +211,20 @@ def test_a_flat_log_dir_and_a_real_brokers_have_no_namespaces(tmp_path: Path, ne
             with pytest.raises(LogStoreError, match="a real broker's log dir, which would not start after this"):
                 change()
     assert look([real.path]) == before
+
+
+def test_planning_changes_nothing_until_the_plan_is_carried_out(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        create_namespace(store, "org")
+        fill_store(store, "orders")
+        before = look(paths)
+        moves = plan_move(store, "orders", "org")
+        assert isinstance(moves, PlannedChange)
+        assert look(paths) == before
+        assert all(after is not None and after.partition.topic == "org:orders" for _, after in moves.replicas)
+        carry_out(store, moves)
+        deletion = plan_delete(store, "org", recursive=True)
+        assert {after for _, after in deletion.replicas} == {None}
+        assert list_namespaces(store) == ["org"]
+        carry_out(store, deletion)
+        assert (list_namespaces(store), len(store)) == ([], 0)

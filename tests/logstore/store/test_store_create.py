@@ -22,7 +22,7 @@ from logstore.log_dir import LogDir
 from logstore.namespaces import create_namespace
 from logstore.scan import scan
 from logstore.staging import BATCH
-from logstore.store import Replica, spread_over_log_dirs
+from logstore.store import Replica, metadata_bytes, spread_over_log_dirs
 from logstore.store.create import create_replica, create_replicas, write_topic_ids
 from tests.logstore.engine import (
     ORDERS,
@@ -466,3 +466,11 @@ def test_no_descriptor_is_left_behind(our_log_dir: Path) -> None:
     with pytest.raises(ChangeFailedError):
         create(our_log_dir, TopicPartition("x", 0), ORDERS_ID, full_disk())
     assert open_descriptors() == before
+
+
+def test_a_real_broker_gets_the_shipped_form_of_partition_metadata(log_dir: Any, tmp_path: Path) -> None:
+    log_dir.identity()
+    with LogDir.open(str(log_dir)) as real, LogDir.open(str(formatted(tmp_path / "ours"))) as ours:
+        shipped, full = (partition_metadata.parse(metadata_bytes(each, ORDERS, ORDERS_ID)) for each in (real, ours))
+    assert (shipped.form, shipped.topic_id, shipped.topic) == (Form.SHIPPED, ORDERS_ID, None)
+    assert (full.form, full.topic_id, full.topic, full.partition) == (Form.JSON, ORDERS_ID, "orders", 0)

@@ -6,7 +6,7 @@ from typing import Any
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.scan import scan
-from logstore.store import Replica, ReplicaIndex
+from logstore.store import Replica, ReplicaIndex, replica_of
 from tests.logstore.engine import ORDERS, ORDERS_ID, OTHER_ID, fill, formatted
 
 PAYMENTS = TopicPartition("payments", 3)
@@ -65,7 +65,7 @@ def test_a_partition_in_two_log_dirs_is_found_once_and_listed_as_a_duplicate(tmp
     assert (len(index), index.counts) == (1, {str(paths[0]): 1, str(paths[1]): 1})
 
 
-def test_two_spellings_of_a_partition_in_one_log_dir_are_doubled_too(log_dir: Any) -> None:
+def test_two_spellings_of_a_partition_in_one_log_dir_are_duplicates_too(log_dir: Any) -> None:
     log_dir.replica("orders-0")
     log_dir.replica("orders-00")
     index = loaded(log_dir.path)
@@ -116,3 +116,11 @@ def test_what_is_walked_through_may_change_meanwhile() -> None:
         index.put(replica(TopicPartition("t", partition), None))
     walked = [found.partition for found in index if index.drop(found.partition) is None]
     assert (len(walked), len(index)) == (10, 0)
+
+
+def test_every_entry_stands_for_its_replica() -> None:
+    index = ReplicaIndex()
+    index.put(replica(ORDERS, ORDERS_ID))
+    index.put(replica(PAYMENTS, None, "/b"))
+    made = [replica_of(TopicPartition(*key), entry) for key, entry in index.entries().items()]
+    assert made == list(index) == [replica(ORDERS, ORDERS_ID), replica(PAYMENTS, None, "/b")]

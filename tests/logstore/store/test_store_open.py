@@ -24,7 +24,7 @@ from logstore import (
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.staging import FallbackRecords
-from logstore.store import LogStore, recover_all
+from logstore.store import LogStore, OpenStore, recover_all
 from logstore.store.open import open_log_dirs
 from tests.logstore.engine import (
     ORDERS,
@@ -32,6 +32,7 @@ from tests.logstore.engine import (
     OTHER_ID,
     SHIPPED,
     DiskThat,
+    contents,
     fill,
     formatted,
     identity,
@@ -394,3 +395,11 @@ def test_an_interrupt_between_two_log_dirs_unlocks_what_was_open(three_log_dirs:
     with pytest.raises(KeyboardInterrupt):
         open_log_dirs(three_log_dirs, Disk())
     assert open_descriptors() == descriptors
+
+
+def test_an_open_store_answers_and_changes_no_replica(paths: list[Path]) -> None:
+    before = [contents(path) for path in paths]
+    with OpenStore.open([str(path) for path in paths]) as store:
+        assert store.get(ORDERS).topic_id == ORDERS_ID
+        assert len(store) == 3
+    assert [contents(path) for path in paths] == before

@@ -11,7 +11,7 @@ import pytest
 
 from logstore.rows import MetadataState, utf8
 from logstore.scan import scan
-from logstore.watch import LOG_DIR_KEY, RowChange, WatchedLogDir, name_of_key
+from logstore.watch import LOG_DIR_KEY, LogDirState, RowChange, WatchedLogDir, name_of_key
 from logstore.watch import log_dir as module
 
 STRAY = "." + "a" * 32 + "-stray"
@@ -285,3 +285,11 @@ def test_slices_make_no_difference(log_dir: Any, monkeypatch: Any) -> None:
     disk = watched(log_dir)
     assert len(disk.known) == 10
     assert swept(disk) == []
+
+
+def test_a_log_dir_is_lost_until_it_was_read(log_dir: Any) -> None:
+    disk = WatchedLogDir(str(log_dir))
+    assert disk.state == LogDirState(MetadataState.ABSENT, "it was not looked at yet", None, lost=True)
+    log_dir.identity()
+    swept(disk)
+    assert (disk.state.state, disk.state.problem, disk.state.lost) == (MetadataState.OK, None, False)
