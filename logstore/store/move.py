@@ -79,17 +79,15 @@ def move_replica(
         NameTakenError: its path is taken in the target.
         OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
     """
-    topic_id = replica.topic_id
-    path = partition_path(target.scheme, replica.partition, topic_id)
-    offsets = source.checkpoints.offsets(replica.partition)
+    path = partition_path(target.scheme, replica.partition, replica.topic_id)
     record = MoveRecord(
         topic=replica.partition.topic,
         partition=replica.partition.partition,
-        topic_id=topic_id or TopicId.ZERO,
+        topic_id=replica.topic_id or TopicId.ZERO,
         source_log_dir=log_dir_key(source),
         source_path=replica.path,
         path=path,
-        checkpoints=offsets,
+        checkpoints=source.checkpoints.offsets(replica.partition),
     )
     what = f"{replica.partition} cannot be moved to {target.path}"
     folder, _, name = path.rpartition("/")
@@ -97,12 +95,10 @@ def move_replica(
         if home.holds(name):
             raise NameTakenError(f"{home.path_of(name)} is there already; nothing is ever overwritten")
         future = _copy_whole(source, target, replica, record, progress)
+        evidence = f"moved to {target.path}"
+        candidate = Candidate(replica.path, replica.partition, replica.topic_id, "MOVED", evidence, delay_ms)
         try:
-            evidence = f"moved to {target.path}"
-            candidate = Candidate(replica.path, replica.partition, topic_id, "MOVED", evidence, delay_ms)
-            outcome = stage(source, [candidate], now_ms, spare=spare)
-            if outcome.refused:
-                raise ChangeRefusedError(outcome.refused[0].reason)
+            original = _stage_original(source, candidate, now_ms, spare)
         except LogStoreError:
             if source.offline is None:
                 _drop(target, future)
@@ -112,9 +108,9 @@ def move_replica(
             _go_live(target, future, home, record)
         except OSError as error:
             if error.errno not in DISK_FAILURES:
-                _take_back(source, target, outcome.staged[0], future, spare)
+                _take_back(source, target, original, future, spare)
             raise
-    return path, outcome.staged[0]
+    return path, original
 
 
 def recover_moves(log_dirs: Sequence[LogDir]) -> list[str]:
@@ -185,6 +181,14 @@ def _copy_whole(source: LogDir, target: LogDir, replica: Replica, record: MoveRe
                     remove_tree(disk, root, draft)
             raise
     return future
+
+
+def _stage_original(source: LogDir, original: Candidate, now_ms: int, spare: FallbackRecords | None) -> Staged:
+    """Do step 3."""
+    outcome = stage(source, [original], now_ms, spare=spare)
+    if outcome.refused:
+        raise ChangeRefusedError(outcome.refused[0].reason)
+    return outcome.staged[0]
 
 
 def _go_live(target: LogDir, future: str, home: Directory, record: MoveRecord) -> None:
