@@ -83,7 +83,7 @@ def test_what_is_listed_afterwards_is_what_was_told(path: Path) -> None:
         assert list_staged(log_dir) == outcome.staged
 
 
-def test_each_one_is_logged_at_warn_with_the_time_of_its_deletion(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_one_is_told_at_warn_with_the_time_of_its_deletion(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     # KIP516-6
     with LogDir.open(str(path)) as log_dir:
         stage(log_dir, [candidate()], NOW_MS)
