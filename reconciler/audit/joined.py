@@ -8,7 +8,7 @@ tables first:
 - ``rows``: rows of a scan (``logstore.rows.ROW_SCHEMA``), from trees and inventories together, each with the
 time
   of the audit as ``now_ms``;
-- ``replicas`` and ``topics``: the desired state (``reconciler.desired.desired``), each with a ``cluster`` column in
+- ``replicas`` and ``topics``: the desired state (``reconciler.desired.state``), each with a ``cluster`` column in
 front;
 - ``speaks``: ``(cluster, node, complete)``, the scanned brokers that some metadata speaks for;
 - ``homes``: ``(cluster, node, directory_id)``, the log dirs that were scanned and can be trusted.

@@ -4,7 +4,7 @@
 
     broker      Broker: what it was told, and one request after the other
     leading     LeaderAndIsr: the disks first, then each partition, then the answer
-    judging     the request against what is live here, by the case table (``reconciler.verdicts.verdicts``)
+    judging     the request against what is live here, by the case table (``reconciler.verdicts.table``)
     changing    staging, bringing back, creating, writing topic IDs: the store's changes, and what they fail with
     stopping    StopReplica
     replica_store   what all of these need of a store

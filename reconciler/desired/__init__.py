@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.desired.desired import (
+    from reconciler.desired.scope import BrokerKey, Registered, Speaks, by_cluster, registered_log_dirs, speaking
+    from reconciler.desired.state import (
         BROKER_SCHEMA,
         DESIRED_VERSION,
         REPLICA_SCHEMA,
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
         DesiredBuilder,
         DesiredState,
         MetadataIdentity,
+        SavedTable,
+        in_memory,
     )
-    from reconciler.desired.saved_table import SavedTable, in_memory
-    from reconciler.desired.scope import BrokerKey, Registered, Speaks, by_cluster, registered_log_dirs, speaking
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "desired": (
+            "scope": ("BrokerKey", "Registered", "Speaks", "by_cluster", "registered_log_dirs", "speaking"),
+            "state": (
                 "BROKER_SCHEMA",
                 "Completeness",
                 "DESIRED_VERSION",
@@ -29,10 +31,10 @@ else:
                 "DesiredState",
                 "MetadataIdentity",
                 "REPLICA_SCHEMA",
+                "SavedTable",
                 "TOPIC_SCHEMA",
+                "in_memory",
             ),
-            "saved_table": ("SavedTable", "in_memory"),
-            "scope": ("BrokerKey", "Registered", "Speaks", "by_cluster", "registered_log_dirs", "speaking"),
         },
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from reconciler.desired.desired import Completeness, DesiredState
+from reconciler.desired.state import Completeness, DesiredState
 from reconciler.errors import RefusedError
 
 

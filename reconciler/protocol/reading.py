@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from layout.ids import TopicId
+from reconciler.protocol.errors import MalformedMessageError
 from reconciler.protocol.tables import INTS, Field, Struct
-from reconciler.protocol.wire_errors import MalformedMessageError
 
 MAX_MESSAGE_BYTES = 100 << 20
 """A longer message is refused: what a broker takes at most from a connection (``socket.request.max.bytes``)."""

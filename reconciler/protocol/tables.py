@@ -15,15 +15,18 @@ from typing import Any, Final, Literal, TypeAlias
 from layout.ids import TopicId
 from reconciler.protocol.requests import (
     LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
     LiveLeader,
+    PartitionError,
     PartitionState,
     RequestType,
     StopPartition,
     StopReplicaRequest,
+    StopReplicaResponse,
     StopTopic,
+    TopicErrors,
     TopicState,
 )
-from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
 
 KIP516: Final = "kip-516"
 Version: TypeAlias = int | Literal["kip-516"]

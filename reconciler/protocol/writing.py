@@ -10,9 +10,9 @@ import struct
 from typing import Any
 
 from layout.ids import TopicId
+from reconciler.protocol.errors import UnsupportedVersionError
 from reconciler.protocol.reading import FORMATS
 from reconciler.protocol.tables import INTS, Field, Struct
-from reconciler.protocol.wire_errors import UnsupportedVersionError
 
 
 def write_struct(table: Struct, value: Any, version: int, flexible: bool) -> bytes:

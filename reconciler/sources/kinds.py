@@ -1,7 +1,7 @@
-"""The kinds of metadata sources: how each is called, recognised and read.
+"""The kinds of metadata sources: the scheme of each, and how it is recognised and read.
 
-A command reads one kind, and some need libraries that take long to start. So a source's module is imported when
-something is first asked of it. Owns the table; what a spec means is for ``locate``, and every format for its module.
+A command reads one kind, and some kinds need libraries that take long to start. So a source's module is imported when
+something is first asked of it. What a spec means is decided in ``locate``, and every format in its own module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Loader: TypeAlias = Callable[[ModuleType, Sequence[str], str], list[DesiredState
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceKind:
     """One kind of metadata source.
 
     Attributes:
@@ -28,8 +28,9 @@ class Source:
         module: its module in this package.
         looks_like: what a path must look like to be recognised, for messages.
         loader: reads paths of this kind.
-        suffix: a file that was named, and not met in a folder, is of this kind by the end of its name alone.
-        is_path: False: what stands behind the colon is an address, and nothing on a disk.
+        recogniser: the module's function that looks at a path, for kinds that are paths.
+        suffix: a file that a user named is of this kind by this end of its name alone; a file met in a folder is not.
+        is_path: False: an address follows the colon, and nothing on a disk.
         together: several files of one place make one state, so one that cannot be read spoils them all.
     """
 
@@ -37,13 +38,14 @@ class Source:
     module: str
     looks_like: str
     loader: Loader
+    recogniser: str = "recognises"
     suffix: str | None = None
     is_path: bool = True
     together: bool = False
 
     def recognises(self, path: str) -> bool:
         """Whether a path looks like this kind; an address is asked for by its scheme, and never met on a disk."""
-        return self.is_path and bool(self._imported().recognises(path))
+        return self.is_path and bool(getattr(self._imported(), self.recogniser)(path))
 
     def load(self, paths: Sequence[str], location: str) -> list[DesiredState]:
         """Read paths of this kind.
@@ -62,63 +64,63 @@ def _each(module: ModuleType, paths: Sequence[str], _location: str) -> list[Desi
     return [module.load(path) for path in paths]
 
 
-def _all(module: ModuleType, paths: Sequence[str], location: str) -> list[DesiredState]:
-    return [module.load_all(paths, location)]
-
-
 def _described(completeness: Completeness) -> Loader:
     return lambda module, paths, location: [module.load_one(paths, location, completeness)]
 
 
 SOURCES = (
-    Source("parquet", "parquet", "a folder with identity.json and replicas.parquet, as an audit saves it", _each),
-    Source(
+    SourceKind(
+        "parquet",
+        "parquet",
+        "a folder with identity.json and replicas.parquet, as an audit saves it",
+        _each,
+        "is_saved_state",
+    ),
+    SourceKind(
         "kraft", "kraft.source", f"a {METADATA_DIR} directory, a log dir that holds one, or a *.checkpoint file", _each
     ),
-    Source(
+    SourceKind(
         "zk-snapshot",
-        "zookeeper.zookeeper_snapshot",
+        "zookeeper.snapshot",
         "a snapshot.<zxid> file of ZooKeeper, its version-2 folder, or the data folder above",
         _each,
     ),
-    Source(
+    SourceKind(
         "describe",
-        "kafka.kafka_topics",
+        "kafka.describe",
         "the output of kafka-topics --describe, of some topics (describe-all: of all topics)",
         _described(Completeness.INCREMENTAL),
         together=True,
     ),
-    Source(
+    SourceKind(
         "describe-all",
-        "kafka.kafka_topics",
+        "kafka.describe",
         "the output of kafka-topics --describe, of all topics",
         _described(Completeness.FULL),
         together=True,
     ),
-    Source(
+    SourceKind(
         "request",
-        "request_json",
+        "requests",
         "a LeaderAndIsr request as JSON (request:FILE@N names the broker that received it)",
-        _all,
+        lambda module, paths, location: [module.load_json(paths, location)],
+        "is_json_request",
         ".json",
         together=True,
     ),
-    Source(
+    SourceKind(
         "wire",
-        "request_wire",
+        "requests",
         "a LeaderAndIsr request as bytes, with its header (wire:FILE@N names the broker that received it)",
-        _all,
+        lambda module, paths, location: [module.load_wire(paths, location)],
+        "is_wire_request",
         together=True,
     ),
-    Source(
-        "zk", "zookeeper.zookeeper_live", "HOST:PORT[,HOST:PORT…][/chroot] of a live ZooKeeper", _each, is_path=False
-    ),
-    Source(
-        "kafka", "kafka.kafka_admin", "HOST:PORT[,HOST:PORT…][?config=FILE] of a live cluster", _each, is_path=False
-    ),
-    Source(
+    SourceKind("zk", "zookeeper.live", "HOST:PORT[,HOST:PORT…][/chroot] of a live ZooKeeper", _each, is_path=False),
+    SourceKind("kafka", "kafka.admin", "HOST:PORT[,HOST:PORT…][?config=FILE] of a live cluster", _each, is_path=False),
+    SourceKind(
         "kafka-all",
-        "kafka.kafka_admin",
+        "kafka.admin",
         "as kafka:, for a user who may describe every topic",
         lambda module, paths, _: [module.load(path, is_vouched=True) for path in paths],
         is_path=False,

@@ -17,7 +17,7 @@ from dataclasses import replace
 from layout.topic import METADATA_DIR
 from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.kinds import SOURCES, Source
+from reconciler.sources.kinds import SOURCES, SourceKind
 
 FIND_DEPTH = 6
 """How many folders below the given one :func:`find` goes."""
@@ -79,7 +79,7 @@ def find(folder: str) -> list[str]:
     return sorted(_walk(folder, FIND_DEPTH))
 
 
-def split_spec(spec: str) -> tuple[Sequence[Source], str]:
+def split_spec(spec: str) -> tuple[Sequence[SourceKind], str]:
     """The sources that may answer, and the path."""
     match = _SCHEME.fullmatch(spec)
     if match is None or os.path.lexists(spec):
@@ -91,7 +91,7 @@ def split_spec(spec: str) -> tuple[Sequence[Source], str]:
     return chosen, match[2]
 
 
-def candidates(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]:
+def candidates(sources: Sequence[SourceKind], path: str) -> list[tuple[SourceKind, str]]:
     """The sources at a path: itself, else what a glob matches, else the children of a folder, else deeper down."""
     if not sources[0].is_path:
         return [(sources[0], path)]
@@ -117,7 +117,7 @@ def candidates(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]
     )
 
 
-def _recognised(sources: Sequence[Source], paths: Sequence[str], *, named: bool) -> list[tuple[Source, str]]:
+def _recognised(sources: Sequence[SourceKind], paths: Sequence[str], *, named: bool) -> list[tuple[SourceKind, str]]:
     """The first source that each path looks like, or is called like where it was named; a path may be none."""
     found = []
     for path in paths:
@@ -129,14 +129,16 @@ def _recognised(sources: Sequence[Source], paths: Sequence[str], *, named: bool)
     return found
 
 
-def _nothing(sources: Sequence[Source], path: str) -> list[tuple[Source, str]]:
+def _nothing(sources: Sequence[SourceKind], path: str) -> list[tuple[SourceKind, str]]:
     if os.path.isfile(path) and not os.access(path, os.R_OK):
         raise MetadataError(f"{path} cannot be read: {os.strerror(errno.EACCES)}")
     looked_for = "; ".join(f"{source.scheme}: {source.looks_like}" for source in sources if source.is_path)
     raise UsageError(f"{path} holds no metadata source that is known. Looked for {looked_for}")
 
 
-def _load_readable(source: Source, paths: Sequence[str], location: str, unreadable: list[str]) -> list[DesiredState]:
+def _load_readable(
+    source: SourceKind, paths: Sequence[str], location: str, unreadable: list[str]
+) -> list[DesiredState]:
     """Load what can be loaded; a source among several that cannot is a sentence in ``unreadable``, not the end."""
     if source.together and paths:
         return source.load(paths, location)

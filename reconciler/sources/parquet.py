@@ -46,10 +46,6 @@ def is_saved_state(path: str) -> bool:
     return all(os.path.isfile(os.path.join(path, name)) for name in (IDENTITY_FILE, _file("replicas")))
 
 
-recognises = is_saved_state
-"""As every kind of source is asked."""
-
-
 def save_state(state: DesiredState, folder: str) -> None:
     """Write the state into a folder that is there and empty, or that holds an earlier state, which is replaced.
 

@@ -10,35 +10,27 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from collections.abc import Mapping
-from typing import Any, Final
-
-import orjson
+from typing import Final
 
 from logstore.parallel import paused_gc
-from reconciler.errors import InvalidRequestError, MetadataError
+from reconciler.errors import MetadataError
 from reconciler.protocol import (
-    MAX_PARTITIONS,
     ControlRequest,
     UnsupportedVersionError,
-    check_extent,
     check_request,
     decode_request,
-    parse_stop_replica,
+    parse_request,
 )
-from reconciler.sources import request_json
-from reconciler.sources.request_files import MAX_REQUEST_BYTES, read_file
+from reconciler.sources.files import MAX_FILE_BYTES, read_file
 
 STANDARD_INPUT: Final = "-"
 FORMS: Final = ("request", "wire")
 """What may stand before a path: ``request:`` for JSON, ``wire:`` for bytes with their header."""
 
-_STOP_REPLICA_KEY = 5
-_OF_STOP = frozenset({"deletePartitions", "delete_partitions", "ungroupedPartitions", "topics", "partitions"})
-_OF_LEAD = frozenset({"ungroupedPartitionStates", "topic_states", "liveLeaders", "live_leaders", "type"})
 _HEADER = struct.Struct(">hh")
 _LENGTH = struct.Struct(">i")
-_KEYS = (request_json.API_KEY, _STOP_REPLICA_KEY)
+_API_KEYS = (4, 5)
+"""Of LeaderAndIsr and StopReplica."""
 
 
 def read_request(spec: str) -> tuple[ControlRequest, str]:
@@ -59,7 +51,7 @@ def read_request(spec: str) -> tuple[ControlRequest, str]:
     if form is None:
         form = "request" if data.lstrip()[:1] in (b"{", b"[", b"") else "wire"
     with paused_gc():
-        request = _decode_json(data, location) if form == "request" else _decode_wire(data, location)
+        request = parse_request(data, location) if form == "request" else _decode_wire(data, location)
     check_request(request, location)
     return request, location
 
@@ -75,16 +67,16 @@ def _read(path: str) -> bytes:
     if path != STANDARD_INPUT:
         return read_file(path)
     try:
-        data = sys.stdin.buffer.read(MAX_REQUEST_BYTES + 1)
+        data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError, AttributeError) as error:
         raise MetadataError(f"standard input cannot be read: {error}") from error
-    if len(data) > MAX_REQUEST_BYTES:
-        raise MetadataError(f"standard input is longer than {MAX_REQUEST_BYTES} bytes, the most of a request")
+    if len(data) > MAX_FILE_BYTES:
+        raise MetadataError(f"standard input is longer than {MAX_FILE_BYTES} bytes, the most of a request")
     return data
 
 
 def _decode_wire(data: bytes, location: str) -> ControlRequest:
-    if len(data) >= _HEADER.size and _HEADER.unpack_from(data)[0] not in _KEYS:
+    if len(data) >= _HEADER.size and _HEADER.unpack_from(data)[0] not in _API_KEYS:
         (length,) = _LENGTH.unpack_from(data)
         if length == len(data) - _LENGTH.size:
             data = data[_LENGTH.size :]
@@ -92,51 +84,3 @@ def _decode_wire(data: bytes, location: str) -> ControlRequest:
         return decode_request(data, location)[1]
     except UnsupportedVersionError as error:
         raise MetadataError(f"{location} holds no request that is known: {error}") from error
-
-
-def _decode_json(data: bytes, location: str) -> ControlRequest:
-    check_extent(data, location)
-    try:
-        document = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return request_json.parse(data, location)  # which says what is wrong with it
-    found, key = document, None
-    if isinstance(document, dict) and isinstance(document.get("request"), dict):
-        header = document.get("requestHeader")
-        found, key = document["request"], header.get("requestApiKey") if isinstance(header, dict) else None
-    if not isinstance(found, dict) or not (key == _STOP_REPLICA_KEY or (key is None and _is_stop_replica(found))):
-        return request_json.parse_document(document, location)
-    number = _count_stopped(found)
-    if number > MAX_PARTITIONS:
-        reason = f"it names {number} partitions, and {MAX_PARTITIONS} are the most that one request may name"
-        raise InvalidRequestError(location, [reason], "StopReplica request")
-    return parse_stop_replica(data if found is document else orjson.dumps(found), location)
-
-
-def _is_stop_replica(fields: Mapping[str, Any]) -> bool:
-    """Newer forms of both requests have ``topicStates``; then what stands in the first partition tells."""
-    if not _OF_LEAD.isdisjoint(fields):
-        return False
-    if not _OF_STOP.isdisjoint(fields):
-        return True
-    topics = fields.get("topicStates")
-    for topic in topics if isinstance(topics, list) else ():
-        states = topic.get("partitionStates") if isinstance(topic, dict) else None
-        for state in states if isinstance(states, list) else ():
-            return isinstance(state, dict) and "deletePartition" in state
-    return False
-
-
-def _count_stopped(fields: Mapping[str, Any]) -> int:
-    """How many partitions a StopReplica document names, before anything is made of them."""
-    number = 0
-    for name in ("ungroupedPartitions", "topics", "partitions", "topicStates"):
-        listed = fields.get(name)
-        if not isinstance(listed, list):
-            continue
-        number += len(listed)
-        for topic in listed:
-            for inner in ("partitionIndexes", "partition_ids", "partitionStates"):
-                below = topic.get(inner) if isinstance(topic, dict) else None
-                number += len(below) if isinstance(below, list) else 0
-    return number

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
         next_command,
         severity,
     )
-    from reconciler.verdicts.copy_ranking import Copy, Ranking, rank_copies
     from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
-    from reconciler.verdicts.verdicts import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
+    from reconciler.verdicts.ranking import Copy, Ranking, rank_copies
+    from reconciler.verdicts.table import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -32,9 +32,9 @@ else:
                 "next_command",
                 "severity",
             ),
-            "copy_ranking": ("Copy", "Ranking", "rank_copies"),
             "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
-            "verdicts": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
+            "ranking": ("Copy", "Ranking", "rank_copies"),
+            "table": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
         },
     )
 

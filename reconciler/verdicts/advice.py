@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from reconciler.text import quoted
-from reconciler.verdicts.verdicts import BENIGN, Verdict
+from reconciler.verdicts.table import BENIGN, Verdict
 
 
 @dataclass(frozen=True, slots=True)

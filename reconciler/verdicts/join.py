@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.desired import BrokerKey, DesiredState, in_memory, speaking
-from reconciler.verdicts.verdicts import CASES, JoinedRow, Verdict, case_number
+from reconciler.verdicts.table import CASES, JoinedRow, Verdict, case_number
 
 Row = Mapping[str, Any]
 """A row of ``logstore.rows.ROW_SCHEMA`` or of ``reconciler.desired.REPLICA_SCHEMA`` as a mapping."""

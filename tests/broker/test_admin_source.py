@@ -87,6 +87,6 @@ def test_where_rights_are_checked_topics_may_lack_and_nothing_is_called_unwanted
 def test_brokers_that_are_gone_are_one_sentence(start_cluster: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = start_cluster("3.9", brokers=1)
     cluster.stop()
-    monkeypatch.setattr("reconciler.sources.kafka.kafka_admin_reading.ANSWER_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("reconciler.sources.kafka.admin.ANSWER_TIMEOUT_S", 1.0)
     with pytest.raises(MetadataError, match="the brokers did not answer everything that was asked"):
         load(f"kafka:{cluster.bootstrap}")

@@ -19,7 +19,7 @@ from layout import partition_metadata
 from layout.ids import TopicId
 from logstore.log_dir import LockHolder, find_lock_holder
 from reconciler.cli import logstore
-from reconciler.protocol.requests_json import encode_json
+from reconciler.protocol.json_messages import encode_json
 from tests.reconciler.protocol.control_requests import stop_replica
 from tools.machine import ROOT
 from tools.real_broker.client import Record, until

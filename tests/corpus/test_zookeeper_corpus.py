@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.desired import DesiredState
 from reconciler.sources import locate
-from reconciler.sources.zookeeper import zookeeper_snapshot
+from reconciler.sources.zookeeper import snapshot as zookeeper_snapshot
 
 pytestmark = pytest.mark.corpus
 

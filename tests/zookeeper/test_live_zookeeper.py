@@ -13,7 +13,8 @@ from layout.ids import TopicId
 from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
-from reconciler.sources.zookeeper import zookeeper_live, zookeeper_snapshot
+from reconciler.sources.zookeeper import live as zookeeper_live
+from reconciler.sources.zookeeper import snapshot as zookeeper_snapshot
 from reconciler.watch import WatchedMetadata
 from reconciler.watch.watched_metadata import LIVE_S
 from tools.writers.zookeeper_writer import topic_nodes

@@ -10,7 +10,8 @@ import pytest
 
 from reconciler.desired import DesiredState
 from reconciler.sources import load
-from reconciler.sources.zookeeper import jute, zookeeper_snapshot
+from reconciler.sources.zookeeper import jute
+from reconciler.sources.zookeeper import snapshot as zookeeper_snapshot
 
 pytestmark = pytest.mark.zookeeper
 

@@ -6,6 +6,9 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.sources.zookeeper.jute import Znode
+    from reconciler.sources.zookeeper.live import split_address
+    from reconciler.sources.zookeeper.snapshot import DATA_DIR, is_data_dir
+    from reconciler.sources.zookeeper.state import assemble, first_few
     from reconciler.sources.zookeeper.znodes import (
         TopicNode,
         decode_cluster_id,
@@ -15,14 +18,14 @@ if TYPE_CHECKING:
         migrated_to,
         split_topics,
     )
-    from reconciler.sources.zookeeper.zookeeper_live import split_address
-    from reconciler.sources.zookeeper.zookeeper_snapshot import DATA_DIR, is_data_dir
-    from reconciler.sources.zookeeper.zookeeper_state import assemble, first_few
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "jute": ("Znode",),
+            "live": ("split_address",),
+            "snapshot": ("DATA_DIR", "is_data_dir"),
+            "state": ("assemble", "first_few"),
             "znodes": (
                 "TopicNode",
                 "decode_cluster_id",
@@ -32,9 +35,6 @@ else:
                 "migrated_to",
                 "split_topics",
             ),
-            "zookeeper_live": ("split_address",),
-            "zookeeper_snapshot": ("DATA_DIR", "is_data_dir"),
-            "zookeeper_state": ("assemble", "first_few"),
         },
     )
 

@@ -30,8 +30,8 @@ from reconciler.protocol import (
     decode_request,
     decode_response,
 )
-from reconciler.protocol.header import decode_response_header, encode_request, encode_response
-from reconciler.protocol.requests_json import encode_json
+from reconciler.protocol.json_messages import encode_json
+from reconciler.protocol.messages import decode_response_header, encode_request, encode_response
 from reconciler.sources.zookeeper import decode_topic
 from reconciler.topic_ids.znode_migration import with_topic_id
 from tests.logstore.engine import formatted, opened

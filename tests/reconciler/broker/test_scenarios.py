@@ -24,7 +24,7 @@ from reconciler.protocol import (
     decode_request,
     encode_message,
 )
-from reconciler.protocol.header import encode_request
+from reconciler.protocol.messages import encode_request
 from tests.logstore.engine import HOUR_MS, NOW_MS, formatted, opened
 from tests.reconciler.protocol.control_requests import (
     FULL,

@@ -27,7 +27,7 @@ from reconciler.broker import Broker as RequestBroker
 from reconciler.errors import RefusedError
 from reconciler.plan import Action, ActionKind, PlanChoice, Policy, encode_plan, parse_plan
 from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
-from reconciler.sources.request_state import Received, merge
+from reconciler.sources.requests import Received, merge
 from reconciler.verdicts import Verdict
 from tests.logstore.engine import contents
 from tests.reconciler.plan.plan_broker import HOST, Broker

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.kinds import SOURCES, Source
+from reconciler.sources.kinds import SOURCES, SourceKind
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -22,14 +22,14 @@ each_path = pytest.mark.parametrize(
 
 
 @each_source
-def test_every_kind_has_a_module_that_says_what_it_is(source: Source) -> None:
+def test_every_kind_has_a_module_that_says_what_it_is(source: SourceKind) -> None:
     module = import_module(f"reconciler.sources.{source.module}")
     assert inspect.getdoc(module)
-    assert hasattr(module, "recognises") is source.is_path
+    assert hasattr(module, source.recogniser) is source.is_path
 
 
 @each_path
-def test_a_folder_with_nothing_in_it_is_of_no_kind_and_cannot_be_read(source: Source, tmp_path: Path) -> None:
+def test_a_folder_with_nothing_in_it_is_of_no_kind_and_cannot_be_read(source: SourceKind, tmp_path: Path) -> None:
     assert source.recognises(str(tmp_path)) is False
     with pytest.raises((MetadataError, UsageError)):
         source.load([str(tmp_path)], str(tmp_path))

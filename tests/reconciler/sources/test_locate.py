@@ -15,7 +15,7 @@ from layout.ids import TopicId
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
-from reconciler.protocol.header import encode_request
+from reconciler.protocol.messages import encode_request
 from reconciler.sources import find, load, locate, parquet
 from tools.writers import kraft_writer
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity, in_memory
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources import parquet
+from reconciler.sources import is_saved_state, parquet
 
 IDENTITY = MetadataIdentity(
     "kraft",
@@ -81,9 +81,9 @@ def test_the_tables_are_plain_parquet(saved: Path) -> None:
 
 
 def test_a_saved_state_is_recognised(saved: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    assert parquet.recognises(str(saved))
-    assert not parquet.recognises(str(tmp_path_factory.mktemp("empty")))
-    assert not parquet.recognises(str(saved / "replicas.parquet"))
+    assert is_saved_state(str(saved))
+    assert not is_saved_state(str(tmp_path_factory.mktemp("empty")))
+    assert not is_saved_state(str(saved / "replicas.parquet"))
 
 
 def test_a_folder_with_anything_else_in_it_is_not_written_to(tmp_path: Path) -> None:

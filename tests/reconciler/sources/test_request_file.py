@@ -14,8 +14,8 @@ import pytest
 
 from reconciler.errors import InvalidRequestError, MetadataError, UsageError
 from reconciler.protocol import KIP516, MAX_PARTITIONS, ControlRequest
-from reconciler.protocol.header import encode_request
-from reconciler.protocol.requests_json import encode_json
+from reconciler.protocol.json_messages import encode_json
+from reconciler.protocol.messages import encode_request
 from reconciler.sources import read_request, request_file
 from tests.reconciler.protocol.control_requests import FULL, UNSPECIFIED, A, leader_and_isr, stop_replica, topic
 
@@ -107,7 +107,7 @@ def test_what_cannot_hold_a_request_is_not_read_at_all(path: Path, monkeypatch: 
         read_request(str(path) + "x")
     with pytest.raises(UsageError, match="is not a file"):
         read_request(str(path.parent))
-    monkeypatch.setattr(request_file, "MAX_REQUEST_BYTES", 10)
+    monkeypatch.setattr(request_file, "MAX_FILE_BYTES", 10)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"x" * 11)))
     with pytest.raises(MetadataError, match="standard input is longer than 10 bytes"):
         read_request("-")

@@ -17,8 +17,8 @@ from logstore.log_dir import LogDir
 from reconciler.broker import broker
 from reconciler.cli import logstore
 from reconciler.protocol import KIP516, ControlRequest, Version
-from reconciler.protocol.header import encode_request
-from reconciler.protocol.requests_json import encode_json
+from reconciler.protocol.json_messages import encode_json
+from reconciler.protocol.messages import encode_request
 from tests.logstore.engine import NOW_MS, picture
 from tests.reconciler.cli.conftest import ORDERS, make_log_dir
 from tests.reconciler.protocol.control_requests import (

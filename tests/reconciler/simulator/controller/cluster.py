@@ -22,7 +22,7 @@ from reconciler.protocol import (
     StopReplicaResponse,
     TopicErrors,
 )
-from reconciler.protocol.requests_check import reasons
+from reconciler.protocol.check import reasons
 from reconciler.simulator.controller import Controller, ControllerSettings
 from reconciler.simulator.controller.active import Active
 from reconciler.simulator.controller.context import LeaderAndIsr

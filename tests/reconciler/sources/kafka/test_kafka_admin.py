@@ -14,8 +14,8 @@ from layout.ids import TopicId
 from reconciler.desired import Completeness
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
-from reconciler.sources.kafka import kafka_admin, kafka_admin_reading
-from reconciler.sources.kafka.kafka_admin_reading import LiveCluster, LivePartition
+from reconciler.sources.kafka import admin
+from reconciler.sources.kafka.admin import LiveCluster, LivePartition
 from tests.reconciler.sources.kafka.kafka_broker import CLUSTER, FakeBroker
 
 ORDERS = TopicId.from_halves(-5, 3)
@@ -44,7 +44,7 @@ def broker() -> Iterator[FakeBroker]:
     ],
 )
 def test_an_address_is_servers_and_a_file_of_properties(address: str, expected: tuple[str, str | None]) -> None:
-    assert kafka_admin.split_address(address) == expected
+    assert admin.split_address(address) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_an_address_is_servers_and_a_file_of_properties(address: str, expected: 
 )
 def test_what_is_no_address_is_refused_with_the_form_of_one(address: str) -> None:
     with pytest.raises(UsageError, match=r"kafka:HOST:PORT\[,HOST:PORT…\]\[\?config=FILE\] is expected"):
-        kafka_admin.load(address)
+        admin.load(address)
 
 
 def test_without_the_client_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_without_the_client_the_way_to_get_it_is_told(monkeypatch: pytest.Monkey
 
 
 def test_the_state_has_what_brokers_tell_and_nulls_for_what_they_do_not() -> None:
-    state = kafka_admin.state_of(LIVE, "k:1", 77, is_vouched=False)
+    state = admin.state_of(LIVE, "k:1", 77, is_vouched=False)
     names = ("topic", "topic_id", "partition", "node_id", "leader", "in_sync", "isr_size")
     assert [tuple(row[name] for name in names) for row in state.replicas.to_pylist()] == [
         ("legacy", None, 0, 3, False, False, 0),
@@ -87,14 +87,14 @@ def test_the_state_has_what_brokers_tell_and_nulls_for_what_they_do_not() -> Non
     [(True, False, "FULL"), (False, False, "INCREMENTAL"), (False, True, "FULL"), (True, True, "FULL")],
 )
 def test_a_list_that_may_be_shorter_never_counts_as_complete(is_whole: bool, is_vouched: bool, expected: str) -> None:
-    identity = kafka_admin.state_of(replace(LIVE, is_whole=is_whole), "k:1", 1, is_vouched=is_vouched).identity
+    identity = admin.state_of(replace(LIVE, is_whole=is_whole), "k:1", 1, is_vouched=is_vouched).identity
     assert identity.completeness is Completeness(expected)
     assert any("kafka-all: vouches" in text for text in identity.problems) is (expected == "INCREMENTAL")
 
 
 def test_the_digest_changes_with_the_content_alone() -> None:
     def digest(cluster: LiveCluster, now_ms: int = 1) -> str:
-        return kafka_admin.state_of(cluster, "k:1", now_ms, is_vouched=False).identity.digest
+        return admin.state_of(cluster, "k:1", now_ms, is_vouched=False).identity.digest
 
     others = [
         replace(LIVE, cluster_id="other"),
@@ -158,7 +158,7 @@ def test_a_port_where_nobody_listens_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
-    monkeypatch.setattr(kafka_admin_reading, "ANSWER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(admin, "ANSWER_TIMEOUT_S", 0.5)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         with pytest.raises(MetadataError, match=r"Connection refused.*Check host and port"):
@@ -170,7 +170,7 @@ def test_a_server_that_is_no_broker_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
-    monkeypatch.setattr(kafka_admin_reading, "ANSWER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(admin, "ANSWER_TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(MetadataError, match=f"{address}: the brokers did not answer everything that was asked"):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from layout.ids import TopicId
 from reconciler.errors import MetadataError
-from reconciler.sources.kafka import kafka_admin_reading
-from reconciler.sources.kafka.kafka_admin_reading import ATTEMPTS, LivePartition, read
+from reconciler.sources.kafka import admin
+from reconciler.sources.kafka.admin import ATTEMPTS, LivePartition, read
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
@@ -162,7 +162,7 @@ def test_where_one_broker_may_check_rights_the_list_is_not_certainly_whole(autho
 
 def test_no_answer_about_rights_is_no_proof_either(monkeypatch: pytest.MonkeyPatch) -> None:
     client = cluster()
-    monkeypatch.setattr(kafka_admin_reading, "ANSWER_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(admin, "ANSWER_TIMEOUT_S", 0.01)
     monkeypatch.setattr(client, "describe_configs", lambda resources, **_: {resources[0]: Future()})
     assert read(client, "k:1").is_whole is False
 

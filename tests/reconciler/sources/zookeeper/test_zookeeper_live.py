@@ -1,18 +1,33 @@
-"""A live ZooKeeper's address, and what is said where no ZooKeeper answers; the real one is in tests/zookeeper."""
+"""A live ZooKeeper's address, and what is said where no ZooKeeper answers; the real one is in tests/zookeeper.
+
+One consistent reading of a live ZooKeeper: what is asked for, what is read again, and what is refused.
+"""
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from layout.ids import TopicId
+from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
-from reconciler.sources.zookeeper import Znode, zookeeper_live
+from reconciler.sources.zookeeper import Znode, assemble, jute, znodes
+from reconciler.sources.zookeeper import live as zookeeper_live
+from reconciler.sources.zookeeper import snapshot as zookeeper_snapshot
+from reconciler.sources.zookeeper.live import ATTEMPTS, Reading, read
+from tests.reconciler.sources.zookeeper.zookeeper_tree import Tree
+from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
 
 @pytest.mark.parametrize(
@@ -113,3 +128,192 @@ def test_the_digest_is_of_the_content_and_not_of_the_order() -> None:
         {"/a": nodes["/a"]},
     ]
     assert len({digest, *map(zookeeper_live.content_digest, changed)}) == 6
+
+
+pytest.importorskip("kazoo", reason="kazoo is not installed")
+
+NODES = {
+    "/cluster/id": b'{"version":"1","id":"XB4QhweWTe-kZwMNW25y1A"}',
+    "/controller_epoch": b"12",
+    "/brokers/ids/1": b"{}",
+    "/brokers/ids/2": b"{}",
+    **topic_nodes("orders", {0: [1, 2], 1: [2, 3]}, topic_id=TopicId.from_halves(7, 9)),
+    **topic_nodes("legacy", {0: [1]}),
+    # KIP37-4
+    **topic_nodes("org:apache:orders", {0: [3]}, leader_epoch=6),
+    "/admin/delete_topics/legacy": b"",
+    "/admin/delete_topics/org/apache/orders": b"",
+    "/config/topics/orders": b"{}",
+}
+ORDERS = "/brokers/topics/orders"
+STATE = f"{ORDERS}/partitions/0/state"
+
+
+def once(path: str, act: Callable[[], object]) -> Callable[[str], object]:
+    """Acts before the first answer about a path."""
+    left = [act]
+    return lambda asked: left.pop()() if asked == path and left else None
+
+
+def state_of(reading: Reading) -> DesiredState:
+    return assemble(reading.nodes, MetadataIdentity("zookeeper", "zk"))
+
+
+def from_file(nodes: dict[str, bytes], folder: Path) -> DesiredState:
+    path = folder / "snapshot.1"
+    path.write_bytes(snapshot_bytes(nodes))
+    return zookeeper_snapshot.load(str(path))
+
+
+def test_what_a_snapshot_file_would_keep_is_read_and_no_more() -> None:
+    tree = Tree(NODES)
+    reading = read(tree, "zk")
+    states = {path for path in tree.nodes if path.endswith("/state")}
+    assert reading.nodes.keys() == {path for path in tree.nodes if znodes.keep(path)} - {"/brokers/topics"}
+    assert states < reading.nodes.keys()
+    assert "/config/topics/orders" not in tree.asked
+
+
+def test_the_greatest_zxid_of_what_was_read_is_told() -> None:
+    tree = Tree(NODES)
+    tree.set(STATE, tree.nodes[STATE][0])
+    expected = tree.zxid
+    tree.set("/config/topics/orders", b"{}")
+    reading = read(tree, "zk")
+    assert (reading.zxid, reading.before) == (expected, expected + 1)
+
+
+def test_a_node_has_its_creating_transaction_and_its_version() -> None:
+    tree = Tree(NODES)
+    tree.set(STATE, b"1")
+    tree.set(STATE, b"2")
+    assert read(tree, "zk").nodes[STATE] == jute.Znode(b"2", tree.nodes[STATE][1].czxid, 1_700_000_000_000, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        ("/brokers/topics/legacy", lambda tree: tree.set(ORDERS, topic_nodes("orders", {0: [5]})[ORDERS])),
+        (ORDERS, lambda tree: tree.delete("/brokers/topics/legacy")),
+        (ORDERS, lambda tree: tree.create("/brokers/topics/new", topic_nodes("new", {0: [1]})["/brokers/topics/new"])),
+        (STATE, lambda tree: tree.create("/brokers/topics/new", topic_nodes("new", {0: [1]})["/brokers/topics/new"])),
+        (STATE, lambda tree: tree.set("/controller_epoch", b"13")),
+        (STATE, lambda tree: tree.create("/brokers/ids/3", b"{}")),
+        (STATE, lambda tree: tree.delete("/brokers/ids/2")),
+        (STATE, lambda tree: tree.create("/admin/delete_topics/orders")),
+        ("/brokers/ids/1", lambda tree: tree.delete("/brokers/ids/2")),
+        ("/admin/delete_topics/org/apache", lambda tree: tree.delete("/admin/delete_topics/org/apache/orders")),
+        ("/brokers/topics/org/apache", lambda tree: tree.create("/brokers/topics/org/apache/more", b"{}")),
+        ("/brokers/ids", lambda tree: tree.set("/cluster/id", b"{}")),
+    ],
+)
+def test_what_changes_during_the_reading_is_read_again_with_all_the_rest(path: str, change: Any) -> None:
+    tree = Tree(NODES)
+    tree.before_answer = once(path, lambda: change(tree))
+    reading = read(tree, "zk")
+    settled = Tree(NODES)
+    change(settled)
+    expected = read(settled, "zk")
+    assert {path: node.data for path, node in reading.nodes.items()} == {
+        path: node.data for path, node in expected.nodes.items()
+    }
+
+
+def test_two_topics_that_change_at_once_are_never_read_half() -> None:
+    tree = Tree(NODES)
+
+    def move_both() -> None:
+        for topic in ("legacy", "orders"):
+            path = f"/brokers/topics/{topic}"
+            tree.set(path, topic_nodes(topic, {0: [9]})[path])
+
+    # Of these two, "legacy" is asked for first, and so it is answered before the change.
+    tree.before_answer = once(ORDERS, move_both)
+    rows = state_of(read(tree, "zk")).replicas.to_pylist()
+    assert {row["topic"]: row["node_id"] for row in rows if row["topic"] in ("legacy", "orders")} == {
+        "legacy": 9,
+        "orders": 9,
+    }
+    assert tree.asked.count(ORDERS) == 2
+
+
+def test_a_state_that_changes_is_taken_as_it_is() -> None:
+    tree = Tree(NODES)
+    newer = json.dumps({"controller_epoch": 1, "leader": 2, "version": 1, "leader_epoch": 9, "isr": [2]}).encode()
+    tree.before_answer = once(STATE, lambda: tree.set(STATE, newer))
+    reading = read(tree, "zk")
+    assert reading.nodes[STATE].data == newer
+    assert reading.zxid == tree.zxid == reading.before + 1
+    assert tree.asked.count(ORDERS) == 1
+
+
+def test_a_cluster_that_never_rests_is_refused() -> None:
+    tree = Tree(NODES)
+    tree.before_answer = lambda path: tree.set(ORDERS, NODES[ORDERS]) if path == ORDERS else None
+    with pytest.raises(MetadataError, match=rf"zk: the cluster changed .* {ATTEMPTS} times running, last at {ORDERS}"):
+        read(tree, "zk")
+    assert tree.asked.count(ORDERS) == ATTEMPTS
+
+
+def test_a_partition_without_a_state_is_known() -> None:
+    tree = Tree({key: value for key, value in NODES.items() if key != STATE})
+    rows = state_of(read(tree, "zk")).replicas.to_pylist()
+    assert {row["isr_size"] for row in rows if (row["topic"], row["partition"]) == ("orders", 0)} == {0}
+
+
+@pytest.mark.parametrize("path", [ORDERS, STATE, "/brokers/topics", "/brokers/ids/2", "/cluster/id"])
+def test_a_node_that_may_not_be_read_is_refused_by_its_path(path: str) -> None:
+    tree = Tree(NODES)
+    tree.closed_paths.add(path)
+    with pytest.raises(MetadataError, match=rf"zk: {path} may not be read by everybody"):
+        read(tree, "zk")
+
+
+def test_a_root_without_topics_is_refused_with_the_chroot_that_has_them() -> None:
+    tree = Tree({f"/kafka{path}": data for path, data in NODES.items()} | {"/other/x": b""})
+    with pytest.raises(UsageError, match=r"no /brokers/topics.*below /kafka: name it as zk:HOST:PORT/kafka"):
+        read(tree, "zk")
+
+
+def test_a_root_without_any_cluster_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"no Kafka cluster keeps its topics here$"):
+        read(Tree({"/other/x": b""}), "zk")
+
+
+def test_a_cluster_without_topics_and_brokers_is_one() -> None:
+    state = state_of(read(Tree({"/brokers/topics": b"", "/cluster/id": NODES["/cluster/id"]}), "zk"))
+    assert (state.topics.num_rows, state.brokers.num_rows) == (0, 0)
+    assert "/brokers/topics has no topics" in state.identity.problems
+
+
+NAMES = st.sampled_from(["a", "b", "org", "partitions", "x.y"])
+CONTENTS = st.sampled_from(
+    [
+        b"",
+        b"{",
+        b"{}",
+        b'{"partitions":{"0":[1,2],"1":[2]}}',
+        b'{"partitions":{"0":[1]},"adding_replicas":{"0":[2]},"removing_replicas":{"0":[1]}}',
+        b'{"version":3,"partitions":{"1":[3]},"topic_id":"b8tRS7h4TJ2Vt43Dp85v2A"}',
+    ]
+)
+TREES = st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map("/".join), CONTENTS, max_size=8)
+
+
+@given(TREES, st.sets(st.integers(0, 7)))
+def test_any_tree_gives_the_tables_that_its_snapshot_gives(
+    tmp_path_factory: pytest.TempPathFactory, topics: dict[str, bytes], with_state: set[int]
+) -> None:
+    nodes = {"/brokers/topics": b"", "/brokers/ids/4": b"{}", "/controller_epoch": b"3"}
+    for number, (name, content) in enumerate(topics.items()):
+        nodes[f"/brokers/topics/{name}"] = content
+        if number in with_state:
+            state = {"leader": 1, "leader_epoch": number, "isr": [1]}
+            nodes[f"/brokers/topics/{name}/partitions/0/state"] = json.dumps(state).encode()
+    live = state_of(read(Tree(nodes), "zk"))
+    saved = from_file(nodes, tmp_path_factory.mktemp("snapshot"))
+    assert live.topics.equals(saved.topics)
+    assert live.replicas.equals(saved.replicas)
+    assert live.brokers.column("node_id").equals(saved.brokers.column("node_id"))
+    assert live.identity.epoch == saved.identity.epoch
+    assert set(live.identity.problems) == {text for text in saved.identity.problems if "transaction log" not in text}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.zookeeper import zookeeper_snapshot
+from reconciler.sources.zookeeper import snapshot as zookeeper_snapshot
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
 ORDERS = TopicId.from_halves(7, 9)

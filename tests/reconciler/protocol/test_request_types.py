@@ -1,18 +1,26 @@
-"""Control requests as types (FACTS §5.2; KIP516-4)."""
+"""Control requests as types (FACTS §5.2; KIP516-4).
+
+Answers: the same error for a whole request (FACTS §4.2).
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from logstore import KafkaError
 from reconciler.protocol import (
     LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
     PartitionState,
     RequestType,
     StopPartition,
     StopReplicaRequest,
+    StopReplicaResponse,
     StopTopic,
     TopicState,
+    error_response,
 )
+from tests.reconciler.protocol.control_requests import FULL, A, B, errors, leader_and_isr, stop_replica, topic
 
 
 def partition(index: int, *replicas: int) -> PartitionState:
@@ -77,3 +85,17 @@ def test_a_stop_replica_request_deletes_nothing_and_names_no_epoch_unless_told()
     plain = StopReplicaRequest(1, 1, (StopTopic("a", None, (StopPartition(0),)),))
     assert (plain.broker_epoch, plain.is_kraft_controller) == (-1, False)
     assert plain.topics[0].partitions[0] == StopPartition(0, leader_epoch=-1, delete=False)
+
+
+def test_an_error_for_all_names_every_partition() -> None:
+    request = leader_and_isr(FULL, topic("a", A, 0, 3), topic("b", B, 1), topic("c", None))
+    response = error_response(request, KafkaError.STALE_BROKER_EPOCH)
+    assert isinstance(response, LeaderAndIsrResponse)
+    assert errors(response) == {"": 77, "a-0": 77, "a-3": 77, "b-1": 77}
+    assert [(each.topic, each.topic_id) for each in response.topics] == [("a", A), ("b", B), ("c", None)]
+
+
+def test_so_does_one_for_a_stop_replica() -> None:
+    response = error_response(stop_replica("a", 2, topic_id=A), KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+    assert isinstance(response, StopReplicaResponse)
+    assert errors(response) == {"": 31, "a-2": 31}

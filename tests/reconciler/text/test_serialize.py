@@ -8,7 +8,7 @@ import json
 
 import pyarrow as pa
 
-from reconciler.text import row_text
+from reconciler.text import serialize as row_text
 
 SCHEMA = pa.schema([("name", pa.string()), ("bytes", pa.int64()), ("due", pa.bool_())])
 

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import InvalidRequestError
 from reconciler.protocol import MAX_PARTITIONS, StopPartition, StopTopic, TopicState, check_extent, check_request
-from reconciler.protocol.requests_check import reasons
+from reconciler.protocol.check import reasons
 from tests.reconciler.protocol.control_requests import FULL, A, B, leader_and_isr, state, stop_replica, topic
 
 

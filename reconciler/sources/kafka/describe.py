@@ -1,24 +1,113 @@
-r"""The text that ``kafka-topics --describe`` prints, read whole or refused.
+"""The output of ``kafka-topics --describe`` as a metadata source: ``describe:FILE`` and ``describe-all:FILE``.
 
-A topic is one line, and a line for each partition; fields have tabs between them (spaces, when pasted)::
+A topic is one line, followed by a line for each partition; tabs separate the fields (spaces, when pasted)::
 
     Topic: orders  TopicId: 51_5T2LkTm2W04vd3WnljQ  PartitionCount: 1  ReplicationFactor: 2  Configs: a=b,c=d
             Topic: orders  Partition: 0  Leader: 1  Replicas: 1,2  Isr: 1,2  Adding Replicas: 3  Elr:  LastKnownElr:
 
-Before Kafka 2.8 there is no ``TopicId``, and before 2.3 no blank behind a colon. Fields that are not known are passed
-over, lines are not: a warning or an error of the tool in the text means that something may be missing. Owns the text;
-what it makes a cluster want belongs to ``kafka_topics``. Source: DESIGN §7.
+Before Kafka 2.8 there is no ``TopicId``, and before 2.3 no blank behind a colon. Unknown fields are ignored. Unknown
+lines are refused: a warning or an error of the tool inside the text means that something may be missing.
+
+The text does not say whether it covers all topics. ``--topic`` and missing rights leave topics out, and a text that was
+cut between two topics looks whole. So a topic that ``describe:`` does not mention counts as not mentioned, never as
+unwanted; with ``describe-all:`` the user vouches that every topic is in the file. The text has no cluster ID, no time
+and no leader epochs. The output of ``kafka-log-dirs`` is recognised in order to refuse it: it says which replicas
+brokers have, not which they should have. Source: DESIGN §7.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from layout.errors import InvalidIdError, InvalidNameError
 from layout.ids import TopicId
 from layout.topic import check_full_topic_name
-from reconciler.errors import MetadataError
+from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.errors import MetadataError, UsageError
+from reconciler.sources.files import first_bytes, read_file
+from reconciler.sources.zookeeper import first_few
+
+_SNIFFED_BYTES = 64 << 10
+
+
+def recognises(path: str) -> bool:
+    """Whether the path is a file that begins like the output of kafka-topics, or of kafka-log-dirs, to refuse it."""
+    if not os.path.isfile(path):
+        return False
+    text = first_bytes(path, _SNIFFED_BYTES).decode("utf-8", "replace")
+    return HEADER.match(text) is not None or is_log_dirs(text)
+
+
+def load_one(paths: Sequence[str], location: str, completeness: Completeness) -> DesiredState:
+    """Read the only file; several cannot be told apart by cluster or age.
+
+    Raises:
+        UsageError: there is no such file, or there are several.
+        MetadataError: it cannot be read, or is no whole output of the tool.
+    """
+    if len(paths) > 1:
+        raise UsageError(
+            f"{location} holds {len(paths)} outputs of kafka-topics, which tell neither their cluster nor their age"
+            f" ({first_few(paths)}): name the one that holds"
+        )
+    return load(paths[0], completeness)
+
+
+def load(path: str, completeness: Completeness = Completeness.INCREMENTAL) -> DesiredState:
+    """Read one file; ``completeness`` is FULL where somebody vouches that every topic is in it; else as above."""
+    data = read_file(path)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MetadataError(f"{path} is no UTF-8 text: write the output of kafka-topics --describe anew") from error
+    topics = parse(text, path)
+    builder = DesiredBuilder()
+    for topic in topics:
+        _add(builder, topic)
+    return builder.build(
+        MetadataIdentity(
+            "describe",
+            path,
+            completeness=completeness,
+            digest=hashlib.sha256(data).hexdigest(),
+            problems=tuple(_problems(topics, completeness)),
+        )
+    )
+
+
+def _add(builder: DesiredBuilder, topic: DescribedTopic) -> None:
+    builder.topic(topic.topic, topic.topic_id)
+    for partition in topic.partitions.values():
+        builder.partition(
+            topic.topic,
+            topic.topic_id,
+            partition.partition,
+            partition.replicas,
+            isr=partition.isr,
+            adding=partition.adding,
+            removing=partition.removing,
+            leader=partition.leader,
+        )
+
+
+def _problems(topics: Sequence[DescribedTopic], completeness: Completeness) -> list[str]:
+    problems = ["the output of kafka-topics names neither its cluster nor its time, so neither can be checked"]
+    if completeness is not Completeness.FULL:
+        problems.append(
+            "whether all topics are in it is not known, so topics that are not in it are not judged; describe-all:"
+            " vouches that they are"
+        )
+    marked = [topic.topic for topic in topics if topic.is_marked]
+    if marked:
+        problems.append(
+            f"{len(marked)} topics are marked for deletion and count as wanted until they go: {first_few(marked)}"
+        )
+    return problems
+
 
 SHOWN_REASONS = 5
 """How many reasons a message lists."""

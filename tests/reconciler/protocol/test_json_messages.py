@@ -1,10 +1,11 @@
-"""LeaderAndIsr requests as JSON: the shapes that are read, and every reason for those that are not (KIP516-4)."""
+"""Requests and answers as JSON: every version both ways, the proposal's names, and documents that are none.
+
+LeaderAndIsr requests as JSON: the shapes that are read, and every reason for those that are not (KIP516-4).
+"""
 
 from __future__ import annotations
 
 import copy
-import gc
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -14,90 +15,194 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from reconciler.desired import Completeness
-from reconciler.errors import SHOWN_REASONS, InvalidRequestError, MetadataError, UsageError
-from reconciler.protocol import MAX_PARTITIONS, LeaderAndIsrRequest, LiveLeader, PartitionState, RequestType, TopicState
-from reconciler.sources import request_files, request_json
+from reconciler.errors import SHOWN_REASONS, InvalidRequestError
+from reconciler.protocol import (
+    KIP516,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LiveLeader,
+    PartitionError,
+    PartitionState,
+    RequestType,
+    StopReplicaResponse,
+    TopicErrors,
+    TopicState,
+    Version,
+    parse_leader_and_isr,
+    parse_stop_replica,
+)
+from reconciler.protocol.json_messages import encode_json, parse_response
+from tests.reconciler.protocol.control_requests import FULL, A, B, leader_and_isr, stop_replica, topic
+from tests.reconciler.protocol.json_requests import ID, PROPOSED, SHIPPED, changed
 
-ID = TopicId.parse("b8tRS7h4TJ2Vt43Dp85v2A")
+ERRORS = (
+    TopicErrors("a", A, (PartitionError(0, 0), PartitionError(3, 103))),
+    TopicErrors("b", B, (PartitionError(1, -1),)),
+)
 
-SHIPPED: dict[str, Any] = {
-    "controllerId": 1000,
-    "isKRaftController": True,
-    "controllerEpoch": 3,
-    "brokerEpoch": 2**40,
-    "type": 2,
-    "topicStates": [
-        {
-            "topicName": "foo",
-            "topicId": str(ID),
-            "partitionStates": [
-                {
-                    "partitionIndex": 0,
-                    "controllerEpoch": 3,
-                    "leader": 1,
-                    "leaderEpoch": 5,
-                    "isr": [1, 2],
-                    "partitionEpoch": 9,
-                    "replicas": [1, 2, 3],
-                    "addingReplicas": [3],
-                    "removingReplicas": [],
-                    "isNew": True,
-                    "leaderRecoveryState": 1,
-                }
-            ],
-        }
+
+@pytest.mark.parametrize("version", [*range(8), KIP516])
+def test_a_leader_and_isr_request_reads_as_it_was_written(version: Version) -> None:
+    # KIP516-4
+    typed = version == KIP516 or version >= 5
+    request = leader_and_isr(
+        FULL if typed else RequestType.UNSPECIFIED,
+        topic("a", A if typed else None, 0, 1),
+        topic("b", B if typed else None, 0),
+    )
+    assert parse_leader_and_isr(encode_json(request, version), "here") == request
+
+
+def test_the_proposal_s_names_are_those_of_its_drawing() -> None:
+    # KIP516-4
+    said = json.loads(encode_json(leader_and_isr(FULL, topic("a", A, 0)), KIP516))
+    assert list(said) == ["controller_id", "controller_epoch", "broker_epoch", "type", "topic_states", "live_leaders"]
+    assert list(said["topic_states"][0]["partition_states"][0]) == [
+        *("partition", "controller_epoch", "leader", "leader_epoch", "isr", "zk_version", "replicas", "is_new"),
+    ]
+    assert said["type"] == 2
+
+
+@pytest.mark.parametrize("version", [*range(5), KIP516])
+@pytest.mark.parametrize("delete", [True, False])
+def test_a_stop_replica_request_reads_as_it_was_written(version: Version, delete: bool) -> None:
+    # KIP516-7
+    by_id = version == KIP516
+    epoch = 4 if not by_id and version >= 3 else -1
+    request = stop_replica("a", 0, 7, delete=delete, epoch=epoch, topic_id=A if by_id else None)
+    assert parse_stop_replica(encode_json(request, version), "here") == request
+
+
+@pytest.mark.parametrize("version", [*range(8), KIP516])
+def test_a_leader_and_isr_answer_reads_as_the_wire_would_have_it(version: Version) -> None:
+    by_id = version == KIP516 or version >= 5
+    read = parse_response(LeaderAndIsrResponse, encode_json(LeaderAndIsrResponse(11, ERRORS), version), "here")
+    assert read.error == 11
+    assert [(each.topic, each.topic_id) for each in read.topics] == (
+        [("", A), ("", B)] if by_id else [("a", None), ("b", None)]
+    )
+    assert [each.partitions for each in read.topics] == [each.partitions for each in ERRORS]
+
+
+@pytest.mark.parametrize("version", [*range(5), KIP516])
+def test_a_stop_replica_answer_reads_as_the_wire_would_have_it(version: Version) -> None:
+    read = parse_response(StopReplicaResponse, encode_json(StopReplicaResponse(0, ERRORS), version), "here")
+    assert [(each.topic, each.partitions) for each in read.topics] == [(each.topic, each.partitions) for each in ERRORS]
+
+
+def test_a_document_that_is_no_stop_replica_is_refused_with_every_reason() -> None:
+    bad = {
+        "controllerId": "1",
+        "topicStates": [
+            {"topicName": "a", "partitionStates": [{"partitionIndex": -1, "leaderEpoch": 1.5}, {"deletePartition": 0}]},
+            {"partitionStates": 7},
+            9,
+        ],
+    }
+    with pytest.raises(InvalidRequestError, match=r"^there is not a StopReplica request: ") as caught:
+        parse_stop_replica(json.dumps(bad).encode(), "there")
+    assert sorted(caught.value.reasons) == [
+        "controllerEpoch: missing",
+        'controllerId: expected an integer, found "1"',
+        "topicStates[0].partitionStates[0].leaderEpoch: expected an integer, found 1.5",
+        "topicStates[0].partitionStates[0].partitionIndex: expected an integer from 0 to 2147483647, found -1",
+        "topicStates[0].partitionStates[1].deletePartition: expected true or false, found 0",
+        "topicStates[0].partitionStates[1].partitionIndex: missing",
+        "topicStates[1].partitionStates: expected an array, found 7",
+        "topicStates[1].topicName: missing",
+        "topicStates[2]: expected an object, found 9",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"topicStates": []}, "controllerId: missing"),
+        ({"controllerId": 1, "controllerEpoch": 1}, "topicStates: missing"),
+        (
+            {"controllerId": 1, "controllerEpoch": 1, "topics": [{"name": "a", "partitionIndexes": [0, 0]}]},
+            "expected distinct",
+        ),
+        (
+            {
+                "controller_id": 1,
+                "controller_epoch": 1,
+                "partitions": [{"topic": "a", "topic_id": "x", "partition_ids": []}],
+            },
+            "a topic ID of 22 characters",
+        ),
+        (
+            {
+                "controllerId": 1,
+                "controllerEpoch": 1,
+                "partitions": [
+                    {"topic": "a", "topic_id": str(A), "partition_ids": [0]},
+                    {"topic": "a", "topic_id": str(B), "partition_ids": [1]},
+                ],
+            },
+            "topic 'a' is there under the IDs",
+        ),
+        (
+            {"controllerId": 1, "controllerEpoch": 1, "topics": [{"name": "a b", "partitionIndexes": [0]}]},
+            "'a b' is no topic name",
+        ),
+        ([], "the document: expected an object"),
     ],
-    "liveLeaders": [{"brokerId": 1, "hostName": "host1", "port": 9092}],
-}
+)
+def test_each_of_these_is_no_stop_replica(document: object, said: str) -> None:
+    with pytest.raises(InvalidRequestError, match=said):
+        parse_stop_replica(json.dumps(document).encode(), "there")
 
-PROPOSED: dict[str, Any] = {
-    "controller_id": 1000,
-    "controller_epoch": 3,
-    "broker_epoch": 2**40,
-    "type": "FULL",
-    "topic_states": [
-        {
-            "topic": "foo",
-            "topic_id": str(ID),
-            "partition_states": [
-                {
-                    "partition": 0,
-                    "controller_epoch": 3,
-                    "leader": 1,
-                    "leader_epoch": 5,
-                    "isr": [1, 2],
-                    "zk_version": 9,
-                    "replicas": [1, 2, 3],
-                    "is_new": True,
-                }
-            ],
-        }
-    ],
-    "live_leaders": [{"id": 1, "host": "host1", "port": 9092}],
-}
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b'{"controllerId": 1'])
+def test_what_is_no_json_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidRequestError, match="it is no JSON"):
+        parse_stop_replica(data, "there")
+    with pytest.raises(InvalidRequestError, match="is not a LeaderAndIsr response: it is no JSON"):
+        parse_response(LeaderAndIsrResponse, data, "there")
+
+
+def test_an_answer_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=r"errorCode: missing|partitionErrors: missing"):
+        parse_response(StopReplicaResponse, b"{}", "there")
+    with pytest.raises(InvalidRequestError, match="from -32768 to 32767"):
+        parse_response(StopReplicaResponse, b'{"errorCode": 40000, "partitionErrors": []}', "there")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["controllerId", "controllerEpoch", "topics", "topicStates", "name", "partitionErrors", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_no_document_gives_anything_but_a_message_or_an_error_of_ours(document: object) -> None:
+    data = json.dumps(document).encode()
+    for read in (parse_stop_replica, lambda raw, place: parse_response(StopReplicaResponse, raw, place)):
+        try:
+            read(data, "there")
+        except InvalidRequestError:
+            continue
 
 
 def parse(document: object) -> LeaderAndIsrRequest:
-    return request_json.parse(json.dumps(document).encode(), "r.json")
+    return parse_leader_and_isr(json.dumps(document).encode(), "r.json")
 
 
 def reasons(document: object) -> tuple[str, ...]:
     with pytest.raises(InvalidRequestError) as caught:
         parse(document)
     return caught.value.reasons
-
-
-def changed(**values: Any) -> dict[str, Any]:
-    """SHIPPED with fields of its one partition replaced; ``...`` takes a field out."""
-    document = copy.deepcopy(SHIPPED)
-    state = document["topicStates"][0]["partitionStates"][0]
-    for name, value in values.items():
-        if value is ...:
-            del state[name]
-        else:
-            state[name] = value
-    return document
 
 
 def test_the_shipped_shape_is_read_whole() -> None:
@@ -120,7 +225,7 @@ def test_every_golden_request_is_read_as_kafka_wrote_it(shared: Path) -> None:
     golden = [vector["input"] for vector in vectors if vector["kind"] == "LeaderAndIsrRequest"]
     assert [vector["version"] for vector in golden] == [0, 1, 2, 5, 6, 7]
     for vector in golden:
-        version, request = vector["version"], request_json.parse(vector["json"].encode(), "golden")
+        version, request = vector["version"], parse_leader_and_isr(vector["json"].encode(), "golden")
         (topic,) = request.topics
         (state,) = topic.partitions
         assert (request.controller_id, request.controller_epoch) == (1000, 3)
@@ -264,93 +369,14 @@ def test_a_document_without_topics_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("data", "said"), [(b"", "the file is empty"), (b"{", "no JSON"), (b"\xff", "no JSON")])
-def test_what_is_no_json_is_refused(data: bytes, said: str) -> None:
+def test_bytes_that_are_no_json_are_no_leader_and_isr_request(data: bytes, said: str) -> None:
     with pytest.raises(InvalidRequestError, match=said):
-        request_json.parse(data, "r.json")
+        parse_leader_and_isr(data, "r.json")
 
 
 def test_nesting_without_end_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="no JSON"):
-        request_json.parse(b'{"topicStates":' + b"[" * 100_000, "r.json")
-
-
-def write(path: Path, document: object) -> str:
-    path.write_text(json.dumps(document))
-    return str(path)
-
-
-def test_the_receiver_may_be_named_behind_the_file(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.json", SHIPPED)
-    state = request_json.load(f"{path}@3")
-    assert state.identity.scope == {3}
-    assert state.identity.completeness is Completeness.FULL
-    assert state.identity.location == f"{path}@3"
-    assert state.identity.digest == hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
-def test_a_file_whose_own_name_ends_like_a_receiver_is_meant_as_it_stands(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.json@7", changed(replicas=[2]))
-    assert request_json.load(path).identity.scope == {2}
-
-
-def test_an_ambiguous_receiver_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"any of brokers 1, 2, 3: .*request:.*r.json@1"):
-        request_json.load(write(tmp_path / "r.json", SHIPPED))
-
-
-def test_the_digest_of_several_files_is_that_of_their_bytes_in_order(tmp_path: Path) -> None:
-    paths = [write(tmp_path / f"{node}.json", changed(replicas=[node])) for node in (1, 2)]
-    state = request_json.load_all(paths, "requests")
-    assert state.identity.digest == hashlib.sha256(b"".join(Path(path).read_bytes() for path in paths)).hexdigest()
-    assert state.identity.scope == {1, 2}
-
-
-def test_absent_and_strange_paths_are_usage_errors(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such file"):
-        request_json.load(str(tmp_path / "absent.json"))
-    with pytest.raises(UsageError, match="is not a file"):
-        request_json.load(str(tmp_path))
-
-
-def test_a_file_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_files, "MAX_REQUEST_BYTES", 100)
-    with pytest.raises(MetadataError, match="longer than 100 bytes"):
-        request_json.load(write(tmp_path / "r.json", SHIPPED))
-
-
-def test_a_file_that_may_not_be_opened_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "r.json", SHIPPED)
-
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied", path)
-
-    monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(MetadataError, match="cannot be read: Permission denied"):
-        request_json.load(path)
-
-
-def test_more_than_a_request_can_hold_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
-    path = tmp_path / "request.json"
-    path.write_bytes(b"{" * (MAX_PARTITIONS + 100_001))  # no JSON, and nobody got as far as to notice
-    with pytest.raises(InvalidRequestError, match="it has more in it than 1000000 partitions"):
-        request_json.load(str(path))
-
-
-def test_the_garbage_collector_runs_again_afterwards(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequestError):
-        request_json.load(write(tmp_path / "r.json", []))
-    assert gc.isenabled()
-
-
-def test_requests_are_recognised_by_their_first_words(tmp_path: Path) -> None:
-    write(tmp_path / "r.json", [])
-    write(tmp_path / "named", SHIPPED)
-    write(tmp_path / "proposed", PROPOSED)
-    write(tmp_path / "other", {"a": 1})
-    (tmp_path / "text").write_text("controllerId")
-    found = [path.name for path in sorted(tmp_path.iterdir()) if request_json.recognises(str(path))]
-    assert found == ["named", "proposed"]
-    assert not request_json.recognises(str(tmp_path))
+        parse_leader_and_isr(b'{"topicStates":' + b"[" * 100_000, "r.json")
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**65), 2**65) | st.floats(allow_nan=False) | st.text(max_size=23)
@@ -387,4 +413,4 @@ def test_any_value_in_any_place_gives_a_request_or_its_reasons(
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidRequestError):
-        request_json.parse(data, "r.json")
+        parse_leader_and_isr(data, "r.json")

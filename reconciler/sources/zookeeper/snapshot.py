@@ -20,10 +20,10 @@ from dataclasses import replace
 from logstore.parallel import paused_gc
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.first_bytes import first_bytes
+from reconciler.sources.files import first_bytes
 from reconciler.sources.zookeeper import jute, znodes
 from reconciler.sources.zookeeper.jute import Snapshot
-from reconciler.sources.zookeeper.zookeeper_state import SHOWN, assemble, first_few
+from reconciler.sources.zookeeper.state import SHOWN, assemble, first_few
 
 DATA_DIR = "version-2"
 MAX_UNPACKED_BYTES = 1 << 30

@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.csv
 
-from reconciler.text.figures import visible
+from reconciler.text.formatting import visible
 
 PIECE = 8192
 """Rows that become Python objects at a time."""

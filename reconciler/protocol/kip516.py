@@ -13,15 +13,18 @@ from typing import Any
 from layout.ids import TopicId
 from reconciler.protocol.requests import (
     LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
     LiveLeader,
+    PartitionError,
     PartitionState,
     RequestType,
     StopPartition,
     StopReplicaRequest,
+    StopReplicaResponse,
     StopTopic,
+    TopicErrors,
     TopicState,
 )
-from reconciler.protocol.responses import LeaderAndIsrResponse, PartitionError, StopReplicaResponse, TopicErrors
 from reconciler.protocol.tables import INTS, Field, Message, Struct
 
 _TOPIC_ID = Field("topic_id", "uuid", default=None, tag=0)

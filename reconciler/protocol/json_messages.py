@@ -1,0 +1,347 @@
+"""Control requests and their answers as JSON, both ways: Kafka's own names, and those that KIP-516 draws.
+
+JSON is written as Kafka's tools would write it for a version, by the same tables as the bytes. Any version is read; the
+fields that are there say which it is. A document that is no such message is refused with every reason and its place.
+LeaderAndIsr requests may stand in the wrapper of Kafka's request log. Source: FACTS §5.1 to §5.3; KIP516-4, KIP516-7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from layout.errors import InvalidNameError
+from layout.ids import TopicId
+from layout.topic import check_full_topic_name
+from logstore.parallel import paused_gc
+from reconciler.errors import InvalidRequestError
+from reconciler.protocol.check import MAX_PARTITIONS, check_extent, check_request
+from reconciler.protocol.json_fields import INT64, JsonFields
+from reconciler.protocol.messages import tree
+from reconciler.protocol.requests import (
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LiveLeader,
+    PartitionError,
+    PartitionState,
+    RequestType,
+    StopPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopTopic,
+    TopicErrors,
+    TopicState,
+)
+from reconciler.protocol.tables import LEADER_AND_ISR, STOP_REPLICA, Version
+
+_OF_STOP = frozenset({"deletePartitions", "delete_partitions", "ungroupedPartitions", "topics", "partitions"})
+_OF_LEAD = frozenset({"ungroupedPartitionStates", "topic_states", "liveLeaders", "live_leaders", "type"})
+_INT16 = 1 << 15
+_Errors = tuple[str, TopicId | None, PartitionError]
+
+
+def encode_json(message: ControlRequest | ControlResponse, version: Version) -> bytes:
+    """Write a request or an answer as JSON.
+
+    Args:
+        message: what is written.
+        version: whose fields there are; ``kip-516`` for the proposal's own names.
+
+    Raises:
+        UnsupportedVersionError: there is no such version, or it has no words for what the message says.
+    """
+    return orjson.dumps(tree(message, version))
+
+
+def parse_request(data: bytes, location: str) -> ControlRequest:
+    """Read a LeaderAndIsr or a StopReplica request of any version; its fields, or its log line, say which it is.
+
+    Raises:
+        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+    """
+    check_extent(data, location)
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return parse_leader_and_isr(data, location)  # which says what is wrong with it
+    found, key = document, None
+    if isinstance(document, dict) and isinstance(document.get("request"), dict):
+        header = document.get("requestHeader")
+        found, key = document["request"], header.get("requestApiKey") if isinstance(header, dict) else None
+    if not isinstance(found, dict) or not (key == STOP_REPLICA.key or (key is None and _is_stop_replica(found))):
+        return _leader_and_isr(document, location)
+    number = _count_stopped(found)
+    if number > MAX_PARTITIONS:
+        reason = f"it names {number} partitions, and {MAX_PARTITIONS} are the most that one request may name"
+        raise InvalidRequestError(location, [reason], "StopReplica request")
+    return parse_stop_replica(data if found is document else orjson.dumps(found), location)
+
+
+def parse_leader_and_isr(data: bytes, location: str) -> LeaderAndIsrRequest:
+    """Read one request.
+
+    Raises:
+        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+    """
+    if not data:
+        raise InvalidRequestError(location, ["the file is empty"])
+    check_extent(data, location)
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequestError(location, [f"it is no JSON: {error}"]) from error
+    return _leader_and_isr(document, location)
+
+
+def parse_stop_replica(data: bytes, location: str) -> StopReplicaRequest:
+    """Read a StopReplica request of any version.
+
+    Raises:
+        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+    """
+    what = "StopReplica request"
+    document = _document(data, location, what)
+    flag = document.boolean("deletePartitions", "delete_partitions", default=False)
+    request = StopReplicaRequest(
+        controller_id=document.integer("controllerId", "controller_id"),
+        controller_epoch=document.integer("controllerEpoch", "controller_epoch"),
+        topics=tuple(_grouped(_stopped(document, flag), document)),
+        broker_epoch=document.integer("brokerEpoch", "broker_epoch", default=-1, bound=INT64),
+        is_kraft_controller=document.boolean("isKRaftController", default=False),
+    )
+    _refuse(document, location, what)
+    check_request(request, location)
+    return request
+
+
+def parse_response(
+    kind: type[LeaderAndIsrResponse] | type[StopReplicaResponse], data: bytes, location: str
+) -> ControlResponse:
+    """Read an answer of any version; raises as :func:`parse_stop_replica`."""
+    what = "LeaderAndIsr response" if kind is LeaderAndIsrResponse else "StopReplica response"
+    document = _document(data, location, what)
+    grouped: dict[tuple[str, TopicId | None], list[PartitionError]] = {}
+    for topic, topic_id, found in _errors(document):
+        grouped.setdefault((topic, topic_id), []).append(found)
+    error = document.integer("errorCode", "error_code", bound=_INT16)
+    _refuse(document, location, what)
+    return kind(error, tuple(TopicErrors(*key, tuple(errors)) for key, errors in grouped.items()))
+
+
+def _is_stop_replica(fields: Mapping[str, Any]) -> bool:
+    """Newer forms of both requests have ``topicStates``; then what stands in the first partition tells."""
+    if not _OF_LEAD.isdisjoint(fields):
+        return False
+    if not _OF_STOP.isdisjoint(fields):
+        return True
+    topics = fields.get("topicStates")
+    for topic in topics if isinstance(topics, list) else ():
+        states = topic.get("partitionStates") if isinstance(topic, dict) else None
+        for state in states if isinstance(states, list) else ():
+            return isinstance(state, dict) and "deletePartition" in state
+    return False
+
+
+def _count_stopped(fields: Mapping[str, Any]) -> int:
+    """How many partitions a StopReplica document names, before anything is made of them."""
+    number = 0
+    for name in ("ungroupedPartitions", "topics", "partitions", "topicStates"):
+        listed = fields.get(name)
+        if not isinstance(listed, list):
+            continue
+        number += len(listed)
+        for topic in listed:
+            for inner in ("partitionIndexes", "partition_ids", "partitionStates"):
+                below = topic.get(inner) if isinstance(topic, dict) else None
+                number += len(below) if isinstance(below, list) else 0
+    return number
+
+
+def _leader_and_isr(document: object, location: str) -> LeaderAndIsrRequest:
+    """Make a request of what JSON holds.
+
+    Raises:
+        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+    """
+    reasons: list[str] = []
+    fields = _unwrapped(JsonFields.of(document, "", reasons))
+    request = _request(fields) if fields else None
+    if request is None or reasons:
+        raise InvalidRequestError(location, reasons)
+    return request
+
+
+def _unwrapped(document: JsonFields | None) -> JsonFields | None:
+    """The request inside a line of Kafka's request log, or the document itself."""
+    if document is None or not document.has("request"):
+        return document
+    if document.has("requestHeader"):
+        header = document.child("requestHeader")
+        if header and header.has("requestApiKey") and header.raw("requestApiKey") != LEADER_AND_ISR.key:
+            header.wrong("requestApiKey", f"{LEADER_AND_ISR.key} for LeaderAndIsr", header.raw("requestApiKey"))
+    return document.child("request")
+
+
+def _request(fields: JsonFields) -> LeaderAndIsrRequest:
+    controller_epoch = fields.integer("controllerEpoch", "controller_epoch")
+    return LeaderAndIsrRequest(
+        controller_id=fields.integer("controllerId", "controller_id"),
+        controller_epoch=controller_epoch,
+        topics=_topics(fields),
+        broker_epoch=fields.integer("brokerEpoch", "broker_epoch", default=-1, bound=INT64),
+        type=_type(fields),
+        is_kraft_controller=fields.boolean("isKRaftController", "is_kraft_controller", default=False),
+        live_leaders=tuple(_live_leader(each) for each in fields.objects("liveLeaders", "live_leaders", optional=True)),
+    )
+
+
+def _type(fields: JsonFields) -> RequestType:
+    if not isinstance(fields.raw("type"), str):
+        return RequestType.of(fields.integer("type", default=RequestType.UNSPECIFIED))
+    found = RequestType.named(fields.raw("type"))
+    if found is None:
+        fields.wrong("type", f"a number or one of {', '.join(RequestType.__members__)}", fields.raw("type"))
+    return found or RequestType.UNSPECIFIED
+
+
+def _topics(fields: JsonFields) -> tuple[TopicState, ...]:
+    """Topics of version 2 and later, or of the list by partition before; each topic once, each partition once."""
+    partitions: dict[str, dict[int, PartitionState]] = {}
+    ids: dict[str, TopicId | None] = {}
+    if fields.has("ungroupedPartitionStates") and not fields.has("topicStates", "topic_states"):
+        for state in fields.objects("ungroupedPartitionStates"):
+            name = _topic_name(state)
+            ids[name] = None
+            _add_partition(partitions.setdefault(name, {}), state, name)
+    else:
+        for topic in fields.objects("topicStates", "topic_states"):
+            name = _topic_name(topic)
+            topic_id = topic.topic_id()
+            if ids.setdefault(name, topic_id) != topic_id:
+                topic.wrong("topicId", f"the ID that {name} has before, {ids[name]}", topic.raw("topicId", "topic_id"))
+            for state in topic.objects("partitionStates", "partition_states"):
+                _add_partition(partitions.setdefault(name, {}), state, name)
+    _check_distinct(ids, fields)
+    return tuple(TopicState(name, ids[name], tuple(partitions.get(name, {}).values())) for name in ids)
+
+
+def _check_distinct(ids: dict[str, TopicId | None], fields: JsonFields) -> None:
+    owners: dict[TopicId, str] = {}
+    for name, topic_id in ids.items():
+        if topic_id is not None and owners.setdefault(topic_id, name) != name:
+            fields.reasons.append(f"topic ID {topic_id}: expected of one topic, found of {owners[topic_id]} and {name}")
+
+
+def _topic_name(fields: JsonFields) -> str:
+    name = fields.text("topicName", "topic")
+    try:
+        check_full_topic_name(name or "unnamed")
+    except InvalidNameError as error:
+        fields.reasons.append(f"{fields.place('topicName')}: {error}")
+    return name
+
+
+def _add_partition(partitions: dict[int, PartitionState], fields: JsonFields, topic: str) -> None:
+    state = PartitionState(
+        partition=fields.integer("partitionIndex", "partition", least=0),
+        controller_epoch=fields.integer("controllerEpoch", "controller_epoch"),
+        leader=fields.integer("leader"),
+        leader_epoch=fields.integer("leaderEpoch", "leader_epoch"),
+        isr=fields.broker_ids("isr"),
+        partition_epoch=fields.integer("partitionEpoch", "zkVersion", "zk_version"),
+        replicas=fields.broker_ids("replicas"),
+        adding=fields.broker_ids("addingReplicas", optional=True),
+        removing=fields.broker_ids("removingReplicas", optional=True),
+        is_new=fields.boolean("isNew", "is_new", default=False),
+        leader_recovery_state=fields.integer("leaderRecoveryState", default=0),
+    )
+    if state.partition in partitions:
+        fields.reasons.append(f"{fields.path}: {topic}-{state.partition} is there twice")
+    partitions[state.partition] = state
+
+
+def _live_leader(fields: JsonFields) -> LiveLeader:
+    return LiveLeader(
+        broker_id=fields.integer("brokerId", "id"),
+        host=fields.text("hostName", "host"),
+        port=fields.integer("port", least=0),
+    )
+
+
+def _document(data: bytes, location: str, what: str) -> JsonFields:
+    try:
+        with paused_gc():
+            loaded = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequestError(location, [f"it is no JSON: {error}"], what) from error
+    reasons: list[str] = []
+    document = JsonFields.of(loaded, "", reasons)
+    if document is None:
+        raise InvalidRequestError(location, reasons, what)
+    return document
+
+
+def _refuse(document: JsonFields, location: str, what: str) -> None:
+    if document.reasons:
+        raise InvalidRequestError(location, document.reasons, what)
+
+
+def _stopped(document: JsonFields, flag: bool) -> Iterator[tuple[str, TopicId | None, StopPartition]]:
+    """Each partition with its topic, from whichever list the version has."""
+    if document.has("ungroupedPartitions"):
+        for each in document.objects("ungroupedPartitions"):
+            yield each.text("topicName"), None, StopPartition(each.integer("partitionIndex", least=0), delete=flag)
+    elif document.has("topics", "partitions"):
+        for topic in document.objects("topics", "partitions"):
+            name, topic_id = topic.text("name", "topic"), topic.topic_id()
+            numbers = "partitionIndexes" if topic.has("partitionIndexes") else "partition_ids"
+            # They are numbers under the rules of broker ids: distinct, and not negative.
+            for number in topic.broker_ids(numbers):
+                yield name, topic_id, StopPartition(number, delete=flag)
+    else:
+        for topic in document.objects("topicStates"):
+            name = topic.text("topicName")
+            for state in topic.objects("partitionStates"):
+                yield (
+                    name,
+                    None,
+                    StopPartition(
+                        state.integer("partitionIndex", least=0),
+                        state.integer("leaderEpoch", default=-1),
+                        state.boolean("deletePartition", default=False),
+                    ),
+                )
+
+
+def _grouped(stopped: Iterable[tuple[str, TopicId | None, StopPartition]], document: JsonFields) -> Iterator[StopTopic]:
+    """One topic for each name; the same name under two IDs is a reason."""
+    partitions: dict[str, list[StopPartition]] = {}
+    ids: dict[str, TopicId | None] = {}
+    for name, topic_id, partition in stopped:
+        if ids.setdefault(name, topic_id) != topic_id:
+            document.reasons.append(f"topic {name!r:.80} is there under the IDs {ids[name]} and {topic_id}")
+        partitions.setdefault(name, []).append(partition)
+    for name, states in partitions.items():
+        yield StopTopic(name, ids[name], tuple(states))
+
+
+def _errors(document: JsonFields) -> Iterator[_Errors]:
+    """Each partition's answer with its topic, from whichever list the version has."""
+    if document.has("topics"):
+        for topic in document.objects("topics"):
+            topic_id = topic.topic_id()
+            for error in topic.objects("partitionErrors"):
+                yield "", topic_id, _error(error)
+        return
+    for error in document.objects("partitionErrors", "partitions"):
+        name = error.text("topicName", "topic") if error.has("topicName", "topic") else ""
+        yield name, error.topic_id(), _error(error)
+
+
+def _error(fields: JsonFields) -> PartitionError:
+    number = fields.integer("partitionIndex", "partition", least=0)
+    return PartitionError(number, fields.integer("errorCode", "error_code", bound=_INT16))

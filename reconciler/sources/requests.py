@@ -1,0 +1,260 @@
+"""LeaderAndIsr requests as a desired state, from JSON (``request:FILE``) or from Kafka's bytes (``wire:FILE``).
+
+``FILE@N`` names the broker that received the request, because a request does not. Both forms of one request make the
+same state. The bytes begin with the request's header, which names the version; the length that goes before the header
+on a connection may be there or not.
+
+A request speaks for one broker. The state of a request has a row for each partition that this broker should hold; a
+partition without this broker among its replicas is known and not wanted here. Requests for several brokers make one
+state, whose scope is all of them. Source: FACTS §5.1, §5.2; KIP516-4; DESIGN §4, §7.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from logstore.parallel import paused_gc
+from reconciler.desired import TOPIC_SCHEMA, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.errors import MetadataError, UsageError
+from reconciler.protocol import (
+    LeaderAndIsrRequest,
+    RequestType,
+    TopicState,
+    UnsupportedVersionError,
+    decode_request,
+    parse_leader_and_isr,
+)
+from reconciler.sources.files import first_bytes, read_file
+
+_SNIFFED = re.compile(rb'\s*\{.*"(?:controllerId|controller_id|topicStates|topic_states)"', re.DOTALL)
+_SNIFFED_BYTES = 64 << 10
+
+
+_LEADER_AND_ISR = 4
+_LAST_VERSION = 7
+_HEAD = struct.Struct(">hhih")
+"""API key, API version, correlation ID, and the length of the client ID, -1 for null."""
+
+_LENGTH = struct.Struct(">i")
+_MOST_CLIENT_ID = 249
+
+
+_RECEIVER = re.compile(r"(.+)@([0-9]{1,9})", re.ASCII | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request, the broker that received it, and the file it was read from."""
+
+    request: LeaderAndIsrRequest
+    node_id: int
+    file: str
+
+
+def is_json_request(path: str) -> bool:
+    """Whether the path is a file that begins like a LeaderAndIsr request."""
+    return os.path.isfile(path) and _SNIFFED.match(first_bytes(path, _SNIFFED_BYTES)) is not None
+
+
+def is_wire_request(path: str) -> bool:
+    """Whether the path is a file that begins like a LeaderAndIsr request's header with a readable client ID."""
+    if not os.path.isfile(path):
+        return False
+    head = first_bytes(path, _LENGTH.size + _HEAD.size + _MOST_CLIENT_ID)
+    return _is_header(head) or _is_header(head[_LENGTH.size :])
+
+
+def load_json(paths: Sequence[str], location: str) -> DesiredState:
+    """Read requests as JSON, and merge them into one state; see :func:`load_requests`."""
+    return load_requests(paths, location, parse_leader_and_isr, "request")
+
+
+def load_wire(paths: Sequence[str], location: str) -> DesiredState:
+    """Read requests as bytes, and merge them into one state; see :func:`load_requests`."""
+    return load_requests(paths, location, parse_wire, "wire")
+
+
+def load_requests(
+    paths: Sequence[str], location: str, parse: Callable[[bytes, str], LeaderAndIsrRequest], scheme: str
+) -> DesiredState:
+    """Read requests and merge them into one state.
+
+    Args:
+        paths: ``FILE`` or ``FILE@N`` each.
+        location: what was asked for, as it was given.
+        parse: makes a request of a file's bytes and its name, which it uses in its errors.
+        scheme: that of the source, for messages.
+
+    Raises:
+        UsageError: no such file; or it cannot be told who received a request, or which of two for one broker is newer.
+        MetadataError: a file that cannot be read or parsed, or requests that contradict each other.
+    """
+    digest = hashlib.sha256()
+    received = []
+    with paused_gc():
+        for path in paths:
+            file, node_id = split_receiver(path)
+            data = read_file(file)
+            digest.update(data)
+            request = parse(data, file)
+            received.append(Received(request, receiver(request, file, scheme) if node_id is None else node_id, file))
+        return merge(received, location, digest.hexdigest())
+
+
+def split_receiver(path: str) -> tuple[str, int | None]:
+    """The file, and the broker after ``@``; a file that has such a name itself is meant as it stands."""
+    match = _RECEIVER.fullmatch(path)
+    if match is None or os.path.lexists(path):
+        return path, None
+    return match[1], int(match[2])
+
+
+def parse_wire(data: bytes, location: str) -> LeaderAndIsrRequest:
+    """Read one request with its header.
+
+    Raises:
+        MetadataError: the bytes are cut off or malformed, or the header is of another request or an unknown version.
+    """
+    if not data:
+        raise MetadataError(f"{location} is empty: the bytes of a LeaderAndIsr request are expected")
+    try:
+        _, request = decode_request(data[_LENGTH.size :] if _is_framed(data) else data, location)
+    except UnsupportedVersionError as error:
+        raise MetadataError(
+            f"{location} does not begin with the header of a LeaderAndIsr request of version 0 to 7: {error}"
+        ) from error
+    if not isinstance(request, LeaderAndIsrRequest):
+        raise MetadataError(
+            f"{location} is a StopReplica request, which says what a broker should let go and not what it should hold:"
+            " give a LeaderAndIsr request"
+        )
+    return request
+
+
+def receiver(request: LeaderAndIsrRequest, file: str, scheme: str = "request") -> int:
+    """The broker that received a request: the only one among the replicas of every partition.
+
+    Raises:
+        UsageError: there is none or more than one; the message names them and the form ``scheme:FILE@N``.
+    """
+    candidates = sorted(request.receivers())
+    if len(candidates) == 1:
+        return candidates[0]
+    found = f"any of brokers {', '.join(map(str, candidates))}" if candidates else "no one broker that it tells of"
+    raise UsageError(
+        f"{file} may have been sent to {found}: name the broker that received it, as {scheme}:{file}@"
+        f"{candidates[0] if candidates else 'N'}"
+    )
+
+
+def merge(received: Sequence[Received], location: str, digest: str) -> DesiredState:
+    """One state of requests; of several for one broker, that with the greatest controller epoch counts.
+
+    The state is FULL when every request is of type FULL, else INCREMENTAL.
+
+    Raises:
+        UsageError: two requests for one broker carry the same controller epoch, so neither is newer.
+        MetadataError: requests give one topic two IDs, or two topics one ID.
+    """
+    newest, problems = _newest_per_broker(received)
+    kinds = {each.request.type for each in newest}
+    if len(kinds) > 1 and RequestType.FULL in kinds:
+        problems.append("not every request is FULL, so what they do not mention does not count as not wanted")
+    builder = DesiredBuilder()
+    named: dict[str, set[int]] = {}
+    for each in newest:
+        for topic in each.request.topics:
+            named.setdefault(topic.topic, set()).update(state.partition for state in topic.partitions)
+            _add_topic(builder, topic, each.node_id)
+    identity = MetadataIdentity(
+        "request",
+        location,
+        completeness=Completeness.FULL if kinds == {RequestType.FULL} else Completeness.INCREMENTAL,
+        scope=frozenset(each.node_id for each in newest),
+        epoch=max(each.request.controller_epoch for each in newest),
+        digest=digest,
+        problems=tuple(problems),
+    )
+    return replace(builder.build(identity), topics=_topic_table(newest, named))
+
+
+def _newest_per_broker(received: Sequence[Received]) -> tuple[list[Received], list[str]]:
+    newest: dict[int, Received] = {}
+    problems = []
+    for each in sorted(received, key=lambda one: -one.request.controller_epoch):
+        first = newest.setdefault(each.node_id, each)
+        if first is each:
+            continue
+        if first.request.controller_epoch == each.request.controller_epoch:
+            raise UsageError(
+                f"{first.file} and {each.file} are both for broker {each.node_id} and of controller epoch"
+                f" {each.request.controller_epoch}, so neither is known to be newer: name the one that counts"
+            )
+        problems.append(
+            f"{each.file} (controller epoch {each.request.controller_epoch}) is passed over: {first.file} for broker"
+            f" {each.node_id} is newer"
+        )
+    return list(newest.values()), problems
+
+
+def _add_topic(builder: DesiredBuilder, topic: TopicState, node_id: int) -> None:
+    """Add the rows of one broker; the other replicas are other requests' matter."""
+    topic_id = None if topic.topic_id is None else str(topic.topic_id)
+    for state in topic.partitions:
+        builder.partition(
+            topic.topic,
+            topic_id,
+            state.partition,
+            _only(node_id, state.replicas),
+            isr=state.isr,
+            adding=_only(node_id, state.adding),
+            removing=_only(node_id, state.removing),
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+        )
+
+
+def _only(node_id: int, brokers: Iterable[int]) -> tuple[int, ...]:
+    return (node_id,) if node_id in brokers else ()
+
+
+def _topic_table(newest: Sequence[Received], named: dict[str, set[int]]) -> pa.Table:
+    """The topics of all requests, each with the number of distinct partitions that they name."""
+    ids: dict[str, str | None] = {}
+    owners: dict[str, str] = {}
+    for each in newest:
+        for topic in each.request.topics:
+            topic_id = None if topic.topic_id is None else str(topic.topic_id)
+            if ids.setdefault(topic.topic, topic_id) != topic_id:
+                raise MetadataError(
+                    f"{each.file} gives topic {topic.topic} the ID {topic_id or 'none'}, and another request gives it"
+                    f" {ids[topic.topic] or 'none'}"
+                )
+            if topic_id and owners.setdefault(topic_id, topic.topic) != topic.topic:
+                raise MetadataError(
+                    f"{each.file} gives topic {topic.topic} the ID of topic {owners[topic_id]}: {topic_id}"
+                )
+    counts = [len(named[name]) for name in ids]
+    return pa.table([list(ids), list(ids.values()), counts], schema=TOPIC_SCHEMA)
+
+
+def _is_framed(data: bytes) -> bool:
+    """Whether the length of all the rest stands before the header; a header of our kind would be a length of 262144."""
+    return len(data) > _LENGTH.size and _LENGTH.unpack_from(data)[0] == len(data) - _LENGTH.size
+
+
+def _is_header(head: bytes) -> bool:
+    if len(head) < _HEAD.size:
+        return False
+    key, version, _, length = _HEAD.unpack_from(head)
+    client_id = head[_HEAD.size : _HEAD.size + max(length, 0)]
+    is_client_id = -1 <= length <= _MOST_CLIENT_ID and all(32 <= byte < 127 for byte in client_id)
+    return key == _LEADER_AND_ISR and 0 <= version <= _LAST_VERSION and is_client_id
