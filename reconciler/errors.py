@@ -16,13 +16,13 @@ class ReconcilerError(Exception):
 
 
 class UsageError(ReconcilerError):
-    """What was asked for does not exist or does not fit together: a path, a scheme, a combination of options."""
+    """A path, a scheme or a combination of options that does not exist or does not fit together."""
 
     exit_code = 2
 
 
 class MetadataError(ReconcilerError):
-    """A metadata source cannot be trusted: absent, truncated, corrupt, empty, or not what it was said to be."""
+    """A metadata source cannot be trusted: absent, truncated, corrupt, empty, or not of the kind it was said to be."""
 
 
 SHOWN_REASONS = 20
@@ -30,10 +30,10 @@ SHOWN_REASONS = 20
 
 
 class InvalidRequestError(MetadataError):
-    """What was given as a control request is none; ``reasons`` holds every reason, each with its place."""
+    """Input that is not the control request it should be; ``reasons`` holds every reason, each with its place."""
 
     def __init__(self, location: str, reasons: Sequence[str], what: str = "LeaderAndIsr request") -> None:
-        """Join the first reasons into one message, and say how many more there are; ``what`` it should have been."""
+        """Join the first reasons into one message, and count the others; ``what`` names the expected message."""
         more = f"; and {len(reasons) - SHOWN_REASONS} more" if len(reasons) > SHOWN_REASONS else ""
         super().__init__(f"{location} is not a {what}: {'; '.join(reasons[:SHOWN_REASONS])}{more}")
         self.location = location
@@ -41,7 +41,7 @@ class InvalidRequestError(MetadataError):
 
 
 class RefusedError(ReconcilerError):
-    """Nothing is wrong with the input, but to go on could do harm or give a wrong answer."""
+    """The input is sound, but going on could do harm or give a wrong answer."""
 
 
 class EngineUnavailableError(ReconcilerError):

@@ -1,7 +1,7 @@
 """Which metadata speaks for which broker: the question that comes before any comparison.
 
-A comparison with another cluster's metadata makes every replica look stale, so a cluster is judged only by metadata
-that names the same cluster.id, or by metadata that names none where there is only one cluster to mean.
+Compared with another cluster's metadata, every replica looks stale. So a cluster is judged only by metadata that names
+the same cluster.id, or by metadata that names none where only one cluster was scanned.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from reconciler.errors import RefusedError
 
 
 class BrokerKey(NamedTuple):
-    """A broker as its log dirs name it; cluster "" and node -1 stand for log dirs that tell no identity."""
+    """A broker as its log dirs name it; cluster "" and node -1 stand for log dirs without an identity."""
 
     cluster: str
     node: int
 
 
 class Registered(NamedTuple):
-    """A broker told its controller that it has this log dir."""
+    """A log dir that a broker registered with its controller."""
 
     cluster: str
     node: int
@@ -29,7 +29,7 @@ class Registered(NamedTuple):
 
 
 class Speaks(NamedTuple):
-    """Some metadata speaks for this broker; ``complete`` when what it does not mention is not wanted."""
+    """A broker that some metadata speaks for; ``complete``: a replica that it does not mention is not wanted."""
 
     cluster: str
     node: int
@@ -37,14 +37,14 @@ class Speaks(NamedTuple):
 
 
 def by_cluster(states: Sequence[DesiredState], clusters: Collection[str]) -> dict[str, DesiredState]:
-    """Give each desired state the cluster that it speaks for.
+    """Assign each desired state to the cluster that it speaks for.
 
     Args:
-        states: what the metadata sources said.
+        states: of the metadata sources.
         clusters: the cluster IDs that the scanned log dirs name.
 
     Raises:
-        RefusedError: two states for one cluster; a state that names no cluster where several were scanned; or not one
+        RefusedError: two states for one cluster; a state that names no cluster where several were scanned; or no
             state for any cluster that was scanned.
     """
     named = sorted(cluster for cluster in clusters if cluster)
@@ -75,9 +75,9 @@ def by_cluster(states: Sequence[DesiredState], clusters: Collection[str]) -> dic
 def speaking(states: dict[str, DesiredState], brokers: Iterable[BrokerKey]) -> list[Speaks]:
     """List the scanned brokers that some state speaks for, in order.
 
-    A state's scope (the one broker that a LeaderAndIsr request was sent to) leaves the other brokers unjudged. A state
-    that knows no topic at all speaks for nobody: a cluster that lost its metadata looks the same, and then every
-    replica on its disks would look stale.
+    A state with a scope (the one broker that a LeaderAndIsr request was sent to) does not speak for other brokers. A
+    state without any topic speaks for no broker: a cluster that lost its metadata looks the same, and every replica on
+    its disks would look stale.
     """
     result = []
     for broker in sorted(set(brokers)):

@@ -1,15 +1,10 @@
 """The desired state: which replicas a cluster wants on which broker, by topic ID, and how far that can be trusted.
 
-Every metadata source yields the same :class:`DesiredState`: an identity that says where the statement comes from, how
-complete and how old it is, and three Arrow tables. Nothing here reads a file; sources do (``reconciler/sources``).
+Every metadata source yields the same :class:`DesiredState`: an identity (origin, completeness, age) and three Arrow
+tables. The sources (``reconciler/sources``) read the files. A saved state leaves its largest table in its Parquet file
+(:class:`SavedTable`): an engine reads the file in place, and other readers ask for one column or for all of it.
 
 Identity is by topic ID. A topic whose source has no ID for it (ZooKeeper znodes v1 and v2) has a null ``topic_id``.
-
-A table that stays in its Parquet file, for desired states that are too large to hold.
-
-An engine reads the file where it lies; whoever needs only a column, or all of it after all, asks for that. Owns that
-reading; that the file has the right columns is the business of who makes a :class:`SavedTable`
-(``reconciler/sources/parquet.py``).
 """
 
 from __future__ import annotations
@@ -53,7 +48,7 @@ TOPIC_SCHEMA = pa.schema(
 """One row per topic; ``topic`` is unique, and so is every ``topic_id`` that is not null."""
 
 _IDS = pa.list_(pa.field("element", pa.string()))
-"""Texts, under the name that Parquet has for what a list holds: a table that was saved needs no cast."""
+"""A list of texts. The element has the name that Parquet gives it, so that a saved table needs no cast."""
 
 BROKER_SCHEMA = pa.schema(
     [
@@ -63,11 +58,11 @@ BROKER_SCHEMA = pa.schema(
         pa.field("directory_ids", _IDS),  # registered log dirs; empty before Kafka 3.7
     ]
 )
-"""One row per broker that the source knows to be registered; empty where a source does not say."""
+"""One row per broker that the source knows to be registered; empty where the source does not say."""
 
 
 class Completeness(StrEnum):
-    """Whether what is not mentioned is not wanted (FULL) or merely not mentioned (INCREMENTAL)."""
+    """Whether a replica that is not mentioned is not wanted (FULL) or merely not mentioned (INCREMENTAL)."""
 
     FULL = "FULL"
     INCREMENTAL = "INCREMENTAL"
@@ -82,22 +77,61 @@ class MetadataIdentity:
     location: str
     """The path or address as it was given."""
     cluster_id: str | None = None
-    """None: the source does not say, so nothing holds this state and a log dir apart."""
+    """None: the source does not say, so this state cannot be matched with the cluster of a log dir."""
     completeness: Completeness = Completeness.FULL
     scope: frozenset[int] | None = None
     """The brokers it speaks for; None: all of the cluster."""
     offset: int | None = None
-    """KRaft: the last offset that is contained. ZooKeeper: the zxid."""
+    """KRaft: the last offset contained. ZooKeeper: the zxid."""
     epoch: int | None = None
     """KRaft: leader epoch of the last batch. ZooKeeper and requests: controller epoch."""
     timestamp_ms: int | None = None
-    """Time of the newest record that is contained, or of the reading of a live source, ms since 1970."""
+    """Time of the newest record contained, or of the reading of a live source, ms since 1970."""
     tail_uncommitted: bool = False
-    """True when the end of it may still be taken back (FACTS §7.1)."""
+    """True when the last records may still be taken back (FACTS §7.1)."""
     digest: str = ""
-    """SHA-256, hex, over the bytes that were read, or over the content of a live source; the same gives the same."""
+    """SHA-256, hex, over the bytes that were read, or over a live source's content; reproducible."""
     problems: tuple[str, ...] = ()
-    """What was wrong on the way, one sentence each: a torn tail, unknown record types, an unreadable older snapshot."""
+    """Problems met while reading, one sentence each: a torn tail, unknown record types, an unreadable older snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTable:
+    """A table that stays in its Parquet file, with the methods of ``pyarrow.Table`` that are needed here.
+
+    The maker of a SavedTable (``reconciler/sources/parquet.py``) checks that the file has the right columns.
+    """
+
+    path: str
+    schema: pa.Schema
+    num_rows: int
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Read one column into memory.
+
+        Raises:
+            MetadataError: the file is gone or damaged.
+        """
+        return self._read([name]).column(name)
+
+    def read(self) -> pa.Table:
+        """Read the whole table into memory.
+
+        Raises:
+            MetadataError: the file is gone or damaged.
+        """
+        found = self._read(self.schema.names)
+        # A cast makes Arrow load its library of functions, even if there is nothing to cast.
+        return found if found.schema.equals(self.schema, check_metadata=True) else found.cast(self.schema)
+
+    def _read(self, columns: list[str]) -> pa.Table:
+        try:
+            # Imported here, because every command that uses a desired state imports this module.
+            import pyarrow.parquet as pq
+
+            return pq.ParquetFile(self.path, memory_map=True).read(columns)
+        except (pa.ArrowException, OSError) as error:
+            raise MetadataError(f"{self.path} cannot be read as Parquet: {str(error).splitlines()[0]:.200}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +140,14 @@ class DesiredState:
 
     identity: MetadataIdentity
     replicas: pa.Table | SavedTable
-    """The one table that grows with the fleet; a state that was saved leaves it in its file."""
+    """The one table that grows with the fleet; a saved state leaves it in its file."""
     topics: pa.Table
     brokers: pa.Table
 
 
 @dataclass(slots=True)
 class DesiredBuilder:
-    """Collects topics, partitions and brokers in columns; the quickest way from a source to Arrow."""
+    """Collects topics, partitions and brokers in columns, the fastest way from a source to Arrow."""
 
     _replicas: list[list[Any]] = field(default_factory=lambda: [[] for _ in REPLICA_SCHEMA])
     _topics: dict[str, list[Any]] = field(default_factory=dict)
@@ -190,44 +224,8 @@ class DesiredBuilder:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SavedTable:
-    """A Parquet file as a table; what it offers, it offers in the words of ``pyarrow.Table``."""
-
-    path: str
-    schema: pa.Schema
-    num_rows: int
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        """One column, in memory.
-
-        Raises:
-            MetadataError: the file went, or is damaged.
-        """
-        return self._read([name]).column(name)
-
-    def read(self) -> pa.Table:
-        """All of it, in memory.
-
-        Raises:
-            MetadataError: the file went, or is damaged.
-        """
-        found = self._read(self.schema.names)
-        # Arrow starts its library of functions for a cast, though there be nothing to cast.
-        return found if found.schema.equals(self.schema, check_metadata=True) else found.cast(self.schema)
-
-    def _read(self, columns: list[str]) -> pa.Table:
-        try:
-            # Imported here, because every command that knows a desired state imports this module.
-            import pyarrow.parquet as pq
-
-            return pq.ParquetFile(self.path, memory_map=True).read(columns)
-        except (pa.ArrowException, OSError) as error:
-            raise MetadataError(f"{self.path} cannot be read as Parquet: {str(error).splitlines()[0]:.200}") from error
-
-
 def in_memory(table: pa.Table | SavedTable) -> pa.Table:
-    """The rows of a table, wherever it lies.
+    """Return a table in memory, whether it lies there or in its file.
 
     Raises:
         MetadataError: as :meth:`SavedTable.read`.

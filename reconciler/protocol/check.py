@@ -1,8 +1,8 @@
-"""What makes a control request good: every reason why one is not, at once. Pure.
+"""Check control requests, and give every reason why one is not valid at once. Pure.
 
-Whoever makes a request out of bytes or of Python values asks here; a broker asks again before it changes anything
-(DESIGN §4: a request that is malformed is refused whole, with every reason). Types are taken at their word, the values
-in them are not. Source: FACTS §1.4, §5; KIP516-4, KIP516-7.
+A request that is malformed is refused whole, with every reason (DESIGN §4). Decoders check the requests that they make,
+and a broker checks again before it changes anything. Types are trusted, values are not.
+Source: FACTS §1.4, §5; KIP516-4, KIP516-7.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from reconciler.errors import InvalidRequestError
 from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, StopPartition, StopTopic, TopicState
 
 MAX_PARTITIONS = 1_000_000
-"""Topics and partitions of one request: ten times those of the largest broker that is planned for here."""
+"""Topics and partitions of one request: ten times those of the largest broker that this program is made for."""
 
 _MOST_COMMAS = 40 * MAX_PARTITIONS
 _MOST_OBJECTS = MAX_PARTITIONS + 100_000
-"""A request of so many partitions, and of the brokers that lead them, has no more; what has is not even taken apart."""
+"""The most JSON objects in a request of so many partitions and their leaders; a text with more is not even parsed."""
 
 _INT32 = 1 << 31
 
 
 def check_extent(data: bytes, location: str) -> None:
-    """Refuse JSON that can be no request because of all that is in it, before it takes time and memory to parse.
+    """Refuse JSON that is too large to be a request, before it takes time and memory to parse.
 
     Args:
         data: the whole text.
@@ -42,10 +42,10 @@ def check_extent(data: bytes, location: str) -> None:
 
 
 def check_request(request: ControlRequest, location: str) -> None:
-    """Refuse a request that is not good.
+    """Refuse a request that is not valid.
 
     Args:
-        request: to be looked at.
+        request: to check.
         location: names it in the message.
 
     Raises:
@@ -58,7 +58,7 @@ def check_request(request: ControlRequest, location: str) -> None:
 
 
 def reasons(request: ControlRequest) -> list[str]:
-    """Every reason why a request is not good; none for a good one. Too long a request is looked at no further."""
+    """Every reason why a request is not valid; none for a valid one. One that is too long is not checked further."""
     count = sum(len(topic.partitions) for topic in request.topics) + len(request.topics)
     if count > MAX_PARTITIONS:
         return [f"it names {count} topics and partitions, and {MAX_PARTITIONS} are the most that one request may name"]
@@ -96,7 +96,7 @@ def _about_topics(topics: Sequence[TopicState | StopTopic]) -> Iterator[str]:
 
 
 def _about_numbers(topic: str, numbers: Sequence[int]) -> Iterator[str]:
-    """Partitions from 0 to 2147483647, each once. The usual case costs a few passes in C."""
+    """Check that partitions are from 0 to 2147483647, each once. A valid request costs a few passes in C."""
     if not numbers or (min(numbers) >= 0 and max(numbers) < _INT32 and len(set(numbers)) == len(numbers)):
         return
     for number, times in Counter(numbers).items():
@@ -107,7 +107,7 @@ def _about_numbers(topic: str, numbers: Sequence[int]) -> Iterator[str]:
 
 
 def _about_brokers(topic: TopicState, good: set[tuple[int, ...]]) -> Iterator[str]:
-    """Broker ids that are none; lists that were found good are not looked at again."""
+    """Check lists of broker ids; ``good`` keeps the valid ones, so that each list is checked once."""
     lists = {state.replicas for state in topic.partitions}
     lists.update(state.isr for state in topic.partitions)
     lists.update(state.adding for state in topic.partitions)

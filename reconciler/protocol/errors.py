@@ -1,4 +1,4 @@
-"""The errors of ``wire``: bytes that are no such message, and messages that a version has no words for."""
+"""The errors of messages: malformed bytes, and versions that cannot express a message."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from reconciler.errors import MetadataError, UsageError
 
 
 class MalformedMessageError(MetadataError):
-    """Bytes that are not the message they were said to be: cut off, too long, or of impossible values."""
+    """Bytes that are not the expected message: cut off, too long, or with impossible values."""
 
 
 class UnsupportedVersionError(UsageError):
-    """A version that there is not, or one that cannot say what the message says (UNSUPPORTED_VERSION, 35)."""
+    """An unknown version, or one that cannot express the content of a message (UNSUPPORTED_VERSION, 35)."""

@@ -1,8 +1,8 @@
-"""Reading typed fields from decoded JSON, gathering every reason instead of stopping at the first.
+"""Read typed fields from decoded JSON, and gather every reason instead of stopping at the first.
 
 A field that is absent or of a wrong type becomes a reason, which begins with its place (``topicStates[3].topicName``),
-and reads as a harmless value of the right type; whoever reads must look at the reasons before using what was read.
-Booleans and floats are no integers. Owns no format: names and meaning belong to the module that asks.
+and reads as a harmless value of the right type. So check the reasons before you use the values. Booleans and floats are
+no integers. The callers know the formats: the names of fields and their meaning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN_CHARACTERS = 40
 class JsonFields:
     """One JSON object that is being read.
 
-    A field may have several names, the most usual first; a field with a ``default`` may be absent.
+    A field may have several names, the most common first; a field with a ``default`` may be absent.
 
     Attributes:
         path: the object's place in the document, empty for the document itself.
@@ -40,7 +40,7 @@ class JsonFields:
 
     @classmethod
     def of(cls, value: object, path: str, reasons: list[str]) -> JsonFields | None:
-        """The fields of a value that should be an object; None, with a reason, when it is none."""
+        """The fields of a value that should be an object; None, with a reason, when it is not."""
         if isinstance(value, dict):
             return cls(value, path, reasons)
         reasons.append(f"{path or 'the document'}: expected an object, found {shown(value)}")
@@ -51,11 +51,11 @@ class JsonFields:
         return any(name in self._values for name in names)
 
     def raw(self, *names: str) -> Any:
-        """The value under the first name that is there, as it is; None when none is."""
+        """The unchecked value under the first name that is there; None when none is."""
         return next((self._values[name] for name in names if name in self._values), None)
 
     def child(self, name: str) -> JsonFields | None:
-        """The object in a field."""
+        """The object in a field; None, with a reason, when there is none."""
         return JsonFields.of(self._values.get(name), self.place(name), self.reasons)
 
     def integer(self, *names: str, default: int | None = None, least: int | None = None, bound: int = INT32) -> int:
@@ -75,7 +75,7 @@ class JsonFields:
         return default
 
     def topic_id(self) -> TopicId | None:
-        """The topic ID; None: there is none, or the zero ID, which says the same."""
+        """The topic ID; None for an absent ID and for the zero ID, which means the same."""
         found = self.raw("topicId", "topic_id")
         if found is None:
             return None
@@ -110,7 +110,7 @@ class JsonFields:
         return ""
 
     def broker_ids(self, name: str, *, optional: bool = False) -> tuple[int, ...]:
-        """An array of distinct int32 numbers that are not negative."""
+        """An array of distinct int32 numbers, none negative."""
         found = self._array((name,), optional)
         for index, each in enumerate(found):
             if type(each) is not int or not 0 <= each < INT32:
@@ -121,7 +121,7 @@ class JsonFields:
         return tuple(found)
 
     def objects(self, *names: str, optional: bool = False) -> Iterator[JsonFields]:
-        """Each object of an array; an element that is no object is a reason and is passed over."""
+        """Yield each object of an array; skip any other element, with a reason."""
         name = next((each for each in names if each in self._values), names[0])
         for index, each in enumerate(self._array(names, optional)):
             fields = JsonFields.of(each, self.place(f"{name}[{index}]"), self.reasons)

@@ -1,7 +1,7 @@
 """Control requests and their answers as JSON, both ways: Kafka's own names, and those that KIP-516 draws.
 
 JSON is written as Kafka's tools would write it for a version, by the same tables as the bytes. Any version is read; the
-fields that are there say which it is. A document that is no such message is refused with every reason and its place.
+fields that are present identify it. A document that is no such message is refused with every reason and its place.
 LeaderAndIsr requests may stand in the wrapper of Kafka's request log. Source: FACTS §5.1 to §5.3; KIP516-4, KIP516-7.
 """
 
@@ -41,24 +41,24 @@ from reconciler.protocol.tables import LEADER_AND_ISR, STOP_REPLICA, Version
 _OF_STOP = frozenset({"deletePartitions", "delete_partitions", "ungroupedPartitions", "topics", "partitions"})
 _OF_LEAD = frozenset({"ungroupedPartitionStates", "topic_states", "liveLeaders", "live_leaders", "type"})
 _INT16 = 1 << 15
-_Errors = tuple[str, TopicId | None, PartitionError]
+_TopicPartitionError = tuple[str, TopicId | None, PartitionError]
 
 
 def encode_json(message: ControlRequest | ControlResponse, version: Version) -> bytes:
     """Write a request or an answer as JSON.
 
     Args:
-        message: what is written.
-        version: whose fields there are; ``kip-516`` for the proposal's own names.
+        message: the request or the answer.
+        version: decides on the fields; ``kip-516`` for the proposal's own names.
 
     Raises:
-        UnsupportedVersionError: there is no such version, or it has no words for what the message says.
+        UnsupportedVersionError: there is no such version, or it cannot express the message.
     """
     return orjson.dumps(tree(message, version))
 
 
 def parse_request(data: bytes, location: str) -> ControlRequest:
-    """Read a LeaderAndIsr or a StopReplica request of any version; its fields, or its log line, say which it is.
+    """Read a LeaderAndIsr or a StopReplica request of any version; its fields or its log line identify it.
 
     Raises:
         InvalidRequestError: with every reason, each as its place, what is expected and what is found.
@@ -67,7 +67,7 @@ def parse_request(data: bytes, location: str) -> ControlRequest:
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return parse_leader_and_isr(data, location)  # which says what is wrong with it
+        return parse_leader_and_isr(data, location)  # its error says what is wrong
     found, key = document, None
     if isinstance(document, dict) and isinstance(document.get("request"), dict):
         header = document.get("requestHeader")
@@ -82,7 +82,7 @@ def parse_request(data: bytes, location: str) -> ControlRequest:
 
 
 def parse_leader_and_isr(data: bytes, location: str) -> LeaderAndIsrRequest:
-    """Read one request.
+    """Read a LeaderAndIsr request of any version.
 
     Raises:
         InvalidRequestError: with every reason, each as its place, what is expected and what is found.
@@ -133,7 +133,7 @@ def parse_response(
 
 
 def _is_stop_replica(fields: Mapping[str, Any]) -> bool:
-    """Newer forms of both requests have ``topicStates``; then what stands in the first partition tells."""
+    """Whether a document is a StopReplica request; where it has ``topicStates``, the first partition decides."""
     if not _OF_LEAD.isdisjoint(fields):
         return False
     if not _OF_STOP.isdisjoint(fields):
@@ -147,7 +147,7 @@ def _is_stop_replica(fields: Mapping[str, Any]) -> bool:
 
 
 def _count_stopped(fields: Mapping[str, Any]) -> int:
-    """How many partitions a StopReplica document names, before anything is made of them."""
+    """Count the partitions of a StopReplica document, before they are made into objects."""
     number = 0
     for name in ("ungroupedPartitions", "topics", "partitions", "topicStates"):
         listed = fields.get(name)
@@ -162,7 +162,7 @@ def _count_stopped(fields: Mapping[str, Any]) -> int:
 
 
 def _leader_and_isr(document: object, location: str) -> LeaderAndIsrRequest:
-    """Make a request of what JSON holds.
+    """Make a LeaderAndIsr request of a decoded document.
 
     Raises:
         InvalidRequestError: with every reason, each as its place, what is expected and what is found.
@@ -209,7 +209,7 @@ def _type(fields: JsonFields) -> RequestType:
 
 
 def _topics(fields: JsonFields) -> tuple[TopicState, ...]:
-    """Topics of version 2 and later, or of the list by partition before; each topic once, each partition once."""
+    """Read the topics of version 2 and later, or of the older list by partition; each topic and partition once."""
     partitions: dict[str, dict[int, PartitionState]] = {}
     ids: dict[str, TopicId | None] = {}
     if fields.has("ungroupedPartitionStates") and not fields.has("topicStates", "topic_states"):
@@ -291,7 +291,7 @@ def _refuse(document: JsonFields, location: str, what: str) -> None:
 
 
 def _stopped(document: JsonFields, flag: bool) -> Iterator[tuple[str, TopicId | None, StopPartition]]:
-    """Each partition with its topic, from whichever list the version has."""
+    """Yield each partition with its topic, from the list that the version has."""
     if document.has("ungroupedPartitions"):
         for each in document.objects("ungroupedPartitions"):
             yield each.text("topicName"), None, StopPartition(each.integer("partitionIndex", least=0), delete=flag)
@@ -299,7 +299,7 @@ def _stopped(document: JsonFields, flag: bool) -> Iterator[tuple[str, TopicId | 
         for topic in document.objects("topics", "partitions"):
             name, topic_id = topic.text("name", "topic"), topic.topic_id()
             numbers = "partitionIndexes" if topic.has("partitionIndexes") else "partition_ids"
-            # They are numbers under the rules of broker ids: distinct, and not negative.
+            # Partition numbers follow the rules of broker ids: distinct, and not negative.
             for number in topic.broker_ids(numbers):
                 yield name, topic_id, StopPartition(number, delete=flag)
     else:
@@ -318,7 +318,7 @@ def _stopped(document: JsonFields, flag: bool) -> Iterator[tuple[str, TopicId | 
 
 
 def _grouped(stopped: Iterable[tuple[str, TopicId | None, StopPartition]], document: JsonFields) -> Iterator[StopTopic]:
-    """One topic for each name; the same name under two IDs is a reason."""
+    """Group partitions by topic name; the same name under two IDs is a reason."""
     partitions: dict[str, list[StopPartition]] = {}
     ids: dict[str, TopicId | None] = {}
     for name, topic_id, partition in stopped:
@@ -329,8 +329,8 @@ def _grouped(stopped: Iterable[tuple[str, TopicId | None, StopPartition]], docum
         yield StopTopic(name, ids[name], tuple(states))
 
 
-def _errors(document: JsonFields) -> Iterator[_Errors]:
-    """Each partition's answer with its topic, from whichever list the version has."""
+def _errors(document: JsonFields) -> Iterator[_TopicPartitionError]:
+    """Yield each partition's answer with its topic, from the list that the version has."""
     if document.has("topics"):
         for topic in document.objects("topics"):
             topic_id = topic.topic_id()

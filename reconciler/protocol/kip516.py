@@ -1,8 +1,9 @@
 """The control messages as KIP-516 draws them: its LeaderAndIsr 5 and its StopReplica 2, which shipped otherwise.
 
-The proposal marks ``type`` and every ``topic_id`` as tagged fields, so its messages are flexible; it gives no numbers
-to the tags, so each is the first of its struct. What it does not draw (adding, removing, leader recovery, KRaft) is not
-there, and a LeaderAndIsr answer names its topics by ID alone. Source: KIP-516, *Protocol Changes*; KIP516-4, KIP516-7.
+The proposal marks ``type`` and every ``topic_id`` as tagged fields, so its messages are flexible. It gives no numbers
+to the tags, so each is the first of its struct. Fields that it does not draw (adding, removing, leader recovery, KRaft)
+are absent, and a LeaderAndIsr answer names its topics by ID alone. Source: KIP-516, *Protocol Changes*; KIP516-4,
+KIP516-7.
 """
 
 from __future__ import annotations

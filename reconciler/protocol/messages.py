@@ -1,12 +1,9 @@
-"""Bytes to control requests and answers, and back, for a version that is given (FACTS §5; KIP516-4, KIP516-7).
+"""Control requests and answers as Kafka's bytes, both ways, with and without their headers.
 
-What comes out is known good: the table is kept, and so are the rules of ``requests_check``. A version stands outside
-the message; on a connection it is in the header (``header``).
-
-What stands before a control request on a connection: which request it is, of which version, and from whom.
-
-Request headers have version 1, and 2 where the body is flexible; those of answers 0 and 1 (FACTS §5.1). A capture of a
-whole request is read here without being told its version.
+A header stands before a message on a connection and says which request it is, of which version, and from whom. Without
+one, the version is an argument. Request headers have version 1, and version 2 where the body is flexible; the headers
+of answers have versions 0 and 1. A decoded request follows its table and the rules of ``check``.
+Source: FACTS §5; KIP516-4, KIP516-7.
 """
 
 from __future__ import annotations
@@ -35,6 +32,17 @@ from reconciler.protocol.requests import (
 from reconciler.protocol.tables import KIP516, LEADER_AND_ISR, STOP_REPLICA, Message, Version
 from reconciler.protocol.writing import tree_of, write_string, write_struct
 
+_FIXED = struct.Struct(">hhi")
+
+
+class RequestHeader(NamedTuple):
+    """The header of a request; ``client_id`` may be null."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
 
 def decode_leader_and_isr(data: bytes, version: Version, location: str = "the message") -> LeaderAndIsrRequest:
     """Read a LeaderAndIsr request.
@@ -47,7 +55,7 @@ def decode_leader_and_isr(data: bytes, version: Version, location: str = "the me
     Raises:
         UnsupportedVersionError: there is no such version.
         MalformedMessageError: the bytes are no such request.
-        InvalidRequestError: they are one that cannot be meant: with every reason.
+        InvalidRequestError: the request is not valid; with every reason.
     """
     request = _decode(_message(LeaderAndIsrRequest, version), data, version, location)
     assert isinstance(request, LeaderAndIsrRequest)
@@ -95,7 +103,7 @@ def encode_message(message: ControlRequest | ControlResponse, version: Version) 
     """Write a request or an answer.
 
     Raises:
-        UnsupportedVersionError: there is no such version, or it has no words for what the message says.
+        UnsupportedVersionError: there is no such version, or it cannot express the message.
     """
     table = _message(type(message), version)
     _check_one_flag(message, version)
@@ -104,15 +112,61 @@ def encode_message(message: ControlRequest | ControlResponse, version: Version) 
 
 
 def tree(message: ControlRequest | ControlResponse, version: Version) -> dict[str, Any]:
-    """A message as JSON, by the names of Kafka's own tools or the proposal's; raises as :func:`encode_message`."""
+    """Make a message a JSON object, with Kafka's or the proposal's names; raises as :func:`encode_message`."""
     table = _message(type(message), version)
     _check_one_flag(message, version)
     return tree_of(table.body, message, 0 if version == KIP516 else version)
 
 
 def is_flexible(kind: type[ControlRequest] | type[ControlResponse], version: Version) -> bool:
-    """Whether that version of a message is flexible, and its header with it; raises UnsupportedVersionError."""
+    """Whether that version of a message, and so its header, is flexible; raises UnsupportedVersionError."""
     return version == KIP516 or version >= _message(kind, version).flexible
+
+
+def decode_request(data: bytes, location: str = "the message") -> tuple[RequestHeader, ControlRequest]:
+    """Read a control request with its header, without the length that goes before it on a connection.
+
+    Raises:
+        UnsupportedVersionError: it is neither of the two control requests, or there is no such version of it.
+        MalformedMessageError, InvalidRequestError: as :func:`reconciler.protocol.decode_leader_and_isr`.
+    """
+    try:
+        key, version, correlation_id = _FIXED.unpack_from(data)
+        kind = _kind(key)
+        client_id, at = read_string(data, _FIXED.size, flexible=False)
+        at = skip_tags(data, at) if is_flexible(kind, version) else at
+    except (struct.error, IndexError) as error:
+        raise MalformedMessageError(f"{location}: the bytes end in the middle of a request's header") from error
+    except MalformedMessageError as error:
+        raise MalformedMessageError(f"{location} has no request's header: {error}") from error
+    decode = decode_leader_and_isr if kind is LeaderAndIsrRequest else decode_stop_replica
+    return RequestHeader(key, version, correlation_id, client_id), decode(data[at:], version, location)
+
+
+def encode_request(
+    request: ControlRequest, version: int, correlation_id: int = 0, client_id: str | None = None
+) -> bytes:
+    """Write a request with its header; raises as :func:`reconciler.protocol.encode_message`."""
+    key = LEADER_AND_ISR.key if isinstance(request, LeaderAndIsrRequest) else STOP_REPLICA.key
+    client = b"\xff\xff" if client_id is None else write_string(client_id, flexible=False)
+    tags = b"\0" if is_flexible(type(request), version) else b""
+    return _FIXED.pack(key, version, correlation_id) + client + tags + encode_message(request, version)
+
+
+def encode_response(response: ControlResponse, version: int, correlation_id: int) -> bytes:
+    """Write an answer with its header; raises as :func:`reconciler.protocol.encode_message`."""
+    tags = b"\0" if is_flexible(type(response), version) else b""
+    return struct.pack(">i", correlation_id) + tags + encode_message(response, version)
+
+
+def decode_response_header(kind: type[ControlResponse], data: bytes, version: int) -> tuple[int, bytes]:
+    """The correlation ID of an answer, and the body behind its header; raises as :func:`decode_request`."""
+    try:
+        (correlation_id,) = struct.unpack_from(">i", data)
+        at = skip_tags(data, 4) if is_flexible(kind, version) else 4
+    except (struct.error, IndexError) as error:
+        raise MalformedMessageError("the bytes end in the middle of an answer's header") from error
+    return correlation_id, data[at:]
 
 
 _SHIPPED: dict[type, Message] = {
@@ -159,7 +213,7 @@ def _decode(message: Message, data: bytes, version: Version, location: str) -> A
 
 
 def _merged(topics: Iterable[Any], make: Any, location: str) -> list[Any]:
-    """One topic for each name, in the order they come first; the same name under two IDs is refused."""
+    """Merge topics of the same name, in order of first occurrence; refuse a name under two IDs."""
     together: dict[str, list[Any]] = {}
     for topic in topics:
         together.setdefault(topic.topic, []).append(topic)
@@ -177,71 +231,13 @@ def _merged(topics: Iterable[Any], make: Any, location: str) -> list[Any]:
 
 
 def _check_one_flag(message: ControlRequest | ControlResponse, version: Version) -> None:
-    """The older forms of StopReplica have one flag for all partitions, so they cannot say that some are deleted."""
+    """Refuse mixed flags: older versions of StopReplica have one delete flag for all partitions."""
     if isinstance(message, StopReplicaRequest) and (version == KIP516 or version < 3):
         flags = {state.delete for topic in message.topics for state in topic.partitions}
         if len(flags) > 1:
             raise UnsupportedVersionError(
                 f"version {version} of a StopReplica request deletes all its partitions or none: send two requests"
             )
-
-
-_FIXED = struct.Struct(">hhi")
-
-
-class RequestHeader(NamedTuple):
-    """A request's header; ``client_id`` may be null."""
-
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-
-
-def decode_request(data: bytes, location: str = "the message") -> tuple[RequestHeader, ControlRequest]:
-    """Read a control request with its header, without the length that goes before it on a connection.
-
-    Raises:
-        UnsupportedVersionError: it is no control request that is known here, or there is no such version of it.
-        MalformedMessageError, InvalidRequestError: as :func:`reconciler.protocol.decode_leader_and_isr`.
-    """
-    try:
-        key, version, correlation_id = _FIXED.unpack_from(data)
-        kind = _kind(key)
-        client_id, at = read_string(data, _FIXED.size, flexible=False)
-        at = skip_tags(data, at) if is_flexible(kind, version) else at
-    except (struct.error, IndexError) as error:
-        raise MalformedMessageError(f"{location}: the bytes end in the middle of a request's header") from error
-    except MalformedMessageError as error:
-        raise MalformedMessageError(f"{location} has no request's header: {error}") from error
-    decode = decode_leader_and_isr if kind is LeaderAndIsrRequest else decode_stop_replica
-    return RequestHeader(key, version, correlation_id, client_id), decode(data[at:], version, location)
-
-
-def encode_request(
-    request: ControlRequest, version: int, correlation_id: int = 0, client_id: str | None = None
-) -> bytes:
-    """Write a request with its header; raises as :func:`reconciler.protocol.encode_message`."""
-    key = LEADER_AND_ISR.key if isinstance(request, LeaderAndIsrRequest) else STOP_REPLICA.key
-    client = b"\xff\xff" if client_id is None else write_string(client_id, flexible=False)
-    tags = b"\0" if is_flexible(type(request), version) else b""
-    return _FIXED.pack(key, version, correlation_id) + client + tags + encode_message(request, version)
-
-
-def encode_response(response: ControlResponse, version: int, correlation_id: int) -> bytes:
-    """Write an answer with its header; raises as :func:`reconciler.protocol.encode_message`."""
-    tags = b"\0" if is_flexible(type(response), version) else b""
-    return struct.pack(">i", correlation_id) + tags + encode_message(response, version)
-
-
-def decode_response_header(kind: type[ControlResponse], data: bytes, version: int) -> tuple[int, bytes]:
-    """The correlation ID of an answer, and the body behind its header; raises as :func:`decode_request`."""
-    try:
-        (correlation_id,) = struct.unpack_from(">i", data)
-        at = skip_tags(data, 4) if is_flexible(kind, version) else 4
-    except (struct.error, IndexError) as error:
-        raise MalformedMessageError("the bytes end in the middle of an answer's header") from error
-    return correlation_id, data[at:]
 
 
 def _kind(key: int) -> type[LeaderAndIsrRequest] | type[StopReplicaRequest]:

@@ -1,9 +1,8 @@
-"""Reads a struct from bytes by its table.
+"""Read a struct from bytes by its table.
 
-A table is turned once, for each version, into a list of steps; numbers that stand side by side are one step. A count
-is held against the bytes that are left, and against what one message may hold, before anything is made of it, so bytes
-that lie about lengths cost nothing. Every failure is a :class:`MalformedMessageError` that says where.
-Source: FACTS §5, §7.3.
+For each version, a table is compiled once into a list of steps; adjacent numbers are one step. A count is compared with
+the bytes that are left, and with the most that one message may hold, before anything is allocated. So wrong lengths
+cost nothing. Every failure is a :class:`MalformedMessageError` that says where. Source: FACTS §5, §7.3.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from reconciler.protocol.errors import MalformedMessageError
 from reconciler.protocol.tables import INTS, Field, Struct
 
 MAX_MESSAGE_BYTES = 100 << 20
-"""A longer message is refused: what a broker takes at most from a connection (``socket.request.max.bytes``)."""
+"""A longer message is refused, as on a broker's connection (``socket.request.max.bytes``)."""
 
 MAX_WEIGHT = 16_000_000
-"""What one message may hold: a number in an array weighs 1, a struct 8. 100,000 partitions of 3 replicas weigh 1.4
-million; bytes that are made to weigh as much as this take some 600 MB of memory."""
+"""The most that one message may hold: a number in an array weighs 1, a struct 8. 100,000 partitions of 3 replicas weigh
+1.4 million; a message of this weight takes some 600 MB of memory."""
 
 _STRUCT_WEIGHT = 8
 _REMEMBERED_LISTS = 4096
@@ -32,7 +31,7 @@ _SIZES = {"bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uuid": 16}
 
 
 class Budget:
-    """What is left of :data:`MAX_WEIGHT` while one message is read, and the lists of brokers that it had so far."""
+    """The rest of :data:`MAX_WEIGHT` while one message is read, and the lists of brokers read so far."""
 
     __slots__ = ("left", "lists")
 
@@ -41,23 +40,23 @@ class Budget:
         self.lists: dict[bytes, tuple[int, ...]] = {}
 
     def spend(self, weight: int) -> None:
-        """Take some of it; raises MalformedMessageError where there is not as much."""
+        """Spend some of the budget; raises MalformedMessageError where not enough is left."""
         self.left -= weight
         if self.left < 0:
             raise MalformedMessageError(f"it holds more than one message may: a weight of {MAX_WEIGHT}")
 
 
-Step: TypeAlias = Callable[[bytes, int, list[Any], Budget], int]
-"""Reads from a place, adds what it read to the values, and gives the place behind it."""
+ReadStep: TypeAlias = Callable[[bytes, int, list[Any], Budget], int]
+"""Reads at an offset, appends the values it reads, and returns the offset behind them."""
 
-Reader: TypeAlias = Callable[[bytes, int, Budget], tuple[Any, int]]
+StructReader: TypeAlias = Callable[[bytes, int, Budget], tuple[Any, int]]
 
 
 @cache
-def reader(table: Struct, version: int, flexible: bool) -> Reader:
-    """What reads a struct of one version: gives its value and the place behind it.
+def reader(table: Struct, version: int, flexible: bool) -> StructReader:
+    """Compile the reader of a struct in one version; it returns the value and the offset behind it.
 
-    What it raises besides MalformedMessageError, ``struct.error`` and ``IndexError``, says that the bytes end too soon.
+    Besides MalformedMessageError, a reader raises ``struct.error`` or ``IndexError`` where the bytes end too soon.
     """
     steps, make = _steps(table, version, flexible), table.make
 
@@ -71,7 +70,7 @@ def reader(table: Struct, version: int, flexible: bool) -> Reader:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits, and the place behind it."""
+    """Read an unsigned varint of at most 32 bits; return it with the offset behind it."""
     value = data[at]
     if value < 0x80:
         return value, at + 1
@@ -90,7 +89,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_string(data: bytes, at: int, flexible: bool) -> tuple[str | None, int]:
-    """A string, None where it is null, and the place behind it."""
+    """Read a string, None where it is null; return it with the offset behind it."""
     if flexible:
         length, at = read_varint(data, at)
         length -= 1
@@ -110,7 +109,7 @@ def read_string(data: bytes, at: int, flexible: bool) -> tuple[str | None, int]:
 
 
 def skip_tags(data: bytes, at: int) -> int:
-    """Pass over a tagged section of which nothing is known; gives the place behind it."""
+    """Skip a tagged section without known tags; return the offset behind it."""
     count, at = read_varint(data, at)
     for _ in range(count):
         _, at = read_varint(data, at)
@@ -121,8 +120,8 @@ def skip_tags(data: bytes, at: int) -> int:
     return at
 
 
-def _steps(table: Struct, version: int, flexible: bool) -> list[Step]:
-    steps: list[Step] = []
+def _steps(table: Struct, version: int, flexible: bool) -> list[ReadStep]:
+    steps: list[ReadStep] = []
     run = ""
     for field in table.fields:
         there = field.first <= version <= field.last
@@ -140,7 +139,7 @@ def _steps(table: Struct, version: int, flexible: bool) -> list[Step]:
     return steps
 
 
-def _numbers(run: str) -> Step:
+def _numbers(run: str) -> ReadStep:
     form = struct.Struct(f">{run}")
     unpack, size = form.unpack_from, form.size
 
@@ -151,7 +150,7 @@ def _numbers(run: str) -> Step:
     return step
 
 
-def _constant(default: Any) -> Step:
+def _constant(default: Any) -> ReadStep:
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
         values.append(default)
         return at
@@ -159,7 +158,7 @@ def _constant(default: Any) -> Step:
     return step
 
 
-def _other(field: Field, version: int, flexible: bool) -> Step:
+def _other(field: Field, version: int, flexible: bool) -> ReadStep:
     if isinstance(field.kind, Struct):
         return _structs(field.name, field.kind, version, flexible)
     if field.kind == INTS:
@@ -167,7 +166,7 @@ def _other(field: Field, version: int, flexible: bool) -> Step:
     return _uuid() if field.kind == "uuid" else _string(field.name, flexible)
 
 
-def _uuid() -> Step:
+def _uuid() -> ReadStep:
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
         raw = data[at : at + 16]
         if len(raw) < 16:
@@ -178,7 +177,7 @@ def _uuid() -> Step:
     return step
 
 
-def _string(name: str, flexible: bool) -> Step:
+def _string(name: str, flexible: bool) -> ReadStep:
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
         text, behind = read_string(data, at, flexible)
         if text is None:
@@ -190,7 +189,7 @@ def _string(name: str, flexible: bool) -> Step:
 
 
 def _count(data: bytes, at: int, flexible: bool, name: str, least: int) -> tuple[int, int]:
-    """How many elements an array has, and the place of the first; each of them takes at least so many bytes."""
+    """Read the length of an array whose elements take at least ``least`` bytes, and the offset of the first."""
     if flexible:
         count, at = read_varint(data, at)
         count -= 1
@@ -207,13 +206,13 @@ def _count(data: bytes, at: int, flexible: bool, name: str, least: int) -> tuple
     return count, at
 
 
-def _ints(name: str, flexible: bool) -> Step:
+def _ints(name: str, flexible: bool) -> ReadStep:
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
         count, at = _count(data, at, flexible, name, 4)
         budget.spend(count)
         end = at + 4 * count
         raw = data[at:end]
-        # The same few lists of brokers stand there again and again: each is made once, which saves time and memory.
+        # The same few lists of brokers occur again and again: making each once saves time and memory.
         found = budget.lists.get(raw)
         if found is None:
             found = struct.unpack(f">{count}i", raw)
@@ -225,7 +224,7 @@ def _ints(name: str, flexible: bool) -> Step:
     return step
 
 
-def _structs(name: str, table: Struct, version: int, flexible: bool) -> Step:
+def _structs(name: str, table: Struct, version: int, flexible: bool) -> ReadStep:
     steps, make = _steps(table, version, flexible), table.make
     least = max(1, _least_size(table, version, flexible))
 
@@ -249,7 +248,7 @@ def _structs(name: str, table: Struct, version: int, flexible: bool) -> Step:
     return step
 
 
-def _tags(table: Struct, version: int) -> Step:
+def _tags(table: Struct, version: int) -> ReadStep:
     known = {
         field.tag: (place, reader(Struct("", (_untagged(field),), lambda value: value, tuple), version, True))
         for place, field in enumerate(table.fields)
@@ -283,10 +282,10 @@ def _untagged(field: Field) -> Field:
 
 
 def _least_size(table: Struct, version: int, flexible: bool) -> int:
-    """The fewest bytes that a struct of this version takes."""
+    """The smallest size in bytes of a struct in this version."""
     size = int(flexible)
     for field in table.fields:
         if field.tag is None and field.first <= version <= field.last:
-            usual = 1 if flexible else (2 if field.kind == "string" else 4)
-            size += _SIZES.get(field.kind, usual) if isinstance(field.kind, str) else usual
+            length = 1 if flexible else (2 if field.kind == "string" else 4)
+            size += _SIZES.get(field.kind, length) if isinstance(field.kind, str) else length
     return size

@@ -1,13 +1,8 @@
-"""Control requests as types: what a controller tells a broker. A value that exists is known good.
+"""Control requests and a broker's answers as types, in the words of Kafka's schemas.
 
-Owns LeaderAndIsr and StopReplica, in the words of Kafka's schemas. What makes them good is ``requests_check``; JSON is
-``requests_json`` and the sources, bytes are ``wire``, what a broker does with them is ``broker``, and what it answers
-``responses``. Source: FACTS §5.1 to §5.3; KIP516-4, KIP516-7.
-
-What a broker answers to control requests: one error number for the whole, and one for each partition.
-
-Numbers are :class:`logstore.KafkaError` where this engine gives them, and any int16 where a peer did.
-Source: FACTS §4.1, §4.2, §4.5, §5.1, §5.3; KIP516-4, KIP516-7.
+A controller sends LeaderAndIsr and StopReplica. A broker answers with one error number for the whole request and one
+for each partition: a :class:`logstore.KafkaError` where this engine answers, any int16 where another broker did. The
+types carry no rules; ``check`` has them. Source: FACTS §4.1, §4.2, §4.5, §5.1 to §5.3; KIP516-4, KIP516-7.
 """
 
 from __future__ import annotations
@@ -21,29 +16,29 @@ from logstore import KafkaError
 
 
 class RequestType(IntEnum):
-    """How much a LeaderAndIsr request says (FACTS §5.2)."""
+    """How complete a LeaderAndIsr request is (FACTS §5.2)."""
 
     UNSPECIFIED = 0
-    """As before there was a type; shipped as UNKNOWN."""
+    """From versions without a type; shipped as UNKNOWN."""
     INCREMENTAL = 1
-    """It may lack some of the broker's partitions."""
+    """Some of the broker's partitions may be missing from it."""
     FULL = 2
     """It holds every partition that the broker should have."""
 
     @classmethod
     def of(cls, number: int) -> RequestType:
-        """The type of a number; any other number reads as UNSPECIFIED, as Kafka reads it."""
+        """The type of a number; unknown numbers are UNSPECIFIED, as in Kafka."""
         return cls(number) if number in tuple(cls) else cls.UNSPECIFIED
 
     @classmethod
     def named(cls, name: str) -> RequestType | None:
-        """The type of a name, shipped or KIP-516's; None for any other."""
+        """The type of a name, shipped or KIP-516's; None for unknown names."""
         return cls.UNSPECIFIED if name == "UNKNOWN" else cls.__members__.get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What a LeaderAndIsr request says of one partition. Broker ids and epochs are int32."""
+    """The state of one partition in a LeaderAndIsr request. Broker ids and epochs are int32."""
 
     partition: int
     controller_epoch: int
@@ -54,7 +49,7 @@ class PartitionState:
     partition_epoch: int
     """The version of the partition's znode in a ZooKeeper cluster."""
     replicas: tuple[int, ...]
-    """Distinct; those being added and removed are among them."""
+    """Distinct; they include the replicas being added and removed."""
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     is_new: bool = False
@@ -73,7 +68,7 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class LiveLeader:
-    """A broker that leads one of the partitions, and where it listens."""
+    """A broker that leads one of the partitions, and its address."""
 
     broker_id: int
     host: str
@@ -82,7 +77,7 @@ class LiveLeader:
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrRequest:
-    """One request, to one broker that it does not name. Topics are distinct, and so are the partitions of each."""
+    """A request to one broker, which it does not name. Topics are distinct, and so are the partitions of each."""
 
     controller_id: int
     controller_epoch: int
@@ -94,7 +89,7 @@ class LeaderAndIsrRequest:
     live_leaders: tuple[LiveLeader, ...] = ()
 
     def receivers(self) -> frozenset[int]:
-        """The brokers that every partition has among its replicas: one of them may be the receiver."""
+        """The possible receivers: the brokers that are among the replicas of every partition."""
         replicas = [frozenset(state.replicas) for topic in self.topics for state in topic.partitions]
         return frozenset.intersection(*replicas) if replicas else frozenset()
 
@@ -112,7 +107,7 @@ class StopPartition:
 
 @dataclass(frozen=True, slots=True)
 class StopTopic:
-    """The partitions of one topic; ``topic_id`` is None where the request has none: only KIP-516's own form has one."""
+    """The partitions of one topic; ``topic_id`` is None except in KIP-516's own form."""
 
     topic: str
     topic_id: TopicId | None
@@ -121,7 +116,7 @@ class StopTopic:
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaRequest:
-    """One request, to one broker that it does not name. Topics are distinct, and so are the partitions of each."""
+    """A request to one broker, which it does not name. Topics are distinct, and so are the partitions of each."""
 
     controller_id: int
     controller_epoch: int
@@ -135,7 +130,7 @@ ControlRequest: TypeAlias = LeaderAndIsrRequest | StopReplicaRequest
 
 
 class PartitionError(NamedTuple):
-    """The answer for one partition; 0: done."""
+    """The answer for one partition; error 0: done."""
 
     partition: int
     error: int
@@ -147,7 +142,7 @@ class TopicErrors:
 
     Attributes:
         topic: full name; empty in a LeaderAndIsr answer that came over the wire by topic ID (version 5 and later).
-        topic_id: None: the request had none, or the form has no room for it.
+        topic_id: None: the request had none, or the version has no field for it.
         partitions: in the order of the request.
     """
 
@@ -184,7 +179,7 @@ def error_response(request: StopReplicaRequest, error: KafkaError) -> StopReplic
 
 
 def error_response(request: ControlRequest, error: KafkaError) -> ControlResponse:
-    """The answer that gives one error for the whole request and for every partition in it."""
+    """Answer a request with one error, for the whole request and for every partition in it."""
     topics = tuple(
         TopicErrors(
             topic.topic, topic.topic_id, tuple(PartitionError(state.partition, error) for state in topic.partitions)

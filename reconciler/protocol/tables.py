@@ -1,8 +1,8 @@
-"""The control messages as data: one table for each struct, read by everything that reads or writes a message.
+"""The control messages as data: one table for each struct, by which messages are read and written.
 
 A field has its name as Kafka's own JSON has it, its kind, and the versions that have it. ``make`` turns the values of
-all fields, in the order of the table, into a value of ours, and ``take`` does the reverse; a field that a version lacks
-is there with its default. Source: FACTS §5.1, §5.3 and the message layouts of 3.9; KIP-516, *Protocol Changes*.
+all fields, in the order of the table, into one of our values, and ``take`` does the reverse; a field that a version
+lacks has its default. Source: FACTS §5.1, §5.3 and the message layouts of 3.9; KIP-516, *Protocol Changes*.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from reconciler.protocol.requests import (
 
 KIP516: Final = "kip-516"
 Version: TypeAlias = int | Literal["kip-516"]
-"""A shipped version, or the forms that the proposal draws."""
+"""A shipped version, or the form that the proposal draws."""
 
 _NEWEST = 99
 
@@ -40,13 +40,13 @@ class Field:
     """One field of a struct.
 
     Attributes:
-        name: as Kafka's JSON has it, or the proposal.
+        name: as in Kafka's JSON, or in the proposal.
         kind: ``bool``, ``int8`` to ``int64``, ``string``, ``uuid``; an array of ``int32``; or an array of structs.
         first: the first version that has it.
         last: the last one.
-        default: where a version lacks it, or a tag is not sent; the null ID is None.
-        ignorable: a version that lacks it drops its value in silence; otherwise such a value cannot be said.
-        tag: its number in the tagged section; None: it is no tagged field.
+        default: its value where a version lacks it or its tag is not sent; the null ID is None.
+        ignorable: a version without the field drops its value silently; otherwise such a value is refused.
+        tag: its number in the tagged section; None: not a tagged field.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A struct: its fields in their order on the wire, and how it becomes a value of ours and back."""
+    """A struct: its fields in their order on the wire, and its conversion to one of our values and back."""
 
     name: str
     fields: tuple[Field, ...]
@@ -70,7 +70,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message: its API key, the versions there are, and from which on it is flexible (FACTS §5)."""
+    """A message: its API key, its versions, and the first flexible version (FACTS §5)."""
 
     name: str
     key: int
@@ -88,7 +88,7 @@ def _pairs(topics: tuple[Any, ...]) -> tuple[tuple[str, Any], ...]:
 
 
 def _by_topic(pairs: tuple[tuple[str, Any], ...], make: Callable[..., Any]) -> tuple[Any, ...]:
-    """Topics without an ID out of a flat list of (topic, partition)."""
+    """Group a flat list of (topic, partition) into topics without an ID."""
     grouped: dict[str, list[Any]] = {}
     for topic, state in pairs:
         grouped.setdefault(topic, []).append(state)
@@ -181,7 +181,7 @@ _UNGROUPED_ERROR = Struct(
 
 
 def _take_errors_by_id(response: LeaderAndIsrResponse) -> tuple[Any, ...]:
-    """By topic ID; topics without one are one group, as in Kafka."""
+    """Group errors by topic ID; topics without one are one group, as in Kafka."""
     grouped: dict[TopicId | None, list[PartitionError]] = {}
     for topic in response.topics:
         grouped.setdefault(topic.topic_id, []).extend(topic.partitions)

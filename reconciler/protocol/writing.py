@@ -1,7 +1,7 @@
-"""Writes a struct by its table: to bytes, and to a tree that is the JSON of Kafka's own tools.
+"""Write a struct by its table: to bytes, and to the JSON of Kafka's own tools.
 
-What a version has no field for is dropped where the table calls it ignorable; otherwise the message cannot be said in
-that version, and nothing is written. Source: FACTS §5, §7.3.
+A value that a version has no field for is dropped where the table calls it ignorable. Otherwise the version cannot
+express the message, and nothing is written. Source: FACTS §5, §7.3.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from reconciler.protocol.tables import INTS, Field, Struct
 
 
 def write_struct(table: Struct, value: Any, version: int, flexible: bool) -> bytes:
-    """The bytes of a struct.
+    """Encode a struct as bytes.
 
     Raises:
-        UnsupportedVersionError: the version cannot say it, or a value is too large for its field.
+        UnsupportedVersionError: the version cannot express it, or a value is too large for its field.
     """
     pieces: list[bytes] = []
     _write(table, value, version, flexible, pieces)
@@ -27,20 +27,20 @@ def write_struct(table: Struct, value: Any, version: int, flexible: bool) -> byt
 
 
 def tree_of(table: Struct, value: Any, version: int) -> dict[str, Any]:
-    """A struct as JSON has it: name → value, for the fields that the version has.
+    """Make a struct a JSON object of the fields that the version has.
 
     Raises:
-        UnsupportedVersionError: the version cannot say it.
+        UnsupportedVersionError: the version cannot express it.
     """
     return {
         field.name: _tree(field, each, version)
         for field, each in zip(table.fields, table.take(value), strict=True)
-        if _said(table, field, each, version)
+        if _has_field(table, field, each, version)
     }
 
 
 def write_varint(number: int) -> bytes:
-    """An unsigned varint."""
+    """Encode an unsigned varint."""
     out = bytearray()
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)
@@ -50,7 +50,7 @@ def write_varint(number: int) -> bytes:
 
 
 def write_string(text: str, flexible: bool) -> bytes:
-    """A string with its length before it.
+    """Encode a string with its length before it.
 
     Raises:
         UnsupportedVersionError: it is longer than 32767 bytes, or is no Unicode.
@@ -64,8 +64,8 @@ def write_string(text: str, flexible: bool) -> bytes:
     return (write_varint(len(raw) + 1) if flexible else len(raw).to_bytes(2, "big")) + raw
 
 
-def _said(table: Struct, field: Field, value: Any, version: int) -> bool:
-    """Whether the version has the field; a value that it has no field for may be refused."""
+def _has_field(table: Struct, field: Field, value: Any, version: int) -> bool:
+    """Whether the version has the field; a value that would be lost is refused, unless it is ignorable."""
     if field.first <= version <= field.last:
         return True
     if not field.ignorable and value != field.default:
@@ -78,7 +78,7 @@ def _said(table: Struct, field: Field, value: Any, version: int) -> bool:
 def _write(table: Struct, value: Any, version: int, flexible: bool, pieces: list[bytes]) -> None:
     tagged: list[tuple[int, bytes]] = []
     for field, each in zip(table.fields, table.take(value), strict=True):
-        if not _said(table, field, each, version):
+        if not _has_field(table, field, each, version):
             continue
         if field.tag is None:
             _write_field(field, each, version, flexible, pieces)

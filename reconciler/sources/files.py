@@ -1,4 +1,4 @@
-"""Files that a user named, or that lie where sources are looked for: read whole but bounded, or looked at."""
+"""Read files that may be metadata sources: whole but bounded, or only their first bytes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 from reconciler.errors import MetadataError, UsageError
 
 MAX_FILE_BYTES = 256 << 20
-"""A longer file is refused; 100 000 partitions take about 21 MB of JSON, and a quarter of that as bytes."""
+"""A longer file is refused; a request of 100 000 partitions takes about 21 MB as JSON, and a quarter of that as bytes."""
 
 
 def first_bytes(path: str, most: int) -> bytes:
-    """The beginning of a file; nothing when it cannot be read, or when it would keep its reader waiting.
+    """Read the beginning of a file; nothing when it cannot be read, or not without waiting.
 
-    Among files that nobody chose there are some that look plain and wait for ever, such as ``/proc/kmsg``.
+    A folder may hold files that look plain but block their reader for ever, such as ``/proc/kmsg``.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -28,7 +28,7 @@ def first_bytes(path: str, most: int) -> bytes:
 
 
 def read_file(path: str) -> bytes:
-    """All bytes of a file.
+    """Read a whole file.
 
     Raises:
         UsageError: there is no such file.
@@ -40,7 +40,7 @@ def read_file(path: str) -> bytes:
         raise UsageError(f"{path} is not a file")
     try:
         with open(path, "rb") as file:
-            # The size is asked for first, so that a file that is far too long costs nothing.
+            # The size is checked first, so that a file that is far too long costs nothing.
             too_long = os.fstat(file.fileno()).st_size > MAX_FILE_BYTES
             data = b"" if too_long else file.read(MAX_FILE_BYTES + 1)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Finding out what a spec is, and loading it: the one door to every metadata source.
+"""Find out what a metadata spec means, and load it.
 
-A spec is ``scheme:path``, a plain path that is recognised by looking at it, or ``scheme:address`` of something live.
-The path is a source, a glob, or a folder of sources; then the newest state of each cluster wins and the others are
-named in its problems. The kinds of sources are a table in ``kinds``.
+A spec is ``scheme:path``, a plain path whose kind is recognised by a look at it, or ``scheme:address`` of a live
+cluster. The path is a source, a glob, or a folder of sources; of several, the newest state of each cluster counts, and
+its problems name the others. The table in ``kinds`` lists the kinds of sources.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kinds import SOURCES, SourceKind
 
 FIND_DEPTH = 6
-"""How many folders below the given one :func:`find` goes."""
+"""How many levels of folders :func:`find` descends."""
 
 _SCHEME = re.compile(r"([a-z][a-z-]*):(.+)", re.DOTALL)
 _LOG_DIR_FILE = "meta.properties"
@@ -30,8 +30,8 @@ def load(spec: str) -> list[DesiredState]:
     """Load every state that a spec names, one for each cluster.
 
     Raises:
-        UsageError: no such scheme, no such path, nothing recognisable there, or two sources that contradict each other.
-        MetadataError: what was recognised cannot be read.
+        UsageError: no such scheme, no such path, no known source there, or two sources that contradict each other.
+        MetadataError: a source was recognised but cannot be read.
     """
     sources, path = split_spec(spec)
     if not path:
@@ -40,7 +40,7 @@ def load(spec: str) -> list[DesiredState]:
     if len(found) == 1:
         ((source, only),) = found
         loaded = source.load([only], path)
-        # An address means nothing without its scheme, and whoever is told what to do next has to be able to type it.
+        # An address means nothing without its scheme, and the user must be able to type it as it is shown.
         return loaded if source.is_path else [_located(state, spec) for state in loaded]
     states: list[DesiredState] = []
     unreadable: list[str] = []
@@ -52,10 +52,10 @@ def load(spec: str) -> list[DesiredState]:
 
 
 def newest_per_cluster(states: Sequence[DesiredState]) -> list[DesiredState]:
-    """Keep the state with the greatest (epoch, offset) of each cluster; its problems name those that were passed over.
+    """Keep the state with the greatest (epoch, offset) of each cluster; its problems name the older states.
 
     Raises:
-        UsageError: one cluster is described by sources of different kinds, whose ages cannot be compared.
+        UsageError: sources of different kinds describe one cluster, so their ages cannot be compared.
     """
     clusters: dict[str | None, list[DesiredState]] = {}
     for state in states:
@@ -64,10 +64,10 @@ def newest_per_cluster(states: Sequence[DesiredState]) -> list[DesiredState]:
 
 
 def find(folder: str) -> list[str]:
-    """Metadata sources at or below a folder of brokers' disks: KRaft directories and ZooKeeper's ``version-2`` folders.
+    """Find metadata sources at or below a folder of disks: KRaft directories and ZooKeeper's ``version-2`` folders.
 
-    Links are not followed, and log dirs are not entered but for their ``__cluster_metadata-0``. A folder below that
-    cannot be listed is passed over here; a scan reports it.
+    Links are not followed. Of a log dir, only its ``__cluster_metadata-0`` is considered. A folder below that cannot be
+    listed is skipped here; a scan reports it.
 
     Raises:
         UsageError: the folder itself cannot be listed.
@@ -80,7 +80,7 @@ def find(folder: str) -> list[str]:
 
 
 def split_spec(spec: str) -> tuple[Sequence[SourceKind], str]:
-    """The sources that may answer, and the path."""
+    """Split a spec into the kinds that may read it, and the path."""
     match = _SCHEME.fullmatch(spec)
     if match is None or os.path.lexists(spec):
         return SOURCES, spec
@@ -92,7 +92,7 @@ def split_spec(spec: str) -> tuple[Sequence[SourceKind], str]:
 
 
 def candidates(sources: Sequence[SourceKind], path: str) -> list[tuple[SourceKind, str]]:
-    """The sources at a path: itself, else what a glob matches, else the children of a folder, else deeper down."""
+    """Find the sources at a path: the path itself, else the matches of a glob, else the children of a folder, else deeper."""
     if not sources[0].is_path:
         return [(sources[0], path)]
     if len(sources) == 1 and not os.path.isdir(path) and not glob.has_magic(path):
@@ -118,7 +118,7 @@ def candidates(sources: Sequence[SourceKind], path: str) -> list[tuple[SourceKin
 
 
 def _recognised(sources: Sequence[SourceKind], paths: Sequence[str], *, named: bool) -> list[tuple[SourceKind, str]]:
-    """The first source that each path looks like, or is called like where it was named; a path may be none."""
+    """Pair each path with the first kind that it looks like, or whose suffix it has if ``named``; drop other paths."""
     found = []
     for path in paths:
         for source in sources:
@@ -139,7 +139,7 @@ def _nothing(sources: Sequence[SourceKind], path: str) -> list[tuple[SourceKind,
 def _load_readable(
     source: SourceKind, paths: Sequence[str], location: str, unreadable: list[str]
 ) -> list[DesiredState]:
-    """Load what can be loaded; a source among several that cannot is a sentence in ``unreadable``, not the end."""
+    """Load the readable sources among several; each unreadable one adds a sentence to ``unreadable``."""
     if source.together and paths:
         return source.load(paths, location)
     states = []

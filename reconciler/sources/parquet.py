@@ -1,12 +1,12 @@
-"""A desired state as a folder: three Parquet tables and one JSON file. Owns that folder; knows nothing of its origin.
+"""Save a desired state in a folder as three Parquet tables and one JSON file, and load it again.
 
     FOLDER/replicas.parquet   REPLICA_SCHEMA, a row per (partition, replica)
     FOLDER/topics.parquet     TOPIC_SCHEMA
     FOLDER/brokers.parquet    BROKER_SCHEMA
     FOLDER/identity.json      schema version, identity, rows and checksum of each table; empty until all is saved
 
-Any engine reads the tables as they are (Spark: ``spark.read.parquet(FOLDER + "/replicas.parquet")``). The numbers of
-rows and the checksums in ``identity.json`` tell tables of another state, and damaged ones, from its own.
+Any engine reads the tables as they are (Spark: ``spark.read.parquet(FOLDER + "/replicas.parquet")``). The row counts
+and checksums in ``identity.json`` reveal tables that belong to another state or are damaged.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from reconciler.errors import MetadataError, UsageError
 
 IDENTITY_FILE = "identity.json"
 TABLES = {"replicas": REPLICA_SCHEMA, "topics": TOPIC_SCHEMA, "brokers": BROKER_SCHEMA}
-"""Name of each table, which is its file's name without the suffix, and its schema."""
+"""Each table's name, which is its file's name without the suffix, and its schema."""
 
 MAX_IDENTITY_BYTES = 16 << 20
-"""An identity file that is longer is not read; the problems of a source take a few hundred bytes each."""
+"""A longer identity file is not read; the problems of a source take a few hundred bytes each."""
 
 
 def is_saved_state(path: str) -> bool:
@@ -47,7 +47,7 @@ def is_saved_state(path: str) -> bool:
 
 
 def save_state(state: DesiredState, folder: str) -> None:
-    """Write the state into a folder that is there and empty, or that holds an earlier state, which is replaced.
+    """Write the state into an existing folder that is empty, or that holds an earlier state, which is replaced.
 
     Raises:
         UsageError: the folder is absent, holds anything else (as a log dir does), or cannot be written.
@@ -64,7 +64,7 @@ def save_state(state: DesiredState, folder: str) -> None:
             raise UsageError(
                 f"{folder} holds {strangers[0]!r}, so no desired state is saved there: name an empty folder"
             )
-        # The identity is empty until the tables are whole, so a save that was interrupted never loads.
+        # The identity is empty until the tables are complete, so an interrupted save never loads.
         with open(os.path.join(folder, IDENTITY_FILE), "wb") as file:
             for name, table in tables.items():
                 pq.write_table(table, os.path.join(folder, _file(name)))
@@ -75,13 +75,13 @@ def save_state(state: DesiredState, folder: str) -> None:
 
 
 def load(path: str) -> DesiredState:
-    """Open what :func:`save` wrote: topics and brokers are read, replicas stay in their file until somebody asks.
+    """Load a saved state: topics and brokers are read, replicas stay in their file until they are needed.
 
     The identity is the saved one, with ``parquet`` as its source and the path as its location.
 
     Raises:
         UsageError: there is no such folder.
-        MetadataError: a file is absent, damaged, of another schema or version, or not of the same state as the others.
+        MetadataError: a file is absent, damaged, of another schema or version, or of another state than the others.
     """
     if not os.path.isdir(path):
         found = "is no folder, as a saved state is" if os.path.lexists(path) else "is not there"
@@ -112,7 +112,7 @@ def _table(state: DesiredState, name: str) -> pa.Table:
 
 
 def _document(identity: MetadataIdentity) -> dict[str, Any]:
-    """The identity as JSON can hold it: what of a path is not UTF-8 stands as an escape."""
+    """The identity as JSON can hold it: bytes of a path that are not UTF-8 are escaped."""
     texts = (identity.location, *identity.problems)
     location, *problems = (text.encode("utf-8", "backslashreplace").decode() for text in texts)
     scope = None if identity.scope is None else sorted(identity.scope)
@@ -120,7 +120,7 @@ def _document(identity: MetadataIdentity) -> dict[str, Any]:
 
 
 def _checksums(folder: str, document: dict[str, Any]) -> dict[str, str]:
-    """The CRC-32C of each table's file, and of what else the document says. Raises OSError."""
+    """The CRC-32C of each table's file, and of the rest of the document. Raises OSError."""
     said = orjson.dumps([document["identity"], document["rows"]], option=orjson.OPT_SORT_KEYS)
     return {IDENTITY_FILE: crc32c_of(said)} | {
         _file(name): crc32c_of_file(os.path.join(folder, _file(name))) for name in TABLES
@@ -158,12 +158,12 @@ def _open_table(path: str, schema: pa.Schema) -> SavedTable:
         has = ", ".join(f"{column.name}: {column.type}" for column in found)
         detail = f"it lacks {', '.join(differing)}" if differing else f"it has {has:.300}"
         raise MetadataError(f"{path} does not have the columns of a desired state: {detail}")
-    # Absolute, because to an engine a name may begin with a sign of its own, such as ~.
+    # Absolute, because an engine may interpret the first character of a relative name, such as ~.
     return SavedTable(os.path.abspath(path), schema, rows)
 
 
 def _read_identity(folder: str) -> tuple[MetadataIdentity, dict[str, Any]]:
-    """The identity, and the whole document that holds it."""
+    """Read the identity, and the whole document that holds it."""
     path = os.path.join(folder, IDENTITY_FILE)
     try:
         with open(path, "rb") as file:
@@ -185,7 +185,7 @@ def _read_identity(folder: str) -> tuple[MetadataIdentity, dict[str, Any]]:
 
 
 def _identity(found: object, path: str) -> MetadataIdentity:
-    """Check every field of the saved identity, name all that are wrong, and build the value."""
+    """Check every field of the saved identity, and build it; the error names all wrong fields."""
     if not isinstance(found, dict):
         raise MetadataError(f"{path} has no identity")
     scope, problems = found.get("scope"), found.get("problems")

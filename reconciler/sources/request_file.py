@@ -1,8 +1,7 @@
-"""A control request from a file: JSON of any form, or the bytes of a connection, told apart by the first of them.
+"""Read one control request from a file or standard input: JSON of any form, or the bytes of a connection.
 
-JSON begins with ``{``. On a wire a request begins with its header, whose first bytes are the API key, or with the
-length that goes before it. Which request a JSON document is, its fields say. What is made of a file is bounded.
-Source: FACTS §5; KIP516-4, KIP516-7.
+The first byte decides: JSON begins with ``{``. Bytes begin with the request's header, whose first field is the API key,
+or with the length that goes before the header on a connection. Source: FACTS §5; KIP516-4, KIP516-7.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from reconciler.sources.files import MAX_FILE_BYTES, read_file
 
 STANDARD_INPUT: Final = "-"
 FORMS: Final = ("request", "wire")
-"""What may stand before a path: ``request:`` for JSON, ``wire:`` for bytes with their header."""
+"""The prefixes of a path: ``request:`` for JSON, ``wire:`` for bytes with their header."""
 
 _HEADER = struct.Struct(">hh")
 _LENGTH = struct.Struct(">i")
@@ -34,16 +33,15 @@ _API_KEYS = (4, 5)
 
 
 def read_request(spec: str) -> tuple[ControlRequest, str]:
-    """Read a request, and give the name that messages call it by.
+    """Read a request; return it with its name in messages.
 
     Args:
-        spec: a path, with ``request:`` or ``wire:`` before it where the form is not to be guessed; ``-``: standard
-            input.
+        spec: a path, with ``request:`` or ``wire:`` before it to set the form; ``-``: standard input.
 
     Raises:
         UsageError: there is no such file.
-        MetadataError: it cannot be read, is too long, or holds no request that is known.
-        InvalidRequestError, MalformedMessageError: it holds no good request; with every reason.
+        MetadataError: it cannot be read, is too long, or holds no known request.
+        InvalidRequestError, MalformedMessageError: its request is not valid; with every reason.
     """
     form, path = _split(spec)
     location = "standard input" if path == STANDARD_INPUT else path

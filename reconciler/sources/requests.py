@@ -50,7 +50,7 @@ _RECEIVER = re.compile(r"(.+)@([0-9]{1,9})", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedRequest:
     """A request, the broker that received it, and the file it was read from."""
 
     request: LeaderAndIsrRequest
@@ -59,7 +59,7 @@ class Received:
 
 
 def is_json_request(path: str) -> bool:
-    """Whether the path is a file that begins like a LeaderAndIsr request."""
+    """Whether the path is a file that begins like a LeaderAndIsr request as JSON."""
     return os.path.isfile(path) and _SNIFFED.match(first_bytes(path, _SNIFFED_BYTES)) is not None
 
 
@@ -87,13 +87,13 @@ def load_requests(
     """Read requests and merge them into one state.
 
     Args:
-        paths: ``FILE`` or ``FILE@N`` each.
-        location: what was asked for, as it was given.
-        parse: makes a request of a file's bytes and its name, which it uses in its errors.
-        scheme: that of the source, for messages.
+        paths: each ``FILE``, or ``FILE@N`` where broker N received the request.
+        location: the path as the user gave it.
+        parse: makes a request of a file's bytes and of its name, which its errors show.
+        scheme: of the source, for messages.
 
     Raises:
-        UsageError: no such file; or it cannot be told who received a request, or which of two for one broker is newer.
+        UsageError: no such file; the receiver of a request is not known; or neither of two for one broker is newer.
         MetadataError: a file that cannot be read or parsed, or requests that contradict each other.
     """
     digest = hashlib.sha256()
@@ -104,12 +104,14 @@ def load_requests(
             data = read_file(file)
             digest.update(data)
             request = parse(data, file)
-            received.append(Received(request, receiver(request, file, scheme) if node_id is None else node_id, file))
+            received.append(
+                ReceivedRequest(request, receiver(request, file, scheme) if node_id is None else node_id, file)
+            )
         return merge(received, location, digest.hexdigest())
 
 
 def split_receiver(path: str) -> tuple[str, int | None]:
-    """The file, and the broker after ``@``; a file that has such a name itself is meant as it stands."""
+    """Split ``FILE@N`` into the file and the broker; an existing file of the whole name takes precedence."""
     match = _RECEIVER.fullmatch(path)
     if match is None or os.path.lexists(path):
         return path, None
@@ -117,7 +119,7 @@ def split_receiver(path: str) -> tuple[str, int | None]:
 
 
 def parse_wire(data: bytes, location: str) -> LeaderAndIsrRequest:
-    """Read one request with its header.
+    """Decode one LeaderAndIsr request with its header, and with or without its length.
 
     Raises:
         MetadataError: the bytes are cut off or malformed, or the header is of another request or an unknown version.
@@ -139,7 +141,7 @@ def parse_wire(data: bytes, location: str) -> LeaderAndIsrRequest:
 
 
 def receiver(request: LeaderAndIsrRequest, file: str, scheme: str = "request") -> int:
-    """The broker that received a request: the only one among the replicas of every partition.
+    """Find the broker that received a request: the only one among the replicas of every partition.
 
     Raises:
         UsageError: there is none or more than one; the message names them and the form ``scheme:FILE@N``.
@@ -154,8 +156,8 @@ def receiver(request: LeaderAndIsrRequest, file: str, scheme: str = "request") -
     )
 
 
-def merge(received: Sequence[Received], location: str, digest: str) -> DesiredState:
-    """One state of requests; of several for one broker, that with the greatest controller epoch counts.
+def merge(received: Sequence[ReceivedRequest], location: str, digest: str) -> DesiredState:
+    """Make one state of requests; of several for one broker, the one with the greatest controller epoch counts.
 
     The state is FULL when every request is of type FULL, else INCREMENTAL.
 
@@ -185,8 +187,8 @@ def merge(received: Sequence[Received], location: str, digest: str) -> DesiredSt
     return replace(builder.build(identity), topics=_topic_table(newest, named))
 
 
-def _newest_per_broker(received: Sequence[Received]) -> tuple[list[Received], list[str]]:
-    newest: dict[int, Received] = {}
+def _newest_per_broker(received: Sequence[ReceivedRequest]) -> tuple[list[ReceivedRequest], list[str]]:
+    newest: dict[int, ReceivedRequest] = {}
     problems = []
     for each in sorted(received, key=lambda one: -one.request.controller_epoch):
         first = newest.setdefault(each.node_id, each)
@@ -205,7 +207,7 @@ def _newest_per_broker(received: Sequence[Received]) -> tuple[list[Received], li
 
 
 def _add_topic(builder: DesiredBuilder, topic: TopicState, node_id: int) -> None:
-    """Add the rows of one broker; the other replicas are other requests' matter."""
+    """Add the rows of the receiver; rows of other brokers come from other requests."""
     topic_id = None if topic.topic_id is None else str(topic.topic_id)
     for state in topic.partitions:
         builder.partition(
@@ -226,8 +228,8 @@ def _only(node_id: int, brokers: Iterable[int]) -> tuple[int, ...]:
     return (node_id,) if node_id in brokers else ()
 
 
-def _topic_table(newest: Sequence[Received], named: dict[str, set[int]]) -> pa.Table:
-    """The topics of all requests, each with the number of distinct partitions that they name."""
+def _topic_table(newest: Sequence[ReceivedRequest], named: dict[str, set[int]]) -> pa.Table:
+    """Make the table of all topics, each with the number of distinct partitions in all requests."""
     ids: dict[str, str | None] = {}
     owners: dict[str, str] = {}
     for each in newest:
@@ -247,7 +249,7 @@ def _topic_table(newest: Sequence[Received], named: dict[str, set[int]]) -> pa.T
 
 
 def _is_framed(data: bytes) -> bool:
-    """Whether the length of all the rest stands before the header; a header of our kind would be a length of 262144."""
+    """Whether the length stands before the header; read as a length, a LeaderAndIsr header would be 262144 or more."""
     return len(data) > _LENGTH.size and _LENGTH.unpack_from(data)[0] == len(data) - _LENGTH.size
 
 

@@ -1,7 +1,6 @@
-"""How numbers, times and names read to a person: bytes, counts, ages, and text that may hold anything.
+"""Format numbers, times and names for people: bytes, counts, ages, and text that may hold anything.
 
-Used by the command line and by the reports, so that all of them say the same thing the same way. What is measured, and
-which figures are shown, is left to them.
+The command line and the reports use these functions, so that all of them format alike.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 NOTHING = "–"
-"""Stands for a figure that is not known."""
+"""Stands for an unknown number."""
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _AGES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
@@ -20,7 +19,7 @@ _UNSAFE_SURROGATES = re.compile("[\udc80-\udcff]")
 
 
 def size(number_of_bytes: int | None) -> str:
-    """Bytes in powers of 1000, as disks are sold: ``1.9 TB``, ``43 B``."""
+    """Format bytes in powers of 1000, as disks are sold: ``1.9 TB``, ``43 B``."""
     if number_of_bytes is None:
         return NOTHING
     value, unit = float(number_of_bytes), 0
@@ -30,13 +29,13 @@ def size(number_of_bytes: int | None) -> str:
 
 
 def count(number: int, one: str = "", many: str = "") -> str:
-    """A number with its thousands apart, and what is counted: ``1 log dir``, ``12,000 log dirs``."""
+    """Format a number with thousands separators and its noun: ``1 log dir``, ``12,000 log dirs``."""
     noun = one if number == 1 else many or f"{one}s"
     return f"{number:,} {noun}" if one else f"{number:,}"
 
 
 def age(milliseconds: int | None) -> str:
-    """A span in the largest unit of which it has two: ``90 min``, ``3 d``; a span that is negative lies ahead."""
+    """Format a span in the largest unit of which it has two: ``90 min``, ``3 d``; a negative span is in the future."""
     if milliseconds is None:
         return NOTHING
     if milliseconds < 0:
@@ -48,7 +47,7 @@ def age(milliseconds: int | None) -> str:
 
 
 def moment(ms: int | None) -> str:
-    """A time in ms since 1970 as a date in UTC; one that no calendar has stays a number."""
+    """Format a time in ms since 1970 as a date in UTC; a time that no calendar has stays a number."""
     if ms is None:
         return NOTHING
     try:
@@ -58,15 +57,15 @@ def moment(ms: int | None) -> str:
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Names in a sentence, no more than so many: ``a, b and 3 more``."""
+    """List at most ``most`` names for a sentence: ``a, b and 3 more``."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 
 
 def visible(text: str) -> str:
-    r"""The text with everything that does not print as an escape, so that no name can steer a terminal: ``\x1b[2J``.
+    r"""Escape every character that does not print, so that no name can steer a terminal: ``\x1b[2J``.
 
-    Bytes that are not UTF-8, which Python carries as surrogates, stand as ``\xNN``.
+    Bytes that are not UTF-8, which Python carries as surrogates, become ``\xNN``.
     """
     if text.isprintable():
         return text
@@ -77,7 +76,7 @@ def visible(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""One word of a command for bash: plain where that is safe, else quoted; what does not print as ``$'\x1b'``."""
+    r"""Quote one word of a command for bash, where that is needed; a word that does not print becomes ``$'\x1b'``."""
     if text.isprintable():
         return shlex.quote(text)
     escaped = visible(text.replace("\\", "\\\\")).replace("'", "\\'")

@@ -1,6 +1,6 @@
-"""Arrow rows as text: JSON, NDJSON and CSV. Streams; never holds more than some thousand rows as objects.
+"""Serialize Arrow rows as JSON, NDJSON and CSV. Streams; never holds more than some thousand rows as objects.
 
-Serves the rows of a scan and the findings of an audit alike. Where the text goes is the caller's business.
+Serves the rows of a scan and the findings of an audit alike; the caller chooses the output.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pyarrow.csv
 from reconciler.text.formatting import visible
 
 PIECE = 8192
-"""Rows that become Python objects at a time."""
+"""The number of rows that become Python objects at a time."""
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 
 
 def json_objects(rows: Rows) -> Iterator[dict[str, Any]]:
-    """The rows as mappings from column name to value."""
+    """Yield the rows as mappings from column name to value."""
     names = rows.schema.names
     for start in range(0, rows.num_rows, PIECE):
         piece = rows.slice(start, PIECE)
@@ -48,14 +48,14 @@ def write_lines(batches: Iterable[Rows], out: BinaryIO, schema_version: int) -> 
 
 
 def write_csv(batches: Iterable[Rows], schema: pa.Schema, out: BinaryIO) -> None:
-    """Write the rows as CSV with a header row; null is an empty field, and what does not print stands as an escape."""
+    """Write the rows as CSV with a header row; null is an empty field, and characters that do not print are escaped."""
     with pyarrow.csv.CSVWriter(out, schema) as writer:
         for batch in batches:
             writer.write(_printable(batch))
 
 
 def _printable(rows: Rows) -> Rows:
-    """The rows with every text column made visible; columns that print as they are cost one look."""
+    """Escape what does not print in every text column; a column that prints as it is costs one pass."""
     import pyarrow.compute as pc
 
     for index, field in enumerate(rows.schema):

@@ -1,7 +1,7 @@
-"""The words for a finding: what its verdict means, why it matters, how soon, and the next safe command.
+"""Advice on a finding: what its verdict means, why it matters, how urgent it is, and the next safe command.
 
-Every command that is named here only looks, or makes a plan; nothing that is advised changes a disk. The command line
-and the reports show these words; which verdict holds is decided in ``verdicts``. Source: DESIGN §3.
+Every command that is named here only reads, or makes a plan; none changes a disk. The command line and the reports show
+these texts; the case table (``verdicts.table``) decides which verdict holds. Source: DESIGN §3.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from reconciler.verdicts.table import BENIGN, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Words for one kind of finding."""
+    """Texts for one kind of finding."""
 
     meaning: str
-    """What was seen, one sentence."""
+    """What was found, one sentence."""
     why: str
-    """What follows from it, and what not to do."""
+    """What follows from the finding, and what not to do."""
     next: str = ""
     """A command with ``{path}``, ``{log_dir}``, ``{topic}``, ``{broker}`` or ``{metadata}`` in it; empty: none."""
     then: str = ""
-    """The command after that one, for who has had the path explained; empty: the same."""
+    """The command for a reader who has already had the path explained; empty: the same as ``next``."""
 
 
 _EXPLAIN = "logstore explain {path}"
@@ -217,14 +217,14 @@ FLEET_ADVICE: Mapping[str, Advice] = {
 
 
 class Severity(StrEnum):
-    """How soon somebody should look."""
+    """How urgent a finding is."""
 
     CRITICAL = "critical"
     """A broker may not start, a log dir may go offline, or a wanted replica is not there."""
     ATTENTION = "attention"
-    """Somebody should act, and nothing breaks before."""
+    """Somebody should act, but nothing breaks in the meantime."""
     CALM = "calm"
-    """Worth knowing; nobody has to act."""
+    """Worth knowing; no action is needed."""
     OK = "ok"
 
 
@@ -242,7 +242,7 @@ _CRITICAL = frozenset(
 
 
 def severity(verdict: Verdict) -> Severity:
-    """How soon somebody should look at a finding of this verdict."""
+    """How urgent a finding of this verdict is."""
     if verdict is Verdict.OK:
         return Severity.OK
     if verdict in BENIGN:
@@ -251,15 +251,15 @@ def severity(verdict: Verdict) -> Severity:
 
 
 def location_of(finding: Mapping[str, Any]) -> str:
-    """The path of what was found, or the name of the replica that was not."""
+    """The path of a finding, or the name of a replica that was not found."""
     if finding["log_dir"] is None:
         return f"{finding['topic']}-{finding['partition']}"
-    # What is staged lies beside its log dir, and so begins with "..", which must not follow a link.
+    # A staged replica lies beside its log dir, so its name begins with "..", which must not follow a link.
     return posixpath.normpath(f"{finding['log_dir']}/{finding['name']}")
 
 
 def full_evidence(finding: Mapping[str, Any]) -> str:
-    """The evidence with what the other columns add to it."""
+    """The evidence, with the copy rank before it and a remark on the only in-sync replica after it."""
     rank = "" if finding["copy_rank"] is None else f"copy {finding['copy_rank']}: "
     only = "; the metadata's only in-sync replica" if finding["only_in_sync"] else ""
     return f"{rank}{finding['evidence']}{only}"
@@ -268,16 +268,16 @@ def full_evidence(finding: Mapping[str, Any]) -> str:
 def next_command(
     verdict: Verdict, finding: Mapping[str, Any], metadata: str | None = None, *, explained: bool = False
 ) -> str:
-    """The next safe command for a finding, with its own path, topic and broker; what it lacks stays in capitals.
+    """The next safe command for a finding, with its own path, topic and broker; an unknown value stays in capitals.
 
     Args:
         verdict: of the finding.
         finding: has ``log_dir``, ``name``, ``topic``, ``partition`` and ``broker``, any of them None.
-        metadata: the source by which it was judged, as ``--metadata`` takes it.
-        explained: the reader has the explanation of the path before them.
+        metadata: the source that it was compared with, as ``--metadata`` takes it.
+        explained: the reader has already had the path explained.
     """
     log_dir, broker = finding["log_dir"], finding["broker"]
-    # A replica that is wanted on a log dir that nobody saw has no path to look at, but a broker to ask.
+    # A replica that is wanted on a log dir that was not scanned has no path to look at, but its broker can be asked.
     unseen = verdict is Verdict.ABSENT and log_dir is None
     advice = ADVICE[verdict]
     command = advice.then if explained and advice.then else advice.next

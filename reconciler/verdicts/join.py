@@ -1,7 +1,7 @@
-"""Desired against observed, in Python: the join of one broker's rows, and the case table on each.
+"""Compare desired with observed state in Python: join the rows of brokers, and apply the case table to each.
 
-Pure: a function of rows and tables, without a clock, a file or a logger. The request handler, ``explain`` and the tests
-use it; the audits do the same join in DuckDB and Spark (``reconciler/audit/joined.py``), and a property test holds all
+A pure function of rows and tables, without a clock, a file or a logger. The request handler, ``explain`` and the tests
+use it. The audits do the same join in DuckDB and Spark (``reconciler/audit/joined.py``), and a property test holds all
 three to the same answers.
 """
 
@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the table says of one joined row, with the two sides that were joined."""
+    """The table's verdict on one joined row, with the two sides that were joined."""
 
     verdict: Verdict
     evidence: str
@@ -33,7 +33,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What is true of all rows together."""
+    """Facts about all rows together."""
 
     speaks: Mapping[BrokerKey, bool]
     copies: Counter[tuple[BrokerKey, str | None, int | None]]
@@ -42,8 +42,8 @@ class _Context:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cluster:
-    """One cluster's desired state, indexed for the questions that the join asks."""
+class _WantedReplicas:
+    """One cluster's desired state, indexed for the lookups of the join."""
 
     by_name: dict[tuple[int, str, int], Row]
     by_topic_id: dict[tuple[int, str, int], Row]
@@ -51,10 +51,10 @@ class _Cluster:
     name_of: dict[str, str]
 
     @staticmethod
-    def of(state: DesiredState, nodes: frozenset[int]) -> _Cluster:
+    def of(state: DesiredState, nodes: frozenset[int]) -> _WantedReplicas:
         replicas = [row for row in in_memory(state.replicas).to_pylist() if row["node_id"] in nodes]
         topics = state.topics.to_pylist()
-        return _Cluster(
+        return _WantedReplicas(
             {(row["node_id"], row["topic"], row["partition"]): row for row in replicas},
             {(row["node_id"], row["topic_id"], row["partition"]): row for row in replicas if row["topic_id"]},
             {topic["topic"]: topic["topic_id"] or "" for topic in topics},
@@ -62,26 +62,26 @@ class _Cluster:
         )
 
 
-_NOTHING = _Cluster({}, {}, {}, {})
+_NOTHING = _WantedReplicas({}, {}, {}, {})
 
 
 def broker_of(row: Row) -> BrokerKey:
-    """The broker that a scan's row belongs to."""
+    """The broker that a row of a scan belongs to."""
     return BrokerKey(row["cluster_id"] or "", -1 if row["node_id"] is None else row["node_id"])
 
 
 def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int) -> Iterator[Judged]:
-    """Judge every row, and every replica that is wanted on a scanned broker and was not found.
+    """Judge every row, and every replica that is wanted on a scanned broker but was not found.
 
     Args:
         states: desired state by cluster ID, as :func:`reconciler.desired.by_cluster` gives it.
         rows: rows of one scan or of many.
-        now_ms: the time against which due times are held, ms since 1970.
+        now_ms: compared with due times, ms since 1970.
     """
     brokers = {broker_of(row) for row in rows if row["kind"] == "log_dir"}
     speaks = {BrokerKey(s.cluster, s.node): s.complete for s in speaking(dict(states), brokers)}
     clusters = {
-        cluster: _Cluster.of(state, frozenset(b.node for b in speaks if b.cluster == cluster))
+        cluster: _WantedReplicas.of(state, frozenset(b.node for b in speaks if b.cluster == cluster))
         for cluster, state in states.items()
     }
     homes = frozenset(
@@ -103,15 +103,15 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
                 yield _judge(_absent(replica, broker, cluster, context), None, replica)
 
 
-def _wanted(row: Row, broker: BrokerKey, cluster: _Cluster) -> Row | None:
+def _wanted(row: Row, broker: BrokerKey, cluster: _WantedReplicas) -> Row | None:
     if row["kind"] == "live":
         return cluster.by_name.get((broker.node, row["topic"], row["partition"]))
     return cluster.by_topic_id.get((broker.node, row["topic_id"], row["partition"]))
 
 
-def _on_disk(row: Row, wanted: Row | None, cluster: _Cluster, context: _Context) -> JoinedRow:
+def _on_disk(row: Row, wanted: Row | None, cluster: _WantedReplicas, context: _Context) -> JoinedRow:
     broker, topic, topic_id = broker_of(row), row["topic"] or "", row["topic_id"] or ""
-    # Log dirs that tell no identity may belong to several brokers: what lies twice in them is no duplicate.
+    # Log dirs without an identity may belong to several brokers: a replica that lies in two of them is no duplicate.
     copies = context.copies[broker, row["topic"], row["partition"]] if broker.node >= 0 else int(row["kind"] == "live")
     return JoinedRow(
         on_disk=True,
@@ -133,7 +133,7 @@ def _on_disk(row: Row, wanted: Row | None, cluster: _Cluster, context: _Context)
     )
 
 
-def _absent(wanted: Row, broker: BrokerKey, cluster: _Cluster, context: _Context) -> JoinedRow:
+def _absent(wanted: Row, broker: BrokerKey, cluster: _WantedReplicas, context: _Context) -> JoinedRow:
     return JoinedRow(
         topic=wanted["topic"],
         judged=True,

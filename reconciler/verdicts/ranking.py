@@ -1,8 +1,8 @@
-"""Which of several live copies of one replica is the better one, and whether that can be told at all (DESIGN §3).
+"""Rank several live copies of one replica, or say why the better one cannot be determined (DESIGN §3).
 
 The order is the audit's (``reconciler/audit/findings.py``): the wanted topic ID, then the later leader epoch, then the
-higher end offset, then the log dir that the metadata assigns. An audit numbers the copies in any case; a repair acts
-only where the first difference is one between two known figures, and is never asked to break a tie.
+higher end offset, then the log dir that the metadata assigns. An audit numbers the copies in any case. A repair acts
+only where the first difference is between two known values, and never breaks a tie.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Copy(Generic[Of]):
     """One live copy.
 
     Attributes:
-        of: what the caller knows it by.
-        topic_id: that the disk holds; empty: none.
-        epoch: last leader epoch; -1: it has none; None: not known.
-        offset: recovery point, a lower bound of the end offset; -1: it has none; None: not known.
+        of: the caller's own reference to it.
+        topic_id: on the disk; empty: none.
+        epoch: last leader epoch; -1: none; None: unknown.
+        offset: recovery point, a lower bound of the end offset; -1: none; None: unknown.
         assigned: the metadata assigns its log dir.
     """
 
@@ -35,18 +35,18 @@ class Copy(Generic[Of]):
 
 @dataclass(frozen=True, slots=True)
 class Ranking(Generic[Of]):
-    """The better copy, and for each other one why it is the worse one."""
+    """The best copy, and the reason why each other copy is worse."""
 
     best: Copy[Of]
     worse: tuple[tuple[Copy[Of], str], ...]
 
 
 def rank_copies(copies: Sequence[Copy[Of]], wanted_topic_id: str) -> Ranking[Of] | str:
-    """Rank the copies of one replica; or say, in a clause, why that cannot be done.
+    """Rank the copies of one replica, or return the reason, a clause, why that cannot be done.
 
     Args:
         copies: at least two.
-        wanted_topic_id: that the metadata gives to the replica; empty: no metadata speaks of it.
+        wanted_topic_id: the replica's ID by the metadata; empty: no metadata knows it.
     """
 
     def place(copy: Copy[Of]) -> tuple[Any, ...]:
@@ -64,8 +64,8 @@ def rank_copies(copies: Sequence[Copy[Of]], wanted_topic_id: str) -> Ranking[Of]
     return Ranking(best, tuple(worse))
 
 
-def _number(figure: int | None) -> int:
-    return -1 if figure is None else figure
+def _number(value: int | None) -> int:
+    return -1 if value is None else value
 
 
 def _difference(best: Copy[Of], other: Copy[Of], wanted: str) -> tuple[str, bool]:
@@ -88,5 +88,5 @@ def _difference(best: Copy[Of], other: Copy[Of], wanted: str) -> tuple[str, bool
     return "they are alike in topic ID, leader epoch and recovery point: compare their segments", False
 
 
-def _shown(figure: int) -> str:
-    return "none" if figure < 0 else str(figure)
+def _shown(value: int) -> str:
+    return "none" if value < 0 else str(value)

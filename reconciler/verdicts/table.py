@@ -46,7 +46,7 @@ from enum import StrEnum
 from typing import Any
 
 Condition = Callable[[Any], Any]
-"""From something with the columns of :class:`JoinedRow` as attributes to a truth value or an engine's expression."""
+"""Maps an object with the columns of :class:`JoinedRow` as attributes to a truth value or an engine's expression."""
 
 
 class Verdict(StrEnum):
@@ -78,7 +78,7 @@ class Verdict(StrEnum):
 BENIGN: frozenset[Verdict] = frozenset(
     {Verdict.OK, Verdict.STAGED, Verdict.FUTURE, Verdict.IN_FLIGHT, Verdict.NOT_COMPARED}
 )
-"""Verdicts that ask nobody to act: an audit that finds only these is clean."""
+"""Verdicts that require no action: an audit that finds only these is clean."""
 
 URGENCY: tuple[Verdict, ...] = (
     Verdict.ABSENT,
@@ -103,7 +103,7 @@ URGENCY: tuple[Verdict, ...] = (
     Verdict.NOT_COMPARED,
     Verdict.OK,
 )
-"""Every verdict once, what stops a broker first: the order of tables and reports."""
+"""Every verdict once, those that stop a broker first: the order of tables and reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,10 +330,10 @@ CASES: tuple[Case, ...] = (
 
 
 def plainly_in_order(row: Any) -> Any:
-    """The short way to OK, by which nearly every row goes, without what is looked up of topics and brokers.
+    """The fast path to OK, which nearly every row takes: it needs no lookup of topics and brokers.
 
-    Whatever lies on the disk under the name and the topic ID that the metadata wants here has its topic's name and its
-    broker's judge from the same metadata, so a row for which this holds is OK by the table.
+    A replica that lies on the disk under the name and the topic ID that the metadata wants here has its topic's name
+    and its broker's judge from the same metadata. So a row for which this holds is OK by the table.
     """
     same_id = (row.disk_topic_id == row.wanted_topic_id) & _no(row.disk_topic_id == "")
     return _live(row) & (row.state == "ok") & (row.copies == 1) & row.wanted & _no(row.moving) & same_id
@@ -343,7 +343,7 @@ def case_number(row: JoinedRow) -> int:
     """Index in :data:`CASES` of the first case that holds for the row.
 
     Raises:
-        ValueError: the row says nothing at all: neither on the disk nor wanted.
+        ValueError: the row is neither on the disk nor wanted.
     """
     for number, case in enumerate(CASES):
         if case.when(row):

@@ -29,7 +29,7 @@ from reconciler.sources.kraft import (
     read_batches,
     read_frame,
 )
-from reconciler.sources.kraft.files import Snapshot
+from reconciler.sources.kraft.files import SnapshotFile
 from reconciler.sources.kraft.records import read_control_type
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
 from tools.writers import feature_level_record, kraft_writer, log_batch, no_op_record, topic_record
@@ -164,7 +164,7 @@ def test_202_testReadFromConfigurationFile(tmp_path: Path) -> None:
     path.write_bytes(
         snapshot_bytes([feature_level_record("metadata.version", 7), no_op_record(), no_op_record()], epoch=0)
     )
-    replay = read_snapshot(Snapshot(MetadataSnapshotName(epoch=0, offset=3), str(path)), hashlib.sha256())
+    replay = read_snapshot(SnapshotFile(MetadataSnapshotName(epoch=0, offset=3), str(path)), hashlib.sha256())
     assert (replay.image.features, replay.image.unknown_types) == ({"metadata.version": 7}, {})
 
 

@@ -44,9 +44,50 @@ from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.files import read_file
 from reconciler.sources.zookeeper import first_few
 
+ANSWER_TIMEOUT_S = 15.0
+"""Seconds to wait for one answer of the cluster; there is no option for it."""
+
+ATTEMPTS = 5
+"""How often everything is read before a cluster that keeps changing is refused."""
+
 _ADDRESS = re.compile(r"([^?]+)(?:\?config=(.+))?", re.DOTALL)
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})", re.ASCII)
 _SERVERS = "bootstrap.servers"
+
+
+_AT_ONCE = 1000
+"""Topics in one request."""
+
+_AUTHORIZER = "authorizer.class.name"
+"""Empty in the configuration of a broker that checks no rights."""
+
+
+@dataclass(frozen=True, slots=True)
+class LivePartition:
+    """What a broker says of one partition; ``leader`` is -1 for none."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """What the brokers say.
+
+    Attributes:
+        cluster_id: as the brokers name it.
+        brokers: those that are alive.
+        topics: the partitions of each topic, by number; both in order.
+        topic_ids: canonical text; a topic from before Kafka 2.8 has None.
+        is_whole: it is certain that no topic was left out for lack of rights.
+    """
+
+    cluster_id: str
+    brokers: tuple[int, ...]
+    topics: Mapping[str, Mapping[int, LivePartition]]
+    topic_ids: Mapping[str, str | None]
+    is_whole: bool
 
 
 def load(address: str, *, is_vouched: bool = False) -> DesiredState:
@@ -161,48 +202,7 @@ def _read(servers: str, properties: Mapping[str, str], address: str) -> LiveClus
         ) from error
 
 
-ANSWER_TIMEOUT_S = 15.0
-"""Seconds to wait for one answer of the cluster; there is no option for it."""
-
-ATTEMPTS = 5
-"""How often everything is read before a cluster that keeps changing is refused."""
-
-_AT_ONCE = 1000
-"""Topics in one request."""
-
-_AUTHORIZER = "authorizer.class.name"
-"""Empty in the configuration of a broker that checks no rights."""
-
-
-@dataclass(frozen=True, slots=True)
-class LivePartition:
-    """What a broker says of one partition; ``leader`` is -1 for none."""
-
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int
-
-
-@dataclass(frozen=True, slots=True)
-class LiveCluster:
-    """What the brokers say.
-
-    Attributes:
-        cluster_id: as the brokers name it.
-        brokers: those that are alive.
-        topics: the partitions of each topic, by number; both in order.
-        topic_ids: canonical text; a topic from before Kafka 2.8 has None.
-        is_whole: it is certain that no topic was left out for lack of rights.
-    """
-
-    cluster_id: str
-    brokers: tuple[int, ...]
-    topics: Mapping[str, Mapping[int, LivePartition]]
-    topic_ids: Mapping[str, str | None]
-    is_whole: bool
-
-
-class _MovedError(Exception):
+class _ChangedError(Exception):
     """The cluster changed during the reading; the text says what did."""
 
 
@@ -221,7 +221,7 @@ def read(client: Any, location: str) -> LiveCluster:
     for _ in range(ATTEMPTS):
         try:
             return _read_once(client, location)
-        except _MovedError as error:
+        except _ChangedError as error:
             moved = str(error)
     raise MetadataError(
         f"{location}: the cluster changed while it was read, {ATTEMPTS} times running, last {moved}: try again when"
@@ -242,7 +242,7 @@ def _read_once(client: Any, location: str) -> LiveCluster:
             f"{location}: brokers of two clusters answer, {first.cluster_id} and {again.cluster_id}: name those of one"
         )
     if _placement(_topics(again, location)) != _placement(topics):
-        raise _MovedError("in its list of topics and replicas")
+        raise _ChangedError("in its list of topics and replicas")
     return LiveCluster(first.cluster_id, tuple(sorted(first.brokers)), topics, topic_ids, is_whole)
 
 
@@ -297,11 +297,11 @@ def _described(client: Any, topics: Mapping[str, Mapping[int, LivePartition]], l
                 found = futures[name].result(timeout=2 * ANSWER_TIMEOUT_S)
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise _MovedError(f"at topic {name}") from error
+                    raise _ChangedError(f"at topic {name}") from error
                 raise
             described = {each.id: sorted(node.id for node in each.replicas) for each in found.partitions}
             if described != {number: sorted(each.replicas) for number, each in topics[name].items()}:
-                raise _MovedError(f"at topic {name}")
+                raise _ChangedError(f"at topic {name}")
             ids[name] = _id_text(found.topic_id)
     _check_distinct(ids, location)
     return ids

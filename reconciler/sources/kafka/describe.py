@@ -31,7 +31,44 @@ from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.files import first_bytes, read_file
 from reconciler.sources.zookeeper import first_few
 
+SHOWN_REASONS = 5
+"""How many reasons a message lists."""
+
+HEADER = re.compile(r"\s*Topic:\s*\S+\s+(?:TopicId:\s*\S+\s+)?PartitionCount:")
+"""How the line of a topic begins."""
+
 _SNIFFED_BYTES = 64 << 10
+
+
+_FIELD = re.compile(r"(?:^|(?<=\s))((?:Adding |Removing )?[A-Z][A-Za-z]*):")
+_CONFIGS = re.compile(r"\sConfigs:.*?(?=\sMarkedForDeletion:\s*(?:true|false)\s*$|$)", re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
+_INT32_MAX = 2**31 - 1
+_LOG_DIRS = re.compile(r'\{.*"brokers"\s*:.*"logDirs"\s*:', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedPartition:
+    """One partition's line; ``leader`` is -1 for none."""
+
+    partition: int
+    leader: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class DescribedTopic:
+    """One topic; ``topic_id`` is canonical text, or None where the text has none."""
+
+    topic: str
+    topic_id: str | None
+    partition_count: int
+    is_marked: bool
+    """It is marked for deletion."""
+    partitions: dict[int, DescribedPartition] = field(default_factory=dict)
 
 
 def recognises(path: str) -> bool:
@@ -109,43 +146,6 @@ def _problems(topics: Sequence[DescribedTopic], completeness: Completeness) -> l
     return problems
 
 
-SHOWN_REASONS = 5
-"""How many reasons a message lists."""
-
-HEADER = re.compile(r"\s*Topic:\s*\S+\s+(?:TopicId:\s*\S+\s+)?PartitionCount:")
-"""How the line of a topic begins."""
-
-_FIELD = re.compile(r"(?:^|(?<=\s))((?:Adding |Removing )?[A-Z][A-Za-z]*):")
-_CONFIGS = re.compile(r"\sConfigs:.*?(?=\sMarkedForDeletion:\s*(?:true|false)\s*$|$)", re.DOTALL)
-_NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
-_INT32_MAX = 2**31 - 1
-_LOG_DIRS = re.compile(r'\{.*"brokers"\s*:.*"logDirs"\s*:', re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedPartition:
-    """One partition's line; ``leader`` is -1 for none."""
-
-    partition: int
-    leader: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    adding: tuple[int, ...]
-    removing: tuple[int, ...]
-
-
-@dataclass(slots=True)
-class DescribedTopic:
-    """One topic; ``topic_id`` is canonical text, or None where the text has none."""
-
-    topic: str
-    topic_id: str | None
-    partition_count: int
-    is_marked: bool
-    """It is marked for deletion."""
-    partitions: dict[int, DescribedPartition] = field(default_factory=dict)
-
-
 def is_log_dirs(text: str) -> bool:
     """Whether this is what ``kafka-log-dirs --describe`` prints: what brokers have, and not what they should have."""
     return _LOG_DIRS.search(text) is not None
@@ -167,7 +167,7 @@ def parse(text: str, location: str) -> list[DescribedTopic]:
             f"{location} does not end with a line feed, so its last line may be cut off: write the output of"
             " kafka-topics --describe to a file as a whole"
         )
-    reader = _Reader()
+    reader = _DescriptionReader()
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             reader.line(number, line.strip())
@@ -182,7 +182,7 @@ def parse(text: str, location: str) -> list[DescribedTopic]:
     return list(reader.topics.values())
 
 
-class _Reader:
+class _DescriptionReader:
     """Takes line by line, and gathers every reason why it is not the text that it should be."""
 
     def __init__(self) -> None:

@@ -54,7 +54,7 @@ class BrokenBatchError(WireError):
         self.position = position
 
 
-class Record(NamedTuple):
+class RawRecord(NamedTuple):
     """One record out of its envelope."""
 
     key: bytes | None
@@ -95,7 +95,7 @@ class Batch:
         """The offset after its last record."""
         return self.base_offset + self.last_offset_delta + 1
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[RawRecord]:
         """Unpack the records; the i-th has the offset ``base_offset + i``.
 
         Raises:
@@ -159,12 +159,12 @@ def _is_batch_at(file: BinaryIO, position: int, size: int, first_offset: int) ->
     file.seek(position)
     header = file.read(_PREFIX.size + _REST.size)
     try:
-        return _batch(header, file, position, size, _Nothing()).base_offset >= first_offset
+        return _batch(header, file, position, size, _NoDigest()).base_offset >= first_offset
     except BrokenBatchError:
         return False
 
 
-class _Nothing:
+class _NoDigest:
     """A digest of bytes that are looked at only to judge a place."""
 
     def update(self, data: bytes, /) -> None:
@@ -221,7 +221,7 @@ def _decompress(payload: bytes, codec: int) -> bytes:
     return data
 
 
-def _envelopes(data: bytes, count: int) -> list[Record]:
+def _envelopes(data: bytes, count: int) -> list[RawRecord]:
     """Take the records out of their envelopes; they must fill the bytes exactly."""
     records = []
     at = 0
@@ -239,7 +239,7 @@ def _envelopes(data: bytes, count: int) -> list[Record]:
         headers, at = varint(data, at)
         if headers != 0 or at != end or value is None:
             raise WireError(f"record {index} has no value, headers, or {end - at} bytes over")
-        records.append(Record(key, value))
+        records.append(RawRecord(key, value))
     if at != len(data):
         raise WireError(f"{len(data) - at} bytes after the last record")
     return records

@@ -21,14 +21,14 @@ from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError
 
 
-class Snapshot(NamedTuple):
+class SnapshotFile(NamedTuple):
     """A snapshot that was finished; compares by (epoch, offset)."""
 
     name: MetadataSnapshotName
     path: str
 
 
-class Segment(NamedTuple):
+class SegmentFile(NamedTuple):
     """One file of the log; compares by base offset."""
 
     base_offset: int
@@ -46,8 +46,8 @@ class MetadataFiles:
         problems: names that stop a controller, one sentence each.
     """
 
-    snapshots: Sequence[Snapshot]
-    segments: Sequence[Segment]
+    snapshots: Sequence[SnapshotFile]
+    segments: Sequence[SegmentFile]
     problems: Sequence[str]
 
 
@@ -86,9 +86,9 @@ def list_files(folder: str) -> MetadataFiles:
             continue
         segment = parse(file_name)
         if snapshot is not None and not (snapshot.partial or snapshot.deleted):
-            snapshots.append(Snapshot(snapshot, path))
+            snapshots.append(SnapshotFile(snapshot, path))
         elif segment.kind is FileKind.LOG and segment.transient is None and segment.offset is not None and size >= 0:
-            segments.append(Segment(segment.offset, path, size))
+            segments.append(SegmentFile(segment.offset, path, size))
     return MetadataFiles(sorted(snapshots, reverse=True), sorted(segments), problems)
 
 
@@ -100,7 +100,7 @@ def _size(entry: os.DirEntry[str]) -> int:
         return -1
 
 
-def name_snapshot(path: str) -> Snapshot:
+def name_snapshot(path: str) -> SnapshotFile:
     """A snapshot that was given by its own path.
 
     Raises:
@@ -113,7 +113,7 @@ def name_snapshot(path: str) -> Snapshot:
         raise MetadataError(f"{path}: the offset and the epoch of a snapshot stand in its name: {error}") from error
     if name is None or name.partial or name.deleted:
         raise MetadataError(f"{path} is no finished snapshot: a <20 digits>-<10 digits>.checkpoint file is expected")
-    return Snapshot(name, path)
+    return SnapshotFile(name, path)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class ReplayError(MetadataError):
 
 
 @dataclass(slots=True)
-class Partition:
+class PartitionRegistration:
     """One partition. ``directories`` holds 16 bytes for each replica, or nothing where none of them is known."""
 
     replicas: tuple[int, ...]
@@ -45,15 +45,15 @@ class Partition:
 
 
 @dataclass(slots=True)
-class Topic:
+class TopicImage:
     """One topic, with its partitions by number."""
 
     name: str
-    partitions: dict[int, Partition] = field(default_factory=dict)
+    partitions: dict[int, PartitionRegistration] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Broker:
+class BrokerRegistration:
     """One registered broker, with the IDs of its log dirs as 16 bytes each."""
 
     epoch: int
@@ -62,7 +62,7 @@ class Broker:
     directories: tuple[bytes, ...]
 
 
-class Image:
+class MetadataImage:
     """The state after the records that were played.
 
     Attributes:
@@ -74,8 +74,8 @@ class Image:
     """
 
     def __init__(self) -> None:
-        self.topics: dict[bytes, Topic] = {}
-        self.brokers: dict[int, Broker] = {}
+        self.topics: dict[bytes, TopicImage] = {}
+        self.brokers: dict[int, BrokerRegistration] = {}
         self.features: dict[str, int] = {}
         self.removed_topics: dict[bytes, str] = {}
         self.unknown_types: Counter[int] = Counter()
@@ -152,7 +152,7 @@ class Image:
             raise ReplayError(f"topic {fields['name']!r:.260} is created under the zero topic ID")
         if topic_id in self.topics:
             raise ReplayError(f"topic ID {TopicId(topic_id)} of {self.topics[topic_id].name} is created again")
-        self.topics[topic_id] = Topic(fields["name"])
+        self.topics[topic_id] = TopicImage(fields["name"])
 
     def _remove_topic(self, fields: dict[str, Any]) -> None:
         topic = self.topics.pop(fields["topicId"], None)
@@ -166,7 +166,7 @@ class Image:
             raise ReplayError(f"partition {index} of {topic.name}")
         replicas, directories = fields["replicas"], fields["directories"]
         _check_directories(topic, index, replicas, directories)
-        topic.partitions[index] = Partition(
+        topic.partitions[index] = PartitionRegistration(
             replicas,
             fields["isr"],
             fields["removingReplicas"],
@@ -198,7 +198,7 @@ class Image:
             partition.directories = _known_directories(fields["directories"])
         _check_directories(topic, index, partition.replicas, partition.directories)
 
-    def _topic_of(self, fields: dict[str, Any]) -> tuple[Topic, int]:
+    def _topic_of(self, fields: dict[str, Any]) -> tuple[TopicImage, int]:
         topic = self.topics.get(fields["topicId"])
         if topic is None:
             topic_id = TopicId(fields["topicId"])
@@ -212,7 +212,7 @@ class Image:
             self.features[fields["name"]] = fields["featureLevel"]
 
     def _register_broker(self, fields: dict[str, Any]) -> None:
-        self.brokers[fields["brokerId"]] = Broker(
+        self.brokers[fields["brokerId"]] = BrokerRegistration(
             fields["brokerEpoch"], fields["fenced"], fields["inControlledShutdown"], fields["logDirs"]
         )
 
@@ -238,7 +238,7 @@ class Image:
         if fields["logDirs"]:
             broker.directories = fields["logDirs"]
 
-    def _broker(self, node_id: int, epoch: int) -> Broker:
+    def _broker(self, node_id: int, epoch: int) -> BrokerRegistration:
         broker = self.brokers.get(node_id)
         if broker is None:
             raise ReplayError(f"broker {node_id} is changed, but it is not registered")
@@ -252,22 +252,24 @@ def _known_directories(directories: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return directories if any(directory != _MIGRATING for directory in directories) else ()
 
 
-def _check_directories(topic: Topic, index: int, replicas: tuple[int, ...], directories: tuple[bytes, ...]) -> None:
+def _check_directories(
+    topic: TopicImage, index: int, replicas: tuple[int, ...], directories: tuple[bytes, ...]
+) -> None:
     if directories and len(directories) != len(replicas):
         raise ReplayError(f"{topic.name}-{index} has {len(replicas)} replicas and {len(directories)} directories")
 
 
-_APPLIERS_BY_NAME: dict[str, Callable[[Image, dict[str, Any]], None]] = {
-    "RegisterBrokerRecord": Image._register_broker,
-    "UnregisterBrokerRecord": Image._unregister_broker,
-    "TopicRecord": Image._add_topic,
-    "PartitionRecord": Image._set_partition,
-    "PartitionChangeRecord": Image._change_partition,
-    "FenceBrokerRecord": Image._fence_broker,
-    "UnfenceBrokerRecord": Image._unfence_broker,
-    "RemoveTopicRecord": Image._remove_topic,
-    "FeatureLevelRecord": Image._set_feature,
-    "BrokerRegistrationChangeRecord": Image._change_broker,
+_APPLIERS_BY_NAME: dict[str, Callable[[MetadataImage, dict[str, Any]], None]] = {
+    "RegisterBrokerRecord": MetadataImage._register_broker,
+    "UnregisterBrokerRecord": MetadataImage._unregister_broker,
+    "TopicRecord": MetadataImage._add_topic,
+    "PartitionRecord": MetadataImage._set_partition,
+    "PartitionChangeRecord": MetadataImage._change_partition,
+    "FenceBrokerRecord": MetadataImage._fence_broker,
+    "UnfenceBrokerRecord": MetadataImage._unfence_broker,
+    "RemoveTopicRecord": MetadataImage._remove_topic,
+    "FeatureLevelRecord": MetadataImage._set_feature,
+    "BrokerRegistrationChangeRecord": MetadataImage._change_broker,
 }
 _APPLIERS = {
     number: _APPLIERS_BY_NAME[message.name]

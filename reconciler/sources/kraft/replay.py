@@ -20,16 +20,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.kraft.batches import Batch, BrokenBatchError, Digest, Record, find_batch, read_batches
+from reconciler.sources.kraft.batches import Batch, BrokenBatchError, Digest, RawRecord, find_batch, read_batches
 from reconciler.sources.kraft.files import (
-    Segment,
-    Snapshot,
+    SegmentFile,
+    SnapshotFile,
     find_metadata_dir,
     list_files,
     name_snapshot,
     open_file,
 )
-from reconciler.sources.kraft.image import Image
+from reconciler.sources.kraft.image import MetadataImage
 from reconciler.sources.kraft.records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, RecordDecoder, read_control_type
 from reconciler.sources.kraft.tables import CONTROL_RECORDS
 from reconciler.sources.kraft.wire import WireError
@@ -49,7 +49,7 @@ class Replay:
         problems: what was wrong on the way, one sentence each.
     """
 
-    image: Image = field(default_factory=Image)
+    image: MetadataImage = field(default_factory=MetadataImage)
     next_offset: int = 0
     epoch: int = 0
     timestamp_ms: int | None = None
@@ -95,7 +95,7 @@ class Replay:
             raise MetadataError(f"{path}: at offset {offset}: {error}") from error
         return controls
 
-    def _control(self, record: Record) -> int:
+    def _control(self, record: RawRecord) -> int:
         number = read_control_type(record.key or b"")
         if number not in CONTROL_RECORDS:
             self.unknown_controls[number] += 1
@@ -132,7 +132,7 @@ def read(path: str, digest: Digest) -> Replay:
     return replay
 
 
-def read_snapshot(snapshot: Snapshot, digest: Digest) -> Replay:
+def read_snapshot(snapshot: SnapshotFile, digest: Digest) -> Replay:
     """Read one snapshot: a header, the records, a footer, and nothing after it.
 
     Raises:
@@ -183,7 +183,7 @@ def _read_folder(folder: str, digest: Digest) -> Replay:
     return replay
 
 
-def _read_newest(snapshots: Sequence[Snapshot], problems: list[str], digest: Digest) -> Replay | None:
+def _read_newest(snapshots: Sequence[SnapshotFile], problems: list[str], digest: Digest) -> Replay | None:
     """The newest snapshot that is whole; those before it go to ``problems``."""
     for snapshot in snapshots:
         try:
@@ -193,7 +193,7 @@ def _read_newest(snapshots: Sequence[Snapshot], problems: list[str], digest: Dig
     return None
 
 
-def _play_log_after(replay: Replay, folder: str, segments: Sequence[Segment], digest: Digest) -> None:
+def _play_log_after(replay: Replay, folder: str, segments: Sequence[SegmentFile], digest: Digest) -> None:
     """Play the log from the snapshot's end on, where the two go together."""
     start = replay.next_offset
     # A segment that was emptied holds nothing, but the last one is empty in good health: it was just begun.
@@ -235,7 +235,7 @@ class _LogPlayer:
     expected: int
     epoch: int = 0
 
-    def play(self, segments: Sequence[Segment]) -> None:
+    def play(self, segments: Sequence[SegmentFile]) -> None:
         """Play the segments up to the end, or to where the log is torn.
 
         Raises:
@@ -248,7 +248,7 @@ class _LogPlayer:
             if not self._play_segment(segment, is_last=not any(later.size for later in segments[index + 1 :])):
                 return
 
-    def _play_segment(self, segment: Segment, *, is_last: bool) -> bool:
+    def _play_segment(self, segment: SegmentFile, *, is_last: bool) -> bool:
         """Play one segment; False: the log is not to be read any further."""
         with open_file(segment.path) as (file, size):
             try:

@@ -26,7 +26,7 @@ from logstore.parallel import paused_gc
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError
 from reconciler.sources.kraft.files import find_metadata_dir, open_file
-from reconciler.sources.kraft.image import Image
+from reconciler.sources.kraft.image import MetadataImage
 from reconciler.sources.kraft.replay import read
 
 _MAX_PROPERTIES_BYTES = 1 << 20
@@ -69,7 +69,7 @@ def load(path: str) -> DesiredState:
         return _desired(replay.image, identity)
 
 
-def _desired(image: Image, identity: MetadataIdentity) -> DesiredState:
+def _desired(image: MetadataImage, identity: MetadataIdentity) -> DesiredState:
     """Turn an image into tables, topics by name and partitions by number."""
     builder = DesiredBuilder()
     text_of = cache(_directory_text)

@@ -47,7 +47,7 @@ class Znode(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ZooKeeperSnapshot:
     """The nodes that were kept, by path, and what is true of all nodes of the snapshot, kept or not."""
 
     nodes: dict[str, Znode]
@@ -59,7 +59,7 @@ class Snapshot:
     """What is odd behind the first seal; the nodes themselves are sealed and sound."""
 
 
-class _Reader:
+class _JuteReader:
     """A place in the bytes; every step forward is checked against their end."""
 
     def __init__(self, data: Buffer, location: str) -> None:
@@ -116,7 +116,7 @@ class _Reader:
             raise self.fail("the end mark is not '/'", start + _LONG.size)
 
 
-def read(data: Buffer, location: str, keep: Callable[[str], object]) -> Snapshot:
+def read(data: Buffer, location: str, keep: Callable[[str], object]) -> ZooKeeperSnapshot:
     """Read a whole snapshot and check its seals.
 
     Args:
@@ -127,7 +127,7 @@ def read(data: Buffer, location: str, keep: Callable[[str], object]) -> Snapshot
     Raises:
         MetadataError: the bytes are empty, cut short, damaged, or not a snapshot; the message gives the byte.
     """
-    reader = _Reader(data, location)
+    reader = _JuteReader(data, location)
     if not len(data):
         raise reader.fail("the file is empty", 0)
     if data[:4] != MAGIC:
@@ -140,10 +140,10 @@ def read(data: Buffer, location: str, keep: Callable[[str], object]) -> Snapshot
     _skip_acls(reader)
     snapshot = _read_nodes(reader, keep)
     reader.seal()
-    return Snapshot(*snapshot, _additions_problem(reader))
+    return ZooKeeperSnapshot(*snapshot, _additions_problem(reader))
 
 
-def _skip_acls(reader: _Reader) -> None:
+def _skip_acls(reader: _JuteReader) -> None:
     for _ in range(reader.count("access control lists", _LONG.size + _INT.size)):
         reader.take(_LONG, "the index of an access control list")
         for _ in range(reader.count("access control entries", 3 * _INT.size)):
@@ -152,7 +152,7 @@ def _skip_acls(reader: _Reader) -> None:
             reader.buffer("an identity")
 
 
-def _read_nodes(reader: _Reader, keep: Callable[[str], object]) -> tuple[dict[str, Znode], int, int]:
+def _read_nodes(reader: _JuteReader, keep: Callable[[str], object]) -> tuple[dict[str, Znode], int, int]:
     nodes: dict[str, Znode] = {}
     last_zxid = modified_ms = 0
     while (path := reader.text("a path")) != "/":
@@ -165,7 +165,7 @@ def _read_nodes(reader: _Reader, keep: Callable[[str], object]) -> tuple[dict[st
     return nodes, last_zxid, modified_ms
 
 
-def _additions_problem(reader: _Reader) -> str | None:
+def _additions_problem(reader: _JuteReader) -> str | None:
     """Check what newer servers put behind the first seal, by its length and the seal at its end."""
     left = reader.end - reader.offset
     if left == 0:

@@ -36,6 +36,20 @@ from reconciler.sources.zookeeper.state import assemble
 CONNECT_TIMEOUT_S = 15.0
 """Seconds in which one of the servers must answer as a ZooKeeper; there is no option for it."""
 
+ANSWER_TIMEOUT_S = 15.0
+"""Seconds to wait for one answer of a server; there is no option for it."""
+
+ATTEMPTS = 5
+"""How often everything is read before a cluster that keeps changing is refused."""
+
+_IN_FLIGHT = 500
+"""Questions that are sent before the first answer is awaited."""
+
+_TOPICS, _BROKERS, _MARKED = "/brokers/topics", "/brokers/ids", "/admin/delete_topics"
+_EPOCH = "/controller_epoch"
+_SINGLE = ("/cluster/id", _EPOCH, "/migration")
+
+
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", re.ASCII)
 
 
@@ -94,7 +108,7 @@ def _session(hosts: str, chroot: str, address: str) -> Iterator[Any]:
         raise UsageError(
             "a live ZooKeeper is read through kazoo, which is not installed: pip install 'kafka-logstore[zookeeper]'"
         ) from error
-    heard = _Heard()
+    heard = _LastWarning()
     client = KazooClient(hosts=hosts, timeout=CONNECT_TIMEOUT_S, logger=heard.logger)
     try:
         client.start(CONNECT_TIMEOUT_S)
@@ -119,7 +133,7 @@ def _session(hosts: str, chroot: str, address: str) -> Iterator[Any]:
         client.close()
 
 
-class _Heard(logging.Handler):
+class _LastWarning(logging.Handler):
     """Keeps the last warning of a client, for the message, and away from standard error."""
 
     def __init__(self) -> None:
@@ -139,21 +153,7 @@ class _Heard(logging.Handler):
         return f" ({self._text:.200})" if self._text else ""
 
 
-ANSWER_TIMEOUT_S = 15.0
-"""Seconds to wait for one answer of a server; there is no option for it."""
-
-ATTEMPTS = 5
-"""How often everything is read before a cluster that keeps changing is refused."""
-
-_IN_FLIGHT = 500
-"""Questions that are sent before the first answer is awaited."""
-
-_TOPICS, _BROKERS, _MARKED = "/brokers/topics", "/brokers/ids", "/admin/delete_topics"
-_EPOCH = "/controller_epoch"
-_SINGLE = ("/cluster/id", _EPOCH, "/migration")
-
-
-class Client(Protocol):
+class ZooKeeperClient(Protocol):
     """What is used of a ``kazoo.client.KazooClient``; every question gives a result whose ``get`` waits."""
 
     @property
@@ -174,12 +174,12 @@ class Client(Protocol):
         ...
 
 
-class _MovedError(Exception):
+class _ChangedError(Exception):
     """A node changed during the reading; the text is its path."""
 
 
 @dataclass(slots=True)
-class Reading:
+class ZooKeeperReading:
     """Nodes as of one moment.
 
     Attributes:
@@ -193,7 +193,7 @@ class Reading:
     zxid: int = 0
 
 
-def read(client: Client, location: str) -> Reading:
+def read(client: ZooKeeperClient, location: str) -> ZooKeeperReading:
     """Read the nodes of the cluster below the client's root.
 
     Raises:
@@ -204,8 +204,8 @@ def read(client: Client, location: str) -> Reading:
     moved = ""
     for _ in range(ATTEMPTS):
         try:
-            return _Walk(client, location).reading
-        except _MovedError as error:
+            return _TreeWalk(client, location).reading
+        except _ChangedError as error:
             moved = str(error)
     raise MetadataError(
         f"{location}: the cluster changed while it was read, {ATTEMPTS} times running, last at {moved}: try again when"
@@ -213,13 +213,13 @@ def read(client: Client, location: str) -> Reading:
     )
 
 
-class _Walk:
+class _TreeWalk:
     """One attempt; raises _MovedError where two moments would be mixed."""
 
-    def __init__(self, client: Client, location: str) -> None:
+    def __init__(self, client: ZooKeeperClient, location: str) -> None:
         self._client, self._location = client, location
         client.sync_async("/").get(timeout=ANSWER_TIMEOUT_S)
-        self.reading = Reading(client.last_zxid)
+        self.reading = ZooKeeperReading(client.last_zxid)
         marks = self._marks()
         for path in _SINGLE:
             for _, found in self._fetch([path]):
@@ -232,7 +232,7 @@ class _Walk:
             raise UsageError(self._no_topics())
         self._keep_states(self._keep_topics(topics))
         if self._marks() != marks:
-            raise _MovedError("the list of topics or brokers, or the controller epoch")
+            raise _ChangedError("the list of topics or brokers, or the controller epoch")
 
     def _keep_topics(self, level: Sequence[str]) -> list[str]:
         """Keep topics and tiers, level by level; return the paths where the states of their partitions would be."""
@@ -271,12 +271,12 @@ class _Walk:
         """Ask for nodes that a list named."""
         for path, found in self._fetch(paths):
             if found is None:
-                raise _MovedError(path)
+                raise _ChangedError(path)
             yield path, *found
 
     def _keep(self, path: str, data: bytes | None, stat: Any) -> None:
         if max(stat.czxid, stat.mzxid) > self.reading.before:
-            raise _MovedError(path)
+            raise _ChangedError(path)
         self._add(path, data, stat)
 
     def _add(self, path: str, data: bytes | None, stat: Any) -> None:
@@ -294,10 +294,10 @@ class _Walk:
             if found is None:
                 if optional:
                     continue
-                raise _MovedError(path)
+                raise _ChangedError(path)
             names, stat = found
             if stat.pzxid > self.reading.before:
-                raise _MovedError(path)
+                raise _ChangedError(path)
             self.reading.zxid = max(self.reading.zxid, stat.pzxid)
             yield path, [f"{path}/{name}" for name in sorted(names)]
 

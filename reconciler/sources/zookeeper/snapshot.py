@@ -22,7 +22,7 @@ from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.files import first_bytes
 from reconciler.sources.zookeeper import jute, znodes
-from reconciler.sources.zookeeper.jute import Snapshot
+from reconciler.sources.zookeeper.jute import ZooKeeperSnapshot
 from reconciler.sources.zookeeper.state import SHOWN, assemble, first_few
 
 DATA_DIR = "version-2"
@@ -130,7 +130,7 @@ def _unpacked(raw: jute.Buffer, file: str) -> jute.Buffer:
     return data
 
 
-def _state(snapshot: Snapshot, identity: MetadataIdentity, file: str) -> DesiredState:
+def _state(snapshot: ZooKeeperSnapshot, identity: MetadataIdentity, file: str) -> DesiredState:
     """Assemble tables and identity from the nodes of one cluster."""
     root, problems = _root(snapshot, file)
     nodes = {path.removeprefix(root): node for path, node in snapshot.nodes.items() if path.startswith(f"{root}/")}
@@ -144,7 +144,7 @@ def _state(snapshot: Snapshot, identity: MetadataIdentity, file: str) -> Desired
     return assemble(nodes, dated, limits)
 
 
-def _root(snapshot: Snapshot, file: str) -> tuple[str, list[str]]:
+def _root(snapshot: ZooKeeperSnapshot, file: str) -> tuple[str, list[str]]:
     """The chroot of the cluster, and what is to be said about it."""
     places = znodes.chroots(snapshot.nodes)
     if not places:

@@ -27,7 +27,7 @@ from reconciler.broker import Broker as RequestBroker
 from reconciler.errors import RefusedError
 from reconciler.plan import Action, ActionKind, PlanChoice, Policy, encode_plan, parse_plan
 from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
-from reconciler.sources.requests import Received, merge
+from reconciler.sources.requests import ReceivedRequest, merge
 from reconciler.verdicts import Verdict
 from tests.logstore.engine import contents
 from tests.reconciler.plan.plan_broker import HOST, Broker
@@ -291,7 +291,7 @@ def test_a_plan_and_a_full_request_of_the_same_metadata_come_to_the_same(world: 
         copies = [Path(shutil.copytree(path, Path(folder) / path.name)) for path in broker.log_dirs]
         with LogStore.open([str(path) for path in copies], StoreOptions(clock=broker.clock, jobs=0)) as store:
             RequestBroker(store).handle(request)
-        state = merge([Received(request, 1, "r.json")], "r.json", "d" * 64)
+        state = merge([ReceivedRequest(request, 1, "r.json")], "r.json", "d" * 64)
         broker.apply(broker.plan(choice(world), states=(state,)))
         # A plan is more careful where other replicas of the topic hold another ID; a broker is told, and writes it.
         bare = {f"{topic}-{number}" for (topic, number), (held, _) in world.live.items() if held is None}

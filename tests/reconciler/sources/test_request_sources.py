@@ -30,7 +30,7 @@ from reconciler.protocol import MAX_PARTITIONS, LeaderAndIsrRequest, PartitionSt
 from reconciler.protocol.messages import encode_request, tree
 from reconciler.sources import files, load
 from reconciler.sources.requests import (
-    Received,
+    ReceivedRequest,
     is_json_request,
     is_wire_request,
     load_json,
@@ -54,7 +54,7 @@ def request(*topics: TopicState, kind: RequestType = RequestType.FULL, epoch: in
 
 
 def merged(*requests: tuple[LeaderAndIsrRequest, int]) -> DesiredState:
-    received = [Received(one, node_id, f"{index}.json") for index, (one, node_id) in enumerate(requests)]
+    received = [ReceivedRequest(one, node_id, f"{index}.json") for index, (one, node_id) in enumerate(requests)]
     return merge(received, "requests", "00")
 
 

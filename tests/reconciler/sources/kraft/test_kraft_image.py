@@ -9,7 +9,7 @@ import pytest
 from layout.ids import DirectoryId, TopicId
 from reconciler.errors import MetadataError
 from reconciler.sources.kraft import WireError
-from reconciler.sources.kraft.image import Broker, Image, Partition, ReplayError
+from reconciler.sources.kraft.image import BrokerRegistration, MetadataImage, PartitionRegistration, ReplayError
 from tools.writers import (
     feature_level_record,
     no_op_record,
@@ -29,14 +29,14 @@ RIGHT = DirectoryId.parse("oTM53yT_SbSfzlvkh_PfVA")
 MIGRATING = DirectoryId.MIGRATING
 
 
-def _play(*values: bytes) -> Image:
-    image = Image()
+def _play(*values: bytes) -> MetadataImage:
+    image = MetadataImage()
     for offset, value in enumerate(values):
         image.play(offset, value)
     return image
 
 
-def _orders(*values: bytes) -> Partition:
+def _orders(*values: bytes) -> PartitionRegistration:
     """Partition 0 of orders on brokers 1 and 2, leader epoch 5, partition epoch 7, and what follows."""
     created = partition_record(ORDERS, 0, [1, 2], leader_epoch=5, partition_epoch=7)
     return _play(topic_record("orders", ORDERS), created, *values).topics[ORDERS.to_bytes()].partitions[0]
@@ -55,7 +55,7 @@ def test_a_partition_has_all_that_its_record_says() -> None:
             directories=[LEFT, RIGHT],
         ),
     )  # fmt: skip
-    expected = Partition((1, 2), (2,), (1,), (2,), 2, 5, 7, (LEFT.to_bytes(), RIGHT.to_bytes()))
+    expected = PartitionRegistration((1, 2), (2,), (1,), (2,), 2, 5, 7, (LEFT.to_bytes(), RIGHT.to_bytes()))
     assert image.topics[ORDERS.to_bytes()].partitions == {3: expected}
 
 
@@ -77,7 +77,7 @@ def test_a_topic_can_be_created_again_under_its_name() -> None:
 
 def test_a_change_leaves_what_it_does_not_name() -> None:
     changed = _orders(partition_change_record(ORDERS, 0))
-    assert changed == Partition((1, 2), (1, 2), (), (), 1, 5, 8, ())
+    assert changed == PartitionRegistration((1, 2), (1, 2), (), (), 1, 5, 8, ())
 
 
 @pytest.mark.parametrize("leader", [2, 1, -1])
@@ -213,15 +213,15 @@ def test_a_broker_is_registered_again_fenced_unfenced_and_unregistered() -> None
     after = [_play(*steps[: count + 1]).brokers.get(1) for count in range(len(steps))]
     left, right = (LEFT.to_bytes(),), (RIGHT.to_bytes(),)
     assert after == [
-        Broker(10, True, False, left),
-        Broker(10, False, False, left),
-        Broker(10, True, False, left),
-        Broker(11, False, False, right),
+        BrokerRegistration(10, True, False, left),
+        BrokerRegistration(10, False, False, left),
+        BrokerRegistration(10, True, False, left),
+        BrokerRegistration(11, False, False, right),
         None,
     ]
 
 
-def _changed_broker(**changes: object) -> Image:
+def _changed_broker(**changes: object) -> MetadataImage:
     change = record("BrokerRegistrationChangeRecord", 2, brokerId=1, brokerEpoch=10, **changes)
     return _play(register_broker_record(1, 10, fenced=False, directory_ids=[LEFT]), change)
 

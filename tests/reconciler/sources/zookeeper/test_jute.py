@@ -22,7 +22,7 @@ def everything(_path: str) -> bool:
     return True
 
 
-def read(data: bytes) -> jute.Snapshot:
+def read(data: bytes) -> jute.ZooKeeperSnapshot:
     return jute.read(data, "snapshot.1", everything)
 
 
@@ -137,7 +137,7 @@ def test_arbitrary_damage_gives_a_snapshot_or_our_error(data: st.DataObject) -> 
     for _ in range(data.draw(st.integers(1, 4))):
         mutated[data.draw(st.integers(0, len(SOUND) - 1))] = data.draw(st.integers(0, 255))
     try:
-        assert isinstance(read(bytes(mutated)), jute.Snapshot)
+        assert isinstance(read(bytes(mutated)), jute.ZooKeeperSnapshot)
     except MetadataError as error:
         assert "at byte" in str(error)
 

@@ -25,7 +25,7 @@ from reconciler.sources import load
 from reconciler.sources.zookeeper import Znode, assemble, jute, znodes
 from reconciler.sources.zookeeper import live as zookeeper_live
 from reconciler.sources.zookeeper import snapshot as zookeeper_snapshot
-from reconciler.sources.zookeeper.live import ATTEMPTS, Reading, read
+from reconciler.sources.zookeeper.live import ATTEMPTS, ZooKeeperReading, read
 from tests.reconciler.sources.zookeeper.zookeeper_tree import Tree
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
@@ -155,7 +155,7 @@ def once(path: str, act: Callable[[], object]) -> Callable[[str], object]:
     return lambda asked: left.pop()() if asked == path and left else None
 
 
-def state_of(reading: Reading) -> DesiredState:
+def state_of(reading: ZooKeeperReading) -> DesiredState:
     return assemble(reading.nodes, MetadataIdentity("zookeeper", "zk"))
 
 
