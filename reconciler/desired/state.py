@@ -90,9 +90,9 @@ class MetadataIdentity:
     tail_uncommitted: bool = False
     """True when the last records may still be taken back (FACTS §7.1)."""
     digest: str = ""
-    """SHA-256, hex, over the bytes that were read, or over a live source's content; reproducible."""
+    """SHA-256, hex, over the bytes read, or over the content of a live source; reproducible."""
     problems: tuple[str, ...] = ()
-    """Problems met while reading, one sentence each: a torn tail, unknown record types, an unreadable older snapshot."""
+    """Problems of the reading, one sentence each: a torn tail, unknown record types, an unreadable snapshot."""
 
 
 @dataclass(frozen=True, slots=True)

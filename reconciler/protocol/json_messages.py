@@ -1,4 +1,4 @@
-"""Control requests and their answers as JSON, both ways: Kafka's own names, and those that KIP-516 draws.
+"""Control requests and their answers as JSON, both ways: with Kafka's own names, or with those of KIP-516.
 
 JSON is written as Kafka's tools would write it for a version, by the same tables as the bytes. Any version is read; the
 fields that are present identify it. A document that is no such message is refused with every reason and its place.
@@ -61,7 +61,7 @@ def parse_request(data: bytes, location: str) -> ControlRequest:
     """Read a LeaderAndIsr or a StopReplica request of any version; its fields or its log line identify it.
 
     Raises:
-        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+        InvalidRequestError: with every reason: its place, the expected and the found value.
     """
     check_extent(data, location)
     try:
@@ -85,7 +85,7 @@ def parse_leader_and_isr(data: bytes, location: str) -> LeaderAndIsrRequest:
     """Read a LeaderAndIsr request of any version.
 
     Raises:
-        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+        InvalidRequestError: with every reason: its place, the expected and the found value.
     """
     if not data:
         raise InvalidRequestError(location, ["the file is empty"])
@@ -101,7 +101,7 @@ def parse_stop_replica(data: bytes, location: str) -> StopReplicaRequest:
     """Read a StopReplica request of any version.
 
     Raises:
-        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+        InvalidRequestError: with every reason: its place, the expected and the found value.
     """
     what = "StopReplica request"
     document = _document(data, location, what)
@@ -165,7 +165,7 @@ def _leader_and_isr(document: object, location: str) -> LeaderAndIsrRequest:
     """Make a LeaderAndIsr request of a decoded document.
 
     Raises:
-        InvalidRequestError: with every reason, each as its place, what is expected and what is found.
+        InvalidRequestError: with every reason: its place, the expected and the found value.
     """
     reasons: list[str] = []
     fields = _unwrapped(JsonFields.of(document, "", reasons))

@@ -7,7 +7,7 @@ import os
 from reconciler.errors import MetadataError, UsageError
 
 MAX_FILE_BYTES = 256 << 20
-"""A longer file is refused; a request of 100 000 partitions takes about 21 MB as JSON, and a quarter of that as bytes."""
+"""A longer file is refused; 100 000 partitions take about 21 MB as JSON, and a quarter of that as bytes."""
 
 
 def first_bytes(path: str, most: int) -> bytes:

@@ -92,7 +92,7 @@ def split_spec(spec: str) -> tuple[Sequence[SourceKind], str]:
 
 
 def candidates(sources: Sequence[SourceKind], path: str) -> list[tuple[SourceKind, str]]:
-    """Find the sources at a path: the path itself, else the matches of a glob, else the children of a folder, else deeper."""
+    """Find the sources at a path: itself, else the matches of a glob, else the children of a folder, else deeper."""
     if not sources[0].is_path:
         return [(sources[0], path)]
     if len(sources) == 1 and not os.path.isdir(path) and not glob.has_magic(path):

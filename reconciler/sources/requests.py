@@ -104,9 +104,8 @@ def load_requests(
             data = read_file(file)
             digest.update(data)
             request = parse(data, file)
-            received.append(
-                ReceivedRequest(request, receiver(request, file, scheme) if node_id is None else node_id, file)
-            )
+            received_by = receiver(request, file, scheme) if node_id is None else node_id
+            received.append(ReceivedRequest(request, received_by, file))
         return merge(received, location, digest.hexdigest())
 
 

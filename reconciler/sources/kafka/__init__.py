@@ -1,1 +1,1 @@
-"""A live cluster by its brokers, and the output of kafka-topics."""
+"""Metadata from Kafka's own tools and brokers: a live cluster, and the output of kafka-topics."""

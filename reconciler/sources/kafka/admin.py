@@ -2,22 +2,18 @@
 
 ``FILE`` has properties as librdkafka names them (``security.protocol``, ``sasl.mechanism``, ``sasl.username``,
 ``sasl.password``, ``ssl.ca.location``), one ``name=value`` to a line; those of Java's clients differ for SASL and TLS.
-Brokers that check rights leave out topics without a word. Unless every broker's configuration tells that it has no
-authorizer, what ``kafka:`` does not mention counts as not mentioned and never as unwanted; who says ``kafka-all:``
-vouches that the user may describe every topic. Brokers tell no leader epochs and no reassignments: a replica that is
-being added or removed is among the replicas, and so it is wanted, until that is done. Owns addresses, configuration,
-the connection and the state; ``kafka_admin_reading`` asks the questions. Source: DESIGN §7; LIBRARIES §2.
 
-One reading of a live cluster through an AdminClient of confluent-kafka: every topic with its ID and replicas.
+Two requests are needed: one lists all topics with replicas, leaders and errors, the other gives their IDs. Different
+brokers may answer them, each with its own view. So both answers must name the same replicas, and the list is requested
+again at the end. An incomplete answer is refused, because a shorter list would make replicas look unwanted. Brokers
+give no leader epochs and no reassignments: a replica that is being added or removed is among the replicas, and so it is
+wanted, until the reassignment is done.
 
-Two requests tell what is needed: one lists all topics with replicas, leaders and errors, the other gives their IDs.
-They may be answered by different brokers, each with its own view, so both must name the same replicas, and the list is
-asked for again at the end. An answer that lacks something is refused, because a shorter list would make replicas look
-unwanted. Brokers leave out topics that a user may not describe, without a word; that this did not happen is certain
-only where no broker has an authorizer. (What a user may do with the cluster says nothing of topics, and an answer about
-ACLs looks the same to this client where there are none and where there is no authorizer.) Addresses, configuration and
-the connection belong to ``kafka_admin``.
-Source: DESIGN §7; LIBRARIES §2.
+Brokers that check rights leave out topics silently. Only where every broker's configuration has no authorizer is it
+certain that no topic is missing. (The user's rights on the cluster say nothing of topics, and an answer about ACLs
+looks the same to this client where there are none and where there is no authorizer.) Otherwise a topic that ``kafka:``
+does not mention counts as not mentioned, never as unwanted; with ``kafka-all:`` the user vouches for the right to
+describe every topic. Source: DESIGN §7; LIBRARIES §2.
 """
 
 from __future__ import annotations
@@ -59,12 +55,12 @@ _AT_ONCE = 1000
 """Topics in one request."""
 
 _AUTHORIZER = "authorizer.class.name"
-"""Empty in the configuration of a broker that checks no rights."""
+"""The property that is empty in the configuration of a broker that checks no rights."""
 
 
 @dataclass(frozen=True, slots=True)
 class LivePartition:
-    """What a broker says of one partition; ``leader`` is -1 for none."""
+    """One partition by a broker's answer; ``leader`` is -1 for none."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -73,11 +69,11 @@ class LivePartition:
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    """What the brokers say.
+    """A cluster by the answers of its brokers.
 
     Attributes:
         cluster_id: as the brokers name it.
-        brokers: those that are alive.
+        brokers: the ids of the live brokers.
         topics: the partitions of each topic, by number; both in order.
         topic_ids: canonical text; a topic from before Kafka 2.8 has None.
         is_whole: it is certain that no topic was left out for lack of rights.
@@ -95,7 +91,7 @@ def load(address: str, *, is_vouched: bool = False) -> DesiredState:
 
     Args:
         address: ``HOST:PORT[,HOST:PORT…][?config=FILE]``.
-        is_vouched: the user may describe every topic, so what is not there is not wanted.
+        is_vouched: the user may describe every topic, so a topic that is not mentioned is not wanted.
 
     Raises:
         UsageError: no such address or file, a property that librdkafka does not take, or confluent-kafka is missing.
@@ -109,10 +105,10 @@ def load(address: str, *, is_vouched: bool = False) -> DesiredState:
 
 
 def split_address(address: str) -> tuple[str, str | None]:
-    """The servers, with commas between, and the file of properties.
+    """Split an address into the servers, separated by commas, and the file of properties.
 
     Raises:
-        UsageError: it has not the form ``HOST:PORT[,HOST:PORT…][?config=FILE]``.
+        UsageError: it does not have the form ``HOST:PORT[,HOST:PORT…][?config=FILE]``.
     """
     match = _ADDRESS.fullmatch(address)
     hosts = [_HOST.fullmatch(host) for host in match[1].split(",")] if match else [None]
@@ -124,7 +120,7 @@ def split_address(address: str) -> tuple[str, str | None]:
 
 
 def state_of(cluster: LiveCluster, address: str, now_ms: int, *, is_vouched: bool) -> DesiredState:
-    """The desired state of what brokers said at a time in ms since 1970; pure."""
+    """Make the desired state of the brokers' answers at a time in ms since 1970; pure."""
     builder = DesiredBuilder()
     for name, partitions in cluster.topics.items():
         topic_id = cluster.topic_ids[name]
@@ -168,7 +164,7 @@ def _properties(file: str) -> dict[str, str]:
         found = java_properties.parse(read_file(file), file)
     except DamagedFileError as error:
         raise UsageError(f"{file} is no file of properties: {error}") from error
-    # The brokers that were named on the command line count, not those that a file may bring along.
+    # The brokers on the command line count, not those that a file may name.
     found.pop(_SERVERS, None)
     return found
 
@@ -182,10 +178,10 @@ def _read(servers: str, properties: Mapping[str, str], address: str) -> LiveClus
             "a live cluster is read through confluent-kafka, which is not installed:"
             " pip install 'kafka-logstore[admin]'"
         ) from error
-    heard: list[Any] = []
+    errors: list[Any] = []
     silent = logging.Logger("reconciler.kafka")
     silent.addHandler(logging.NullHandler())
-    config: dict[str, Any] = {**properties, _SERVERS: servers, "error_cb": heard.append}
+    config: dict[str, Any] = {**properties, _SERVERS: servers, "error_cb": errors.append}
     try:
         client = AdminClient(config, logger=silent)
     except KafkaException as error:
@@ -195,7 +191,7 @@ def _read(servers: str, properties: Mapping[str, str], address: str) -> LiveClus
     except (KafkaException, FutureTimeoutError) as error:
         client.poll(0)
         said = error.args[0].str() if isinstance(error, KafkaException) else "no answer in time"
-        words = "; ".join(dict.fromkeys([said, *(each.str() for each in heard[-2:])]))
+        words = "; ".join(dict.fromkeys([said, *(each.str() for each in errors[-2:])]))
         raise MetadataError(
             f"{address}: the brokers did not answer everything that was asked: {words}. Check host and port, that"
             " brokers listen there, and security.protocol and the user's rights in ?config=FILE"
@@ -203,7 +199,7 @@ def _read(servers: str, properties: Mapping[str, str], address: str) -> LiveClus
 
 
 class _ChangedError(Exception):
-    """The cluster changed during the reading; the text says what did."""
+    """The cluster changed during the reading; the text says where."""
 
 
 def read(client: Any, location: str) -> LiveCluster:
@@ -214,7 +210,7 @@ def read(client: Any, location: str) -> LiveCluster:
         location: names the cluster in messages.
 
     Raises:
-        MetadataError: an answer is not whole, or the cluster changed during every attempt.
+        MetadataError: an answer is incomplete, or the cluster changed during every attempt.
         confluent_kafka.KafkaException, concurrent.futures.TimeoutError: there was no answer.
     """
     moved = ""
@@ -247,10 +243,10 @@ def _read_once(client: Any, location: str) -> LiveCluster:
 
 
 def _topics(listing: Any, location: str) -> dict[str, dict[int, LivePartition]]:
-    """Every topic of a listing, whole.
+    """Read every topic of a listing.
 
     Raises:
-        MetadataError: with the topics that carry an error or lack replicas or partitions.
+        MetadataError: names the topics that carry an error or lack replicas or partitions.
     """
     wrong = [text for name, topic in sorted(listing.topics.items()) for text in _wrong(name, topic)]
     if wrong:
@@ -270,7 +266,7 @@ def _topics(listing: Any, location: str) -> dict[str, dict[int, LivePartition]]:
 def _wrong(name: str, topic: Any) -> Iterator[str]:
     from confluent_kafka import KafkaError
 
-    # Both are about the leader alone; with REPLICA_NOT_AVAILABLE the replicas that are down are left out.
+    # Both errors concern the leader alone; with REPLICA_NOT_AVAILABLE, replicas that are down are missing.
     without_leader = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
     if topic.error is not None:
         yield f"topic {name}: {topic.error.str()}"
@@ -285,7 +281,7 @@ def _wrong(name: str, topic: Any) -> Iterator[str]:
 
 
 def _described(client: Any, topics: Mapping[str, Mapping[int, LivePartition]], location: str) -> dict[str, str | None]:
-    """The ID of each topic, from descriptions that name the same replicas."""
+    """Read the ID of each topic, from descriptions that must name the same replicas."""
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
     ids: dict[str, str | None] = {}
@@ -308,7 +304,7 @@ def _described(client: Any, topics: Mapping[str, Mapping[int, LivePartition]], l
 
 
 def _id_text(found: Any) -> str | None:
-    """Canonical text; the client's own has the letters of another base64."""
+    """The canonical text of an ID; the client's own text uses another base64 alphabet."""
     if found is None:
         return None
     topic_id = TopicId.from_halves(found.get_most_significant_bits(), found.get_least_significant_bits())
@@ -326,13 +322,13 @@ def _check_distinct(ids: Mapping[str, str | None], location: str) -> None:
 
 
 def _sees_everything(client: Any, brokers: Iterable[int]) -> bool:
-    """Whether no broker checks rights, by its own configuration; one that does not tell may check them."""
+    """Whether no broker checks rights, by its own configuration; a broker that does not answer may check them."""
     from confluent_kafka import KafkaException
 
-    # By name, because the package does not declare it as its own.
+    # By name, because the package does not export it in its types.
     resource: Any = import_module("confluent_kafka.admin").ConfigResource
     asked = [resource(resource.Type.BROKER, str(number)) for number in brokers]
-    # One broker to a request: each is asked for its own configuration.
+    # One broker to a request, because each answers for its own configuration only.
     futures = [client.describe_configs([each], request_timeout=ANSWER_TIMEOUT_S)[each] for each in asked]
     try:
         found = [each.result(timeout=2 * ANSWER_TIMEOUT_S).get(_AUTHORIZER) for each in futures]

@@ -32,10 +32,10 @@ from reconciler.sources.files import first_bytes, read_file
 from reconciler.sources.zookeeper import first_few
 
 SHOWN_REASONS = 5
-"""How many reasons a message lists."""
+"""The most reasons that a message lists."""
 
 HEADER = re.compile(r"\s*Topic:\s*\S+\s+(?:TopicId:\s*\S+\s+)?PartitionCount:")
-"""How the line of a topic begins."""
+"""Matches the beginning of the line of a topic."""
 
 _SNIFFED_BYTES = 64 << 10
 
@@ -49,7 +49,7 @@ _LOG_DIRS = re.compile(r'\{.*"brokers"\s*:.*"logDirs"\s*:', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class DescribedPartition:
-    """One partition's line; ``leader`` is -1 for none."""
+    """The line of one partition; ``leader`` is -1 for none."""
 
     partition: int
     leader: int
@@ -61,7 +61,7 @@ class DescribedPartition:
 
 @dataclass(slots=True)
 class DescribedTopic:
-    """One topic; ``topic_id`` is canonical text, or None where the text has none."""
+    """One topic; ``topic_id`` is canonical text, or None where the output has none."""
 
     topic: str
     topic_id: str | None
@@ -80,11 +80,11 @@ def recognises(path: str) -> bool:
 
 
 def load_one(paths: Sequence[str], location: str, completeness: Completeness) -> DesiredState:
-    """Read the only file; several cannot be told apart by cluster or age.
+    """Read the only file; several files have no cluster or age to choose by.
 
     Raises:
         UsageError: there is no such file, or there are several.
-        MetadataError: it cannot be read, or is no whole output of the tool.
+        MetadataError: it cannot be read, or is not the complete output of the tool.
     """
     if len(paths) > 1:
         raise UsageError(
@@ -95,7 +95,7 @@ def load_one(paths: Sequence[str], location: str, completeness: Completeness) ->
 
 
 def load(path: str, completeness: Completeness = Completeness.INCREMENTAL) -> DesiredState:
-    """Read one file; ``completeness`` is FULL where somebody vouches that every topic is in it; else as above."""
+    """Read one file; FULL means that the user vouches for every topic. Raises as :func:`load_one`."""
     data = read_file(path)
     try:
         text = data.decode("utf-8")
@@ -147,15 +147,15 @@ def _problems(topics: Sequence[DescribedTopic], completeness: Completeness) -> l
 
 
 def is_log_dirs(text: str) -> bool:
-    """Whether this is what ``kafka-log-dirs --describe`` prints: what brokers have, and not what they should have."""
+    """Whether a text is the output of ``kafka-log-dirs --describe``, which lists the replicas that brokers have."""
     return _LOG_DIRS.search(text) is not None
 
 
 def parse(text: str, location: str) -> list[DescribedTopic]:
-    """Read the text.
+    """Read the output of ``kafka-topics --describe``.
 
     Raises:
-        MetadataError: it is not that text, is cut off, or contradicts itself; with the first reasons and their lines.
+        MetadataError: it is another text, is cut off, or contradicts itself; with the first reasons and their lines.
     """
     if is_log_dirs(text):
         raise MetadataError(
@@ -183,7 +183,7 @@ def parse(text: str, location: str) -> list[DescribedTopic]:
 
 
 class _DescriptionReader:
-    """Takes line by line, and gathers every reason why it is not the text that it should be."""
+    """Reads line by line, and gathers every reason why the text is not a complete output."""
 
     def __init__(self) -> None:
         self.topics: dict[str, DescribedTopic] = {}

@@ -1,8 +1,8 @@
-"""Record batches of magic 2, as they stand in a log segment or a snapshot (FACTS §7.4).
+"""Read record batches of magic 2, as they stand in a log segment or a snapshot (FACTS §7.4).
 
-Owns the 61-byte header, the CRC-32C, the codec, and the envelope of each record; leaves what a record says to
-``records`` and where batches may stand to ``replay``. A file is read once, front to back, one batch at a time: no more
-is held than one batch, and no length is believed beyond the end of the file.
+A batch is a 61-byte header with a CRC-32C, and records in envelopes, which a codec may compress. A file is read once,
+front to back, one batch at a time: never more than one batch is in memory, and no length is trusted beyond the end of
+the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import google_crc32c
 from reconciler.sources.kraft.wire import UNREADABLE, WireError, varint, varlong
 
 MAX_BATCH_BYTES = 64 << 20
-"""No batch is larger, packed or unpacked: a controller's own limit is 8 MiB."""
+"""The largest batch, packed or unpacked; a controller's own limit is 8 MiB."""
 
 _PREFIX = struct.Struct(">qi")  # base offset, length of the rest
 _REST = struct.Struct(">ibIhiqqqhii")  # leader epoch to record count
@@ -31,31 +31,31 @@ _WINDOW = 1 << 20
 
 _MAGIC_AT = 16
 _LIKE_A_BATCH = re.compile(rb"\x02(?=.{26}\xff{14})", re.DOTALL)
-"""From the magic byte to the producer fields, which are all -1 in metadata."""
+"""Matches from the magic byte to the producer fields, which are all -1 in metadata."""
 
 
 class Digest(Protocol):
-    """What takes all bytes that are read, for example ``hashlib.sha256()``."""
+    """Takes all bytes that are read, for example ``hashlib.sha256()``."""
 
     def update(self, data: bytes, /) -> None:
         """Take more bytes."""
 
 
 class BrokenBatchError(WireError):
-    """At this place stands no whole, sound batch: the file is torn, padded or corrupt from here on.
+    """There is no whole, sound batch at this position: the file is torn, padded or corrupt from here on.
 
     Attributes:
-        position: where in the file, in bytes.
+        position: in the file, in bytes.
     """
 
     def __init__(self, position: int, problem: str) -> None:
-        """Say what stands there, one clause, and where."""
+        """Build the message of the problem, one clause, and its position."""
         super().__init__(f"{problem} at byte {position}")
         self.position = position
 
 
 class RawRecord(NamedTuple):
-    """One record out of its envelope."""
+    """The key and the value of one record, not yet decoded."""
 
     key: bytes | None
     value: bytes
@@ -67,13 +67,13 @@ class Batch:
 
     Attributes:
         base_offset: offset of its first record.
-        epoch: leader epoch under which it was written.
-        last_offset_delta: last offset less ``base_offset``.
+        epoch: leader epoch in which it was written.
+        last_offset_delta: last offset minus ``base_offset``.
         max_timestamp_ms: time of its newest record, ms since 1970.
         attributes: codec in bits 0 to 2, control batch in bit 5.
-        count: how many records it says it has.
-        payload: the records' envelopes, compressed where the codec says so.
-        position: where it stands in the file, in bytes.
+        count: the number of records that it claims.
+        payload: the records' envelopes, compressed as the codec says.
+        position: in the file, in bytes.
     """
 
     base_offset: int
@@ -99,7 +99,7 @@ class Batch:
         """Unpack the records; the i-th has the offset ``base_offset + i``.
 
         Raises:
-            WireError: a codec that is not known, or records that do not fill the batch exactly.
+            WireError: an unknown codec, or records that do not fill the batch exactly.
         """
         data = _decompress(self.payload, self.attributes & _COMPRESSION)
         if self.count < 0 or self.count != self.last_offset_delta + 1:
@@ -121,7 +121,7 @@ def read_batches(file: BinaryIO, size: int, digest: Digest) -> Iterator[Batch]:
         digest: takes every byte that is read.
 
     Raises:
-        BrokenBatchError: what stands next is no whole, sound batch; reading cannot go on.
+        BrokenBatchError: the next bytes are no whole, sound batch; reading cannot go on.
     """
     position = 0
     while position < size:
@@ -132,11 +132,11 @@ def read_batches(file: BinaryIO, size: int, digest: Digest) -> Iterator[Batch]:
 
 
 def find_batch(file: BinaryIO, start: int, size: int, first_offset: int) -> int | None:
-    """Look for a sound batch behind a broken place, which tells damage in the middle from a torn end.
+    """Look for a sound batch behind a broken one, to distinguish damage in the middle from a torn end.
 
     Args:
-        file: any position.
-        start: byte from which to look.
+        file: at any position.
+        start: first byte of the search.
         size: bytes of the file.
         first_offset: an older batch, with a smaller base offset, does not count.
 
@@ -165,10 +165,10 @@ def _is_batch_at(file: BinaryIO, position: int, size: int, first_offset: int) ->
 
 
 class _NoDigest:
-    """A digest of bytes that are looked at only to judge a place."""
+    """A digest that ignores bytes, for reads that only test a position."""
 
     def update(self, data: bytes, /) -> None:
-        """Take nothing."""
+        """Ignore the bytes."""
 
 
 def _take(file: BinaryIO, count: int, digest: Digest) -> bytes:
@@ -206,7 +206,7 @@ def _batch(header: bytes, file: BinaryIO, position: int, size: int, digest: Dige
 
 
 def _decompress(payload: bytes, codec: int) -> bytes:
-    """Undo the codec, into no more than :data:`MAX_BATCH_BYTES`."""
+    """Decompress a payload into at most :data:`MAX_BATCH_BYTES`."""
     if codec == 0:
         return payload
     if codec != 1:
@@ -222,7 +222,7 @@ def _decompress(payload: bytes, codec: int) -> bytes:
 
 
 def _envelopes(data: bytes, count: int) -> list[RawRecord]:
-    """Take the records out of their envelopes; they must fill the bytes exactly."""
+    """Read the records from their envelopes, which must fill the bytes exactly."""
     records = []
     at = 0
     for index in range(count):
@@ -246,7 +246,7 @@ def _envelopes(data: bytes, count: int) -> list[RawRecord]:
 
 
 def _blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    """A key or a value; a negative length is null."""
+    """Read a key or a value; a negative length is null."""
     length, at = varint(data, at)
     if length < 0:
         return None, at

@@ -1,9 +1,7 @@
-"""The files of ``__cluster_metadata-0`` by their names, and how they are opened (FACTS §7.1, §7.2).
+"""Find the files of ``__cluster_metadata-0`` by their names, and open them (FACTS §7.1, §7.2).
 
-    00000000000000020475-0000000026.checkpoint   a snapshot: everything below offset 20475, the last of it of epoch 26
-    00000000000000000000.log                     a segment of the log, named by its first offset
-
-Leaves what is in them to ``replay``.
+00000000000000020475-0000000026.checkpoint   a snapshot: everything below offset 20475, the last of it of epoch 26
+00000000000000000000.log                     a segment of the log, named by its first offset
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from reconciler.errors import MetadataError
 
 
 class SnapshotFile(NamedTuple):
-    """A snapshot that was finished; compares by (epoch, offset)."""
+    """A finished snapshot; compares by (epoch, offset)."""
 
     name: MetadataSnapshotName
     path: str
@@ -38,11 +36,11 @@ class SegmentFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetadataFiles:
-    """What a metadata directory holds.
+    """The files of a metadata directory.
 
     Attributes:
-        snapshots: the finished ones, newest first.
-        segments: the log, in order.
+        snapshots: the finished snapshots, newest first.
+        segments: of the log, in order.
         problems: names that stop a controller, one sentence each.
     """
 
@@ -52,11 +50,10 @@ class MetadataFiles:
 
 
 def find_metadata_dir(path: str) -> str:
-    """The metadata directory that a path means: itself, or the one in a log dir.
+    """Find the metadata directory that a path means: itself, or the one in a log dir.
 
     Raises:
-        MetadataError: neither. A directory of another name is not believed to be one, because the log of any topic
-            looks like it.
+        MetadataError: neither. A directory of another name does not count, because the log of any topic looks like it.
     """
     inside = os.path.join(path, METADATA_DIR)
     if os.path.isdir(inside):
@@ -101,10 +98,10 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 
 def name_snapshot(path: str) -> SnapshotFile:
-    """A snapshot that was given by its own path.
+    """Make a snapshot of its own path.
 
     Raises:
-        MetadataError: the name is not one of a finished snapshot, and nothing else holds its offset and epoch.
+        MetadataError: the name is not that of a finished snapshot, and only the name holds its offset and epoch.
     """
     file_name = os.path.basename(path)
     try:
@@ -118,13 +115,13 @@ def name_snapshot(path: str) -> SnapshotFile:
 
 @contextmanager
 def open_file(path: str) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a plain file for reading, with its size now. Any failure while it is read comes out as one error.
+    """Open a plain file for reading; yield it with its present size. Any OSError during the reading becomes our error.
 
     Raises:
-        MetadataError: it cannot be opened or read, or is no plain file.
+        MetadataError: it cannot be opened or read, or is not a plain file.
     """
     try:
-        # Without O_NONBLOCK, a named pipe of that name would hold the caller for ever.
+        # Without O_NONBLOCK, a named pipe of that name would block the caller for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)

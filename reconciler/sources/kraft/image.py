@@ -1,8 +1,7 @@
-"""What the records say, played in order: topics, partitions, brokers and features (FACTS §7.6).
+"""Play records in order into an image of the metadata: topics, partitions, brokers and features (FACTS §7.6).
 
-Owns the meaning of each record type that matters to *what should be on this broker*, and transactions; leaves bytes to
-``records`` and files to ``files``. The other types cannot change the answer, so their bodies are not looked at; types
-that are not known are counted.
+Only the record types that matter to *what should be on this broker* are decoded, and the types that delimit transactions.
+Other known types cannot change the answer, so their bodies are skipped. Unknown types are counted.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ _MIGRATING = DirectoryId.MIGRATING.to_bytes()
 
 
 class ReplayError(MetadataError):
-    """A record that cannot be true in the state it meets; the caller adds where it stands."""
+    """A record that contradicts the state before it; the caller adds its position."""
 
 
 @dataclass(slots=True)
 class PartitionRegistration:
-    """One partition. ``directories`` holds 16 bytes for each replica, or nothing where none of them is known."""
+    """One partition. ``directories`` has 16 bytes for each replica, or is empty where none of them is known."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -63,14 +62,14 @@ class BrokerRegistration:
 
 
 class MetadataImage:
-    """The state after the records that were played.
+    """The state after the records played so far.
 
     Attributes:
         topics: by topic ID, 16 bytes.
         brokers: by node ID.
         features: level by name.
-        removed_topics: name by topic ID of the topics that were removed on the way.
-        unknown_types: how often each record type occurred that is not known.
+        removed_topics: names of removed topics, by topic ID.
+        unknown_types: the number of records of each unknown type.
     """
 
     def __init__(self) -> None:
@@ -85,7 +84,7 @@ class MetadataImage:
 
     @property
     def open_transaction(self) -> tuple[int, int] | None:
-        """The offset at which a transaction began that has not ended, and how many records wait in it."""
+        """The offset at which the open transaction began, and the number of its records; None when none is open."""
         return None if self._transaction is None else (self._begun_at, len(self._transaction))
 
     def play(self, offset: int, value: bytes) -> None:
@@ -95,7 +94,7 @@ class MetadataImage:
 
         Raises:
             WireError: the value cannot be decoded.
-            ReplayError: it cannot be true in this state; the message names a record of the transaction where one is.
+            ReplayError: it contradicts the state; inside a transaction, the message names the record.
         """
         frame = read_frame(value)
         if frame.type in (_BEGIN, _END, _ABORT):
@@ -106,10 +105,10 @@ class MetadataImage:
             self._apply(frame, value)
 
     def check(self) -> None:
-        """Check what must hold at the end: every topic has a legal name, and no two have the same.
+        """Check the final state: every topic has a legal name, and no two topics have the same name.
 
         Raises:
-            ReplayError: one breaks that.
+            ReplayError: a topic breaks this rule.
         """
         names: dict[str, bytes] = {}
         for topic_id, topic in self.topics.items():
@@ -217,7 +216,7 @@ class MetadataImage:
         )
 
     def _unregister_broker(self, fields: dict[str, Any]) -> None:
-        # A broker that is not registered can be unregistered: Kafka's own image takes it so.
+        # Unregistering an unknown broker is no error, as in Kafka's own image.
         self.brokers.pop(fields["brokerId"], None)
 
     def _fence_broker(self, fields: dict[str, Any]) -> None:
@@ -248,7 +247,7 @@ class MetadataImage:
 
 
 def _known_directories(directories: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """Kafka sets a list that is absent or all *migrating* to *migrating* for every replica: nothing is known."""
+    """Drop a list that is all *migrating*: Kafka sets this, also for an absent list, where no directory is known."""
     return directories if any(directory != _MIGRATING for directory in directories) else ()
 
 
@@ -276,4 +275,4 @@ _APPLIERS = {
     for number, message in METADATA_RECORDS.items()
     if message.name in _APPLIERS_BY_NAME
 }
-"""By record type; what is not here cannot change what should be on a broker."""
+"""By record type; other types cannot change what should be on a broker."""

@@ -1,9 +1,8 @@
-"""Records of the metadata log: the frame round a metadata record, and the key of a control record.
+"""Decode records of the metadata log: the frame of a metadata record, and the key of a control record.
 
-Owns the way from the bytes of one record's value to a type and its fields; leaves the envelope and batches to
-``batches`` and the meaning to ``image``. As in Kafka, a version above the highest that is known reads as that one, and
-only what cannot be decoded or leaves bytes over is an error. Unlike Kafka, a type that is not known is not an error
-here: the caller decides. Source: FACTS §7.3, §7.4, §7.5.
+As in Kafka, a version above the highest known one is read as that one, and only a body that cannot be decoded or leaves
+bytes over is an error. Unlike in Kafka, an unknown type is no error here: the caller decides.
+Source: FACTS §7.3, §7.4, §7.5.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _CONTROL_KEY = struct.Struct(">hh")
 
 
 class Frame(NamedTuple):
-    """The head of a metadata record: its type, its version, and where in the value its body begins."""
+    """The head of a metadata record: its type, its version, and the offset of its body in the value."""
 
     type: int
     version: int
@@ -33,7 +32,7 @@ def read_frame(value: bytes) -> Frame:
     """Read the head of a record's value.
 
     Raises:
-        WireError: not frame version 1 (version 0 is the preview of Kafka 2.8), or a number that is out of range.
+        WireError: the frame version is not 1 (version 0 is the preview of Kafka 2.8), or a number is out of range.
     """
     if value[:1] == b"\x01" and len(value) > 3 and value[1] < 0x80 and value[2] < 0x80:
         return Frame(value[1], value[2], 3)
@@ -56,10 +55,10 @@ def _head_number(value: bytes, at: int, what: str) -> tuple[int, int]:
 
 
 def read_control_type(key: bytes) -> int:
-    """The type of a control record.
+    """Read the type of a control record from its key.
 
     Raises:
-        WireError: the key is not two int16, of which the first, the version, is not negative.
+        WireError: the key is not two int16, or the first, the version, is negative.
     """
     if len(key) < _CONTROL_KEY.size:
         raise WireError(f"a control record with a key of {len(key)} bytes")
@@ -70,13 +69,13 @@ def read_control_type(key: bytes) -> int:
 
 
 class RecordDecoder:
-    """Decodes bodies. One decoder serves one load: it keeps equal lists once, and drops them with itself."""
+    """Decodes the bodies of records. Use one for each load: it shares equal lists as long as it lives."""
 
     def __init__(self) -> None:
         self._readers: dict[tuple[str, int], Reader] = {}
 
     def decode(self, frame: Frame, value: bytes) -> dict[str, Any]:
-        """The fields of a metadata record, by Kafka's names; IDs are 16 bytes, lists are tuples.
+        """Decode the fields of a metadata record, by Kafka's names; IDs are 16 bytes, lists are tuples.
 
         Raises:
             WireError: the body does not follow its layout, or bytes are left over.
@@ -85,7 +84,7 @@ class RecordDecoder:
         return self._body(METADATA_RECORDS[frame.type], frame.version, value, frame.body)
 
     def decode_control(self, number: int, value: bytes) -> dict[str, Any]:
-        """The fields of a control record. Its layout goes by the version that its first field states.
+        """Decode the fields of a control record, in the version that its first field states.
 
         Raises:
             WireError: the value does not follow its layout, or bytes are left over.

@@ -1,15 +1,13 @@
 """The newest state that a metadata directory or a snapshot gives, and how far it can be trusted (FACTS §7.1, §7.2).
 
-The newest whole snapshot, by (epoch, offset), then the log from its offset on; without a snapshot, the log from offset
-0. What is wrong with the files has one of three outcomes:
+The newest whole snapshot, by (epoch, offset), is read, then the log from its offset on; without a snapshot, the log
+from offset 0. A problem with the files has one of three outcomes:
 
-* older, but true: a snapshot that is not whole (the next older one is tried); a log that does not go with the snapshot
-  because it begins later, ends earlier or is of an older epoch (the snapshot stands alone); the torn end of a log; a
-  transaction without an end. A sentence in ``problems`` says so, and the offset tells how far the state goes;
-* an error: a gap in the log, damage with sound batches behind it, a record that cannot be true where it stands;
+* an older, but true state: a snapshot is not whole (the next older one is tried); the log does not fit the snapshot
+  because it begins later, ends earlier or is of an older epoch (the snapshot stands alone); the end of the log is torn;
+  a transaction has no end. A sentence in ``problems`` says so, and the offset says how far the state goes;
+* an error: a gap in the log, damage with sound batches behind it, a record that contradicts the state before it;
 * an error, too: no snapshot, and no log from offset 0.
-
-Leaves names to ``files``, bytes to ``batches`` and ``records``, meaning to ``image``.
 """
 
 from __future__ import annotations
@@ -37,16 +35,16 @@ from reconciler.sources.kraft.wire import WireError
 
 @dataclass(slots=True)
 class Replay:
-    """What was read: the state, and how far it goes.
+    """The state that was read, and how far it goes.
 
     Attributes:
         image: the state itself.
         next_offset: the first offset that was not read.
         epoch: leader epoch of the last batch that was read.
-        timestamp_ms: time of the newest record that was read, ms since 1970; None where none is stated.
-        log_played: whether anything came out of the log, the end of which may be uncommitted.
-        unknown_controls: how often each type of control record occurred that is not known.
-        problems: what was wrong on the way, one sentence each.
+        timestamp_ms: time of the newest record that was read, ms since 1970; None where no record has one.
+        log_played: whether any record came from the log, whose end may be uncommitted.
+        unknown_controls: the number of control records of each unknown type.
+        problems: met while reading, one sentence each.
     """
 
     image: MetadataImage = field(default_factory=MetadataImage)
@@ -60,13 +58,13 @@ class Replay:
 
     @property
     def last_offset(self) -> int | None:
-        """The last offset that is contained in the state; None where there is none."""
+        """The last offset contained in the state; None where there is none."""
         waiting = self.image.open_transaction
         last = (self.next_offset if waiting is None else waiting[0]) - 1
         return last if last >= 0 else None
 
     def see_time(self, timestamp_ms: int) -> None:
-        """Take the time of one more record; 0 and less mean that none is stated."""
+        """Note the time of one more record; 0 and less mean that it has none."""
         if timestamp_ms > (self.timestamp_ms or 0):
             self.timestamp_ms = timestamp_ms
 
@@ -77,7 +75,7 @@ class Replay:
             The types of its control records.
 
         Raises:
-            MetadataError: a record cannot be read, or cannot be true; the message has the file and the offset.
+            MetadataError: a record cannot be read, or contradicts the state; the message has the file and the offset.
         """
         offset = batch.base_offset
         controls = []
@@ -107,15 +105,15 @@ class Replay:
 
 
 def read(path: str, digest: Digest) -> Replay:
-    """Read what a path means: a metadata directory, a log dir that holds one, or one snapshot by itself.
+    """Read a metadata directory, the one in a log dir, or one snapshot by itself.
 
     Args:
-        path: where it is.
+        path: of any of the three.
         digest: takes every byte that is read.
 
     Raises:
         UsageError: no such path.
-        MetadataError: there is no answer, or none that can be trusted; the message says where and why.
+        MetadataError: there is no state, or none that can be trusted; the message says where and why.
     """
     if not os.path.exists(path):
         raise UsageError(f"{path}: no such file or directory")
@@ -136,7 +134,7 @@ def read_snapshot(snapshot: SnapshotFile, digest: Digest) -> Replay:
     """Read one snapshot: a header, the records, a footer, and nothing after it.
 
     Raises:
-        MetadataError: it is not whole, not sound, or says what cannot be.
+        MetadataError: it is not whole, not sound, or contradicts itself.
     """
     path, name = snapshot.path, snapshot.name
     replay = Replay(next_offset=name.offset, epoch=name.epoch)
@@ -184,7 +182,7 @@ def _read_folder(folder: str, digest: Digest) -> Replay:
 
 
 def _read_newest(snapshots: Sequence[SnapshotFile], problems: list[str], digest: Digest) -> Replay | None:
-    """The newest snapshot that is whole; those before it go to ``problems``."""
+    """Read the newest whole snapshot; add newer, broken snapshots to ``problems``."""
     for snapshot in snapshots:
         try:
             return read_snapshot(snapshot, digest)
@@ -194,9 +192,9 @@ def _read_newest(snapshots: Sequence[SnapshotFile], problems: list[str], digest:
 
 
 def _play_log_after(replay: Replay, folder: str, segments: Sequence[SegmentFile], digest: Digest) -> None:
-    """Play the log from the snapshot's end on, where the two go together."""
+    """Play the log from the snapshot's end on, if the log fits the snapshot."""
     start = replay.next_offset
-    # A segment that was emptied holds nothing, but the last one is empty in good health: it was just begun.
+    # An empty segment was truncated, unless it is the last one, which may just have begun.
     holding = [segment for index, segment in enumerate(segments) if segment.size or index == len(segments) - 1]
     if not holding:
         replay.problems.append(
@@ -223,9 +221,9 @@ class _LogPlayer:
         replay: takes the records.
         digest: takes the bytes.
         start: records before this offset are known already.
-        snapshot_epoch: the epoch of the last of those.
+        snapshot_epoch: epoch of the last known record.
         expected: the offset that the next batch must have.
-        epoch: leader epoch of the batch before it.
+        epoch: leader epoch of the previous batch.
     """
 
     replay: Replay
@@ -239,7 +237,8 @@ class _LogPlayer:
         """Play the segments up to the end, or to where the log is torn.
 
         Raises:
-            MetadataError: a gap, an epoch that goes back, damage that is not at the end, or a record that cannot be.
+            MetadataError: a gap, an epoch that goes back, damage before the end, or a record that contradicts the
+            state.
         """
         for index, segment in enumerate(segments):
             if segment.base_offset != self.expected:
@@ -249,7 +248,7 @@ class _LogPlayer:
                 return
 
     def _play_segment(self, segment: SegmentFile, *, is_last: bool) -> bool:
-        """Play one segment; False: the log is not to be read any further."""
+        """Play one segment; False: stop reading the log."""
         with open_file(segment.path) as (file, size):
             try:
                 return all(self._take(batch, segment.path) for batch in read_batches(file, size, self.digest))
@@ -263,7 +262,7 @@ class _LogPlayer:
         return False
 
     def _take(self, batch: Batch, path: str) -> bool:
-        """Play one batch where it is new; False: the log does not go with the snapshot."""
+        """Play one batch if it is new; False: the log does not fit the snapshot."""
         where = f"{path}: a batch of offset {batch.base_offset} and epoch {batch.epoch}"
         if batch.base_offset != self.expected or batch.epoch < self.epoch:
             raise MetadataError(f"{where} follows on epoch {self.epoch} where offset {self.expected} must stand")
@@ -283,7 +282,7 @@ class _LogPlayer:
 
 
 def _remarks(replay: Replay) -> list[str]:
-    """What is to be said of the state as a whole."""
+    """The problems of the state as a whole: an open transaction, and unknown record types."""
     remarks = []
     waiting = replay.image.open_transaction
     if waiting is not None:

@@ -1,14 +1,14 @@
 """KRaft metadata as a desired state, without a broker and without a JVM.
 
     tables.py    the layouts of the records, as data
-    wire.py      primitives and structs out of bytes, every length checked
+    wire.py      primitives and structs from bytes, every length checked
     records.py   the frame of a metadata record, the key of a control record
     batches.py   record batches: header, CRC-32C, codec, envelopes
-    image.py     what the records say, played in order
+    image.py     the state that records give, played in order
     files.py     snapshots and segments by name
     replay.py    the newest state, and how far it can be trusted
 
-Nothing on disk says how far the log is committed, so whatever came out of the log may still be taken back: then
+Nothing on disk says how far the log is committed, so any record of the log may still be taken back: then
 ``tail_uncommitted`` is set. Source: FACTS §7; DESIGN §7.
 """
 
@@ -34,7 +34,7 @@ _NOWHERE_YET = (DirectoryId.MIGRATING.to_bytes(), DirectoryId.UNASSIGNED.to_byte
 
 
 def recognises(path: str) -> bool:
-    """A metadata directory, a log dir that holds one, or a snapshot; ``bootstrap.checkpoint`` names no topics."""
+    """Whether a path is a metadata directory, a log dir with one, or a snapshot other than bootstrap.checkpoint."""
     name = os.path.basename(os.path.normpath(path))
     if os.path.isfile(path):
         return name.endswith(".checkpoint") and name != "bootstrap.checkpoint"
@@ -49,7 +49,7 @@ def load(path: str) -> DesiredState:
 
     Raises:
         UsageError: no such path.
-        MetadataError: there is no answer there, or none that can be trusted; see ``replay`` for what is.
+        MetadataError: there is no state there, or none that can be trusted; see ``replay``.
     """
     digest = hashlib.sha256()
     with paused_gc():
@@ -97,12 +97,12 @@ def _desired(image: MetadataImage, identity: MetadataIdentity) -> DesiredState:
 
 
 def _directory_text(directory: bytes) -> str | None:
-    """The text of an assigned log dir; None where the controller does not know one yet. *Lost* is an answer."""
+    """The text of an assigned log dir; None where the controller knows none yet. *Lost* is an assignment."""
     return None if directory in _NOWHERE_YET else str(DirectoryId(directory))
 
 
 def _cluster_id(path: str) -> tuple[str | None, list[str]]:
-    """The cluster's ID from ``meta.properties`` beside the metadata directory, and what is wrong with it."""
+    """Read the cluster's ID from ``meta.properties`` beside the metadata directory; return it with its problems."""
     folder = find_metadata_dir(path) if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
     if os.path.basename(os.path.abspath(folder)) != METADATA_DIR:
         return None, [f"{path} does not stand in a {METADATA_DIR}, so its cluster is not known"]

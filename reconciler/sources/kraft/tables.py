@@ -1,7 +1,7 @@
 """The layouts of KRaft's records, as tables: which fields, in which version, under which tag, with which default.
 
-Owns the facts; ``records`` reads bytes by them and ``tools/writers/kraft_writer.py`` writes bytes by them. Field names
-are Kafka's own. All messages here are flexible from version 0, so a list of tagged fields ends every struct. Source:
+``records`` reads bytes by these tables, and ``tools/writers/kraft_writer.py`` writes bytes by them. Field names are
+Kafka's own. All messages here are flexible from version 0, so a list of tagged fields ends every struct. Source:
 FACTS §7.4 (control records), §7.5 (metadata records).
 """
 
@@ -30,14 +30,14 @@ class Type(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Fields in their declared order, then tagged fields."""
+    """A struct: fields in their declared order, then tagged fields."""
 
     fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A count, then that many items."""
+    """An array: a count, then that many items."""
 
     item: Type | Struct
 
@@ -46,7 +46,7 @@ FieldType = Type | Struct | Array
 
 
 class _Implied(Enum):
-    """Marks a field that has its type's own default: zero, the empty text, the empty array."""
+    """Marks a field with the default of its type: zero, the empty text, the empty array."""
 
     IMPLIED = auto()
 
@@ -57,7 +57,7 @@ class Field:
 
     Attributes:
         name: Kafka's name for it, with a small first letter.
-        type: what stands on the wire.
+        type: its type on the wire.
         since: the first version that has it.
         tag: its tag, or None for a field that is always written.
         default: its value where it is not written; see :attr:`absent`.
@@ -73,7 +73,7 @@ class Field:
 
     @property
     def absent(self) -> Any:
-        """The value of a field that is not written, in the form that a decoder gives."""
+        """The value of a field that is not written, as a decoder returns it."""
         if self.default is not _Implied.IMPLIED:
             return self.default
         if isinstance(self.type, Array):
@@ -99,7 +99,7 @@ _ZEROS: dict[Type, int | float | bool | bytes | str] = {
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One record type: its number, its name, the highest version that is known, and its fields over all versions."""
+    """One record type: its number, its name, the highest known version, and its fields over all versions."""
 
     number: int
     name: str
@@ -125,7 +125,7 @@ _UUIDS = Array(Type.UUID)
 
 
 def _optional(name: str, kind: FieldType, tag: int, since: int = 0) -> Field:
-    """A tagged field whose absence means *not said*."""
+    """Make a tagged field that is null where it is absent."""
     return Field(name, kind, since, tag, default=None, nullable=True)
 
 

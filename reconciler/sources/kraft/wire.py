@@ -1,9 +1,8 @@
-"""The primitives of Kafka's wire, read out of bytes with every length checked (FACTS §7.3).
+"""Read the primitives and structs of Kafka's wire from bytes, with every length checked (FACTS §7.3).
 
-A reader takes the bytes and a position, and gives the value and the position after it. Owns integers of variable
-length and the compiled readers of whole structs; which fields there are is said by ``tables``. Nothing is allocated by
-a length or a count that the bytes at hand could not hold. Running off the end shows as ``IndexError``,
-``struct.error`` or :class:`WireError`: see :data:`UNREADABLE`.
+A reader takes the bytes and an offset, and returns the value and the offset after it. The readers of whole structs are
+compiled from ``tables``. Nothing is allocated for a length or a count that the bytes at hand could not hold. Reading
+beyond the end raises ``IndexError``, ``struct.error`` or :class:`WireError`: see :data:`UNREADABLE`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ Reader = Callable[[bytes, int], tuple[Any, int]]
 
 
 class WireError(MetadataError):
-    """Bytes that do not follow the layout they should have; the caller adds where they stand."""
+    """Bytes that do not follow their layout; the caller adds their position."""
 
 
 UNREADABLE = (WireError, IndexError, struct.error, UnicodeDecodeError)
-"""What reading broken bytes can raise; a caller that knows the place turns it into one ``MetadataError``."""
+"""The errors of reading broken bytes; a caller that knows the position turns them into one ``MetadataError``."""
 
 _FIXED = {
     Type.INT8: "b",
@@ -39,7 +38,7 @@ _FIXED = {
 
 
 def unsigned_varint(data: bytes, at: int) -> tuple[int, int]:
-    """LEB128 of at most five bytes, as an unsigned 32-bit number.
+    """Read LEB128 of at most five bytes as an unsigned 32-bit number.
 
     Raises:
         WireError: a fifth byte with its top bit set.
@@ -59,7 +58,7 @@ def unsigned_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Zig-zag LEB128 of 32 bits.
+    """Read zig-zag LEB128 of 32 bits.
 
     Raises:
         WireError: a fifth byte with its top bit set.
@@ -70,7 +69,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def varlong(data: bytes, at: int) -> tuple[int, int]:
-    """Zig-zag LEB128 of 64 bits, at most ten bytes.
+    """Read zig-zag LEB128 of 64 bits, at most ten bytes.
 
     Raises:
         WireError: a tenth byte with its top bit set.
@@ -88,10 +87,10 @@ def varlong(data: bytes, at: int) -> tuple[int, int]:
 
 
 def struct_reader(fields: tuple[Field, ...], version: int) -> Reader:
-    """Compile the reader of a struct in one version; it gives a dict with every field of every version.
+    """Compile the reader of a struct in one version; it returns a dict with every field of every version.
 
-    Runs of fixed-width fields are read at once. Lists of int32 and of IDs are kept once for equal content, so that a
-    million partitions on the same brokers share their tuples; the memory lives as long as the reader.
+    Runs of fixed-width fields are read at once. Equal lists of int32 and of IDs share one tuple, so that a million
+    partitions on the same brokers share their tuples; these live as long as the reader.
     """
     steps = _steps(written(fields, version), version)
     tags = {
@@ -117,7 +116,7 @@ def struct_reader(fields: tuple[Field, ...], version: int) -> Reader:
 
 
 def _read_tagged(data: bytes, at: int, tags: dict[int, tuple[str, Reader]], values: dict[str, Any]) -> int:
-    """Read one tagged field into ``values``, or step over one that is not known."""
+    """Read one tagged field into ``values``, or skip an unknown one."""
     tag, at = unsigned_varint(data, at)
     size, at = unsigned_varint(data, at)
     end = at + size
@@ -132,7 +131,7 @@ def _read_tagged(data: bytes, at: int, tags: dict[int, tuple[str, Reader]], valu
 
 
 def _steps(fields: tuple[Field, ...], version: int) -> list[tuple[str | tuple[str, ...], Reader]]:
-    """One step for each field, or for each run of fixed-width fields."""
+    """Compile one step for each field, or for each run of fixed-width fields."""
     steps: list[tuple[str | tuple[str, ...], Reader]] = []
     run: list[Field] = []
     for field in fields:
@@ -171,7 +170,7 @@ def _reader(kind: FieldType, version: int, nullable: bool) -> Reader:
 
 
 def _length(data: bytes, at: int, width: int, nullable: bool) -> tuple[int, int]:
-    """A length or count (-1 is null) of things that take ``width`` bytes each at least."""
+    """Read a length or count (-1 is null) of items of at least ``width`` bytes each."""
     raw, at = unsigned_varint(data, at)
     length = raw - 1
     if length < 0 and not nullable:

@@ -1,4 +1,4 @@
-"""What Kafka keeps in ZooKeeper, from a snapshot file or a live server."""
+"""What Kafka keeps in ZooKeeper as a metadata source, from a snapshot file or a live server."""
 
 from typing import TYPE_CHECKING
 

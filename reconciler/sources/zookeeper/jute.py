@@ -1,4 +1,4 @@
-"""The bytes of a ZooKeeper snapshot: jute records, read in order and never beyond what the file holds.
+"""Read the bytes of a ZooKeeper snapshot: jute records, in order and never beyond the end of the file.
 
     header      magic "ZKSN", version 2, database id                  int32 int32 int64
     sessions    count, then (session id, timeout) each                int32, (int64 int32)*
@@ -7,8 +7,7 @@
     seal        Adler-32 of all bytes before, then the string "/"     int64 string
     additions   3.6+: (zxid, version, digest) and a seal; 3.9+: (last zxid) and a seal
 
-All numbers are big-endian; a string or buffer is an int32 length, -1 for null, and that many bytes. Owns these bytes;
-what Kafka keeps in the nodes belongs to ``znodes``, and choosing and opening files to ``zookeeper_snapshot``.
+All numbers are big-endian; a string or buffer is an int32 length, -1 for null, and that many bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _NODE_TAIL = struct.Struct(">qqqqqiiiqq")
 
 _SEAL_BYTES = 13
 _ADDITIONS = frozenset({0, 20 + _SEAL_BYTES, 8 + _SEAL_BYTES, 20 + 8 + 2 * _SEAL_BYTES})
-"""Lengths of what may follow the first seal."""
+"""The possible lengths of the additions behind the first seal."""
 
 
 class Znode(NamedTuple):
@@ -48,7 +47,7 @@ class Znode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperSnapshot:
-    """The nodes that were kept, by path, and what is true of all nodes of the snapshot, kept or not."""
+    """The nodes that were kept, by path, and facts about all nodes of the snapshot, kept or not."""
 
     nodes: dict[str, Znode]
     last_zxid: int
@@ -56,11 +55,11 @@ class ZooKeeperSnapshot:
     modified_ms: int
     """The newest change of any node, ms since 1970."""
     problem: str | None
-    """What is odd behind the first seal; the nodes themselves are sealed and sound."""
+    """A defect behind the first seal; the nodes themselves are sealed and sound."""
 
 
 class _JuteReader:
-    """A place in the bytes; every step forward is checked against their end."""
+    """An offset in the bytes; every step forward is checked against their end."""
 
     def __init__(self, data: Buffer, location: str) -> None:
         self.data = data
@@ -82,7 +81,7 @@ class _JuteReader:
         return form.unpack_from(self.data, start)
 
     def count(self, what: str, least_bytes: int) -> int:
-        """A number of items that each take at least so many bytes; null counts as none."""
+        """Read the number of items that take at least ``least_bytes`` each; null counts as none."""
         start = self.offset
         (count,) = self.take(_INT, f"the number of {what}")
         if count < -1 or count * least_bytes > self.end - self.offset:
@@ -90,7 +89,7 @@ class _JuteReader:
         return max(count, 0)
 
     def buffer(self, what: str) -> bytes:
-        """A length and that many bytes."""
+        """Read a length and that many bytes."""
         length = self.count(f"bytes of {what}", 1)
         start = self.offset
         self.offset = start + length
@@ -122,7 +121,7 @@ def read(data: Buffer, location: str, keep: Callable[[str], object]) -> ZooKeepe
     Args:
         data: the uncompressed bytes.
         location: the file, for messages.
-        keep: whether the node of a path is wanted, by truth; all others are passed over.
+        keep: whether to keep the node of a path.
 
     Raises:
         MetadataError: the bytes are empty, cut short, damaged, or not a snapshot; the message gives the byte.
@@ -166,7 +165,7 @@ def _read_nodes(reader: _JuteReader, keep: Callable[[str], object]) -> tuple[dic
 
 
 def _additions_problem(reader: _JuteReader) -> str | None:
-    """Check what newer servers put behind the first seal, by its length and the seal at its end."""
+    """Check the additions of newer servers behind the first seal, by their length and the seal at their end."""
     left = reader.end - reader.offset
     if left == 0:
         return None

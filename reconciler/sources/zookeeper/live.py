@@ -1,17 +1,13 @@
 """A live ZooKeeper as a metadata source: ``zk:HOST:PORT[,HOST:PORT…][/chroot]``, through kazoo.
 
-Owns addresses, the connection and what can go wrong with it. ``zookeeper_reading`` reads the nodes as of one moment,
-and ``zookeeper_state`` makes of them the same state as of a snapshot file. Nothing is written to ZooKeeper, no watch
-is left, and what cannot be read whole is refused. A node that only some may read needs a snapshot file instead: no
-credentials are taken here. Source: DESIGN §7; FACTS §8; KIP516-11; KIP37-4.
+A session asks node by node while the cluster goes on, so a plain walk would mix moments. The reading first notes the
+last transaction that the server knows. Nodes and lists that no later transaction touched are as they were then, and
+together they are the tree of that moment. If one was touched, everything is read again. States of partitions change
+all the time and say nothing of replicas, so they may be newer.
 
-One consistent reading of what Kafka keeps in a live ZooKeeper.
-
-A session asks node by node while the cluster goes on, so a plain walk would mix times. Here the last transaction that
-the server knew before the walk is remembered. Nodes and lists that no later transaction touched are as they were then,
-and together they are the tree of that moment; if one was touched, everything is read again. States of partitions change
-all the time and say nothing of replicas, so they may be newer. The addresses, the connection and its errors belong to
-``zookeeper_live``, what the nodes mean to ``znodes``. Source: FACTS §8; KIP37-4; LIBRARIES §3.
+Nothing is written to ZooKeeper, and no watch is left. A tree that cannot be read whole is refused. No credentials are
+taken: a tree with nodes that only some users may read needs a snapshot file instead.
+Source: DESIGN §7; FACTS §8; KIP516-11; KIP37-4; LIBRARIES §3.
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ from reconciler.sources.zookeeper.jute import Znode
 from reconciler.sources.zookeeper.state import assemble
 
 CONNECT_TIMEOUT_S = 15.0
-"""Seconds in which one of the servers must answer as a ZooKeeper; there is no option for it."""
+"""Seconds within which one of the servers must answer as a ZooKeeper; there is no option for it."""
 
 ANSWER_TIMEOUT_S = 15.0
 """Seconds to wait for one answer of a server; there is no option for it."""
@@ -43,7 +39,7 @@ ATTEMPTS = 5
 """How often everything is read before a cluster that keeps changing is refused."""
 
 _IN_FLIGHT = 500
-"""Questions that are sent before the first answer is awaited."""
+"""Requests that are sent before the first answer is awaited."""
 
 _TOPICS, _BROKERS, _MARKED = "/brokers/topics", "/brokers/ids", "/admin/delete_topics"
 _EPOCH = "/controller_epoch"
@@ -74,18 +70,18 @@ def load(address: str) -> DesiredState:
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """The servers, with commas between, and the chroot, ``""`` for none.
+    """Split an address into the servers, separated by commas, and the chroot, ``""`` for none.
 
     Raises:
-        UsageError: it has not the form ``HOST:PORT[,HOST:PORT…][/chroot]``.
+        UsageError: it does not have the form ``HOST:PORT[,HOST:PORT…][/chroot]``.
     """
     hosts, _, below = address.partition("/")
     matches = [_HOST.fullmatch(host) for host in hosts.split(",")]
-    tiers = below.removesuffix("/").split("/") if below else []
+    names = below.removesuffix("/").split("/") if below else []
     is_bad_port = any(match and match[1] and not 0 < int(match[1]) < 1 << 16 for match in matches)
-    if None in matches or is_bad_port or any(tier in ("", ".", "..") for tier in tiers):
+    if None in matches or is_bad_port or any(name in ("", ".", "..") for name in names):
         raise UsageError(f"{address!r:.200} is no address of ZooKeeper: zk:HOST:PORT[,HOST:PORT…][/chroot] is expected")
-    return hosts, "".join(f"/{tier}" for tier in tiers)
+    return hosts, "".join(f"/{name}" for name in names)
 
 
 def content_digest(nodes: Mapping[str, Znode]) -> str:
@@ -99,7 +95,7 @@ def content_digest(nodes: Mapping[str, Znode]) -> str:
 
 @contextmanager
 def _session(hosts: str, chroot: str, address: str) -> Iterator[Any]:
-    """A connected client whose root is the chroot; its errors become ours, and it is closed on every way out."""
+    """Connect a client whose root is the chroot; turn its errors into ours, and close it in any case."""
     try:
         from kazoo.client import KazooClient
         from kazoo.exceptions import KazooException
@@ -108,8 +104,8 @@ def _session(hosts: str, chroot: str, address: str) -> Iterator[Any]:
         raise UsageError(
             "a live ZooKeeper is read through kazoo, which is not installed: pip install 'kafka-logstore[zookeeper]'"
         ) from error
-    heard = _LastWarning()
-    client = KazooClient(hosts=hosts, timeout=CONNECT_TIMEOUT_S, logger=heard.logger)
+    warning = _LastWarning()
+    client = KazooClient(hosts=hosts, timeout=CONNECT_TIMEOUT_S, logger=warning.logger)
     try:
         client.start(CONNECT_TIMEOUT_S)
         if chroot:
@@ -120,13 +116,13 @@ def _session(hosts: str, chroot: str, address: str) -> Iterator[Any]:
         yield client
     except KazooTimeoutError as error:
         raise MetadataError(
-            f"{address}: no ZooKeeper answered within {CONNECT_TIMEOUT_S:.0f} s{heard.last_words}: check host and port,"
+            f"{address}: no ZooKeeper answered within {CONNECT_TIMEOUT_S:.0f} s{warning.shown}: check host and port,"
             " and that the server runs"
         ) from error
     except KazooException as error:
         raise MetadataError(
             f"{address}: the connection to ZooKeeper failed before everything was read ({type(error).__name__})"
-            f"{heard.last_words}: try again"
+            f"{warning.shown}: try again"
         ) from error
     finally:
         client.stop()
@@ -134,7 +130,7 @@ def _session(hosts: str, chroot: str, address: str) -> Iterator[Any]:
 
 
 class _LastWarning(logging.Handler):
-    """Keeps the last warning of a client, for the message, and away from standard error."""
+    """Keeps the last warning of a client for the error message, and off standard error."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -144,17 +140,17 @@ class _LastWarning(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        # That it gave up is what the message says; why is in the warning before.
+        # The message says already that the client gave up; the warning before says why.
         if not text.startswith("Failed connecting"):
             self._text = text
 
     @property
-    def last_words(self) -> str:
+    def shown(self) -> str:
         return f" ({self._text:.200})" if self._text else ""
 
 
 class ZooKeeperClient(Protocol):
-    """What is used of a ``kazoo.client.KazooClient``; every question gives a result whose ``get`` waits."""
+    """The used part of a ``kazoo.client.KazooClient``; every request returns a result whose ``get`` waits."""
 
     @property
     def last_zxid(self) -> int:
@@ -175,7 +171,7 @@ class ZooKeeperClient(Protocol):
 
 
 class _ChangedError(Exception):
-    """A node changed during the reading; the text is its path."""
+    """A node changed during the reading; the text names it."""
 
 
 @dataclass(slots=True)
@@ -183,9 +179,9 @@ class ZooKeeperReading:
     """Nodes as of one moment.
 
     Attributes:
-        before: the last transaction before the reading; all but states of partitions are as of it.
-        nodes: what ``znodes.keep`` wants, by path.
-        zxid: the greatest that any of them carries, or the list of any of them.
+        before: the last transaction before the reading; all nodes but states of partitions are as of it.
+        nodes: the nodes that ``znodes.keep`` selects, by path.
+        zxid: the greatest zxid of any of them, or of the list of its children.
     """
 
     before: int
@@ -214,7 +210,7 @@ def read(client: ZooKeeperClient, location: str) -> ZooKeeperReading:
 
 
 class _TreeWalk:
-    """One attempt; raises _MovedError where two moments would be mixed."""
+    """One attempt to read the tree; raises _ChangedError where two moments would be mixed."""
 
     def __init__(self, client: ZooKeeperClient, location: str) -> None:
         self._client, self._location = client, location
@@ -235,7 +231,7 @@ class _TreeWalk:
             raise _ChangedError("the list of topics or brokers, or the controller epoch")
 
     def _keep_topics(self, level: Sequence[str]) -> list[str]:
-        """Keep topics and tiers, level by level; return the paths where the states of their partitions would be."""
+        """Keep topics and namespaces, level by level; return the possible paths of the states of their partitions."""
         states: list[str] = []
         while level:
             parents = []
@@ -308,7 +304,7 @@ class _TreeWalk:
         return self._asked(paths, self._client.get_async)
 
     def _asked(self, paths: Iterable[str], ask: Any) -> Iterator[tuple[str, Any]]:
-        """The answer for each path, in order, many questions at once; None where there is no such node."""
+        """Yield the answer for each path, in order, with many requests in flight; None where there is no such node."""
         from kazoo.exceptions import NoAuthError, NoNodeError
 
         rest = iter(paths)
@@ -325,12 +321,12 @@ class _TreeWalk:
                     ) from error
 
     def _marks(self) -> tuple[object, ...]:
-        """What changes with the list of topics, of brokers and of marked topics, and with the controller."""
+        """Marks that change with the controller and with the lists of topics, brokers and topics to delete."""
         stats = [found and found[1] for _, found in self._fetch((_EPOCH, _TOPICS, _BROKERS, _MARKED))]
         return tuple(stat and (stat.czxid, stat.mzxid, stat.pzxid) for stat in stats)
 
     def _no_topics(self) -> str:
-        """Say where the topics may be: Kafka's root is often a node of the tree (its chroot)."""
+        """The message for a tree without topics; it names a node that may be the chroot, as Kafka often has one."""
         roots = [name.rpartition("/")[2] for name in self._children("") or ()]
         found = [name for (name, there) in zip(roots, self._have_topics(roots), strict=True) if there]
         hint = f"; there is one below /{found[0]}: name it as zk:HOST:PORT/{found[0]}" if found else ""

@@ -1,9 +1,7 @@
-"""A ZooKeeper snapshot file as a metadata source: choosing the file, opening it, finding the cluster in it.
+"""A ZooKeeper snapshot file as a metadata source: choose the file, open it, and find the cluster in it.
 
-Owns the choice of a snapshot and of a chroot; ``jute`` reads the bytes, and ``zookeeper_state`` makes a state of the
-nodes. The transaction log beside a snapshot is not read, so changes after the snapshot's zxid are unknown, and the
-state says so.
-Source: FACTS §8; KIP516-11; KIP37-4.
+The transaction log beside a snapshot is not read. So changes after the snapshot's zxid are unknown, and the state says
+so. Source: FACTS §8; KIP516-11; KIP37-4.
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ from reconciler.sources.zookeeper.state import SHOWN, assemble, first_few
 
 DATA_DIR = "version-2"
 MAX_UNPACKED_BYTES = 1 << 30
-"""A compressed snapshot that unpacks to more is refused."""
+"""A compressed snapshot that unpacks to more bytes is refused."""
 
 _NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?", re.ASCII)
 
 
 def is_data_dir(folder: str) -> bool:
-    """Whether a folder is the one in which a ZooKeeper keeps its snapshots."""
+    """Whether a folder is one in which a ZooKeeper keeps its snapshots."""
     return os.path.basename(os.path.normpath(folder)) == DATA_DIR and recognises(folder)
 
 
@@ -50,10 +48,10 @@ def recognises(path: str) -> bool:
 
 
 def load(path: str) -> DesiredState:
-    """Read a snapshot file, or the newest sound one of a folder; newer ones that are not sound become problems.
+    """Read a snapshot file, or the newest sound one of a folder; newer damaged ones become problems.
 
     Raises:
-        UsageError: no such path, or it cannot be looked at.
+        UsageError: no such path, or its folder cannot be listed.
         MetadataError: no snapshot there, none is sound, or several clusters keep their nodes in it.
     """
     if not os.path.lexists(path):
@@ -99,7 +97,7 @@ def _load_file(file: str, location: str) -> DesiredState:
 
 @contextmanager
 def _opened(path: str) -> Iterator[jute.Buffer]:
-    """The bytes of a regular file, mapped and not copied."""
+    """Map the bytes of a regular file."""
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
@@ -145,7 +143,7 @@ def _state(snapshot: ZooKeeperSnapshot, identity: MetadataIdentity, file: str) -
 
 
 def _root(snapshot: ZooKeeperSnapshot, file: str) -> tuple[str, list[str]]:
-    """The chroot of the cluster, and what is to be said about it."""
+    """Find the chroot of the cluster, and the problems with it."""
     places = znodes.chroots(snapshot.nodes)
     if not places:
         return "", ["there is no /brokers/topics: this ZooKeeper keeps no topics of a Kafka cluster"]

@@ -1,7 +1,6 @@
-"""The nodes that Kafka keeps in ZooKeeper, made into a desired state: the same for a snapshot file and a live server.
+"""Make a desired state of the nodes that Kafka keeps in ZooKeeper, from a snapshot file or a live server alike.
 
-Owns the assembly alone. Where the nodes come from is left to ``zookeeper_snapshot`` and ``zookeeper_live``, and what a
-node's content means to ``znodes``. Source: FACTS §8; KIP516-11; KIP37-4.
+Source: FACTS §8; KIP516-11; KIP37-4.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from reconciler.sources.zookeeper import znodes
 from reconciler.sources.zookeeper.jute import Znode
 
 SHOWN = 5
-"""How many names a sentence lists."""
+"""The most names that a sentence lists."""
 
 
 def assemble(nodes: Mapping[str, Znode], identity: MetadataIdentity, limits: Sequence[str] = ()) -> DesiredState:
-    """Make a state of the nodes of one cluster; what cannot be read becomes a problem.
+    """Make a state of the nodes of one cluster; unreadable nodes become problems.
 
     Args:
-        nodes: those that ``znodes.keep`` wants, by path below the cluster's root.
-        identity: everything but the cluster's ID and the controller epoch, which the nodes tell; its problems come
+        nodes: the nodes that ``znodes.keep`` selects, by path below the cluster's root.
+        identity: everything but the cluster's ID and the controller epoch, which the nodes give; its problems come
             first.
-        limits: sentences about how far the nodes reach, which come last.
+        limits: sentences about what the nodes do not cover, which come last.
     """
     builder = DesiredBuilder()
     problems = [*identity.problems, *_add_topics(builder, nodes), *_add_brokers(builder, nodes), *_remarks(nodes)]
@@ -44,7 +43,7 @@ def _below(nodes: Mapping[str, Znode], prefix: str) -> dict[str, Znode]:
 
 
 def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[str]:
-    """Add every topic and partition to the builder; return what could not be read."""
+    """Add every topic and partition to the builder; return the problems."""
     below = _below(nodes, "/brokers/topics/")
     topics, homes = znodes.split_topics({path: node.data for path, node in below.items()})
     problems = [f"topic {name}: its node {topic.problem}" for name, topic in topics.items() if topic.problem]
@@ -86,7 +85,7 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[str
 
 
 def _add_brokers(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[str]:
-    """Add the brokers that are registered; a broker's epoch is the zxid that created its node."""
+    """Add the registered brokers; a broker's epoch is the zxid that created its node."""
     found = _below(nodes, "/brokers/ids/")
     brokers = [
         (number, node.czxid) for name, node in found.items() if (number := znodes.decode_number(name)) is not None
@@ -97,7 +96,7 @@ def _add_brokers(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[st
 
 
 def _remarks(nodes: Mapping[str, Znode]) -> list[str]:
-    """What the rest of the tree says about how far the topics can be trusted."""
+    """The problems that other nodes reveal: topics marked for deletion, and a migration to KRaft."""
     remarks = []
     marked = sorted(name.replace("/", ":") for name in _below(nodes, "/admin/delete_topics/"))
     if marked:
@@ -114,6 +113,6 @@ def _remarks(nodes: Mapping[str, Znode]) -> list[str]:
 
 
 def first_few(names: Sequence[str]) -> str:
-    """The first names of many, and how many more there are."""
+    """List the first names of many, and count the others."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

@@ -1,8 +1,8 @@
-"""What Kafka keeps in ZooKeeper's nodes, decoded: topics, partition states, brokers, the cluster's ID.
+"""Decode what Kafka keeps in ZooKeeper's nodes: topics, partition states, brokers, the cluster's ID.
 
-The decoder of a topic ignores the version number and reads whichever keys exist, as Kafka's does. What cannot be read
-gives an empty value and a sentence, never an exception. Owns paths and JSON below a root; knows nothing of files.
-Source: FACTS §8; KIP516-11 (the key ``id``), KIP37-4 (tiers of namespaces).
+The decoder of a topic ignores the version number and reads the keys that exist, as Kafka's does. Unreadable content
+gives an empty value and a sentence, never an exception. Paths are relative to the cluster's root.
+Source: FACTS §8; KIP516-11 (the key ``id``), KIP37-4 (namespace directories).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ KEPT = re.compile(
     r"(?:/.*)?/(?:brokers/topics(?:/.+)?|brokers/ids/[^/]+|cluster/id|controller_epoch|admin/delete_topics/.+|migration)",
     re.DOTALL,
 )
-"""Whole paths of nodes that say something, below any chroot."""
+"""Matches the whole paths of the nodes to read, below any chroot."""
 
 _SCAFFOLD = re.compile(r".*/brokers/topics/.+/partitions(?:/[0-9]+)?", re.DOTALL)
-"""Nodes that only lead to the states of partitions."""
+"""Matches the nodes that only lead to the states of partitions."""
 
 _STATE_NODE = re.compile(r"(.+)/partitions/([0-9]{1,10})/state", re.DOTALL)
 _TOPICS = "/brokers/topics"
@@ -34,7 +34,7 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class TopicNode:
-    """A topic's node: broker ids of each partition, those being added and removed, the topic ID if there is one."""
+    """A topic's node: broker ids by partition, those being added and removed, and the topic ID if it has one."""
 
     partitions: Mapping[int, tuple[int, ...]]
     adding: Mapping[int, tuple[int, ...]]
@@ -53,21 +53,21 @@ class StateNode:
 
 
 def keep(path: str) -> bool:
-    """Whether a node says something about what brokers should hold."""
+    """Whether a node matters to what brokers should hold."""
     return KEPT.fullmatch(path) is not None and _SCAFFOLD.fullmatch(path) is None
 
 
 def chroots(paths: Iterable[str]) -> list[str]:
-    """The places that hold ``/brokers/topics``, as prefixes: ``""`` is the root of the tree."""
+    """Find the prefixes of ``/brokers/topics`` among the paths: ``""`` is the root of the tree."""
     found = (path.removesuffix(_TOPICS) for path in paths if path.endswith(_TOPICS))
     return sorted(prefix for prefix in found if not f"{prefix}/".count(f"{_TOPICS}/"))
 
 
 def split_topics(below: Mapping[str, bytes]) -> tuple[dict[str, TopicNode], dict[tuple[str, int], str]]:
-    """Tell topics, tiers of namespaces and partition states apart.
+    """Separate topics, namespaces and partition states.
 
-    A tier is a node without partitions of its own and with children other than ``partitions`` (KIP37-4); the full name
-    of a topic below it is ``tier:…:topic``.
+    A namespace is a node without partitions of its own and with children other than ``partitions`` (KIP37-4); the full
+    name of a topic below it is ``namespace:…:topic``.
 
     Args:
         below: data of every kept node below ``/brokers/topics``, by its path there without a leading slash.
@@ -78,14 +78,14 @@ def split_topics(below: Mapping[str, bytes]) -> tuple[dict[str, TopicNode], dict
     states = {path: match for path in below if (match := _STATE_NODE.fullmatch(path))}
     others = sorted(path for path in below if path not in states)
     parents = {path.rpartition("/")[0] for path in others}
-    tiers = {""}
+    namespaces = {""}
     topics: dict[str, TopicNode] = {}
     for path in others:
-        if path.rpartition("/")[0] not in tiers:
+        if path.rpartition("/")[0] not in namespaces:
             continue
         node = decode_topic(below[path])
         if path in parents and not node.partitions:
-            tiers.add(path)
+            namespaces.add(path)
         else:
             topics[path.replace("/", ":")] = node
     homes = {(match[1].replace("/", ":"), int(match[2])): path for path, match in states.items()}
@@ -93,7 +93,7 @@ def split_topics(below: Mapping[str, bytes]) -> tuple[dict[str, TopicNode], dict
 
 
 def decode_topic(data: bytes) -> TopicNode:
-    """Read a topic's node, versions 1 to 3 and KIP-516's own form; what cannot be read is empty, with a sentence."""
+    """Read a topic's node, versions 1 to 3 and KIP-516's own form; unreadable parts are empty, with a problem."""
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -124,14 +124,14 @@ def decode_cluster_id(data: bytes) -> str | None:
 
 
 def decode_number(text: bytes | str) -> int | None:
-    """Read a decimal int32 of no sign, as ``/controller_epoch`` and the names below ``/brokers/ids`` are; else None."""
+    """Read an unsigned decimal int32, as in ``/controller_epoch`` and the names below ``/brokers/ids``; else None."""
     plain = text.decode("ascii", "replace") if isinstance(text, bytes) else text
     number = int(plain) if _NUMBER.fullmatch(plain) else -1
     return number if 0 <= number <= _INT32_MAX else None
 
 
 def migrated_to(data: bytes) -> int | None:
-    """The KRaft controller that took the cluster over, by ``/migration``; None when none did."""
+    """Read from ``/migration`` which KRaft controller took the cluster over; None when none did."""
     found = _object(data).get("kraft_controller_id")
     return found if _is_int32(found) and found >= 0 else None
 
@@ -169,7 +169,7 @@ def _is_int32(value: object) -> TypeGuard[int]:
 
 
 def _topic_id(found: dict[str, Any], problems: list[str]) -> str | None:
-    """The canonical text of the ID under Kafka's key, else KIP-516's; none for the zero ID or a malformed one."""
+    """Read the topic ID under Kafka's key, else KIP-516's, as canonical text; None if it is zero or malformed."""
     text = found.get("topic_id", found.get("id"))
     if text is None:
         return None
