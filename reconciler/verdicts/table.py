@@ -103,7 +103,7 @@ URGENCY: tuple[Verdict, ...] = (
     Verdict.NOT_COMPARED,
     Verdict.OK,
 )
-"""Every verdict once, beginning with those that stop a broker: the order of tables and reports."""
+"""Every verdict once, those that stop a broker first: the order of tables and reports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ def test_223_testStartupWithInvalidSnapshotState_a(tmp_path: Path) -> None:
 
 
 def test_224_testStartupWithInvalidSnapshotState_b(tmp_path: Path) -> None:
-    """Kafka does not open this; what the snapshot says was true at its offset, so it is told as that and no more."""
+    """Kafka does not open this; what the snapshot says was true at its offset, so the state ends there."""
     replay = _read(_folder(tmp_path, [(50, 1)], {100: _ten_records(100)}))
     assert (_topics(replay), replay.last_offset, replay.log_played) == (["snapshot-50-1"], 49, False)
     assert "begins at offset 100, after the snapshot's end" in replay.problems[0]

@@ -131,7 +131,7 @@ def test_PartitionMetadataFileTest_testRead() -> None:
 
 
 def test_UnifiedLogTest_testLogFailsWhenInconsistentTopicIdSet() -> None:
-    # As far as the file goes: what it holds is told apart from the ID that is given.
+    # As far as the file goes: its ID is distinguished from the given ID.
     assert partition_metadata.parse(partition_metadata.encode(A)).topic_id not in (B, TopicId.ZERO)
 
 

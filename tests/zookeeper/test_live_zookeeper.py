@@ -171,7 +171,7 @@ def test_a_watched_zookeeper_is_asked_again_and_new_only_when_it_says_something_
     assert not metadata.poll()
 
 
-def test_a_server_that_goes_away_is_told_once_and_what_was_known_holds(server: Any) -> None:
+def test_a_server_that_goes_away_is_reported_once_and_the_known_state_holds(server: Any) -> None:
     """And the live tables are those of the snapshot that the server writes at its next start."""
     (live,) = load(f"zk:{server.address}/kafka/east")
     spec, said, now = f"zk:{server.address}/kafka/east", list[str](), 0.0

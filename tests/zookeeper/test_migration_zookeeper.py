@@ -1,4 +1,4 @@
-"""Topics of a real ZooKeeper get their IDs once, and whoever writes in between wins."""
+"""Topics of a real ZooKeeper get their IDs once, and a concurrent writer wins."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_a_tree_goes_across_and_comes_back(client: Any, root: str, ours: ZooKeep
     assert back.dump() == ours.dump()
 
 
-def test_what_differs_is_told_and_set(client: Any, root: str) -> None:
+def test_differences_are_reported_and_set(client: Any, root: str) -> None:
     mirror.write(client, {"/same": b"1", "/other": b"1", "/gone": b"1"}, root)
     wanted = {"/same": b"1", "/other": b"2", "/new/below": b"3"}
     assert mirror.compare(wanted, mirror.read(client, root)) == [

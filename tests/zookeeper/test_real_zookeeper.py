@@ -1,4 +1,4 @@
-"""What a real ZooKeeper server writes is read back: topics of all three versions, states, brokers, IDs."""
+"""Read back what a real ZooKeeper server writes: topics of all three versions, states, brokers, IDs."""
 
 from __future__ import annotations
 

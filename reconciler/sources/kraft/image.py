@@ -1,7 +1,7 @@
 """Play records in order into an image of the metadata: topics, partitions, brokers and features (FACTS §7.6).
 
-Only the record types that matter to *what should be on this broker* are decoded, and the types that delimit transactions.
-Other known types cannot change the answer, so their bodies are skipped. Unknown types are counted.
+Only records that matter to *what should be on this broker* are decoded, and records that delimit transactions. Other
+known types cannot change the answer, so their bodies are skipped. Unknown types are counted.
 """
 
 from __future__ import annotations

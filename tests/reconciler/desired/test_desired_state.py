@@ -1,7 +1,4 @@
-"""The tables of a desired state.
-
-A table that stays in its file: what it gives of it, and that a file which went or broke is said.
-"""
+"""The tables of a desired state, and a saved table that stays in its file until it is read."""
 
 from __future__ import annotations
 

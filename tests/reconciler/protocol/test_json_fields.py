@@ -1,4 +1,4 @@
-"""Typed fields of JSON: what is taken, and that each wrong one is a reason with its place."""
+"""Typed fields of JSON: accepted values, and a reason with its place for every wrong one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Requests and answers as JSON: every version both ways, the proposal's names, and documents that are none.
-
-LeaderAndIsr requests as JSON: the shapes that are read, and every reason for those that are not (KIP516-4).
-"""
+"""Requests and answers as JSON: every version both ways, the proposal's names, and every reason for other documents."""
 
 from __future__ import annotations
 
@@ -149,7 +146,7 @@ def test_a_document_that_is_no_stop_replica_is_refused_with_every_reason() -> No
         ([], "the document: expected an object"),
     ],
 )
-def test_each_of_these_is_no_stop_replica(document: object, said: str) -> None:
+def test_a_document_with_one_fault_is_no_stop_replica(document: object, said: str) -> None:
     with pytest.raises(InvalidRequestError, match=said):
         parse_stop_replica(json.dumps(document).encode(), "there")
 

@@ -1,7 +1,4 @@
-"""Control messages as bytes: every version against an independent library, the proposal's forms, and bytes gone bad.
-
-The header says which request it is, and of which version.
-"""
+"""Control messages as bytes, with and without headers: every version against an independent library, and damaged bytes."""
 
 from __future__ import annotations
 
@@ -437,7 +434,7 @@ PLAIN = leader_and_isr(RequestType.UNSPECIFIED, topic("a", None, 0))
 
 @pytest.mark.parametrize("version", range(8))
 @pytest.mark.parametrize("client", [None, "", "controller-1"])
-def test_a_leader_and_isr_request_is_read_without_being_told_its_version(version: int, client: str | None) -> None:
+def test_a_leader_and_isr_request_is_read_by_the_version_in_its_header(version: int, client: str | None) -> None:
     # KIP516-4
     header, request = decode_request(encode_request(PLAIN, version, 77, client))
     assert header == RequestHeader(4, version, 77, client)
@@ -445,7 +442,7 @@ def test_a_leader_and_isr_request_is_read_without_being_told_its_version(version
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_so_is_a_stop_replica_request(version: int) -> None:
+def test_a_stop_replica_request_is_read_by_the_version_in_its_header(version: int) -> None:
     header, request = decode_request(encode_request(stop_replica("a", 1), version, -5, "x"))
     assert (header.api_key, header.api_version) == (5, version)
     assert request == stop_replica("a", 1)
@@ -469,7 +466,7 @@ def test_the_header_of_a_flexible_version_may_carry_tags() -> None:
         (struct.pack(">hhih", 4, 7, 0, -1) + b"\x01", MalformedMessageError, "end in the middle"),
     ],
 )
-def test_what_has_no_such_header_is_refused(data: bytes, error: type[ReconcilerError], said: str) -> None:
+def test_bytes_without_a_known_header_are_refused(data: bytes, error: type[ReconcilerError], said: str) -> None:
     with pytest.raises(error, match=said):
         decode_request(data)
 
@@ -492,5 +489,5 @@ def test_an_answer_has_its_correlation_id_before_it(
         decode_response_header(kind, b"\0\0\0", 0)
 
 
-def test_the_kinds_are_told_apart_by_their_key() -> None:
+def test_the_api_key_decides_on_the_kind_of_request() -> None:
     assert isinstance(decode_request(encode_request(leader_and_isr(RequestType.FULL), 7))[1], LeaderAndIsrRequest)

@@ -1,4 +1,4 @@
-"""Reading by a table: lengths that lie, numbers at their edges, tagged fields that are not known."""
+"""Read by a table: wrong lengths, numbers at their limits, unknown tagged fields."""
 
 from __future__ import annotations
 

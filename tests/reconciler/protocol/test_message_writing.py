@@ -1,4 +1,4 @@
-"""Writing by a table: numbers at their edges, and what does not fit."""
+"""Write by a table: numbers at their limits, and values that do not fit."""
 
 from __future__ import annotations
 

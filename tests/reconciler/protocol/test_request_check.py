@@ -1,4 +1,4 @@
-"""Every reason why a request is none; the broker's tests hold the sentences of whole requests."""
+"""Every reason why a request is not valid; the broker's tests have the messages for whole requests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Control requests as types (FACTS §5.2; KIP516-4).
-
-Answers: the same error for a whole request (FACTS §4.2).
-"""
+"""Control requests and answers as types (FACTS §4.2, §5.2; KIP516-4)."""
 
 from __future__ import annotations
 
@@ -62,7 +59,7 @@ def test_a_type_has_the_names_that_shipped_and_those_of_the_proposal(name: str, 
     assert RequestType.named(name) is kind
 
 
-def test_a_request_says_nothing_of_its_type_broker_epoch_or_controller_unless_told() -> None:
+def test_a_request_has_no_type_broker_epoch_or_controller_by_default() -> None:
     plain = request()
     assert (plain.type, plain.broker_epoch, plain.is_kraft_controller) == (RequestType.UNSPECIFIED, -1, False)
 
@@ -81,7 +78,7 @@ def test_a_request_without_partitions_or_a_shared_broker_has_no_receivers() -> N
 
 
 # KIP516-7
-def test_a_stop_replica_request_deletes_nothing_and_names_no_epoch_unless_told() -> None:
+def test_a_stop_replica_request_deletes_nothing_and_has_no_epoch_by_default() -> None:
     plain = StopReplicaRequest(1, 1, (StopTopic("a", None, (StopPartition(0),)),))
     assert (plain.broker_epoch, plain.is_kraft_controller) == (-1, False)
     assert plain.topics[0].partitions[0] == StopPartition(0, leader_epoch=-1, delete=False)
@@ -95,7 +92,7 @@ def test_an_error_for_all_names_every_partition() -> None:
     assert [(each.topic, each.topic_id) for each in response.topics] == [("a", A), ("b", B), ("c", None)]
 
 
-def test_so_does_one_for_a_stop_replica() -> None:
+def test_an_error_for_a_whole_stop_replica_names_every_partition() -> None:
     response = error_response(stop_replica("a", 2, topic_id=A), KafkaError.CLUSTER_AUTHORIZATION_FAILED)
     assert isinstance(response, StopReplicaResponse)
     assert errors(response) == {"": 31, "a-2": 31}

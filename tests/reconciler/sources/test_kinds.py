@@ -1,4 +1,4 @@
-"""The table of metadata sources: every kind can be asked, and only what is asked is imported."""
+"""The table of metadata sources: every kind can be used, and only the kind in use is imported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_schemes_are_unique() -> None:
     assert len({source.scheme for source in SOURCES}) == len(SOURCES)
 
 
-def test_whoever_reads_one_kind_imports_no_other() -> None:
+def test_reading_one_kind_imports_no_other() -> None:
     program = (
         "import sys; from reconciler.sources import load\n"
         "try: load('parquet:/nowhere')\n"

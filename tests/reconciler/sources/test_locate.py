@@ -1,4 +1,4 @@
-"""Finding out what a path is: schemes, folders, globs, and which of several states counts."""
+"""Find out what a spec means: schemes, folders, globs, and which of several states counts."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_a_folder_of_sources_gives_one_state_for_each_cluster(tmp_path: Path) ->
     assert {state.identity.cluster_id for state in load(str(tmp_path))} == {A, B}
 
 
-def test_a_source_without_a_path_is_told_as_one() -> None:
+def test_a_source_without_a_path_is_an_error() -> None:
     with pytest.raises(UsageError, match="a metadata source without a path"):
         load("")
 

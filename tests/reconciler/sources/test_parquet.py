@@ -1,4 +1,4 @@
-"""A desired state that was saved: what comes back, and what a folder that is not whole says."""
+"""A saved desired state: what is loaded, and what is wrong with a folder that is not complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests from files: which form it is, and which request, is told by what stands in it."""
+"""Control requests from files: the content decides on the form and on the kind of request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kinds(request: ControlRequest) -> tuple[str, list[tuple[str, int]]]:
 # KIP516-4, KIP516-7
 @pytest.mark.parametrize("request_of", [LEAD, STOP], ids=["lead", "stop"])
 @pytest.mark.parametrize("version", [*range(5), KIP516])
-def test_every_version_of_both_requests_is_told_apart(path: Path, request_of: ControlRequest, version) -> None:
+def test_every_version_of_both_requests_is_identified(path: Path, request_of: ControlRequest, version) -> None:
     old = request_of is LEAD and version in range(5)
     path.write_bytes(encode_json(OLD_LEAD if old else request_of, version))
     read, location = read_request(str(path))
@@ -91,14 +91,14 @@ def test_too_many_partitions_are_refused_before_anything_is_made_of_them(path: P
 
 
 @pytest.mark.parametrize("each", [b"{},", b",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"])
-def test_what_no_request_can_hold_is_not_even_taken_apart(path: Path, each: bytes) -> None:
+def test_a_document_too_large_for_a_request_is_not_even_parsed(path: Path, each: bytes) -> None:
     # It is no JSON either, and nobody got as far as to notice.
     path.write_bytes(b"{" + each * (MAX_PARTITIONS + 100_001))
     with pytest.raises(InvalidRequestError, match="it has more in it than 1000000 partitions"):
         read_request(str(path))
 
 
-def test_what_cannot_hold_a_request_is_not_read_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_cannot_hold_a_request_is_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.touch()
     os.truncate(path, 2 << 30)
     with pytest.raises(MetadataError, match="longer than"):

@@ -1,11 +1,4 @@
-"""What LeaderAndIsr requests make a cluster want (DESIGN §4; KIP516-4).
-
-The files that requests lie in: who received which, and files that are none or too long.
-
-LeaderAndIsr requests as a metadata source.
-
-LeaderAndIsr requests as bytes: the same state as from JSON, with and without a length before the header.
-"""
+"""LeaderAndIsr requests as a desired state, from JSON and from bytes: receivers, merging, and refused files."""
 
 from __future__ import annotations
 
@@ -171,7 +164,7 @@ def test_every_file_is_parsed_under_its_name_and_all_bytes_are_in_the_digest(tmp
     assert state.identity.digest == hashlib.sha256(b"ab").hexdigest()
 
 
-def test_a_receiver_that_cannot_be_told_is_asked_for_by_the_scheme_of_the_source(tmp_path: Path) -> None:
+def test_the_message_for_an_unknown_receiver_has_the_scheme_of_the_source(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     with pytest.raises(UsageError, match=f"as wire:{tmp_path}/a@1"):
         load_requests([f"{tmp_path}/a"], "here", lambda _data, _location: ORDERS_REQUEST, "wire")
@@ -333,7 +326,7 @@ def test_a_request_of_every_version_is_recognised_and_read(
     assert state.replicas.select(["topic", "node_id"]).to_pylist() == [{"topic": "a", "node_id": 2}]
 
 
-def test_the_broker_that_received_it_is_asked_for_where_it_cannot_be_told(tmp_path: Path) -> None:
+def test_an_unknown_receiver_of_bytes_must_be_named(tmp_path: Path) -> None:
     path = written(tmp_path, encode_request(REQUEST, 7))
     with pytest.raises(UsageError, match=f"name the broker that received it, as wire:{path}@1"):
         load(path)

@@ -1,4 +1,4 @@
-"""Files of sources: the first bytes without ever waiting, the whole of one, and paths that are refused."""
+"""Files of sources: the first bytes without ever waiting, whole files, and paths that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How figures and names read."""
+"""How numbers and names are formatted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_counts_have_their_thousands_apart_and_agree_with_their_noun() -> None:
     ("milliseconds", "text"),
     [(None, "–"), (0, "0 s"), (1999, "1 s"), (90 * 60_000, "90 min"), (3 * 86_400_000, "3 d"), (-7_200_000, "in 2 h")],
 )
-def test_an_age_is_told_in_the_largest_unit_of_which_there_are_two(milliseconds: int | None, text: str) -> None:
+def test_an_age_has_the_largest_unit_of_which_there_are_two(milliseconds: int | None, text: str) -> None:
     assert age(milliseconds) == text
 
 

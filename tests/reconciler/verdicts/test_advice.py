@@ -1,4 +1,4 @@
-"""Every verdict and every fleet finding has its words, and what is advised exists and only looks."""
+"""Every verdict and every fleet finding has advice, and every command in it exists and only reads."""
 
 from __future__ import annotations
 

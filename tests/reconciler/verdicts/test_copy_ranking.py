@@ -1,4 +1,4 @@
-"""The better copy is told by the first known difference, in the audit's order, and a tie is never broken."""
+"""The first known difference, in the audit's order, decides on the better copy; a tie is never broken."""
 
 from __future__ import annotations
 

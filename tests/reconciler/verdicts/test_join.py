@@ -1,4 +1,4 @@
-"""The join in Python: what meets what, one small fleet at a time."""
+"""The join in Python: which rows meet, one small fleet at a time."""
 
 from __future__ import annotations
 

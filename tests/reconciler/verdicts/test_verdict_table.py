@@ -79,7 +79,7 @@ ROWS: tuple[tuple[str, JoinedRow, Verdict], ...] = (
     ("re-created and wanted here", RECREATED, Verdict.STALE_ID),
     ("re-created and being moved", replace(RECREATED, moving=True), Verdict.STALE_ID),
     ("re-created on other brokers", replace(RECREATED, wanted=False, wanted_topic_id=""), Verdict.STALE_ID),
-    ("re-created, told by an incremental source", replace(RECREATED, complete=False), Verdict.STALE_ID),
+    ("re-created, by an incremental source", replace(RECREATED, complete=False), Verdict.STALE_ID),
     ("not among the replicas", replace(WANTED, wanted=False), Verdict.NOT_ASSIGNED),
     ("not among the replicas, no ID on the disk", replace(NO_ID, wanted=False), Verdict.NOT_ASSIGNED),
     ("a topic that is gone", GONE, Verdict.UNKNOWN_TOPIC),

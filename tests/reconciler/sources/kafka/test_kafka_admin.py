@@ -56,7 +56,7 @@ def test_what_is_no_address_is_refused_with_the_form_of_one(address: str) -> Non
         admin.load(address)
 
 
-def test_without_the_client_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_client_the_message_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(UsageError, match=r"pip install 'kafka-logstore\[admin\]'"):
         load("kafka:localhost:9092")
@@ -149,7 +149,7 @@ def test_a_property_that_is_none_is_refused_without_its_value(tmp_path: Path, te
     assert "hunter2" not in str(caught.value)
 
 
-def test_an_absent_file_of_properties_is_told() -> None:
+def test_an_absent_file_of_properties_is_an_error() -> None:
     with pytest.raises(UsageError, match="/absent: no such file"):
         load("kafka:k:1?config=/absent")
 

@@ -1,4 +1,4 @@
-"""One reading of a live cluster: answers that are whole, those that are not, and clusters that do not rest."""
+"""Read a live cluster: complete answers, incomplete ones, and clusters that keep changing."""
 
 from __future__ import annotations
 

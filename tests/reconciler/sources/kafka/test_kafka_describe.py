@@ -1,7 +1,4 @@
-"""The output of kafka-topics as a metadata source: what it makes known, and what it is not taken to say.
-
-The text of kafka-topics --describe: the forms of all releases, and every way in which it is not whole.
-"""
+"""The output of kafka-topics as a metadata source: the forms of all releases, and every incomplete output."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from hypothesis import strategies as st
 from reconciler.desired import Completeness
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
-from reconciler.sources.kafka import describe as kafka_topics
+from reconciler.sources.kafka import describe
 from reconciler.sources.kafka.describe import DescribedPartition, DescribedTopic, is_log_dirs, parse
 
 ORDERS_ID = "cxBT72dK4si8Ied1iP4wBA"
@@ -37,7 +34,7 @@ def written(folder: Path, text: str = TEXT, name: str = "topics.txt") -> Path:
 
 
 def test_topics_replicas_leaders_and_moves_are_known(tmp_path: Path) -> None:
-    state = kafka_topics.load(str(written(tmp_path)))
+    state = describe.load(str(written(tmp_path)))
     assert state.topics.to_pylist() == [
         {"topic": "orders", "topic_id": ORDERS_ID, "partitions": 2},
         {"topic": "legacy", "topic_id": None, "partitions": 1},
@@ -56,7 +53,7 @@ def test_topics_replicas_leaders_and_moves_are_known(tmp_path: Path) -> None:
 
 def test_the_identity_claims_no_more_than_the_text(tmp_path: Path) -> None:
     path = written(tmp_path)
-    identity = kafka_topics.load(str(path)).identity
+    identity = describe.load(str(path)).identity
     assert (identity.source, identity.location, identity.cluster_id) == ("describe", str(path), None)
     assert (identity.offset, identity.epoch, identity.timestamp_ms, identity.scope) == (None, None, None, None)
     assert identity.digest == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -78,11 +75,11 @@ def test_it_counts_as_complete_only_where_somebody_vouches_for_it(tmp_path: Path
 
 
 def test_it_is_recognised_by_its_first_line(tmp_path: Path) -> None:
-    assert kafka_topics.recognises(str(written(tmp_path)))
-    assert kafka_topics.recognises(str(written(tmp_path, "Topic:t\tPartitionCount:1\n")))
-    assert not kafka_topics.recognises(str(written(tmp_path, "Topic: t is a fine name\n")))
-    assert not kafka_topics.recognises(str(tmp_path))
-    assert not kafka_topics.recognises(str(tmp_path / "absent"))
+    assert describe.recognises(str(written(tmp_path)))
+    assert describe.recognises(str(written(tmp_path, "Topic:t\tPartitionCount:1\n")))
+    assert not describe.recognises(str(written(tmp_path, "Topic: t is a fine name\n")))
+    assert not describe.recognises(str(tmp_path))
+    assert not describe.recognises(str(tmp_path / "absent"))
 
 
 @pytest.mark.parametrize("name", ["log-dirs.json", "log-dirs.txt"])
@@ -109,7 +106,7 @@ def test_several_outputs_in_a_folder_are_refused_because_nothing_tells_which_hol
     assert load(str(tmp_path))[0].identity.location == str(tmp_path / "a.txt")
 
 
-def test_an_absent_file_is_told(tmp_path: Path) -> None:
+def test_an_absent_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"absent: no such file"):
         load(f"describe:{tmp_path}/absent")
 
@@ -160,7 +157,7 @@ def test_a_topic_without_an_id_is_read_from_every_older_form(text: str) -> None:
     assert parse(text, "d.txt") == [DescribedTopic("t", None, 1, False, {0: PARTITION_0})]
 
 
-def test_replicas_that_are_added_and_removed_are_told_apart() -> None:
+def test_added_and_removed_replicas_are_distinguished() -> None:
     text = (
         HEADER
         + LINE.replace("Replicas: 1", "Replicas: 1,2,3").rstrip()

@@ -1,4 +1,4 @@
-"""Record batches: the header, the CRC, the codec, the envelopes, and what stands behind a broken place."""
+"""Record batches: the header, the CRC, the codec, the envelopes, and batches behind a broken one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What records say, in order: FACTS §7.6, one rule after the other."""
+"""Play records in order: FACTS §7.6, one rule after the other."""
 
 from __future__ import annotations
 

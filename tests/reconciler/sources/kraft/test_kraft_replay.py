@@ -1,4 +1,4 @@
-"""Snapshots and logs together: what is older but true, what is wrong, and what is not there."""
+"""Snapshots and logs together: older but true states, damage, and missing files."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_a_log_of_an_older_epoch_was_left_behind(folder: Folder) -> None:
     ],
     ids=["cut in the records", "cut in the header", "zero padding", "a bad CRC"],
 )
-def test_a_torn_tail_is_told_with_its_offset(folder: Folder, tail: bytes) -> None:
+def test_a_torn_tail_is_a_problem_with_its_offset(folder: Folder, tail: bytes) -> None:
     whole = log_bytes([TOPICS[:2]])
     path = folder.segment(0, whole + tail)
     replay = folder.read()

@@ -1,4 +1,4 @@
-"""Primitives and structs out of bytes."""
+"""Primitives and structs from bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of a ZooKeeper snapshot: what is read, and that damage is a sentence with the byte, never anything else."""
+"""The bytes of a ZooKeeper snapshot: what is read, and that every damage is one message with the byte."""
 
 from __future__ import annotations
 

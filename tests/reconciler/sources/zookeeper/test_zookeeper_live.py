@@ -1,7 +1,4 @@
-"""A live ZooKeeper's address, and what is said where no ZooKeeper answers; the real one is in tests/zookeeper.
-
-One consistent reading of a live ZooKeeper: what is asked for, what is read again, and what is refused.
-"""
+"""A live ZooKeeper: addresses, connection errors, and one consistent reading; a real server is in tests/zookeeper."""
 
 from __future__ import annotations
 
@@ -67,7 +64,7 @@ def test_what_is_no_address_is_refused_with_the_form_of_one(address: str) -> Non
         zookeeper_live.load(address)
 
 
-def test_without_kazoo_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_kazoo_the_message_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kazoo.client", None)
     with pytest.raises(UsageError, match=r"pip install 'kafka-logstore\[zookeeper\]'"):
         load("zk:localhost:2181")
@@ -174,7 +171,7 @@ def test_what_a_snapshot_file_would_keep_is_read_and_no_more() -> None:
     assert "/config/topics/orders" not in tree.asked
 
 
-def test_the_greatest_zxid_of_what_was_read_is_told() -> None:
+def test_a_reading_has_the_greatest_zxid_of_its_nodes() -> None:
     tree = Tree(NODES)
     tree.set(STATE, tree.nodes[STATE][0])
     expected = tree.zxid

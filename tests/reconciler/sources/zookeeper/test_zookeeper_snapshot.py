@@ -1,4 +1,4 @@
-"""A ZooKeeper snapshot as a metadata source: which file is chosen, what it makes known, what it says of itself."""
+"""A ZooKeeper snapshot as a metadata source: the choice of the file, the state it gives, and its problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.zookeeper import snapshot as zookeeper_snapshot
+from reconciler.sources.zookeeper import snapshot
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
 ORDERS = TopicId.from_halves(7, 9)
@@ -36,12 +36,12 @@ def write(folder: Path, nodes: dict[str, bytes], zxid: int = 0x2A, suffix: str =
 
 
 def load(nodes: dict[str, bytes], folder: Path) -> DesiredState:
-    return zookeeper_snapshot.load(str(write(folder, nodes)))
+    return snapshot.load(str(write(folder, nodes)))
 
 
 def test_identity_says_where_it_comes_from_and_how_old_it_is(tmp_path: Path) -> None:
     path = write(tmp_path, NODES)
-    identity = zookeeper_snapshot.load(str(path)).identity
+    identity = snapshot.load(str(path)).identity
     assert (identity.source, identity.location) == ("zookeeper-snapshot", str(path))
     assert (identity.cluster_id, identity.offset, identity.epoch) == ("XB4QhweWTe-kZwMNW25y1A", 0x2A, 12)
     assert (identity.timestamp_ms, identity.scope, identity.tail_uncommitted) == (1_700_000_000_123, None, False)
@@ -77,7 +77,7 @@ def test_topics_partitions_and_brokers_are_known(tmp_path: Path) -> None:
 def test_the_partition_epoch_is_the_version_of_the_state_node(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.1"
     path.write_bytes(snapshot_bytes(NODES, versions={"/brokers/topics/legacy/partitions/0/state": 31}))
-    rows = zookeeper_snapshot.load(str(path)).replicas.to_pylist()
+    rows = snapshot.load(str(path)).replicas.to_pylist()
     assert [row["partition_epoch"] for row in rows if row["topic"] == "legacy"] == [31]
 
 
@@ -168,7 +168,7 @@ def test_of_a_folder_the_newest_snapshot_by_zxid_counts(tmp_path: Path, given_pa
     folder = tmp_path / "version-2"
     write(folder, CLUSTER, zxid=0x9)
     write(folder, NODES, zxid=0x10)
-    identity = zookeeper_snapshot.load(str(tmp_path / given_path)).identity
+    identity = snapshot.load(str(tmp_path / given_path)).identity
     assert identity.offset == 0x10
     assert identity.location == str(tmp_path / given_path)
 
@@ -178,7 +178,7 @@ def test_newer_snapshots_that_are_not_sound_are_problems(tmp_path: Path) -> None
     (tmp_path / "snapshot.11").write_bytes(b"")
     (tmp_path / "snapshot.12").write_bytes((tmp_path / "snapshot.10").read_bytes()[:-60])
     (tmp_path / "snapshot.13.snappy").write_bytes(b"\x82SNAPPY\x00")
-    identity = zookeeper_snapshot.load(str(tmp_path)).identity
+    identity = snapshot.load(str(tmp_path)).identity
     assert identity.offset == 0x10
     assert [problem.split()[0] for problem in identity.problems[:3]] == [
         "snapshot.13.snappy",
@@ -190,24 +190,24 @@ def test_newer_snapshots_that_are_not_sound_are_problems(tmp_path: Path) -> None
 def test_a_folder_without_a_sound_snapshot_is_refused_with_the_reasons(tmp_path: Path) -> None:
     (tmp_path / "snapshot.11").write_bytes(b"")
     with pytest.raises(MetadataError, match=r"none of 1 snapshots is sound: snapshot.11 .* the file is empty"):
-        zookeeper_snapshot.load(str(tmp_path))
+        snapshot.load(str(tmp_path))
 
 
 def test_a_folder_without_snapshots_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MetadataError, match="holds no snapshot"):
-        zookeeper_snapshot.load(str(tmp_path))
+        snapshot.load(str(tmp_path))
 
 
 def test_an_absent_path_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
-        zookeeper_snapshot.load(str(tmp_path / "absent"))
+        snapshot.load(str(tmp_path / "absent"))
 
 
 def test_a_pipe_is_refused_and_never_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "snapshot.1")
     with pytest.raises(UsageError, match="neither a file nor a folder"):
-        zookeeper_snapshot.load(str(tmp_path / "snapshot.1"))
-    assert not zookeeper_snapshot.recognises(str(tmp_path / "snapshot.1"))
+        snapshot.load(str(tmp_path / "snapshot.1"))
+    assert not snapshot.recognises(str(tmp_path / "snapshot.1"))
 
 
 def test_a_file_that_may_not_be_opened_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +218,7 @@ def test_a_file_that_may_not_be_opened_is_one_sentence(tmp_path: Path, monkeypat
 
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(MetadataError, match=r"snapshot.2a cannot be read: Permission denied"):
-        zookeeper_snapshot.load(str(path))
+        snapshot.load(str(path))
 
 
 def test_a_folder_that_may_not_be_listed_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,14 +227,14 @@ def test_a_folder_that_may_not_be_listed_is_one_sentence(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "listdir", refuse)
     with pytest.raises(UsageError, match="cannot be looked at: Permission denied"):
-        zookeeper_snapshot.load(str(tmp_path))
+        snapshot.load(str(tmp_path))
 
 
 def test_a_snapshot_compressed_with_gzip_is_read(tmp_path: Path) -> None:
     plain = write(tmp_path / "plain", NODES)
     packed = tmp_path / "snapshot.2a.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert zookeeper_snapshot.load(str(packed)).replicas.equals(zookeeper_snapshot.load(str(plain)).replicas)
+    assert snapshot.load(str(packed)).replicas.equals(snapshot.load(str(plain)).replicas)
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"x" + data, lambda data: b""])
@@ -243,29 +243,29 @@ def test_a_damaged_gzip_file_is_refused(tmp_path: Path, damage: object) -> None:
     path = tmp_path / "snapshot.2a.gz"
     path.write_bytes(damage(gzip.compress(snapshot_bytes(NODES))))
     with pytest.raises(MetadataError, match="no sound gzip file"):
-        zookeeper_snapshot.load(str(path))
+        snapshot.load(str(path))
 
 
 def test_a_snapshot_that_unpacks_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zookeeper_snapshot, "MAX_UNPACKED_BYTES", 100)
+    monkeypatch.setattr(snapshot, "MAX_UNPACKED_BYTES", 100)
     path = tmp_path / "snapshot.2a.gz"
     path.write_bytes(gzip.compress(snapshot_bytes(NODES)))
     with pytest.raises(MetadataError, match="unpacks to more than 100 bytes"):
-        zookeeper_snapshot.load(str(path))
+        snapshot.load(str(path))
 
 
 def test_a_snapshot_under_another_name_is_known_by_its_first_bytes_and_dated_by_its_nodes(tmp_path: Path) -> None:
     path = tmp_path / "saved"
     path.write_bytes(snapshot_bytes(NODES, czxids={"/brokers/ids/1": 0x77}))
-    assert zookeeper_snapshot.recognises(str(path))
-    assert zookeeper_snapshot.load(str(path)).identity.offset == 0x77
+    assert snapshot.recognises(str(path))
+    assert snapshot.load(str(path)).identity.offset == 0x77
 
 
 def test_what_is_no_snapshot_is_not_recognised(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"ZK")
-    assert not zookeeper_snapshot.recognises(str(tmp_path / "other"))
-    assert not zookeeper_snapshot.recognises(str(tmp_path))
-    assert not zookeeper_snapshot.recognises(str(tmp_path / "absent"))
+    assert not snapshot.recognises(str(tmp_path / "other"))
+    assert not snapshot.recognises(str(tmp_path))
+    assert not snapshot.recognises(str(tmp_path / "absent"))
 
 
 SOUND = snapshot_bytes(NODES)
@@ -282,6 +282,6 @@ def test_a_damaged_file_gives_a_state_or_our_error(
     for data in (bytes(damaged), SOUND[:length]):
         path.write_bytes(data)
         try:
-            assert isinstance(zookeeper_snapshot.load(str(path)), DesiredState)
+            assert isinstance(snapshot.load(str(path)), DesiredState)
         except MetadataError as error:
             assert str(path) in str(error)

@@ -1,4 +1,4 @@
-"""Nodes made into a state: what stays of the identity that was given, and in which order problems are told."""
+"""ZooKeeper's nodes as a desired state: what stays of the given identity, and the order of problems."""
 
 from __future__ import annotations
 
