@@ -10,8 +10,10 @@ from reconciler.desired import (
     DesiredBuilder,
     DesiredState,
     MetadataIdentity,
+    Registered,
     Speaks,
     by_cluster,
+    registered_log_dirs,
     speaking,
 )
 from reconciler.errors import RefusedError
@@ -72,3 +74,11 @@ def test_a_scope_leaves_the_other_brokers_unjudged() -> None:
 def test_a_state_that_knows_no_topic_speaks_for_nobody() -> None:
     empty = DesiredBuilder().build(MetadataIdentity("zookeeper-snapshot", "/version-2", "c1"))
     assert speaking({"c1": empty}, [BrokerKey("c1", 1)]) == []
+
+
+def test_registered_log_dirs_are_listed_in_order() -> None:
+    builder = DesiredBuilder()
+    builder.broker(2, None, False, ["b", "a"])
+    builder.broker(1, None, False, [])
+    found = registered_log_dirs({"c1": builder.build(MetadataIdentity("kraft", "/metadata", "c1"))})
+    assert found == [Registered("c1", 2, "a"), Registered("c1", 2, "b")]

@@ -26,6 +26,7 @@ from reconciler.protocol import (
     TopicState,
     Version,
     parse_leader_and_isr,
+    parse_request,
     parse_stop_replica,
 )
 from reconciler.protocol.json_messages import encode_json, parse_response
@@ -48,6 +49,7 @@ def test_a_leader_and_isr_request_reads_as_it_was_written(version: Version) -> N
         topic("b", B if typed else None, 0),
     )
     assert parse_leader_and_isr(encode_json(request, version), "here") == request
+    assert parse_request(encode_json(request, version), "here") == request
 
 
 def test_the_proposal_s_names_are_those_of_its_drawing() -> None:
@@ -68,6 +70,7 @@ def test_a_stop_replica_request_reads_as_it_was_written(version: Version, delete
     epoch = 4 if not by_id and version >= 3 else -1
     request = stop_replica("a", 0, 7, delete=delete, epoch=epoch, topic_id=A if by_id else None)
     assert parse_stop_replica(encode_json(request, version), "here") == request
+    assert parse_request(encode_json(request, version), "here") == request
 
 
 @pytest.mark.parametrize("version", [*range(8), KIP516])

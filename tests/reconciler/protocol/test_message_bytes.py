@@ -1,4 +1,4 @@
-"""Control messages as bytes, with and without headers: every version against an independent library, and damaged bytes."""
+"""Control messages as bytes, with and without headers: every version against another library, and damaged bytes."""
 
 from __future__ import annotations
 

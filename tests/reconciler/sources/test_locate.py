@@ -16,7 +16,7 @@ from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.protocol.messages import encode_request
-from reconciler.sources import find, load, locate, parquet
+from reconciler.sources import candidates, find, load, locate, newest_per_cluster, save_state, split_spec
 from tools.writers import kraft_writer
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
@@ -57,7 +57,7 @@ def request(path: Path, node: int, **values: Any) -> Path:
 def saved(folder: Path, cluster: str | None = A, **values: Any) -> Path:
     folder.mkdir(parents=True)
     identity = replace(MetadataIdentity("kraft", "/m", cluster_id=cluster), **values)
-    parquet.save_state(DesiredBuilder().build(identity), str(folder))
+    save_state(DesiredBuilder().build(identity), str(folder))
     return folder
 
 
@@ -126,7 +126,7 @@ def test_an_unknown_scheme_is_refused_with_those_that_are_known(scheme: str) -> 
 def test_an_address_is_never_looked_for_on_a_disk(scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     kraft(tmp_path / "host*")
-    ((source, address),) = locate.candidates(*locate.split_spec(f"{scheme}:host*"))
+    ((source, address),) = candidates(*split_spec(f"{scheme}:host*"))
     assert (source.scheme, address) == (scheme, "host*")
     with pytest.raises(UsageError, match=f"is no address.*{scheme.removesuffix('-all')}:HOST:PORT"):
         load(f"{scheme}:host*")
@@ -187,6 +187,26 @@ def test_a_folder_of_sources_gives_one_state_for_each_cluster(tmp_path: Path) ->
     zookeeper(tmp_path / "one" / "version-2", A)
     zookeeper(tmp_path / "two" / "version-2", B)
     assert {state.identity.cluster_id for state in load(str(tmp_path))} == {A, B}
+
+
+def test_a_spec_is_split_into_the_kinds_that_may_read_it_and_the_path(tmp_path: Path) -> None:
+    assert split_spec("/metadata") == (locate.SOURCES, "/metadata")
+    kinds, path = split_spec(f"zk-snapshot:{tmp_path}")
+    assert ([kind.scheme for kind in kinds], path) == (["zk-snapshot"], str(tmp_path))
+    snapshot = zookeeper(tmp_path / "version-2")
+    assert candidates(kinds, str(snapshot)) == [(kinds[0], str(snapshot))]
+
+
+def test_the_newest_state_of_each_cluster_names_the_older_ones() -> None:
+    def state(cluster: str, offset: int) -> DesiredState:
+        return DesiredBuilder().build(MetadataIdentity("kraft", f"/{offset}", cluster, offset=offset))
+
+    first, other = newest_per_cluster([state(A, 1), state(A, 2), state(B, 1)])
+    assert (first.identity.location, other.identity.location) == ("/2", "/1")
+    assert (first.identity.problems, other.identity.problems) == (
+        ("/1 (epoch None, offset 1) is passed over: not newer",),
+        (),
+    )
 
 
 def test_a_source_without_a_path_is_an_error() -> None:

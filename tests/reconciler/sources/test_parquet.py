@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity, in_memory
+from reconciler.desired import DESIRED_VERSION, Completeness, DesiredBuilder, DesiredState, MetadataIdentity, in_memory
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources import is_saved_state, parquet
+from reconciler.sources import is_saved_state, parquet, save_state
 
 IDENTITY = MetadataIdentity(
     "kraft",
@@ -41,7 +41,7 @@ def built(identity: MetadataIdentity = IDENTITY) -> DesiredState:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    parquet.save_state(built(), str(tmp_path))
+    save_state(built(), str(tmp_path))
     return tmp_path
 
 
@@ -55,24 +55,24 @@ def test_what_was_saved_comes_back(saved: Path) -> None:
 
 def test_an_identity_that_says_nothing_comes_back(tmp_path: Path) -> None:
     plain = MetadataIdentity("request", "r.json")
-    parquet.save_state(built(plain), str(tmp_path))
+    save_state(built(plain), str(tmp_path))
     assert parquet.load(str(tmp_path)).identity == replace(plain, source="parquet", location=str(tmp_path))
 
 
 def test_a_path_that_is_not_utf_8_is_saved_as_an_escape(tmp_path: Path) -> None:
     odd = os.fsdecode(b"/disk\xff")
-    parquet.save_state(built(replace(IDENTITY, location=odd, problems=(odd,))), str(tmp_path))
+    save_state(built(replace(IDENTITY, location=odd, problems=(odd,))), str(tmp_path))
     assert parquet.load(str(tmp_path)).identity.problems == (r"/disk\udcff",)
 
 
 def test_an_empty_state_comes_back(tmp_path: Path) -> None:
-    parquet.save_state(DesiredBuilder().build(IDENTITY), str(tmp_path))
+    save_state(DesiredBuilder().build(IDENTITY), str(tmp_path))
     state = parquet.load(str(tmp_path))
     assert (state.replicas.num_rows, state.topics.num_rows, state.brokers.num_rows) == (0, 0, 0)
 
 
 def test_a_later_state_replaces_an_earlier_one(saved: Path) -> None:
-    parquet.save_state(DesiredBuilder().build(IDENTITY), str(saved))
+    save_state(DesiredBuilder().build(IDENTITY), str(saved))
     assert parquet.load(str(saved)).topics.num_rows == 0
 
 
@@ -89,7 +89,7 @@ def test_a_saved_state_is_recognised(saved: Path, tmp_path_factory: pytest.TempP
 def test_a_folder_with_anything_else_in_it_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\n")
     with pytest.raises(UsageError, match=r"holds 'meta.properties'"):
-        parquet.save_state(built(), str(tmp_path))
+        save_state(built(), str(tmp_path))
     assert os.listdir(tmp_path) == ["meta.properties"]
 
 
@@ -97,7 +97,7 @@ def test_a_folder_that_is_absent_or_a_file_is_a_usage_error(tmp_path: Path) -> N
     (tmp_path / "file").touch()
     for name in ("absent", "file"):
         with pytest.raises(UsageError, match="cannot be saved there"):
-            parquet.save_state(built(), str(tmp_path / name))
+            save_state(built(), str(tmp_path / name))
 
 
 def test_a_save_that_breaks_off_never_loads(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_a_save_that_breaks_off_never_loads(saved: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(pq, "write_table", fail)
     with pytest.raises(UsageError, match="No space left on device"):
-        parquet.save_state(built(), str(saved))
+        save_state(built(), str(saved))
     with pytest.raises(MetadataError, match=r"identity.json is no JSON"):
         parquet.load(str(saved))
 
@@ -152,7 +152,7 @@ def edit(saved: Path, change: Any) -> None:
 
 def test_another_schema_version_is_refused(saved: Path) -> None:
     edit(saved, lambda document: document.update(schema_version=99))
-    with pytest.raises(MetadataError, match="schema version 99; this program reads 1"):
+    with pytest.raises(MetadataError, match=f"schema version 99; this program reads {DESIRED_VERSION}"):
         parquet.load(str(saved))
 
 

@@ -16,7 +16,7 @@ from reconciler.errors import InvalidRequestError, MetadataError, UsageError
 from reconciler.protocol import KIP516, MAX_PARTITIONS, ControlRequest
 from reconciler.protocol.json_messages import encode_json
 from reconciler.protocol.messages import encode_request
-from reconciler.sources import read_request, request_file
+from reconciler.sources import STANDARD_INPUT, read_request, request_file
 from tests.reconciler.protocol.control_requests import FULL, UNSPECIFIED, A, leader_and_isr, stop_replica, topic
 
 LEAD = leader_and_isr(FULL, topic("orders", A, 0, 1))
@@ -110,10 +110,10 @@ def test_a_path_that_cannot_hold_a_request_is_not_read(path: Path, monkeypatch: 
     monkeypatch.setattr(request_file, "MAX_FILE_BYTES", 10)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"x" * 11)))
     with pytest.raises(MetadataError, match="standard input is longer than 10 bytes"):
-        read_request("-")
+        read_request(STANDARD_INPUT)
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(MetadataError, match="standard input cannot be read"):
-        read_request("-")
+        read_request(STANDARD_INPUT)
 
 
 @pytest.mark.parametrize(

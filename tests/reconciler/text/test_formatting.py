@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.text import age, count, listed, moment, quoted, size, visible
+from reconciler.text import NOTHING, age, count, listed, moment, quoted, size, visible
 
 
 @pytest.mark.parametrize(
     ("number", "text"),
     [
-        (None, "–"),
+        (None, NOTHING),
         (0, "0 B"),
         (43, "43 B"),
         (999, "999 B"),
@@ -41,7 +41,14 @@ def test_counts_have_their_thousands_apart_and_agree_with_their_noun() -> None:
 
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
-    [(None, "–"), (0, "0 s"), (1999, "1 s"), (90 * 60_000, "90 min"), (3 * 86_400_000, "3 d"), (-7_200_000, "in 2 h")],
+    [
+        (None, NOTHING),
+        (0, "0 s"),
+        (1999, "1 s"),
+        (90 * 60_000, "90 min"),
+        (3 * 86_400_000, "3 d"),
+        (-7_200_000, "in 2 h"),
+    ],
 )
 def test_an_age_has_the_largest_unit_of_which_there_are_two(milliseconds: int | None, text: str) -> None:
     assert age(milliseconds) == text

@@ -8,7 +8,8 @@ import json
 
 import pyarrow as pa
 
-from reconciler.text import serialize as row_text
+from reconciler.text import json_objects, write_array, write_csv, write_lines
+from reconciler.text.serialize import PIECE
 
 SCHEMA = pa.schema([("name", pa.string()), ("bytes", pa.int64()), ("due", pa.bool_())])
 
@@ -21,26 +22,26 @@ TABLES = [table(("a", 1, True), ("b", None, False)), table(), table(('c,"\x1b[2J
 
 
 def test_objects_come_row_by_row_however_many_pieces_it_takes() -> None:
-    many = pa.table({"n": pa.array(range(row_text.PIECE + 1))})
-    assert [row["n"] for row in row_text.json_objects(many)] == list(range(row_text.PIECE + 1))
+    many = pa.table({"n": pa.array(range(PIECE + 1))})
+    assert [row["n"] for row in json_objects(many)] == list(range(PIECE + 1))
 
 
 def test_an_array_of_several_tables_is_one_json_document() -> None:
     out = io.BytesIO()
-    row_text.write_array(TABLES, out)
+    write_array(TABLES, out)
     assert [row["name"] for row in json.loads(out.getvalue())] == ["a", "b", 'c,"\x1b[2J']
 
 
 def test_an_array_of_nothing_is_empty() -> None:
     for tables in ([], [table()]):
         out = io.BytesIO()
-        row_text.write_array(tables, out)
+        write_array(tables, out)
         assert json.loads(out.getvalue()) == []
 
 
 def test_every_line_of_ndjson_stands_alone() -> None:
     out = io.BytesIO()
-    row_text.write_lines(TABLES, out, 7)
+    write_lines(TABLES, out, 7)
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["schema_version"] for line in lines] == [7, 7, 7]
     assert lines[1] == {"schema_version": 7, "name": "b", "bytes": None, "due": False}
@@ -48,12 +49,12 @@ def test_every_line_of_ndjson_stands_alone() -> None:
 
 def test_csv_has_one_header_empty_fields_for_null_and_visible_control_characters() -> None:
     out = io.BytesIO()
-    row_text.write_csv(TABLES, SCHEMA, out)
+    write_csv(TABLES, SCHEMA, out)
     rows = list(csv.reader(io.StringIO(out.getvalue().decode())))
     assert rows == [["name", "bytes", "due"], ["a", "1", "true"], ["b", "", "false"], ['c,"\\x1b[2J', "3", "true"]]
 
 
 def test_csv_of_nothing_is_its_header() -> None:
     out = io.BytesIO()
-    row_text.write_csv([], SCHEMA, out)
+    write_csv([], SCHEMA, out)
     assert out.getvalue().decode().strip() == '"name","bytes","due"'

@@ -13,6 +13,7 @@ from reconciler.verdicts import (
     ADVICE,
     BENIGN,
     FLEET_ADVICE,
+    Advice,
     Severity,
     Verdict,
     full_evidence,
@@ -30,6 +31,7 @@ STALE = {"log_dir": "/disks/1", "name": "orders-0", "topic": "orders", "partitio
 
 def test_every_verdict_has_its_advice() -> None:
     assert set(ADVICE) == set(Verdict)
+    assert all(type(advice) is Advice for advice in (*ADVICE.values(), *FLEET_ADVICE.values()))
     assert all(advice.meaning.endswith(".") and advice.why.endswith(".") for advice in ADVICE.values())
 
 

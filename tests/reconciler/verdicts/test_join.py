@@ -6,7 +6,7 @@ from typing import Any
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.desired import BrokerKey, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.verdicts import JoinedRow, Judged, Verdict, broker_of, compare, fill_evidence
+from reconciler.verdicts import JoinedRow, Judged, Row, Verdict, broker_of, compare, fill_evidence
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
 
@@ -37,7 +37,7 @@ def state(
     return builder.build(MetadataIdentity("kraft", "/m", "c1", **identity))
 
 
-def judge(states: dict[str, DesiredState], *rows: dict[str, Any], now_ms: int = 0) -> list[Judged]:
+def judge(states: dict[str, DesiredState], *rows: Row, now_ms: int = 0) -> list[Judged]:
     return [judged for judged in compare(states, rows, now_ms) if judged.row.kind != "log_dir"]
 
 

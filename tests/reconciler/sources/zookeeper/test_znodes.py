@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.sources.zookeeper import znodes
+from reconciler.sources.zookeeper import (
+    TopicNode,
+    decode_cluster_id,
+    decode_number,
+    decode_state,
+    decode_topic,
+    migrated_to,
+    split_topics,
+    znodes,
+)
 
 ID = "b8tRS7h4TJ2Vt43Dp85v2A"  # the example of KIP-516
 
@@ -43,12 +52,12 @@ def test_only_nodes_that_say_what_brokers_should_hold_are_kept(path: str, kept: 
 
 
 def test_a_version_1_topic_has_partitions_and_no_id() -> None:
-    node = znodes.decode_topic(b'{"version":1,"partitions":{"1":[2],"0":[1,2]}}')
-    assert node == znodes.TopicNode({0: (1, 2), 1: (2,)}, {}, {}, None, None)
+    node = decode_topic(b'{"version":1,"partitions":{"1":[2],"0":[1,2]}}')
+    assert node == TopicNode({0: (1, 2), 1: (2,)}, {}, {}, None, None)
 
 
 def test_a_version_2_topic_tells_replicas_that_come_and_go() -> None:
-    node = znodes.decode_topic(
+    node = decode_topic(
         b'{"version":2,"partitions":{"0":[1,2,3]},"adding_replicas":{"0":[3]},"removing_replicas":{"0":[1]}}'
     )
     assert (node.adding, node.removing, node.problem) == ({0: (3,)}, {0: (1,)}, None)
@@ -57,22 +66,22 @@ def test_a_version_2_topic_tells_replicas_that_come_and_go() -> None:
 # KIP516-11
 @pytest.mark.parametrize("key", ["topic_id", "id"])
 def test_a_version_3_topic_has_an_id_under_the_shipped_key_or_the_proposals(key: str) -> None:
-    node = znodes.decode_topic(json.dumps({"version": 3, key: ID, "partitions": {"0": [0, 1, 3]}}).encode())
+    node = decode_topic(json.dumps({"version": 3, key: ID, "partitions": {"0": [0, 1, 3]}}).encode())
     assert (node.topic_id, node.partitions, node.problem) == (ID, {0: (0, 1, 3)}, None)
 
 
 def test_the_version_number_is_ignored() -> None:
-    node = znodes.decode_topic(json.dumps({"version": 99, "topic_id": ID, "partitions": {"0": [1]}}).encode())
+    node = decode_topic(json.dumps({"version": 99, "topic_id": ID, "partitions": {"0": [1]}}).encode())
     assert (node.topic_id, node.partitions) == (ID, {0: (1,)})
 
 
 def test_a_topic_without_partitions_has_none_and_no_problem() -> None:
-    assert znodes.decode_topic(b'{"version":3}') == znodes.TopicNode({}, {}, {}, None, None)
+    assert decode_topic(b'{"version":3}') == TopicNode({}, {}, {}, None, None)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe", b"17"])
 def test_broken_json_is_a_topic_with_no_partitions_and_no_id_and_a_sentence(data: bytes) -> None:
-    node = znodes.decode_topic(data)
+    node = decode_topic(data)
     assert (node.partitions, node.topic_id) == ({}, None)
     assert node.problem
 
@@ -83,7 +92,7 @@ def test_broken_json_is_a_topic_with_no_partitions_and_no_id_and_a_sentence(data
      '{"0":[-1]}', '{"0":[2147483648]}', '{"٣":[1]}'],
 )  # fmt: skip
 def test_partitions_of_a_wrong_shape_are_none_with_a_sentence(partitions: str) -> None:
-    node = znodes.decode_topic(f'{{"topic_id":"{ID}","partitions":{partitions}}}'.encode())
+    node = decode_topic(f'{{"topic_id":"{ID}","partitions":{partitions}}}'.encode())
     assert node.partitions == {}
     assert node.topic_id == ID
     assert "'partitions'" in (node.problem or "")
@@ -91,39 +100,39 @@ def test_partitions_of_a_wrong_shape_are_none_with_a_sentence(partitions: str) -
 
 @pytest.mark.parametrize("text", ['"AAAAAAAAAAAAAAAAAAAAAA"', '"short"', "17", "[]", '""'])
 def test_a_zero_or_malformed_topic_id_is_none_with_a_sentence(text: str) -> None:
-    node = znodes.decode_topic(f'{{"partitions":{{"0":[1]}},"topic_id":{text}}}'.encode())
+    node = decode_topic(f'{{"partitions":{{"0":[1]}},"topic_id":{text}}}'.encode())
     assert (node.topic_id, node.partitions) == (None, {0: (1,)})
     assert "topic ID" in (node.problem or "")
 
 
 def test_a_state_has_leader_epoch_and_isr() -> None:
     data = b'{"controller_epoch":1,"leader":-1,"version":1,"leader_epoch":4,"isr":[1,2],"leader_recovery_state":1}'
-    assert znodes.decode_state(data) == znodes.StateNode(-1, 4, (1, 2))
+    assert decode_state(data) == znodes.StateNode(-1, 4, (1, 2))
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"[]", b'{"leader":1,"leader_epoch":0}', b'{"leader":"1","leader_epoch":0,"isr":[]}']
 )
 def test_a_state_that_cannot_be_read_is_none(data: bytes) -> None:
-    assert znodes.decode_state(data) is None
+    assert decode_state(data) is None
 
 
 def test_the_cluster_id_is_text() -> None:
-    assert znodes.decode_cluster_id(b'{"version":"1","id":"XB4QhweWTe-kZwMNW25y1A"}') == "XB4QhweWTe-kZwMNW25y1A"
-    assert znodes.decode_cluster_id(b'{"version":"1","id":7}') is None
-    assert znodes.decode_cluster_id(b"") is None
+    assert decode_cluster_id(b'{"version":"1","id":"XB4QhweWTe-kZwMNW25y1A"}') == "XB4QhweWTe-kZwMNW25y1A"
+    assert decode_cluster_id(b'{"version":"1","id":7}') is None
+    assert decode_cluster_id(b"") is None
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [(b"27", 27), ("0", 0), (b"", None), (b"-1", None), (b"2147483648", None), ("1_0", None)]
 )
 def test_a_number_is_decimal_and_int32(text: bytes | str, number: int | None) -> None:
-    assert znodes.decode_number(text) == number
+    assert decode_number(text) == number
 
 
 def test_a_migration_that_began_names_its_controller() -> None:
-    assert znodes.migrated_to(b'{"version":0,"kraft_controller_id":3000,"kraft_metadata_offset":10}') == 3000
-    assert znodes.migrated_to(b'{"version":0,"kraft_controller_id":-1}') is None
+    assert migrated_to(b'{"version":0,"kraft_controller_id":3000,"kraft_metadata_offset":10}') == 3000
+    assert migrated_to(b'{"version":0,"kraft_controller_id":-1}') is None
 
 
 def test_the_places_of_clusters_are_the_prefixes_of_their_topics() -> None:
@@ -140,7 +149,7 @@ TOPIC = b'{"version":1,"partitions":{"0":[1]}}'
 
 # KIP37-4
 def test_topics_below_tiers_have_their_full_names() -> None:
-    topics, homes = znodes.split_topics(
+    topics, homes = split_topics(
         {
             "flat": TOPIC,
             "org": b"",
@@ -155,12 +164,12 @@ def test_topics_below_tiers_have_their_full_names() -> None:
 
 
 def test_a_topic_with_a_stranger_below_it_stays_a_topic() -> None:
-    topics, _ = znodes.split_topics({"orders": TOPIC, "orders/stranger": TOPIC})
+    topics, _ = split_topics({"orders": TOPIC, "orders/stranger": TOPIC})
     assert list(topics) == ["orders"]
 
 
 def test_a_topic_called_partitions_is_a_topic() -> None:
-    topics, homes = znodes.split_topics({"partitions": TOPIC, "partitions/partitions/0/state": b"{}"})
+    topics, homes = split_topics({"partitions": TOPIC, "partitions/partitions/0/state": b"{}"})
     assert list(topics) == ["partitions"]
     assert homes == {("partitions", 0): "partitions/partitions/0/state"}
 
@@ -177,17 +186,17 @@ KEYS = st.sampled_from(
 
 @given(st.binary(max_size=60) | st.dictionaries(KEYS, JSON).map(lambda found: json.dumps(found).encode()))
 def test_no_data_makes_a_decoder_fail(data: bytes) -> None:
-    node = znodes.decode_topic(data)
+    node = decode_topic(data)
     assert all(type(broker) is int for brokers in node.partitions.values() for broker in brokers)
-    znodes.decode_state(data)
-    znodes.decode_cluster_id(data)
-    znodes.decode_number(data)
-    znodes.migrated_to(data)
+    decode_state(data)
+    decode_cluster_id(data)
+    decode_number(data)
+    migrated_to(data)
 
 
 @given(st.dictionaries(st.integers(0, 2**31 - 1), st.lists(st.integers(0, 2**31 - 1), max_size=4), max_size=5))
 def test_partitions_come_back_as_they_were_written(partitions: dict[int, list[int]]) -> None:
     text = json.dumps({"version": 3, "partitions": {str(key): value for key, value in partitions.items()}})
-    node = znodes.decode_topic(text.encode())
+    node = decode_topic(text.encode())
     assert node.partitions == {key: tuple(value) for key, value in partitions.items()}
     assert node.problem is None

@@ -19,9 +19,7 @@ from layout.ids import TopicId
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
-from reconciler.sources.zookeeper import Znode, assemble, jute, znodes
-from reconciler.sources.zookeeper import live as zookeeper_live
-from reconciler.sources.zookeeper import snapshot as zookeeper_snapshot
+from reconciler.sources.zookeeper import Znode, assemble, jute, live, snapshot, split_address, znodes
 from reconciler.sources.zookeeper.live import ATTEMPTS, ZooKeeperReading, read
 from tests.reconciler.sources.zookeeper.zookeeper_tree import Tree
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
@@ -39,7 +37,7 @@ from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
     ],
 )
 def test_an_address_is_servers_and_a_chroot(address: str, expected: tuple[str, str]) -> None:
-    assert zookeeper_live.split_address(address) == expected
+    assert split_address(address) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,7 +59,7 @@ def test_an_address_is_servers_and_a_chroot(address: str, expected: tuple[str, s
 )
 def test_what_is_no_address_is_refused_with_the_form_of_one(address: str) -> None:
     with pytest.raises(UsageError, match=r"zk:HOST:PORT\[,HOST:PORT…\]\[/chroot\] is expected"):
-        zookeeper_live.load(address)
+        live.load(address)
 
 
 def test_without_kazoo_the_message_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +95,7 @@ def test_a_server_that_is_no_zookeeper_is_one_sentence(
     reply: bytes, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("kazoo", reason="kazoo is not installed")
-    monkeypatch.setattr(zookeeper_live, "CONNECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(live, "CONNECT_TIMEOUT_S", 0.5)
     with strangers(reply) as address, pytest.raises(MetadataError, match=f"{address}: no ZooKeeper answered within"):
         load(f"zk:{address}")
     assert capfd.readouterr() == ("", "")
@@ -105,7 +103,7 @@ def test_a_server_that_is_no_zookeeper_is_one_sentence(
 
 def test_a_port_where_nobody_listens_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("kazoo", reason="kazoo is not installed")
-    monkeypatch.setattr(zookeeper_live, "CONNECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(live, "CONNECT_TIMEOUT_S", 0.5)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -115,8 +113,8 @@ def test_a_port_where_nobody_listens_is_one_sentence(monkeypatch: pytest.MonkeyP
 
 def test_the_digest_is_of_the_content_and_not_of_the_order() -> None:
     nodes = {"/a": Znode(b"1", 1, 5, 0), "/b": Znode(b"2", 2, 5, 0)}
-    digest = zookeeper_live.content_digest(nodes)
-    assert zookeeper_live.content_digest(dict(reversed(nodes.items()))) == digest
+    digest = live.content_digest(nodes)
+    assert live.content_digest(dict(reversed(nodes.items()))) == digest
     changed = [
         {**nodes, "/a": Znode(b"3", 1, 5, 0)},
         {**nodes, "/a": Znode(b"1", 9, 5, 0)},
@@ -124,7 +122,7 @@ def test_the_digest_is_of_the_content_and_not_of_the_order() -> None:
         {**nodes, "/c": Znode(b"", 1, 5, 0)},
         {"/a": nodes["/a"]},
     ]
-    assert len({digest, *map(zookeeper_live.content_digest, changed)}) == 6
+    assert len({digest, *map(live.content_digest, changed)}) == 6
 
 
 pytest.importorskip("kazoo", reason="kazoo is not installed")
@@ -159,7 +157,7 @@ def state_of(reading: ZooKeeperReading) -> DesiredState:
 def from_file(nodes: dict[str, bytes], folder: Path) -> DesiredState:
     path = folder / "snapshot.1"
     path.write_bytes(snapshot_bytes(nodes))
-    return zookeeper_snapshot.load(str(path))
+    return snapshot.load(str(path))
 
 
 def test_what_a_snapshot_file_would_keep_is_read_and_no_more() -> None:

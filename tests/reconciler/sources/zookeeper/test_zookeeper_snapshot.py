@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.zookeeper import snapshot
+from reconciler.sources.zookeeper import DATA_DIR, is_data_dir, snapshot
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
 ORDERS = TopicId.from_halves(7, 9)
@@ -266,6 +266,14 @@ def test_what_is_no_snapshot_is_not_recognised(tmp_path: Path) -> None:
     assert not snapshot.recognises(str(tmp_path / "other"))
     assert not snapshot.recognises(str(tmp_path))
     assert not snapshot.recognises(str(tmp_path / "absent"))
+
+
+def test_a_data_dir_has_its_name_and_a_snapshot(tmp_path: Path) -> None:
+    (tmp_path / DATA_DIR).mkdir()
+    assert not is_data_dir(str(tmp_path / DATA_DIR))
+    write(tmp_path / DATA_DIR, NODES)
+    assert is_data_dir(str(tmp_path / DATA_DIR))
+    assert not is_data_dir(str(tmp_path))
 
 
 SOUND = snapshot_bytes(NODES)
