@@ -38,8 +38,10 @@ from reconciler.protocol.requests import (
 )
 from reconciler.protocol.tables import LEADER_AND_ISR, STOP_REPLICA, Version
 
-_OF_STOP = frozenset({"deletePartitions", "delete_partitions", "ungroupedPartitions", "topics", "partitions"})
-_OF_LEAD = frozenset({"ungroupedPartitionStates", "topic_states", "liveLeaders", "live_leaders", "type"})
+_STOP_REPLICA_FIELDS = frozenset(
+    {"deletePartitions", "delete_partitions", "ungroupedPartitions", "topics", "partitions"}
+)
+_LEADER_AND_ISR_FIELDS = frozenset({"ungroupedPartitionStates", "topic_states", "liveLeaders", "live_leaders", "type"})
 _INT16 = 1 << 15
 _TopicPartitionError = tuple[str, TopicId | None, PartitionError]
 
@@ -109,7 +111,7 @@ def parse_stop_replica(data: bytes, location: str) -> StopReplicaRequest:
     request = StopReplicaRequest(
         controller_id=document.integer("controllerId", "controller_id"),
         controller_epoch=document.integer("controllerEpoch", "controller_epoch"),
-        topics=tuple(_grouped(_stopped(document, flag), document)),
+        topics=tuple(_stop_topics(_stop_partitions(document, flag), document)),
         broker_epoch=document.integer("brokerEpoch", "broker_epoch", default=-1, bound=INT64),
         is_kraft_controller=document.boolean("isKRaftController", default=False),
     )
@@ -125,7 +127,7 @@ def parse_response(
     what = "LeaderAndIsr response" if kind is LeaderAndIsrResponse else "StopReplica response"
     document = _document(data, location, what)
     grouped: dict[tuple[str, TopicId | None], list[PartitionError]] = {}
-    for topic, topic_id, found in _errors(document):
+    for topic, topic_id, found in _partition_errors(document):
         grouped.setdefault((topic, topic_id), []).append(found)
     error = document.integer("errorCode", "error_code", bound=_INT16)
     _refuse(document, location, what)
@@ -134,9 +136,9 @@ def parse_response(
 
 def _is_stop_replica(fields: Mapping[str, Any]) -> bool:
     """Whether a document is a StopReplica request; where it has ``topicStates``, the first partition decides."""
-    if not _OF_LEAD.isdisjoint(fields):
+    if not _LEADER_AND_ISR_FIELDS.isdisjoint(fields):
         return False
-    if not _OF_STOP.isdisjoint(fields):
+    if not _STOP_REPLICA_FIELDS.isdisjoint(fields):
         return True
     topics = fields.get("topicStates")
     for topic in topics if isinstance(topics, list) else ():
@@ -169,7 +171,7 @@ def _leader_and_isr(document: object, location: str) -> LeaderAndIsrRequest:
     """
     reasons: list[str] = []
     fields = _unwrapped(JsonFields.of(document, "", reasons))
-    request = _request(fields) if fields else None
+    request = _read_leader_and_isr(fields) if fields else None
     if request is None or reasons:
         raise InvalidRequestError(location, reasons)
     return request
@@ -186,20 +188,20 @@ def _unwrapped(document: JsonFields | None) -> JsonFields | None:
     return document.child("request")
 
 
-def _request(fields: JsonFields) -> LeaderAndIsrRequest:
+def _read_leader_and_isr(fields: JsonFields) -> LeaderAndIsrRequest:
     controller_epoch = fields.integer("controllerEpoch", "controller_epoch")
     return LeaderAndIsrRequest(
         controller_id=fields.integer("controllerId", "controller_id"),
         controller_epoch=controller_epoch,
-        topics=_topics(fields),
+        topics=_topic_states(fields),
         broker_epoch=fields.integer("brokerEpoch", "broker_epoch", default=-1, bound=INT64),
-        type=_type(fields),
+        type=_request_type(fields),
         is_kraft_controller=fields.boolean("isKRaftController", "is_kraft_controller", default=False),
         live_leaders=tuple(_live_leader(each) for each in fields.objects("liveLeaders", "live_leaders", optional=True)),
     )
 
 
-def _type(fields: JsonFields) -> RequestType:
+def _request_type(fields: JsonFields) -> RequestType:
     if not isinstance(fields.raw("type"), str):
         return RequestType.of(fields.integer("type", default=RequestType.UNSPECIFIED))
     found = RequestType.named(fields.raw("type"))
@@ -208,7 +210,7 @@ def _type(fields: JsonFields) -> RequestType:
     return found or RequestType.UNSPECIFIED
 
 
-def _topics(fields: JsonFields) -> tuple[TopicState, ...]:
+def _topic_states(fields: JsonFields) -> tuple[TopicState, ...]:
     """Read the topics of version 2 and later, or of the older list by partition; each topic and partition once."""
     partitions: dict[str, dict[int, PartitionState]] = {}
     ids: dict[str, TopicId | None] = {}
@@ -290,7 +292,7 @@ def _refuse(document: JsonFields, location: str, what: str) -> None:
         raise InvalidRequestError(location, document.reasons, what)
 
 
-def _stopped(document: JsonFields, flag: bool) -> Iterator[tuple[str, TopicId | None, StopPartition]]:
+def _stop_partitions(document: JsonFields, flag: bool) -> Iterator[tuple[str, TopicId | None, StopPartition]]:
     """Yield each partition with its topic, from the list that the version has."""
     if document.has("ungroupedPartitions"):
         for each in document.objects("ungroupedPartitions"):
@@ -317,7 +319,9 @@ def _stopped(document: JsonFields, flag: bool) -> Iterator[tuple[str, TopicId | 
                 )
 
 
-def _grouped(stopped: Iterable[tuple[str, TopicId | None, StopPartition]], document: JsonFields) -> Iterator[StopTopic]:
+def _stop_topics(
+    stopped: Iterable[tuple[str, TopicId | None, StopPartition]], document: JsonFields
+) -> Iterator[StopTopic]:
     """Group partitions by topic name; the same name under two IDs is a reason."""
     partitions: dict[str, list[StopPartition]] = {}
     ids: dict[str, TopicId | None] = {}
@@ -329,19 +333,19 @@ def _grouped(stopped: Iterable[tuple[str, TopicId | None, StopPartition]], docum
         yield StopTopic(name, ids[name], tuple(states))
 
 
-def _errors(document: JsonFields) -> Iterator[_TopicPartitionError]:
+def _partition_errors(document: JsonFields) -> Iterator[_TopicPartitionError]:
     """Yield each partition's answer with its topic, from the list that the version has."""
     if document.has("topics"):
         for topic in document.objects("topics"):
             topic_id = topic.topic_id()
             for error in topic.objects("partitionErrors"):
-                yield "", topic_id, _error(error)
+                yield "", topic_id, _partition_error(error)
         return
     for error in document.objects("partitionErrors", "partitions"):
         name = error.text("topicName", "topic") if error.has("topicName", "topic") else ""
-        yield name, error.topic_id(), _error(error)
+        yield name, error.topic_id(), _partition_error(error)
 
 
-def _error(fields: JsonFields) -> PartitionError:
+def _partition_error(fields: JsonFields) -> PartitionError:
     number = fields.integer("partitionIndex", "partition", least=0)
     return PartitionError(number, fields.integer("errorCode", "error_code", bound=_INT16))

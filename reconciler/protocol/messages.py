@@ -32,7 +32,7 @@ from reconciler.protocol.requests import (
 from reconciler.protocol.tables import KIP516, LEADER_AND_ISR, STOP_REPLICA, Message, Version
 from reconciler.protocol.writing import tree_of, write_string, write_struct
 
-_FIXED = struct.Struct(">hhi")
+_FIXED_HEADER = struct.Struct(">hhi")
 
 
 class RequestHeader(NamedTuple):
@@ -131,9 +131,9 @@ def decode_request(data: bytes, location: str = "the message") -> tuple[RequestH
         MalformedMessageError, InvalidRequestError: as :func:`reconciler.protocol.decode_leader_and_isr`.
     """
     try:
-        key, version, correlation_id = _FIXED.unpack_from(data)
-        kind = _kind(key)
-        client_id, at = read_string(data, _FIXED.size, flexible=False)
+        key, version, correlation_id = _FIXED_HEADER.unpack_from(data)
+        kind = _request_kind(key)
+        client_id, at = read_string(data, _FIXED_HEADER.size, flexible=False)
         at = skip_tags(data, at) if is_flexible(kind, version) else at
     except (struct.error, IndexError) as error:
         raise MalformedMessageError(f"{location}: the bytes end in the middle of a request's header") from error
@@ -150,7 +150,7 @@ def encode_request(
     key = LEADER_AND_ISR.key if isinstance(request, LeaderAndIsrRequest) else STOP_REPLICA.key
     client = b"\xff\xff" if client_id is None else write_string(client_id, flexible=False)
     tags = b"\0" if is_flexible(type(request), version) else b""
-    return _FIXED.pack(key, version, correlation_id) + client + tags + encode_message(request, version)
+    return _FIXED_HEADER.pack(key, version, correlation_id) + client + tags + encode_message(request, version)
 
 
 def encode_response(response: ControlResponse, version: int, correlation_id: int) -> bytes:
@@ -240,7 +240,7 @@ def _check_one_flag(message: ControlRequest | ControlResponse, version: Version)
             )
 
 
-def _kind(key: int) -> type[LeaderAndIsrRequest] | type[StopReplicaRequest]:
+def _request_kind(key: int) -> type[LeaderAndIsrRequest] | type[StopReplicaRequest]:
     kinds = {LEADER_AND_ISR.key: LeaderAndIsrRequest, STOP_REPLICA.key: StopReplicaRequest}
     if key not in kinds:
         raise UnsupportedVersionError(

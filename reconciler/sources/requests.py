@@ -33,20 +33,17 @@ from reconciler.protocol import (
 )
 from reconciler.sources.files import first_bytes, read_file
 
-_SNIFFED = re.compile(rb'\s*\{.*"(?:controllerId|controller_id|topicStates|topic_states)"', re.DOTALL)
+_SNIFFED_JSON = re.compile(rb'\s*\{.*"(?:controllerId|controller_id|topicStates|topic_states)"', re.DOTALL)
 _SNIFFED_BYTES = 64 << 10
-
+_RECEIVER = re.compile(r"(.+)@([0-9]{1,9})", re.ASCII | re.DOTALL)
 
 _LEADER_AND_ISR = 4
 _LAST_VERSION = 7
+_LENGTH = struct.Struct(">i")
 _HEAD = struct.Struct(">hhih")
 """API key, API version, correlation ID, and the length of the client ID, -1 for null."""
 
-_LENGTH = struct.Struct(">i")
 _MOST_CLIENT_ID = 249
-
-
-_RECEIVER = re.compile(r"(.+)@([0-9]{1,9})", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class ReceivedRequest:
 
 def is_json_request(path: str) -> bool:
     """Whether the path is a file that begins like a LeaderAndIsr request as JSON."""
-    return os.path.isfile(path) and _SNIFFED.match(first_bytes(path, _SNIFFED_BYTES)) is not None
+    return os.path.isfile(path) and _SNIFFED_JSON.match(first_bytes(path, _SNIFFED_BYTES)) is not None
 
 
 def is_wire_request(path: str) -> bool:

@@ -101,7 +101,7 @@ def load(address: str, *, is_vouched: bool = False) -> DesiredState:
     properties = {} if config is None else _properties(config)
     now_ms = time.time_ns() // 1_000_000
     with paused_gc():
-        return state_of(_read(servers, properties, address), address, now_ms, is_vouched=is_vouched)
+        return state_of(_read_cluster(servers, properties, address), address, now_ms, is_vouched=is_vouched)
 
 
 def split_address(address: str) -> tuple[str, str | None]:
@@ -169,7 +169,7 @@ def _properties(file: str) -> dict[str, str]:
     return found
 
 
-def _read(servers: str, properties: Mapping[str, str], address: str) -> LiveCluster:
+def _read_cluster(servers: str, properties: Mapping[str, str], address: str) -> LiveCluster:
     try:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
@@ -230,7 +230,7 @@ def _read_once(client: Any, location: str) -> LiveCluster:
     if not first.cluster_id:
         raise MetadataError(f"{location}: the brokers name no cluster ID, so nothing tells whose metadata this is")
     topics = _topics(first, location)
-    topic_ids = _described(client, topics, location)
+    topic_ids = _described_ids(client, topics, location)
     is_whole = _sees_everything(client, first.brokers)
     again = client.list_topics(timeout=ANSWER_TIMEOUT_S)
     if again.cluster_id != first.cluster_id:
@@ -248,7 +248,7 @@ def _topics(listing: Any, location: str) -> dict[str, dict[int, LivePartition]]:
     Raises:
         MetadataError: names the topics that carry an error or lack replicas or partitions.
     """
-    wrong = [text for name, topic in sorted(listing.topics.items()) for text in _wrong(name, topic)]
+    wrong = [text for name, topic in sorted(listing.topics.items()) for text in _topic_faults(name, topic)]
     if wrong:
         raise MetadataError(
             f"{location}: the answer is not whole, and what it lacks would look unwanted: {first_few(wrong)}. Try again"
@@ -263,7 +263,7 @@ def _topics(listing: Any, location: str) -> dict[str, dict[int, LivePartition]]:
     }
 
 
-def _wrong(name: str, topic: Any) -> Iterator[str]:
+def _topic_faults(name: str, topic: Any) -> Iterator[str]:
     from confluent_kafka import KafkaError
 
     # Both errors concern the leader alone; with REPLICA_NOT_AVAILABLE, replicas that are down are missing.
@@ -280,7 +280,9 @@ def _wrong(name: str, topic: Any) -> Iterator[str]:
                 yield f"{name}-{number} has no replicas"
 
 
-def _described(client: Any, topics: Mapping[str, Mapping[int, LivePartition]], location: str) -> dict[str, str | None]:
+def _described_ids(
+    client: Any, topics: Mapping[str, Mapping[int, LivePartition]], location: str
+) -> dict[str, str | None]:
     """Read the ID of each topic, from descriptions that must name the same replicas."""
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
 

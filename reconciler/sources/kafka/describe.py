@@ -104,7 +104,7 @@ def load(path: str, completeness: Completeness = Completeness.INCREMENTAL) -> De
     topics = parse(text, path)
     builder = DesiredBuilder()
     for topic in topics:
-        _add(builder, topic)
+        _add_topic(builder, topic)
     return builder.build(
         MetadataIdentity(
             "describe",
@@ -116,7 +116,7 @@ def load(path: str, completeness: Completeness = Completeness.INCREMENTAL) -> De
     )
 
 
-def _add(builder: DesiredBuilder, topic: DescribedTopic) -> None:
+def _add_topic(builder: DesiredBuilder, topic: DescribedTopic) -> None:
     builder.topic(topic.topic, topic.topic_id)
     for partition in topic.partitions.values():
         builder.partition(

@@ -1,12 +1,4 @@
-"""KRaft metadata as a desired state, without a broker and without a JVM.
-
-    tables.py    the layouts of the records, as data
-    wire.py      primitives and structs from bytes, every length checked
-    records.py   the frame of a metadata record, the key of a control record
-    batches.py   record batches: header, CRC-32C, codec, envelopes
-    image.py     the state that records give, played in order
-    files.py     snapshots and segments by name
-    replay.py    the newest state, and how far it can be trusted
+"""KRaft metadata as a desired state.
 
 Nothing on disk says how far the log is committed, so any record of the log may still be taken back: then
 ``tail_uncommitted`` is set. Source: FACTS §7; DESIGN §7.

@@ -44,8 +44,6 @@ _IN_FLIGHT = 500
 _TOPICS, _BROKERS, _MARKED = "/brokers/topics", "/brokers/ids", "/admin/delete_topics"
 _EPOCH = "/controller_epoch"
 _SINGLE = ("/cluster/id", _EPOCH, "/migration")
-
-
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", re.ASCII)
 
 
