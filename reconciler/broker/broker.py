@@ -15,8 +15,8 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.parallel import paused_gc
 from logstore.store import LogStore
-from reconciler.broker.leading import lead
-from reconciler.broker.stopping import stop_replicas
+from reconciler.broker.leading import handle_leader_and_isr
+from reconciler.broker.stopping import handle_stop_replica
 from reconciler.errors import UsageError
 from reconciler.protocol import (
     ControlRequest,
@@ -86,11 +86,11 @@ class Broker:
                 if stale is not None:
                     return StopReplicaResponse(stale)
                 self.controller_epoch = request.controller_epoch
-                return stop_replicas(self.store, request, self._epochs)
+                return handle_stop_replica(self.store, request, self._epochs)
             if stale is not None:
                 return error_response(request, stale)
             self.controller_epoch = request.controller_epoch
-            return lead(self.store, request, self.node_id, self._epochs)
+            return handle_leader_and_isr(self.store, request, self.node_id, self._epochs)
 
     def comes_in_order(self, controller_epoch: int, number: int) -> bool:
         """Whether a request comes after all that was asked about before; what is asked about is remembered.

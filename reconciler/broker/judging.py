@@ -61,17 +61,17 @@ class Judgement:
         others: replicas that the request does not name, as far as it speaks of them.
     """
 
-    named: Sequence[Judged | Offline | None]
+    named: Sequence[Judged | OfflineReplica | None]
     others: Sequence[tuple[PartitionKey, Judged]]
 
 
-class Offline(NamedTuple):
+class OfflineReplica(NamedTuple):
     """A replica that lies on a disk that is offline."""
 
     log_dir: str
 
 
-class _Table:
+class _RequestTable:
     """The case table for one request."""
 
     def __init__(self, request: LeaderAndIsrRequest) -> None:
@@ -127,8 +127,8 @@ def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> 
         node_id: this broker's.
         present: what is live.
     """
-    table = _Table(request)
-    named: list[Judged | Offline | None] = []
+    table = _RequestTable(request)
+    named: list[Judged | OfflineReplica | None] = []
     left = dict(present.entries)
     for topic in request.topics:
         named += _judge_topic(table, topic, node_id, present, left)
@@ -148,13 +148,13 @@ def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> 
 
 
 def _judge_topic(
-    table: _Table, topic: TopicState, node_id: int, present: LiveReplicas, left: dict[PartitionKey, Entry]
-) -> list[Judged | Offline | None]:
+    table: _RequestTable, topic: TopicState, node_id: int, present: LiveReplicas, left: dict[PartitionKey, Entry]
+) -> list[Judged | OfflineReplica | None]:
     """Each partition of one topic; what is here is taken out of what is left."""
     name, offline, doubled = topic.topic, present.offline, present.doubled
     known: dict[tuple[str | None, str, bool, bool], Judged] = {}
     absent: Judged | None = None
-    found: list[Judged | Offline | None] = []
+    found: list[Judged | OfflineReplica | None] = []
     for state in topic.partitions:
         key = (name, state.partition)
         entry = left.pop(key, None)
@@ -164,7 +164,7 @@ def _judge_topic(
                 absent = table.absent(name)
             found.append(absent if wanted else None)
         elif entry.log_dir in offline:
-            found.append(Offline(entry.log_dir))
+            found.append(OfflineReplica(entry.log_dir))
         else:
             row = (entry.topic_id, entry.state, wanted, key in doubled)
             judged = known.get(row)

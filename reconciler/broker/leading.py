@@ -16,7 +16,7 @@ from logstore import STALE_DELAY, KafkaError
 from logstore.staging import Staged
 from logstore.store import Replica, replica_of
 from reconciler.broker import changing
-from reconciler.broker.judging import Judged, Judgement, LiveReplicas, Offline, PartitionKey, judge
+from reconciler.broker.judging import Judged, Judgement, LiveReplicas, OfflineReplica, PartitionKey, judge
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.protocol import (
     LeaderAndIsrRequest,
@@ -50,7 +50,9 @@ LEFT_ALONE = {
 _UNKNOWN_EPOCH = -1
 
 
-def lead(store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> LeaderAndIsrResponse:
+def handle_leader_and_isr(
+    store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs
+) -> LeaderAndIsrResponse:
     """Handle a good request whose epochs are not stale.
 
     Args:
@@ -59,10 +61,10 @@ def lead(store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs
         node_id: of the broker.
         epochs: what it hosts; kept up.
     """
-    return _Handling(store, request, node_id, epochs).answer()
+    return _LeaderAndIsrHandling(store, request, node_id, epochs).answer()
 
 
-class _New(NamedTuple):
+class _PendingReplica(NamedTuple):
     """A partition whose replica is to be made, or to get its topic ID, and where its answer stands."""
 
     place: int
@@ -71,7 +73,7 @@ class _New(NamedTuple):
     state: PartitionState
 
 
-class _Handling:
+class _LeaderAndIsrHandling:
     """One LeaderAndIsr request on its way."""
 
     def __init__(self, store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> None:
@@ -79,8 +81,8 @@ class _Handling:
         self.staged: set[PartitionKey] = set()
         self.in_the_way: set[PartitionKey] = set()
         self.answers: list[int] = []
-        self.new: list[_New] = []
-        self.nameless: list[_New] = []
+        self.new: list[_PendingReplica] = []
+        self.nameless: list[_PendingReplica] = []
         """Replicas that are there, and get their topic ID."""
 
     def answer(self) -> LeaderAndIsrResponse:
@@ -152,10 +154,10 @@ class _Handling:
                     yield (topic.topic, state.partition), found
 
     def _partition(
-        self, topic: TopicState, state: PartitionState, judged: Judged | Offline | None, known: dict[int, int]
+        self, topic: TopicState, state: PartitionState, judged: Judged | OfflineReplica | None, known: dict[int, int]
     ) -> int:
         """The answer for one partition, in the order of FACTS §4.2, 5; what has to be made is put off."""
-        if isinstance(judged, Offline):
+        if isinstance(judged, OfflineReplica):
             return KafkaError.KAFKA_STORAGE_ERROR
         key = (topic.topic, state.partition)
         verdict = None if judged is None or key in self.staged else judged.verdict
@@ -178,10 +180,10 @@ class _Handling:
         if not hosted:
             return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
         if gone:
-            self.new.append(_New(len(self.answers), TopicPartition(*key), topic.topic_id, state))
+            self.new.append(_PendingReplica(len(self.answers), TopicPartition(*key), topic.topic_id, state))
             return KafkaError.NONE
         if verdict is Verdict.NO_ID and topic.topic_id is not None:
-            self.nameless.append(_New(len(self.answers), TopicPartition(*key), topic.topic_id, state))
+            self.nameless.append(_PendingReplica(len(self.answers), TopicPartition(*key), topic.topic_id, state))
             return KafkaError.NONE
         known[state.partition] = state.leader_epoch
         return KafkaError.NONE

@@ -44,12 +44,12 @@ from logstore.staging import (
 from logstore.store import Entry, LogStore, Replica, ReplicaIndex, spread_over_log_dirs
 from reconciler.broker.broker import staleness
 from reconciler.broker.diff import Effect, StoreSnapshot, effects
-from reconciler.broker.leading import lead
-from reconciler.broker.stopping import stop_replicas
+from reconciler.broker.leading import handle_leader_and_isr
+from reconciler.broker.stopping import handle_stop_replica
 from reconciler.protocol import ControlRequest, ControlResponse, StopReplicaRequest, StopReplicaResponse, error_response
 
 
-class Rehearsal:
+class DryRunStore:
     """What a store holds, and would hold after the changes that were asked for; the store itself stays as it is."""
 
     def __init__(self, store: LogStore) -> None:
@@ -251,13 +251,13 @@ def dry_run_request(
     if stale is not None:
         stopping = isinstance(request, StopReplicaRequest)
         return (StopReplicaResponse(stale) if stopping else error_response(request, stale)), []
-    rehearsal = Rehearsal(store)
+    rehearsal = DryRunStore(store)
     before = StoreSnapshot.of(rehearsal)
     response: ControlResponse
     if isinstance(request, StopReplicaRequest):
-        response = stop_replicas(rehearsal, request, {})
+        response = handle_stop_replica(rehearsal, request, {})
     else:
-        response = lead(rehearsal, request, node_id, {})
+        response = handle_leader_and_isr(rehearsal, request, node_id, {})
     return response, effects(before, StoreSnapshot.of(rehearsal))
 
 

@@ -23,7 +23,7 @@ _IN_ORDER = (KafkaError.NONE, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.
 """What the store's fence says of a partition that may be stopped: it is here under that ID, or it is not here."""
 
 
-def stop_replicas(
+def handle_stop_replica(
     store: ReplicaStore, request: StopReplicaRequest, epochs: dict[str, dict[int, int]]
 ) -> StopReplicaResponse:
     """Handle a good request whose epochs are not stale.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.plan.apply import Applied, ApplyOptions, Outcome, apply_plan
+    from reconciler.plan.apply import AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
     from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan
     from reconciler.plan.plan_choice import PlanChoice
     from reconciler.plan.plan_json import encode_plan, parse_plan
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         Policy,
         refusals,
     )
-    from reconciler.plan.proposal import Maker, make_plan
+    from reconciler.plan.proposal import PlanOrigin, make_plan
     from reconciler.plan.repair_proposal import RepairChoice, propose_repair
     from reconciler.plan.repair_view import RepairView
     from reconciler.plan.run_history import read_history
@@ -28,7 +28,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "apply": ("Applied", "ApplyOptions", "Outcome", "apply_plan"),
+            "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "apply_plan"),
             "plan": ("Action", "ActionKind", "Plan", "STAGING_ACTIONS"),
             "plan_choice": ("PlanChoice",),
             "plan_json": ("encode_plan", "parse_plan"),
@@ -43,7 +43,7 @@ else:
                 "Policy",
                 "refusals",
             ),
-            "proposal": ("Maker", "make_plan"),
+            "proposal": ("PlanOrigin", "make_plan"),
             "repair_proposal": ("RepairChoice", "propose_repair"),
             "repair_view": ("RepairView",),
             "run_history": ("read_history",),
@@ -56,16 +56,16 @@ __all__ = [
     "STAGING_ACTIONS",
     "Action",
     "ActionKind",
-    "Applied",
+    "AppliedAction",
     "ApplyOptions",
+    "ApplyOutcome",
     "BrokerFacts",
     "Gate",
     "GateInputs",
-    "Maker",
     "MetadataFacts",
-    "Outcome",
     "Plan",
     "PlanChoice",
+    "PlanOrigin",
     "PlanView",
     "Policy",
     "RepairChoice",

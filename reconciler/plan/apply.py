@@ -33,7 +33,7 @@ from logstore.store import LogStore, StoreOptions
 from reconciler.errors import RefusedError
 from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.policy import DAY_MS
-from reconciler.plan.recheck import Checked, Recheck
+from reconciler.plan.recheck import CheckedAction, Revalidation
 from reconciler.plan.run_history import journal_paths, read_history, write_journal
 from reconciler.text import age
 
@@ -69,7 +69,7 @@ class ApplyOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedAction:
     """What became of one action; the detail is one sentence, and of what was staged, where it lies now."""
 
     action: Action
@@ -78,10 +78,10 @@ class Applied:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ApplyOutcome:
     """What became of a plan."""
 
-    results: list[Applied] = field(default_factory=list)
+    results: list[AppliedAction] = field(default_factory=list)
     """One for each action, in the order of the plan."""
     journals: list[str] = field(default_factory=list)
     """Paths of the journals that were written."""
@@ -94,7 +94,7 @@ class Outcome:
         return all(each.status in (RepairStatus.DONE, RepairStatus.ALREADY) for each in self.results)
 
 
-def apply_plan(plan: Plan, how: ApplyOptions) -> Outcome:
+def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
     """Carry out a plan. What fails on one disk leaves its actions failed, and the others go on.
 
     Args:
@@ -108,10 +108,10 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> Outcome:
         LogStoreError: the log dirs of a broker cannot be opened; nothing was changed.
     """
     _check(plan, how)
-    outcome, results = Outcome(), dict[str, Applied]()
+    outcome, results = ApplyOutcome(), dict[str, AppliedAction]()
     with ExitStack() as opened:
         stores = [opened.enter_context(_opened(part, plan, how)) for part in _by_broker(plan)]
-        runs = [_Run(store, plan, how, _of_store(plan, store), outcome.notes) for store in stores]
+        runs = [_ApplyRun(store, plan, how, _of_store(plan, store), outcome.notes) for store in stores]
         for run in runs:
             run.look()
         try:
@@ -169,7 +169,7 @@ def _of_store(plan: Plan, store: LogStore) -> list[Action]:
     return [action for action in plan.actions if action.log_dir in paths]
 
 
-class _Run:
+class _ApplyRun:
     """One broker's part of a plan."""
 
     def __init__(
@@ -177,13 +177,13 @@ class _Run:
     ) -> None:
         self.store, self.plan, self.how, self.actions, self.notes = store, plan, how, actions, notes
         self.started_ms = how.clock.now_ms()
-        self.results: dict[str, Applied] = {}
+        self.results: dict[str, AppliedAction] = {}
         self.journals: list[str] = []
-        self.todo: list[Checked] = []
+        self.todo: list[CheckedAction] = []
 
     def look(self) -> None:
         """Step 2."""
-        recheck = Recheck(self.store, changed_data=self.how.changed_data)
+        recheck = Revalidation(self.store, changed_data=self.how.changed_data)
         noted = read_history(log_dir.path for log_dir in self.store.log_dirs).noted(self.plan.fingerprint)
         for action in self.actions:
             if action.kind is ActionKind.NOTE_SIGHTING and (action.log_dir, action.inode, action.topic_id) in noted:
@@ -202,7 +202,7 @@ class _Run:
         self._write_journals(None)
         of_kind = {kind: [each for each in self.todo if each.action.kind is kind] for kind in ActionKind}
         self._stage(of_kind[ActionKind.STAGE])
-        one_by_one: dict[ActionKind, Callable[[Checked], str]] = {
+        one_by_one: dict[ActionKind, Callable[[CheckedAction], str]] = {
             ActionKind.STAGE_STRAY: self._give_record,
             ActionKind.RESTORE: self._restore,
             ActionKind.WRITE_TOPIC_ID: self._write_topic_id,
@@ -222,7 +222,7 @@ class _Run:
                 self._note(each.action, RepairStatus.FAILED, "the run was interrupted before it")
         self._write_journals(self.how.clock.now_ms())
 
-    def _stage(self, todo: Sequence[Checked]) -> None:
+    def _stage(self, todo: Sequence[CheckedAction]) -> None:
         """Stage log dir by log dir; where that fails, the rest is tried batch by batch, each with its own outcome."""
         for log_dir in dict.fromkeys(each.action.log_dir for each in todo):
             left = {each.action.replica: each.action for each in todo if each.action.log_dir == log_dir}
@@ -251,7 +251,7 @@ class _Run:
             failed = action.log_dir in self.store.offline
             self._note(action, RepairStatus.FAILED if failed else RepairStatus.SKIPPED, refused.reason)
 
-    def _try(self, each: Checked, act: Callable[[Checked], str]) -> None:
+    def _try(self, each: CheckedAction, act: Callable[[CheckedAction], str]) -> None:
         try:
             detail = act(each)
         except LogStoreError as error:
@@ -259,23 +259,23 @@ class _Run:
         else:
             self._note(each.action, RepairStatus.DONE, detail)
 
-    def _give_record(self, each: Checked) -> str:
+    def _give_record(self, each: CheckedAction) -> str:
         assert each.staged is not None, "a stray was found again when it was looked for"
         (log_dir,) = (log_dir for log_dir in self.store.log_dirs if log_dir.path == each.action.log_dir)
         reason = (each.action.verdict, each.action.why)
         adopt_stray(log_dir, each.staged, reason, self.how.clock.now_ms(), self.plan.delay_ms)
         return "it has a due time where it lies"
 
-    def _restore(self, each: Checked) -> str:
+    def _restore(self, each: CheckedAction) -> str:
         assert each.staged is not None, "what is staged was found again when it was looked for"
         known = each.action.replica if each.staged.record is None else None
         return f"live as {self.store.restore(each.staged, known).path}"
 
-    def _write_topic_id(self, each: Checked) -> str:
+    def _write_topic_id(self, each: CheckedAction) -> str:
         self.store.assign_topic_id(each.action.replica, TopicId.parse(each.action.wanted_topic_id or ""))
         return f"it holds {each.action.wanted_topic_id}"
 
-    def _create(self, each: Checked) -> str:
+    def _create(self, each: CheckedAction) -> str:
         action = each.action
         topic_id = None if action.wanted_topic_id is None else TopicId.parse(action.wanted_topic_id)
         (home,) = (log_dir for log_dir in self.plan.log_dirs if log_dir.path == action.log_dir)
@@ -284,7 +284,7 @@ class _Run:
         return f"empty, in {made.log_dir}/{made.path}"
 
     def _note(self, action: Action, status: RepairStatus, detail: str = "") -> None:
-        self.results[action.fingerprint] = Applied(action, status, detail)
+        self.results[action.fingerprint] = AppliedAction(action, status, detail)
         said = f", {detail}" if detail else ""
         logger.info("%s of %s/%s: %s%s", action.kind, action.log_dir, action.name, status, said)
 

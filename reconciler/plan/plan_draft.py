@@ -20,7 +20,7 @@ from layout.topic import TopicPartition
 from logstore.rows import Kind
 from reconciler.desired import BrokerKey
 from reconciler.plan.plan import Action, ActionKind, LeftAlone
-from reconciler.plan.plan_view import LogDirSeen, PlanView
+from reconciler.plan.plan_view import PlanView, ScannedLogDir
 from reconciler.text import count, quoted
 from reconciler.verdicts import Judged, Row, Verdict, broker_of, next_command
 
@@ -35,12 +35,12 @@ _LEFT = frozenset(
     }
 )
 
-Key = tuple[BrokerKey, str | None, int | None]
+ReplicaKey = tuple[BrokerKey, str | None, int | None]
 """A broker, a topic by name or by ID, and a partition."""
 
 
 @dataclass(slots=True)
-class Draft:
+class PlanDraft:
     """What could be done; :meth:`fill` finds it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Draft:
     _left: dict[tuple[str, Verdict, str], list[tuple[str, str, Judged]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    _stays: set[Key] = field(default_factory=set)
+    _stays: set[ReplicaKey] = field(default_factory=set)
     """Live replicas, by topic name, that are not staged."""
     _ids: dict[tuple[BrokerKey, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     """Topic IDs under which replicas of a topic lie here, live or aside."""
@@ -146,9 +146,9 @@ class Draft:
         undo = f"rm {quoted('/'.join((row['log_dir'], row['name'], partition_metadata.FILE_NAME)))}"
         self._add(ActionKind.WRITE_TOPIC_ID, judged, row, undo=undo)
 
-    def _restore_all(self) -> set[Key]:
+    def _restore_all(self) -> set[ReplicaKey]:
         """Plan what comes back; the replicas, by topic ID, of which something lies aside that is wanted."""
-        aside: dict[Key, list[tuple[Judged, Row, Row]]] = defaultdict(list)
+        aside: dict[ReplicaKey, list[tuple[Judged, Row, Row]]] = defaultdict(list)
         for each in self.view.judged:
             if each.verdict in _ASIDE and each.observed is not None and each.wanted is not None:
                 key = (broker_of(each.observed), each.observed["topic_id"], each.observed["partition"])
@@ -163,9 +163,9 @@ class Draft:
                     self._add(ActionKind.RESTORE, each, {**row, "topic": wanted["topic"]})
         return set(aside)
 
-    def _create_all(self, returning: set[Key]) -> None:
+    def _create_all(self, returning: set[ReplicaKey]) -> None:
         """Plan what is made anew, on brokers all of whose log dirs are ours; what comes back is not made."""
-        of_broker: dict[BrokerKey, list[LogDirSeen]] = defaultdict(list)
+        of_broker: dict[BrokerKey, list[ScannedLogDir]] = defaultdict(list)
         for log_dir in self.view.trusted:
             of_broker[log_dir.broker].append(log_dir)
         load = Counter(each.observed["log_dir"] for each in self.view.judged if each.observed is not None)
@@ -184,7 +184,7 @@ class Draft:
                 load[home.path] += 1
                 self._create(each, each.wanted, home)
 
-    def _create(self, judged: Judged, wanted: Row, home: LogDirSeen) -> None:
+    def _create(self, judged: Judged, wanted: Row, home: ScannedLogDir) -> None:
         topic_id = TopicId.parse(wanted["topic_id"]) if wanted["topic_id"] else None
         assert home.scheme is not None, "nothing is created on a real broker's disks"
         try:
@@ -222,7 +222,7 @@ class Draft:
         self.candidates.append((action, judged))
 
 
-def _is_assigned(log_dir: LogDirSeen, wanted: Row) -> bool:
+def _is_assigned(log_dir: ScannedLogDir, wanted: Row) -> bool:
     """Whether the metadata assigns a replica to this very log dir."""
     return wanted["directory_id"] is not None and log_dir.row["directory_id"] == wanted["directory_id"]
 

@@ -23,7 +23,7 @@ SightingKey = tuple[str, int | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class EarlierRuns:
     """What the journals of earlier runs say.
 
     Attributes:
@@ -35,8 +35,12 @@ class Memory:
     sightings: Mapping[SightingKey, int] = field(default_factory=dict)
 
 
-def facts(
-    view: PlanView, candidates: Sequence[tuple[Action, Judged]], picked: Iterable[Action], memory: Memory, now_ms: int
+def gather_gate_inputs(
+    view: PlanView,
+    candidates: Sequence[tuple[Action, Judged]],
+    picked: Iterable[Action],
+    memory: EarlierRuns,
+    now_ms: int,
 ) -> GateInputs:
     """Gather what the gates ask about.
 
@@ -110,7 +114,7 @@ def _in_sync(state: DesiredState, pairs: Iterable[tuple[Action, Judged]]) -> Ite
     yield from counts.items()
 
 
-def _metadata(state: DesiredState, cluster: str, memory: Memory) -> MetadataFacts:
+def _metadata(state: DesiredState, cluster: str, memory: EarlierRuns) -> MetadataFacts:
     identity = state.identity
     topics_before, replicas_before = memory.metadata.get(cluster, (None, None))
     return MetadataFacts(

@@ -28,7 +28,7 @@ _COLUMNS = [
 
 
 @dataclass(frozen=True, slots=True)
-class LogDirSeen:
+class ScannedLogDir:
     """One log dir that was scanned.
 
     Attributes:
@@ -71,7 +71,7 @@ class StagingFacts:
 class PlanView:
     """See the module's docstring; :meth:`of` makes one."""
 
-    log_dirs: dict[str, LogDirSeen] = field(default_factory=dict)
+    log_dirs: dict[str, ScannedLogDir] = field(default_factory=dict)
     states: dict[str, DesiredState] = field(default_factory=dict)
     """By the cluster that each speaks for."""
     judged_of: dict[str, list[Judged]] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class PlanView:
             known = next((each for each in Scheme if each == scheme), None)
             own = [row | {"log_dir": seen.log_dir} for row in json_objects(seen.rows.select(_COLUMNS))]
             path = seen.log_dir
-            view.log_dirs[path] = found = LogDirSeen(path, own[0], known, aside.staging.get(path, path))
+            view.log_dirs[path] = found = ScannedLogDir(path, own[0], known, aside.staging.get(path, path))
             # Of a log dir that is not what it should be, only its own row is judged: nothing in it is known.
             rows[found.broker.cluster] += own if found.can_be_trusted else own[:1]
             if found.can_be_trusted:
@@ -128,7 +128,7 @@ class PlanView:
         return [judged for found in self.judged_of.values() for judged in found]
 
     @property
-    def trusted(self) -> list[LogDirSeen]:
+    def trusted(self) -> list[ScannedLogDir]:
         """Log dirs in which something may be done."""
         return [log_dir for log_dir in self.log_dirs.values() if log_dir.can_be_trusted]
 

@@ -25,10 +25,10 @@ from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.plan_choice import PlanChoice, cheapest
-from reconciler.plan.plan_draft import Draft
-from reconciler.plan.plan_facts import Memory, facts, is_internal, sole_copies
+from reconciler.plan.plan_draft import PlanDraft
+from reconciler.plan.plan_facts import EarlierRuns, gather_gate_inputs, is_internal, sole_copies
 from reconciler.plan.plan_json import sealed
-from reconciler.plan.plan_view import LogDirSeen, PlanView
+from reconciler.plan.plan_view import PlanView, ScannedLogDir
 from reconciler.plan.policy import Refusal, refusals
 
 
@@ -42,7 +42,7 @@ class GatesShutError(RefusedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class PlanOrigin:
     """When, where and by whom a plan is made."""
 
     now_ms: int
@@ -50,7 +50,7 @@ class Maker:
     user: str
 
 
-def make_plan(view: PlanView, choice: PlanChoice, maker: Maker, memory: Memory | None = None) -> Plan:
+def make_plan(view: PlanView, choice: PlanChoice, maker: PlanOrigin, memory: EarlierRuns | None = None) -> Plan:
     """Make a plan, with its fingerprints.
 
     Args:
@@ -62,8 +62,8 @@ def make_plan(view: PlanView, choice: PlanChoice, maker: Maker, memory: Memory |
     Raises:
         GatesShutError: one or more gates are shut.
     """
-    memory = memory or Memory()
-    draft = Draft(view, choice.strays, maker.now_ms + choice.delay_ms)
+    memory = memory or EarlierRuns()
+    draft = PlanDraft(view, choice.strays, maker.now_ms + choice.delay_ms)
     draft.fill()
     possible = [action for action, _ in draft.candidates]
     picked = [action for action in possible if choice.has(action)]
@@ -71,7 +71,7 @@ def make_plan(view: PlanView, choice: PlanChoice, maker: Maker, memory: Memory |
         unsafe = {*sole_copies(view, draft.candidates), *(each for each in possible if is_internal(each))}
         picked = cheapest(picked, choice.need, unsafe)
     picked = [_seen_often_enough(action, choice, memory) for action in picked]
-    shut = refusals(facts(view, draft.candidates, picked, memory, maker.now_ms), choice.policy)
+    shut = refusals(gather_gate_inputs(view, draft.candidates, picked, memory, maker.now_ms), choice.policy)
     if shut:
         raise GatesShutError(shut)
     places = {path: number for number, path in enumerate(view.log_dirs)}
@@ -93,7 +93,7 @@ def make_plan(view: PlanView, choice: PlanChoice, maker: Maker, memory: Memory |
     )
 
 
-def _seen_often_enough(action: Action, choice: PlanChoice, memory: Memory) -> Action:
+def _seen_often_enough(action: Action, choice: PlanChoice, memory: EarlierRuns) -> Action:
     """The action, or a note in its place where too few runs have seen the replica unwanted."""
     if action.kind not in STAGING_ACTIONS:
         return action
@@ -104,7 +104,7 @@ def _seen_often_enough(action: Action, choice: PlanChoice, memory: Memory) -> Ac
     return replace(action, kind=ActionKind.NOTE_SIGHTING, why=f"{action.why}; {seen}", due_ms=None, undo=None)
 
 
-def _planned(log_dir: LogDirSeen) -> PlannedLogDir:
+def _planned(log_dir: ScannedLogDir) -> PlannedLogDir:
     row = log_dir.row
     return PlannedLogDir(log_dir.path, row["cluster_id"], row["node_id"], row["directory_id"], log_dir.staging)
 

@@ -25,7 +25,7 @@ _BYTES, _MODIFIED = VARYING.index("bytes"), VARYING.index("modified_ms")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedAction:
     """A line that was looked at: it may be carried out, or has a status already.
 
     Attributes:
@@ -41,7 +41,7 @@ class Checked:
     staged: Staged | None = None
 
 
-class Recheck:
+class Revalidation:
     """Looks at the lines of one broker; what lies staged is listed once, when it is first asked for."""
 
     def __init__(self, store: LogStore, *, changed_data: bool = False) -> None:
@@ -53,11 +53,11 @@ class Recheck:
         self._listed: dict[tuple[str, str, int | None], Staged] | None = None
         self._by_inode: dict[tuple[str, int | None], Staged] = {}
 
-    def look(self, action: Action) -> Checked:
+    def look(self, action: Action) -> CheckedAction:
         """Look at one line."""
         reason = self._store.offline.get(action.log_dir)
         if reason is not None:
-            return Checked(action, RepairStatus.FAILED, reason)
+            return CheckedAction(action, RepairStatus.FAILED, reason)
         try:
             if action.kind in (ActionKind.STAGE, ActionKind.NOTE_SIGHTING):
                 return self._live(action)
@@ -65,62 +65,62 @@ class Recheck:
                 return self._without_id(action)
             return self._create(action) if action.kind is ActionKind.CREATE else self._aside(action)
         except OfflineLogDirError as error:
-            return Checked(action, RepairStatus.FAILED, str(error))
+            return CheckedAction(action, RepairStatus.FAILED, str(error))
         except LogStoreError as error:
-            return Checked(action, RepairStatus.SKIPPED, str(error))
+            return CheckedAction(action, RepairStatus.SKIPPED, str(error))
 
-    def _live(self, action: Action) -> Checked:
+    def _live(self, action: Action) -> CheckedAction:
         """A live replica that is to be staged; of a stray, a note needs no more than that it is still there."""
         if action.kind is ActionKind.NOTE_SIGHTING and self._aside_as(action) is not None:
-            return Checked(action)
+            return CheckedAction(action)
         replica = self._store.find(action.replica)
         if replica is None or not _is_there(replica, action):
             return self._gone(action)
         if _text(replica.topic_id) != action.topic_id:
             return _skipped(action, f"it holds topic ID {replica.topic_id or 'none'} by now")
         changed = None if self._changed_data else _data_changed(action)
-        return Checked(action) if changed is None else _skipped(action, changed)
+        return CheckedAction(action) if changed is None else _skipped(action, changed)
 
-    def _gone(self, action: Action) -> Checked:
+    def _gone(self, action: Action) -> CheckedAction:
         self._staged()
         staged = self._by_inode.get((action.log_dir, action.inode))
         if staged is not None and staged.partition == action.replica:
-            return Checked(action, RepairStatus.ALREADY, f"staged as {staged.location}")
+            return CheckedAction(action, RepairStatus.ALREADY, f"staged as {staged.location}")
         return _skipped(action, "no such replica is there any more, or it is another directory by now")
 
-    def _without_id(self, action: Action) -> Checked:
+    def _without_id(self, action: Action) -> CheckedAction:
         replica = self._store.find(action.replica)
         if replica is None or not _is_there(replica, action):
             return _skipped(action, "no such replica is there any more, or it is another directory by now")
         if _text(replica.topic_id) == action.wanted_topic_id:
-            return Checked(action, RepairStatus.ALREADY)
+            return CheckedAction(action, RepairStatus.ALREADY)
         if replica.metadata_state != MetadataState.MISSING:
             held = replica.topic_id or f"a partition.metadata that is {replica.metadata_state}"
             return _skipped(action, f"it holds {held} by now")
-        return Checked(action)
+        return CheckedAction(action)
 
-    def _create(self, action: Action) -> Checked:
+    def _create(self, action: Action) -> CheckedAction:
         replica = self._store.find(action.replica)
         if replica is not None and _text(replica.topic_id) == action.wanted_topic_id:
-            return Checked(action, RepairStatus.ALREADY)
+            return CheckedAction(action, RepairStatus.ALREADY)
         # One that is live under another ID may be about to be staged; where it is not, the engine refuses.
-        return Checked(action)
+        return CheckedAction(action)
 
-    def _aside(self, action: Action) -> Checked:
+    def _aside(self, action: Action) -> CheckedAction:
         """What is staged or stray, and is to come back or to be given a record."""
         staged = self._aside_as(action)
         if staged is None:
             replica = self._store.find(action.replica)
             back = action.kind is ActionKind.RESTORE and replica is not None and replica.inode in (0, action.inode)
             if back and replica is not None and _text(replica.topic_id) == action.topic_id:
-                return Checked(action, RepairStatus.ALREADY, f"live as {replica.path}")
+                return CheckedAction(action, RepairStatus.ALREADY, f"live as {replica.path}")
             return _skipped(action, "it does not lie there any more, or is another directory by now")
         if action.kind is ActionKind.STAGE_STRAY and staged.record is not None:
-            return Checked(action, RepairStatus.ALREADY)
+            return CheckedAction(action, RepairStatus.ALREADY)
         if _text(staged.topic_id) != action.topic_id:
             return _skipped(action, f"it holds topic ID {staged.topic_id or 'none'} by now")
         changed = None if self._changed_data else _data_changed(action)
-        return Checked(action, staged=staged) if changed is None else _skipped(action, changed)
+        return CheckedAction(action, staged=staged) if changed is None else _skipped(action, changed)
 
     def _aside_as(self, action: Action) -> Staged | None:
         return self._staged().get((action.log_dir, action.name, action.inode))
@@ -142,8 +142,8 @@ def _text(topic_id: TopicId | None) -> str | None:
     return None if topic_id is None or topic_id.is_zero else str(topic_id)
 
 
-def _skipped(action: Action, why: str) -> Checked:
-    return Checked(action, RepairStatus.SKIPPED, f"{why}: make a new plan")
+def _skipped(action: Action, why: str) -> CheckedAction:
+    return CheckedAction(action, RepairStatus.SKIPPED, f"{why}: make a new plan")
 
 
 def _data_changed(action: Action) -> str | None:

@@ -49,7 +49,7 @@ class RepairChoice:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _RepairDraft:
     actions: list[RepairAction] = field(default_factory=list)
     left: list[LeftAlone] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ def propose_repair(
         now_ms: when, in ms since 1970.
         choice: what the operator asks for.
     """
-    draft = _Draft()
+    draft = _RepairDraft()
     trusted = {path for path, log_dir in view.log_dirs.items() if log_dir.can_be_trusted}
     for path, log_dir in view.log_dirs.items():
         if path not in trusted:
@@ -99,7 +99,9 @@ def propose_repair(
     return sealed_repair_plan(_plan(draft, view, states, now_ms))
 
 
-def _on_log_dirs(draft: _Draft, rows: Sequence[Row], view: RepairView, files: Files, choice: RepairChoice) -> None:
+def _on_log_dirs(
+    draft: _RepairDraft, rows: Sequence[Row], view: RepairView, files: Files, choice: RepairChoice
+) -> None:
     """Checkpoints and leftovers, log dir by log dir."""
     staging = {action.log_dir for action in draft.actions if action.kind is RepairKind.STAGE_DUPLICATE}
     entries: dict[str, list[Row]] = {}
@@ -124,7 +126,7 @@ def _not_found(adopted: Collection[str], live: Sequence[Judged]) -> Iterator[Lef
 _ORDER = {kind: number for number, kind in enumerate(RepairKind)}
 
 
-def _plan(draft: _Draft, view: RepairView, states: Mapping[str, DesiredState], now_ms: int) -> RepairPlan:
+def _plan(draft: _RepairDraft, view: RepairView, states: Mapping[str, DesiredState], now_ms: int) -> RepairPlan:
     needed = {action.log_dir for action in draft.actions}
     needed |= {action.keeps.log_dir for action in draft.actions if action.keeps is not None}
     places = {path: number for number, path in enumerate(view.log_dirs)}

@@ -18,7 +18,7 @@ from logstore import LogStoreError, UnreadableFileError
 from logstore.fs import read_small_file, replace_file
 from logstore.log_dir import LogDir
 from reconciler.plan.plan import ActionKind
-from reconciler.plan.plan_facts import Memory, SightingKey
+from reconciler.plan.plan_facts import EarlierRuns, SightingKey
 
 MOST_READ = 100
 """Journals of one log dir that are looked into, the newest ones."""
@@ -39,7 +39,7 @@ class History:
     unreadable: list[str] = field(default_factory=list)
     """One sentence for each that is passed over."""
 
-    def memory(self) -> Memory:
+    def memory(self) -> EarlierRuns:
         """What a plan needs of it: the metadata of the last run, and how many plans saw each replica unwanted."""
         metadata: dict[str, tuple[int, tuple[int, int]]] = {}
         sightings: dict[SightingKey, set[str]] = defaultdict(set)
@@ -51,7 +51,7 @@ class History:
             for line in journal.lines:
                 if line.get("kind") in SEEN:
                     sightings[log_dir, line.get("inode"), line.get("topic_id")].add(journal.plan)
-        return Memory(
+        return EarlierRuns(
             {cluster: numbers for cluster, (_, numbers) in metadata.items()},
             {replica: len(plans) for replica, plans in sightings.items()},
         )

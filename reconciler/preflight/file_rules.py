@@ -14,7 +14,7 @@ from layout.partition_metadata import FILE_NAME as PARTITION_METADATA
 from layout.quorum_state import FILE_NAME as QUORUM_STATE
 from logstore.rows import MetadataState
 from logstore.scan import METADATA_LOG, DirectorySeen
-from reconciler.preflight.finding import Effect, Finding, Place
+from reconciler.preflight.finding import Effect, Finding, FindingPlace
 from reconciler.preflight.log_dir_rules import OF_EFFECT
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import STORAGE_ERRORS_PASS_SINCE, KafkaRelease, StartAction
@@ -61,7 +61,7 @@ def partition_files(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked
     if seen.leftovers:
         told = listed([f"{count(number)} {suffix.value}" for suffix, number in sorted(seen.leftovers.items())])
         sentence = f"left over from changes that did not finish, completed or deleted at the start: {told}"
-        yield Finding(Effect.NOTE, "leftovers", sentence, Place(log_dir.path, seen.shown))
+        yield Finding(Effect.NOTE, "leftovers", sentence, FindingPlace(log_dir.path, seen.shown))
 
 
 def metadata_log(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def metadata_log(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -
     if seen.is_link or seen.obstacle is not None:
         effect = Effect.UNKNOWN if seen.is_link else Effect.STARTUP_ABORTS
         sentence = _NOT_FOLLOWED if seen.is_link else str(seen.obstacle)
-        yield Finding(effect, "metadata_log_damaged", sentence, Place(log_dir.path, METADATA_LOG))
+        yield Finding(effect, "metadata_log_damaged", sentence, FindingPlace(log_dir.path, METADATA_LOG))
         return
     for name in seen.links:
         yield Finding(Effect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
@@ -109,5 +109,5 @@ def _contents(seen: DirectorySeen, asked: BrokerAsked) -> Iterator[tuple[str, st
         yield "metadata_log_snapshot", sentence, ""
 
 
-def _below(log_dir: SeenLogDir, seen: DirectorySeen, file: str) -> Place:
-    return Place(log_dir.path, f"{seen.shown}/{file}".rstrip("/"))
+def _below(log_dir: SeenLogDir, seen: DirectorySeen, file: str) -> FindingPlace:
+    return FindingPlace(log_dir.path, f"{seen.shown}/{file}".rstrip("/"))

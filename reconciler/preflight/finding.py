@@ -56,7 +56,7 @@ ORDER = {effect: number for number, effect in enumerate(Effect)}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FindingPlace:
     """What a finding is about; everything None: the broker as a whole."""
 
     log_dir: str | None = None
@@ -75,7 +75,7 @@ class Finding:
     """A name in :data:`reconciler.preflight.rules.RULES`."""
     problem: str
     """What was found and what follows from it; no full stop."""
-    place: Place = Place()
+    place: FindingPlace = FindingPlace()
     source: str = ""
     """Empty: the rule's own."""
     replicas: int = 0

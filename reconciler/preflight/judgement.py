@@ -14,7 +14,7 @@ from layout.directory_name import DirectoryKind
 from logstore.rows import Kind
 from reconciler.desired import Completeness, DesiredState
 from reconciler.preflight.file_rules import file_findings
-from reconciler.preflight.finding import Effect, Finding, Place
+from reconciler.preflight.finding import Effect, Finding, FindingPlace
 from reconciler.preflight.log_dir_rules import consequences, log_dir_findings
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.replica_rules import EFFECT_OF, replica_findings
@@ -117,7 +117,7 @@ def _empty_metadata(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str,
             f"{state.identity.location} knows no topic at all: a broker that were given such metadata would take all "
             f"{count(replicas, 'replica')} for strays"
         )
-        yield Finding(effect, "empty_metadata", sentence, Place(), replicas=replicas)
+        yield Finding(effect, "empty_metadata", sentence, FindingPlace(), replicas=replicas)
 
 
 def _told(effect: Effect, number: int) -> str:

@@ -17,7 +17,7 @@ from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore.rows import Kind, MetadataState
 from logstore.scan import METADATA_LOG
-from reconciler.preflight.finding import Effect, Finding, Place
+from reconciler.preflight.finding import Effect, Finding, FindingPlace
 from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
 from reconciler.preflight.releases import KafkaRelease
 from reconciler.preflight.seen import SeenBroker, SeenLogDir
@@ -56,7 +56,7 @@ def same_directory(broker: SeenBroker) -> Iterator[Finding]:
                 Effect.STARTUP_ABORTS,
                 "same_directory",
                 f"it is the same directory as {other.path}, which is configured too",
-                Place(each.path, "."),
+                FindingPlace(each.path, "."),
             )
 
 
@@ -65,7 +65,7 @@ def usable(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
 
     In KRaft mode an absent log dir is also one that was not formatted, which ends the startup: see :func:`identities`.
     """
-    place = Place(seen.path, ".")
+    place = FindingPlace(seen.path, ".")
     if seen.obstacle is not None:
         yield Finding(Effect.LOG_DIR_OFFLINE, "unusable_log_dir", f"the path {seen.obstacle}", place)
     elif isinstance(seen.identity, FailedLogDir):
@@ -80,7 +80,7 @@ def usable(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
 
 def _damaged_identity(seen: SeenLogDir, found: FailedLogDir, asked: BrokerAsked) -> Finding:
     """Since 3.7 what cannot be read and what makes no sense are one; before, only the first takes the disk offline."""
-    place = Place(seen.path, "meta.properties")
+    place = FindingPlace(seen.path, "meta.properties")
     cannot_be_read = any(row["metadata_state"] == MetadataState.UNREADABLE for row in seen.rows[:1])
     if asked.release >= DIRECTORY_IDS_SINCE or cannot_be_read:
         return Finding(Effect.LOG_DIR_OFFLINE, "damaged_identity", found.problem, place)
@@ -95,7 +95,7 @@ def lock(seen: SeenLogDir) -> Iterator[Finding]:
             Effect.STARTUP_ABORTS,
             "lock_held",
             f"the log dir is in use by {seen.lock_held_by}, and a second broker does not start on it",
-            Place(seen.path, ".lock"),
+            FindingPlace(seen.path, ".lock"),
         )
 
 
@@ -117,10 +117,10 @@ def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
         if of in log_dirs.empty:
             what = "" if broker.distinct[of].is_there else ", and there is no such directory: is its disk mounted?"
             yield Finding(
-                Effect.STARTUP_ABORTS, "not_formatted", f"{problem}{what}", Place(broker.distinct[of].path, ".")
+                Effect.STARTUP_ABORTS, "not_formatted", f"{problem}{what}", FindingPlace(broker.distinct[of].path, ".")
             )
         else:
-            place = Place() if of is None else Place(broker.distinct[of].path, "meta.properties")
+            place = FindingPlace() if of is None else FindingPlace(broker.distinct[of].path, "meta.properties")
             yield Finding(Effect.STARTUP_ABORTS, "identity", problem, place)
 
 
@@ -131,7 +131,7 @@ def _not_the_same(broker: SeenBroker) -> Iterator[Finding]:
     for each in found.values():
         if first is not None and each.identity != first.identity:
             sentence = f"it is not the same as {first.path}/meta.properties, and releases before 3.7 ask for that"
-            yield Finding(Effect.STARTUP_ABORTS, "identity", sentence, Place(each.path, "meta.properties"))
+            yield Finding(Effect.STARTUP_ABORTS, "identity", sentence, FindingPlace(each.path, "meta.properties"))
 
 
 def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
@@ -145,14 +145,16 @@ def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Findi
                 f"{METADATA_LOG} lies here, and the metadata log dir is {broker.metadata_log_dir}: the first of "
                 "log.dirs, unless metadata.log.dir says otherwise"
             )
-            yield Finding(Effect.STARTUP_ABORTS, "metadata_log_elsewhere", sentence, Place(each.path, METADATA_LOG))
+            yield Finding(
+                Effect.STARTUP_ABORTS, "metadata_log_elsewhere", sentence, FindingPlace(each.path, METADATA_LOG)
+            )
     own = broker.distinct.get(broker.metadata_log_dir or "")
     if own is not None and own.metadata_log is None and own.is_there and not own.failed:
         sentence = (
             f"there is no {METADATA_LOG}: the broker fetches the metadata anew, and a sole controller would begin with "
             "an empty cluster"
         )
-        yield Finding(Effect.NOTE, "no_metadata_log", sentence, Place(own.path, METADATA_LOG))
+        yield Finding(Effect.NOTE, "no_metadata_log", sentence, FindingPlace(own.path, METADATA_LOG))
 
 
 def checkpoints(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
@@ -164,7 +166,7 @@ def checkpoints(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
             effect, then = _of_bad_number(damage.file, asked)
             number = replicas if effect is Effect.NOT_SERVED else 0
         sentence = f"{damage.file}: {damage.problem}{then}"
-        yield Finding(effect, "damaged_checkpoint", sentence, Place(seen.path, damage.file), replicas=number)
+        yield Finding(effect, "damaged_checkpoint", sentence, FindingPlace(seen.path, damage.file), replicas=number)
 
 
 def _of_bad_number(file: str, asked: BrokerAsked) -> tuple[Effect, str]:
@@ -184,7 +186,7 @@ def scheme(seen: SeenLogDir) -> Iterator[Finding]:
     if below:
         sentence += f"; it would not see {count(below, 'replica')} in it"
     effect = Effect.NOT_SERVED if below else Effect.NOTE
-    yield Finding(effect, "scheme_not_flat", sentence, Place(seen.path, "."), replicas=below)
+    yield Finding(effect, "scheme_not_flat", sentence, FindingPlace(seen.path, "."), replicas=below)
 
 
 def what_is_left(seen: SeenLogDir) -> Iterator[Finding]:
@@ -195,11 +197,11 @@ def what_is_left(seen: SeenLogDir) -> Iterator[Finding]:
             f"the last stop was not a clean one, so the start takes longer: {count(len(current), 'replica')} may have "
             "to be recovered from the recovery point on"
         )
-        yield Finding(Effect.NOTE, "unclean_stop", sentence, Place(seen.path, "."))
+        yield Finding(Effect.NOTE, "unclean_stop", sentence, FindingPlace(seen.path, "."))
     bare = [each.shown for each in current if each.segments == 0 and each.obstacle is None]
     if bare:
         sentence = f"{count(len(bare), 'replica')} without a segment, loaded as empty: {listed(bare)}"
-        yield Finding(Effect.NOTE, "no_segment", sentence, Place(seen.path, "."), replicas=len(bare))
+        yield Finding(Effect.NOTE, "no_segment", sentence, FindingPlace(seen.path, "."), replicas=len(bare))
 
 
 def consequences(broker: SeenBroker, asked: BrokerAsked, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -212,7 +214,7 @@ def consequences(broker: SeenBroker, asked: BrokerAsked, findings: Iterable[Find
         yield Finding(Effect.STARTUP_ABORTS, "no_log_dir_online", sentence)
     elif asked.reads_metadata_log and own is not None and own.path in offline and not (asked.is_kraft and own.failed):
         sentence = "the metadata log dir would go offline, and the broker halts with it"
-        yield Finding(Effect.STARTUP_ABORTS, "metadata_log_dir_offline", sentence, Place(own.path, "."))
+        yield Finding(Effect.STARTUP_ABORTS, "metadata_log_dir_offline", sentence, FindingPlace(own.path, "."))
     elif asked.migrating and offline:
         sentence = (
             f"a broker that migrates halts when any log dir goes offline, here {listed(sorted(map(str, offline)))}"

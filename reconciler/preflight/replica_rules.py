@@ -17,7 +17,7 @@ from layout.errors import BrokerEffect
 from layout.scheme import STAGING_DIR, Scheme
 from logstore.rows import MetadataState, utf8
 from logstore.scan import DirectorySeen
-from reconciler.preflight.finding import Effect, Finding, Place
+from reconciler.preflight.finding import Effect, Finding, FindingPlace
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import (
     FULL_REQUEST_ASKS_TOPIC_ID_SINCE,
@@ -48,23 +48,23 @@ _COMPARES_FROM_THE_FIRST_REQUEST_ON_SINCE = KafkaRelease(3, 0)
 
 
 @dataclass(slots=True)
-class _Loading:
+class _LoadedReplicas:
     """What a broker has loaded so far, and what the rules after that need of it."""
 
     asked: BrokerAsked
     wants: Wants
     search_fails: bool = False
     """A replica without topic ID makes the whole search for strays fail (FACTS §6.1, §6.2)."""
-    current: dict[tuple[str, int], list[Place]] = field(default_factory=lambda: defaultdict(list))
-    future: dict[tuple[str, int], list[Place]] = field(default_factory=lambda: defaultdict(list))
+    current: dict[tuple[str, int], list[FindingPlace]] = field(default_factory=lambda: defaultdict(list))
+    future: dict[tuple[str, int], list[FindingPlace]] = field(default_factory=lambda: defaultdict(list))
 
 
 @dataclass(frozen=True, slots=True)
-class _Replica:
+class _LoadedReplica:
     """One directory that a broker loads, and what is known of it."""
 
     seen: DirectorySeen
-    place: Place
+    place: FindingPlace
     want: Want
 
     @property
@@ -74,8 +74,8 @@ class _Replica:
 
 def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: Wants) -> Iterator[Finding]:
     """All that is found about directories, log dir by log dir, and then about several of one replica."""
-    loading = _Loading(asked, wants)
-    replicas: list[_Replica] = []
+    loading = _LoadedReplicas(asked, wants)
+    replicas: list[_LoadedReplica] = []
     for log_dir in broker.loaded:
         rows = {row["name"]: row for row in log_dir.rows}
         for seen in log_dir.directories:
@@ -84,7 +84,7 @@ def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: Wants) -> It
             if named is not None:
                 yield named
             elif seen.kind not in (DirectoryKind.INTERNAL, DirectoryKind.FOREIGN):
-                replicas.append(_Replica(seen, place, wants.about(log_dir.path, seen.shown)))
+                replicas.append(_LoadedReplica(seen, place, wants.about(log_dir.path, seen.shown)))
     loading.search_fails = _search_fails(replicas, asked)
     for replica in replicas:
         yield from _loaded(replica, loading)
@@ -94,14 +94,14 @@ def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: Wants) -> It
     yield from _nowhere(wants)
 
 
-def _place(log_dir: SeenLogDir, seen: DirectorySeen, row: Row | None) -> Place:
+def _place(log_dir: SeenLogDir, seen: DirectorySeen, row: Row | None) -> FindingPlace:
     name = parse(seen.name)
     topic_id = seen.metadata.topic_id or (None if row is None else row["topic_id"])
     topic = name.topic if name.topic is None else utf8(name.topic)
-    return Place(log_dir.path, seen.shown, topic, name.partition, topic_id)
+    return FindingPlace(log_dir.path, seen.shown, topic, name.partition, topic_id)
 
 
-def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: Place, asked: BrokerAsked) -> Finding | None:
+def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: FindingPlace, asked: BrokerAsked) -> Finding | None:
     """What the name of a directory does (FACTS §1.3, §1.6); a link may lead to anything."""
     answer = asked.by_name(seen.name)
     stops = answer.action is StartAction.STARTUP_ABORTS
@@ -121,7 +121,7 @@ def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: Place, asked: Brok
     return Finding(Effect.STARTUP_ABORTS, rule, sentence, place, answer.source)
 
 
-def _search_fails(replicas: list[_Replica], asked: BrokerAsked) -> bool:
+def _search_fails(replicas: list[_LoadedReplica], asked: BrokerAsked) -> bool:
     """Whether a replica without topic ID keeps the broker from handling any stray (FACTS §6.1, §6.2)."""
     if asked.is_kraft and not _STRAYS_DELETED_SINCE <= asked.release < _STRAYS_DELETED_UNTIL:
         return False
@@ -131,7 +131,7 @@ def _search_fails(replicas: list[_Replica], asked: BrokerAsked) -> bool:
     return any(replica.is_missing_id for replica in replicas if replica.seen.kind in current)
 
 
-def _loaded(replica: _Replica, loading: _Loading) -> Iterator[Finding]:
+def _loaded(replica: _LoadedReplica, loading: _LoadedReplicas) -> Iterator[Finding]:
     """One directory through a broker's steps; what is loaded in the end as current or future is remembered."""
     seen, asked, want = replica.seen, loading.asked, replica.want
     state, effect = seen.metadata.state, seen.metadata.effect
@@ -163,7 +163,7 @@ def _loaded(replica: _Replica, loading: _Loading) -> Iterator[Finding]:
             yield from _held_against_metadata(replica, loading)
 
 
-def _held_against_metadata(replica: _Replica, loading: _Loading) -> Iterator[Finding]:
+def _held_against_metadata(replica: _LoadedReplica, loading: _LoadedReplicas) -> Iterator[Finding]:
     """The test for strays, for a replica whose name and file are in order (FACTS §6.1-6.3)."""
     seen, asked, want, place = replica.seen, loading.asked, replica.want, replica.place
     refused = not asked.is_kraft and want.is_stale and want.by_name
@@ -213,7 +213,7 @@ def _is_stray(want: Want, asked: BrokerAsked) -> bool:
     return not (want.by_topic_id and want.is_same_topic)
 
 
-def _why_unwanted(want: Want, place: Place) -> str:
+def _why_unwanted(want: Want, place: FindingPlace) -> str:
     if want.is_stale:
         return f"topic {place.topic} was re-created under another ID than {place.topic_id}"
     if want.is_same_topic:
@@ -225,7 +225,7 @@ def _still_wanted(want: Want) -> str:
     return "; the metadata want it here" if want.by_topic_id else ""
 
 
-def _finding(replica: _Replica, rule: str, answer: StartAnswer, after: str = "", before: str = "") -> Finding:
+def _finding(replica: _LoadedReplica, rule: str, answer: StartAnswer, after: str = "", before: str = "") -> Finding:
     wanted = replica.want.by_topic_id or (replica.is_missing_id and replica.want.by_name)
     only = replica.want.only_in_sync and wanted
     harm = "; it is the metadata's only in-sync replica" if only else ""
@@ -234,14 +234,14 @@ def _finding(replica: _Replica, rule: str, answer: StartAnswer, after: str = "",
     return Finding(effect, rule, sentence, replica.place, answer.source, replicas=1, only_in_sync=only)
 
 
-def _remember(replica: _Replica, loading: _Loading) -> None:
+def _remember(replica: _LoadedReplica, loading: _LoadedReplicas) -> None:
     place = replica.place
     if place.topic is not None and place.partition is not None:
         table = loading.future if replica.seen.kind is DirectoryKind.FUTURE else loading.current
         table[place.topic, place.partition].append(place)
 
 
-def _duplicates(loading: _Loading) -> Iterator[Finding]:
+def _duplicates(loading: _LoadedReplicas) -> Iterator[Finding]:
     """Two current, or two future replicas of one partition end the startup; the topic ID plays no part (FACTS §1.7)."""
     for what, table in (("current", loading.current), ("future", loading.future)):
         for (topic, partition), places in table.items():
@@ -258,7 +258,7 @@ def _sets_strays_aside_first(asked: BrokerAsked) -> bool:
     return asked.is_kraft and asked.release >= STRAYS_STAY_OUT_SINCE
 
 
-def _promoted(replicas: list[_Replica], loading: _Loading) -> Iterator[Finding]:
+def _promoted(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Iterator[Finding]:
     """A future replica in the log dir that the controller assigned takes the current one's place (FACTS §6.3, §6.5)."""
     asked = loading.asked
     for replica in replicas:
@@ -287,7 +287,7 @@ def _promoted(replicas: list[_Replica], loading: _Loading) -> Iterator[Finding]:
             yield Finding(Effect.REPLACED, "future_promoted", sentence, place, replicas=1)
 
 
-def _on_its_way(place: Place, current: _Replica | None) -> Finding:
+def _on_its_way(place: FindingPlace, current: _LoadedReplica | None) -> Finding:
     """A broker takes up a move between log dirs by itself, as soon as it leads or follows the current replica."""
     want = UNKNOWN if current is None else current.want
     never = want.is_judged and want.is_complete and (want.is_stale or not want.by_name)
@@ -302,7 +302,7 @@ def _on_its_way(place: Place, current: _Replica | None) -> Finding:
     return Finding(Effect.NOTE, "future", sentence, place, replicas=1)
 
 
-def _search_note(replicas: list[_Replica], loading: _Loading) -> Iterator[Finding]:
+def _search_note(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Iterator[Finding]:
     """What it means when replicas without topic ID stop the search for strays (FACTS §6.1, §6.2)."""
     if not loading.search_fails:
         return
@@ -325,7 +325,7 @@ def _nowhere(wants: Wants) -> Iterator[Finding]:
                 f"{wanted['topic']}-{wanted['partition']} is wanted here and lies on none of the log dirs; it is the "
                 "metadata's only in-sync replica, and would be made anew without its records"
             )
-            place = Place(None, None, wanted["topic"], wanted["partition"], wanted["topic_id"])
+            place = FindingPlace(None, None, wanted["topic"], wanted["partition"], wanted["topic_id"])
             yield Finding(Effect.CREATED_EMPTY, "missing", sentence, place, replicas=1, only_in_sync=True)
         else:
             others += 1

@@ -54,7 +54,7 @@ class VerdictChange(NamedTuple):
         return None if self.key is None else name_of_key(self.key)
 
 
-class _Now(NamedTuple):
+class _CurrentVerdict(NamedTuple):
     """What is to be told of a replica that is nowhere."""
 
     verdict: str = ""
@@ -62,11 +62,11 @@ class _Now(NamedTuple):
     metadata_topic_id: str | None = None
 
 
-_GONE = _Now()
+_GONE = _CurrentVerdict()
 
 
 @dataclass(slots=True)
-class _Batch:
+class _ChangeBatch:
     """What came and went since the last time, and what is told of it."""
 
     new: set[tuple[str, str]] = field(default_factory=set)
@@ -110,7 +110,7 @@ class VerdictWatch:
             MetadataError: a saved state cannot be read any more.
         """
         self._take(states)
-        batch = _Batch({(path, key) for path, disk in self._disks.items() for key in (LOG_DIR_KEY, *disk.known)})
+        batch = _ChangeBatch({(path, key) for path, disk in self._disks.items() for key in (LOG_DIR_KEY, *disk.known)})
         for told in self._judge_all(batch):
             yield [change for change in told if change.after != Verdict.OK]
 
@@ -123,7 +123,7 @@ class VerdictWatch:
         has_other_scope = any(self._seen_states.get(path) != disk.state for path, disk in self._disks.items())
         if has_other_scope:
             self._take(self._states)
-        batch, replicas, alone = _Batch(), set[Replica](), list[tuple[str, str]]()
+        batch, replicas, alone = _ChangeBatch(), set[Replica](), list[tuple[str, str]]()
         for change in changes:
             if change.key == LOG_DIR_KEY:
                 continue
@@ -146,7 +146,7 @@ class VerdictWatch:
         Raises:
             MetadataError: a saved state cannot be read any more; then everything stays as it was.
         """
-        before, batch = self._wanted, _Batch()
+        before, batch = self._wanted, _ChangeBatch()
         self._take(states)
         touched = before.difference(self._wanted)
         if touched is None:
@@ -172,7 +172,7 @@ class VerdictWatch:
 
     def time_passed(self) -> Iterator[list[VerdictChange]]:
         """Judge what became due by now."""
-        now, batch = self._now_ms(), _Batch()
+        now, batch = self._now_ms(), _ChangeBatch()
         due = [place for place, due_ms in self._due.items() if due_ms <= now]
         for place in due:
             del self._due[place]
@@ -187,7 +187,7 @@ class VerdictWatch:
 
     # Picking what to judge
 
-    def _judge_all(self, batch: _Batch, also: Iterable[Replica] = ()) -> Iterator[list[VerdictChange]]:
+    def _judge_all(self, batch: _ChangeBatch, also: Iterable[Replica] = ()) -> Iterator[list[VerdictChange]]:
         """Judge the log dirs, every row in them, and every wanted replica."""
         yield from self._judge_log_dirs(batch)
         replicas, alone = {*self._nowhere, *also}, list[tuple[str, str]]()
@@ -203,7 +203,7 @@ class VerdictWatch:
         self._lost = {path for path, disk in self._disks.items() if disk.state.lost}
 
     def _judge_batches(
-        self, replicas: Collection[Replica], alone: Sequence[tuple[str, str]], batch: _Batch
+        self, replicas: Collection[Replica], alone: Sequence[tuple[str, str]], batch: _ChangeBatch
     ) -> Iterator[list[VerdictChange]]:
         """Judge replicas, and rows that need no others to be judged, one broker and some thousands at a time."""
         for broker in sorted(set(self._brokers.values())):
@@ -221,7 +221,7 @@ class VerdictWatch:
             yield batch.taken()
         yield batch.taken()
 
-    def _judge_log_dirs(self, batch: _Batch) -> Iterator[list[VerdictChange]]:
+    def _judge_log_dirs(self, batch: _ChangeBatch) -> Iterator[list[VerdictChange]]:
         """Judge the log dirs themselves, and then tell what was in those that are lost now."""
         rows = [_mapping(disk, LOG_DIR_KEY, None) for disk in self._disks.values()]
         lost = []
@@ -242,7 +242,7 @@ class VerdictWatch:
         yield batch.taken()
 
     def _judge(
-        self, broker: BrokerKey, replicas: set[Replica], alone: Sequence[tuple[str, str]], batch: _Batch
+        self, broker: BrokerKey, replicas: set[Replica], alone: Sequence[tuple[str, str]], batch: _ChangeBatch
     ) -> None:
         """Judge some replicas of one broker with all rows of them, and some rows by themselves; tell what differs."""
         disks = {path: disk for path, disk in self._disks.items() if self._brokers[path] == broker}
@@ -265,7 +265,7 @@ class VerdictWatch:
 
     # Telling what differs
 
-    def _tell_row(self, place: tuple[str, str], seen: RowState | None, judged: Judged, batch: _Batch) -> None:
+    def _tell_row(self, place: tuple[str, str], seen: RowState | None, judged: Judged, batch: _ChangeBatch) -> None:
         path, key = place
         told, verdict = self._told[path], judged.verdict
         before: str = Verdict.ABSENT if path in self._lost and key != LOG_DIR_KEY else told.get(key, Verdict.OK)
@@ -284,7 +284,7 @@ class VerdictWatch:
             metadata_id = judged.row.wanted_topic_id or judged.row.name_topic_id or None
             batch.told.append(self._change(place, seen, (before, verdict), judged.evidence, metadata_id))
 
-    def _row_is_gone(self, change: RowChange, broker: BrokerKey, batch: _Batch) -> None:
+    def _row_is_gone(self, change: RowChange, broker: BrokerKey, batch: _ChangeBatch) -> None:
         seen = change.before
         self._due.pop((change.log_dir, change.key), None)
         if seen is not None and seen.kind == Kind.LIVE and seen.replica:
@@ -292,7 +292,7 @@ class VerdictWatch:
         else:
             self._tell_gone(change, _GONE, batch)
 
-    def _tell_gone(self, change: RowChange, now: _Now, batch: _Batch) -> None:
+    def _tell_gone(self, change: RowChange, now: _CurrentVerdict, batch: _ChangeBatch) -> None:
         told = self._told[change.log_dir].pop(change.key, Verdict.OK)
         before = Verdict.ABSENT if change.log_dir in self._lost else told
         if before != now.verdict:
@@ -301,12 +301,12 @@ class VerdictWatch:
                 self._change(place, change.before, (before, now.verdict), now.evidence, now.metadata_topic_id)
             )
 
-    def _tell_whereabouts(self, replica: Replica, judged: Judged | None, batch: _Batch) -> None:
+    def _tell_whereabouts(self, replica: Replica, judged: Judged | None, batch: _ChangeBatch) -> None:
         """Tell what went of a replica, and whether it is wanted and nowhere now."""
         before, now = self._nowhere.pop(replica, ""), _GONE
         if judged is not None:
             self._nowhere[replica] = judged.verdict
-            now = _Now(judged.verdict, judged.evidence, judged.row.wanted_topic_id or None)
+            now = _CurrentVerdict(judged.verdict, judged.evidence, judged.row.wanted_topic_id or None)
         gone = batch.gone.pop(replica, [])
         if gone and not before:
             # What lay on the disk is nowhere now: one change, told of where it lay.

@@ -36,7 +36,7 @@ LIVE_S = 30.0
 _RECEIVER = re.compile(r"@[0-9]{1,9}$")
 
 
-class _Stamp(NamedTuple):
+class _FileStamp(NamedTuple):
     """Tells whether a file changed."""
 
     inode: int
@@ -123,12 +123,12 @@ class WatchedMetadata:
         except (ReconcilerError, OSError):
             return getattr(self, "_files", [])
 
-    def _is_changed(self, now: dict[str, _Stamp | None]) -> bool:
+    def _is_changed(self, now: dict[str, _FileStamp | None]) -> bool:
         return now != self._stamps and not self._is_quiet(now) and self._clock() >= self._free_from
 
-    def _is_quiet(self, now: dict[str, _Stamp | None]) -> bool:
+    def _is_quiet(self, now: dict[str, _FileStamp | None]) -> bool:
         """Whether logs only grew, by what says nothing of replicas; then that is known from now on."""
-        read: dict[str, _Stamp] = {}
+        read: dict[str, _FileStamp] = {}
         for path, stamp in now.items():
             before = self._stamps.get(path)
             if stamp == before:
@@ -171,17 +171,17 @@ def _digests(states: Sequence[DesiredState]) -> list[str]:
     return [state.identity.digest for state in states]
 
 
-def _stamp(path: str) -> _Stamp | None:
+def _stamp(path: str) -> _FileStamp | None:
     try:
         status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return _Stamp(status.st_ino, status.st_size, status.st_mtime_ns)
+    return _FileStamp(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _stamps(paths: Iterable[str]) -> dict[str, _Stamp | None]:
+def _stamps(paths: Iterable[str]) -> dict[str, _FileStamp | None]:
     """The stamps of files, and of what lies in folders; None where there is nothing."""
-    stamps: dict[str, _Stamp | None] = {}
+    stamps: dict[str, _FileStamp | None] = {}
     for path in paths:
         stamps[path] = _stamp(path)
         if os.path.basename(path) == METADATA_DIR:

@@ -13,7 +13,7 @@ from reconciler.errors import UsageError
 from reconciler.text import count, quoted, size
 
 if TYPE_CHECKING:
-    from reconciler.plan import Outcome, Plan
+    from reconciler.plan import ApplyOutcome, Plan
 
 PLAN_LIMIT = 1 << 30
 """Bytes of a plan that are read; an action takes about a thousand."""
@@ -106,7 +106,7 @@ def read_plan(path: str) -> Plan:
     return parse_plan(data, path)
 
 
-def _say_next(plan: Plan, outcome: Outcome) -> None:
+def _say_next(plan: Plan, outcome: ApplyOutcome) -> None:
     from logstore.repair import RepairStatus
     from reconciler.plan import STAGING_ACTIONS
 

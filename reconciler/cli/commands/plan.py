@@ -184,14 +184,14 @@ def _duration(option: str, text: str) -> int:
 
 
 def _planned(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None) -> Plan:
-    from reconciler.plan import Maker, make_plan, read_history
+    from reconciler.plan import PlanOrigin, make_plan, read_history
 
     now_ms = time.time_ns() // 1_000_000
     view = _view(inputs, specs, choice, staging, now_ms)
     history = read_history(view.log_dirs)
     for sentence in history.unreadable:
         say(sentence)
-    return make_plan(view, choice, Maker(now_ms, os.uname().nodename, who()), history.memory())
+    return make_plan(view, choice, PlanOrigin(now_ms, os.uname().nodename, who()), history.memory())
 
 
 def _view(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None, now_ms: int) -> PlanView:

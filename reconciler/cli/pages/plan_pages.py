@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from logstore.repair import RepairStatus
 from reconciler.cli.frame import Column, Format, Page, destination, open_page
-from reconciler.plan import STAGING_ACTIONS, Action, Applied, Outcome, Plan
+from reconciler.plan import STAGING_ACTIONS, Action, AppliedAction, ApplyOutcome, Plan
 from reconciler.text import NOTHING, count, moment, size
 
 SCHEMA_VERSION = 1
@@ -46,7 +46,7 @@ def show_plan(plan: Plan) -> None:
             opened.line(f"A purge may take what is staged from {moment(min(due))} on, if the plan is applied now.")
 
 
-def write_outcome(outcome: Outcome, form: Format, output: str | None) -> None:
+def write_outcome(outcome: ApplyOutcome, form: Format, output: str | None) -> None:
     """Write what became of each action of a plan."""
     rows = [_row(each) for each in outcome.results]
     if form is Format.TABLE:
@@ -95,12 +95,12 @@ def _show_left(opened: Page, plan: Plan) -> None:
     opened.table((Column("VERDICT"), Column("WHERE"), Column("BECAUSE"), Column("NEXT")), left, {})
 
 
-def _row(each: Applied) -> dict[str, object]:
+def _row(each: AppliedAction) -> dict[str, object]:
     action = {key: value for key, value in asdict(each.action).items() if value is not None}
     return {"status": each.status.value, "detail": each.detail, **action}
 
 
-def _show_outcome(opened: Page, results: Sequence[Applied]) -> None:
+def _show_outcome(opened: Page, results: Sequence[AppliedAction]) -> None:
     if not results:
         opened.line("There was nothing to do.")
         return

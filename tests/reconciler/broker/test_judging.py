@@ -9,7 +9,7 @@ import pytest
 from layout.ids import TopicId
 from logstore.store import Entry
 from reconciler.broker import Judged, LiveReplicas, PartitionKey, judge
-from reconciler.broker.judging import Offline
+from reconciler.broker.judging import OfflineReplica
 from reconciler.protocol import LeaderAndIsrRequest, RequestType
 from reconciler.verdicts import Verdict
 from tests.reconciler.protocol.control_requests import (
@@ -85,7 +85,7 @@ def test_the_others_speak_of_nothing_but_what_they_name_by_name_or_by_id(kind: R
 def test_what_lies_on_an_offline_disk_is_not_judged() -> None:
     here = {("a", 0): entry(A, log_dir="/dead"), ("z", 0): entry(B, log_dir="/dead")}
     found = judge(leader_and_isr(FULL, topic("a", B, 0)), 1, present(here, offline=frozenset({"/dead"})))
-    assert found.named == [Offline("/dead")] and found.others == []
+    assert found.named == [OfflineReplica("/dead")] and found.others == []
 
 
 def test_what_lives_twice_is_a_duplicate_wherever_it_is_named() -> None:

@@ -11,7 +11,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import InconsistentTopicIdError, KafkaError, NameTakenError, UnknownReplicaError
 from logstore.store import LogStore, Replica
-from reconciler.broker.rehearsal import Rehearsal
+from reconciler.broker.rehearsal import DryRunStore
 from reconciler.broker.replica_store import ReplicaStore
 from tests.reconciler.protocol.control_requests import A, B, Sim
 
@@ -26,7 +26,7 @@ def store(request: pytest.FixtureRequest, sim: Sim) -> ReplicaStore:
     sim.put("orders-0", A)
     sim.put("bare-0", None, disk=1)
     opened = sim.start().store
-    return opened if request.param == "store" else Rehearsal(opened)
+    return opened if request.param == "store" else DryRunStore(opened)
 
 
 def live(store: ReplicaStore) -> dict[str, str | None]:
@@ -38,7 +38,7 @@ def test_both_take_the_same_arguments(name: str) -> None:
     def parameters(kind: type) -> list[tuple[str, object]]:
         return [(each.name, each.kind) for each in inspect.signature(getattr(kind, name)).parameters.values()]
 
-    assert parameters(LogStore) == parameters(Rehearsal) == parameters(ReplicaStore)
+    assert parameters(LogStore) == parameters(DryRunStore) == parameters(ReplicaStore)
 
 
 def test_what_is_staged_is_not_live_any_more_and_comes_back(store: ReplicaStore) -> None:

@@ -18,10 +18,10 @@ from logstore.staging import Placement, choose_placement, find_staged, staging_p
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.plan import (
     ApplyOptions,
-    Maker,
-    Outcome,
+    ApplyOutcome,
     Plan,
     PlanChoice,
+    PlanOrigin,
     PlanView,
     Policy,
     StagingFacts,
@@ -30,7 +30,7 @@ from reconciler.plan import (
     make_plan,
     parse_plan,
 )
-from reconciler.plan.plan_facts import Memory
+from reconciler.plan.plan_facts import EarlierRuns
 from reconciler.verdicts import Judged
 
 ORDERS, OLD, CLICKS, GONE, UNUSED = (TopicId(bytes(range(start, start + 16))) for start in (0, 40, 80, 120, 160))
@@ -106,14 +106,14 @@ class Broker:
         seen = list(scan_all(self.paths))
         return PlanView.of(seen, aside, states or [self.state()], self.clock.now_ms(), any_cluster=any_cluster)
 
-    def plan(self, choice: PlanChoice | None = None, *, memory: Memory | None = None, states: Any = ()) -> Plan:
+    def plan(self, choice: PlanChoice | None = None, *, memory: EarlierRuns | None = None, states: Any = ()) -> Plan:
         """A plan, which its file gives back; without gates where nothing else is asked for."""
         asked = choice or PlanChoice(Policy.kip516())
-        made = make_plan(self.view(*states), asked, Maker(self.clock.now_ms(), HOST, "a user"), memory)
+        made = make_plan(self.view(*states), asked, PlanOrigin(self.clock.now_ms(), HOST, "a user"), memory)
         assert parse_plan(encode_plan(made)) == replace(made, left_alone=(), counts={})
         return made
 
-    def apply(self, plan: Plan, **how: Any) -> Outcome:
+    def apply(self, plan: Plan, **how: Any) -> ApplyOutcome:
         return apply_plan(plan, ApplyOptions(**{"host": HOST, "user": "a user", "clock": self.clock, **how}))
 
     def verdicts(self) -> dict[str, str]:
@@ -131,7 +131,7 @@ def lines(plan: Plan) -> list[tuple[str, str]]:
     return [(action.kind.value, action.name) for action in plan.actions]
 
 
-def statuses(outcome: Outcome) -> list[tuple[str, str]]:
+def statuses(outcome: ApplyOutcome) -> list[tuple[str, str]]:
     """Name and status of each action."""
     return [(each.action.name, each.status.value) for each in outcome.results]
 

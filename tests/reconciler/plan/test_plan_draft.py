@@ -8,7 +8,7 @@ import pytest
 
 from logstore.log_dir import LogDir
 from logstore.staging import stage
-from reconciler.plan.plan_draft import Draft
+from reconciler.plan.plan_draft import PlanDraft
 from tests.logstore.engine import candidate
 from tests.reconciler.plan.plan_broker import GONE, NOW_MS, OLD, ORDERS, Broker, lines
 
@@ -18,8 +18,8 @@ def broker(tmp_path: Path) -> Broker:
     return Broker(tmp_path)
 
 
-def draft(broker: Broker, *, strays: bool = False) -> Draft:
-    made = Draft(broker.view(), strays, NOW_MS)
+def draft(broker: Broker, *, strays: bool = False) -> PlanDraft:
+    made = PlanDraft(broker.view(), strays, NOW_MS)
     made.fill()
     return made
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.plan import Action, ActionKind, Gate, PlanChoice, Policy
-from reconciler.plan.plan_facts import Memory, is_internal
+from reconciler.plan.plan_facts import EarlierRuns, is_internal
 from reconciler.plan.proposal import GatesShutError
 from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, OLD, ORDERS, Broker
 
@@ -71,9 +71,9 @@ def test_metadata_without_topics_shuts_the_gate_of_empty_metadata_alone(tmp_path
 
 
 def test_metadata_that_shrank_since_the_last_run_shuts_a_gate(broker: Broker) -> None:
-    assert shut(broker, memory=Memory({CLUSTER: (2, 8)})) == [Gate.SHRUNK]
-    assert shut(broker, memory=Memory({CLUSTER: (1, 12)})) == [Gate.SHRUNK]
-    assert shut(broker, memory=Memory({CLUSTER: (1, 8), "another": (100, 100)})) == []
+    assert shut(broker, memory=EarlierRuns({CLUSTER: (2, 8)})) == [Gate.SHRUNK]
+    assert shut(broker, memory=EarlierRuns({CLUSTER: (1, 12)})) == [Gate.SHRUNK]
+    assert shut(broker, memory=EarlierRuns({CLUSTER: (1, 8), "another": (100, 100)})) == []
 
 
 def test_the_only_copy_in_sync_shuts_a_gate(broker: Broker) -> None:

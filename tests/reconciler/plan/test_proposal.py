@@ -8,7 +8,7 @@ import pytest
 
 from layout.ours import STAGED_RECORD
 from reconciler.plan import Gate, PlanChoice, Policy
-from reconciler.plan.plan_facts import Memory
+from reconciler.plan.plan_facts import EarlierRuns
 from reconciler.plan.proposal import GatesShutError
 from reconciler.verdicts import Verdict
 from tests.reconciler.plan.plan_broker import CLICKS, GONE, NOW_MS, OLD, ORDERS, UNUSED, Broker, lines
@@ -201,9 +201,9 @@ def test_a_replica_is_only_noted_until_enough_runs_have_seen_it(messy: Broker) -
     choice = PlanChoice(sightings=2, topics=("orders",))
     (noted,) = messy.plan(choice).actions
     assert (noted.kind, noted.due_ms, noted.undo) == ("note_sighting", None, None)
-    seen = Memory(sightings={(noted.log_dir, noted.inode, noted.topic_id): 1})
+    seen = EarlierRuns(sightings={(noted.log_dir, noted.inode, noted.topic_id): 1})
     assert lines(messy.plan(choice, memory=seen)) == [("stage", "orders-0")]
-    another = Memory(sightings={(noted.log_dir, 1, noted.topic_id): 1})
+    another = EarlierRuns(sightings={(noted.log_dir, 1, noted.topic_id): 1})
     assert lines(messy.plan(choice, memory=another)) == [("note_sighting", "orders-0")]
 
 

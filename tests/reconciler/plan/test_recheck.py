@@ -9,7 +9,7 @@ import pytest
 
 from logstore.store import LogStore, StoreOptions
 from reconciler.plan import Action, PlanChoice, Policy
-from reconciler.plan.recheck import Checked, Recheck
+from reconciler.plan.recheck import CheckedAction, Revalidation
 from tests.reconciler.plan.plan_broker import GONE, OLD, ORDERS, UNUSED, Broker
 
 
@@ -25,9 +25,9 @@ def only(broker: Broker) -> Action:
     return action
 
 
-def looked_at(broker: Broker, action: Action) -> Checked:
+def looked_at(broker: Broker, action: Action) -> CheckedAction:
     with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
-        return Recheck(store).look(action)
+        return Revalidation(store).look(action)
 
 
 def test_what_is_as_it_was_may_be_carried_out(broker: Broker) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.preflight import FINDING_SCHEMA, Effect
-from reconciler.preflight.finding import ORDER, Finding, Place
+from reconciler.preflight.finding import ORDER, Finding, FindingPlace
 
 
 def test_effects_are_ordered_from_the_gravest_to_a_note() -> None:
@@ -15,13 +15,13 @@ def test_effects_are_ordered_from_the_gravest_to_a_note() -> None:
 
 
 def test_findings_are_sorted_by_effect_then_rule_then_place() -> None:
-    place = Place("/a", "x-1", "x", 1)
+    place = FindingPlace("/a", "x-1", "x", 1)
     note, stray = Finding(Effect.NOTE, "a", "n", place), Finding(Effect.RENAMED_TO_STRAY, "z", "s", place)
-    of_broker, later = Finding(Effect.NOTE, "a", "n"), Finding(Effect.NOTE, "a", "n", Place("/a", "x-2", "x", 2))
+    of_broker, later = Finding(Effect.NOTE, "a", "n"), Finding(Effect.NOTE, "a", "n", FindingPlace("/a", "x-2", "x", 2))
     found = sorted([later, note, of_broker, stray], key=lambda each: each.order)
     assert found == [stray, of_broker, note, later]
 
 
 def test_the_columns_have_all_that_a_finding_has() -> None:
     assert {"effect", "rule", "problem", "source", "replicas", "only_in_sync"} <= set(FINDING_SCHEMA.names)
-    assert set(Place.__dataclass_fields__) <= set(FINDING_SCHEMA.names)
+    assert set(FindingPlace.__dataclass_fields__) <= set(FINDING_SCHEMA.names)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.preflight import Effect, next_command, source_of
-from reconciler.preflight.finding import Finding, Place
+from reconciler.preflight.finding import Finding, FindingPlace
 from reconciler.preflight.rules import RULES
 from tests.reconciler.preflight.disks import of_rule
 from tests.reconciler.preflight.scenarios import SCENARIOS, Scenario
@@ -30,7 +30,7 @@ def test_there_is_a_scenario_for_every_rule() -> None:
 
 @pytest.mark.parametrize("rule", [rule for rule, each in RULES.items() if each.next])
 def test_every_next_command_names_its_paths_and_only_looks_or_plans(rule: str) -> None:
-    finding = Finding(Effect.NOTE, rule, "something", Place("/disks/a b", "orders-0", "orders", 0))
+    finding = Finding(Effect.NOTE, rule, "something", FindingPlace("/disks/a b", "orders-0", "orders", 0))
     command = next_command(finding, ["/disks/a b", "/disks/2"], None)
     assert "{" not in command
     assert re.match(r"logstore (explain|repair|preflight|scan|staged|audit|convert) |findmnt|fuser|grep|ls|cat|"

@@ -10,7 +10,7 @@ import pytest
 from logstore.repair import RepairStatus
 from reconciler.cli.frame import Format
 from reconciler.cli.pages import show_plan, write_outcome
-from reconciler.plan import Action, ActionKind, Applied, Outcome, Plan
+from reconciler.plan import Action, ActionKind, AppliedAction, ApplyOutcome, Plan
 from reconciler.plan.plan import LeftAlone, PlannedLogDir
 
 LOG_DIR = PlannedLogDir("/d", "c", 1, None, "/d.deleting")
@@ -40,7 +40,7 @@ def test_a_plan_without_actions_shows_the_verdicts_alone(capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("form", [Format.JSON, Format.NDJSON])
 def test_an_outcome_as_json_keeps_names_that_are_not_utf8(form: Format, tmp_path: Path) -> None:
-    outcome = Outcome([Applied(STAGE, RepairStatus.DONE, "staged")], ["/d/j"], ["a note"])
+    outcome = ApplyOutcome([AppliedAction(STAGE, RepairStatus.DONE, "staged")], ["/d/j"], ["a note"])
     write_outcome(outcome, form, str(tmp_path / "out"))
     document = json.loads((tmp_path / "out").read_bytes())
     row = document["results"][0] if form is Format.JSON else document
@@ -48,5 +48,5 @@ def test_an_outcome_as_json_keeps_names_that_are_not_utf8(form: Format, tmp_path
 
 
 def test_an_outcome_without_actions_says_so(tmp_path: Path) -> None:
-    write_outcome(Outcome(), Format.TABLE, str(tmp_path / "out"))
+    write_outcome(ApplyOutcome(), Format.TABLE, str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == "There was nothing to do.\n"

@@ -46,11 +46,11 @@ def test_a_full_request_that_stages_the_only_replica_in_sync_is_told(
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
     cluster.produce("orders", 2)
 
-    def all_is_stale(handling: leading._Handling, judged: Judgement) -> dict[PartitionKey, tuple[str, str]]:
+    def all_is_stale(handling: leading._LeaderAndIsrHandling, judged: Judgement) -> dict[PartitionKey, tuple[str, str]]:
         is_full = handling.request.type is RequestType.FULL
         return dict.fromkeys(handling.store.entries(), ("STALE_ID", "broken on purpose")) if is_full else {}
 
-    monkeypatch.setattr(leading._Handling, "_find_stale", all_is_stale)
+    monkeypatch.setattr(leading._LeaderAndIsrHandling, "_find_stale", all_is_stale)
     with pytest.raises(BrokenPromiseError) as broken:
         cluster.stop_broker(1)
         cluster.start_broker(1)
