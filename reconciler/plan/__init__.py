@@ -6,10 +6,10 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.plan.apply import AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
+    from reconciler.plan.evidence import PlanView, RepairView, StagingFacts
+    from reconciler.plan.file import encode_plan, parse_plan
+    from reconciler.plan.history import read_history
     from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan
-    from reconciler.plan.plan_choice import PlanChoice
-    from reconciler.plan.plan_json import encode_plan, parse_plan
-    from reconciler.plan.plan_view import PlanView, StagingFacts
     from reconciler.plan.policy import (
         ALLOWABLE,
         INTERNAL_PREFIX,
@@ -17,22 +17,21 @@ if TYPE_CHECKING:
         Gate,
         GateInputs,
         MetadataFacts,
+        PlanChoice,
         Policy,
         refusals,
     )
     from reconciler.plan.proposal import PlanOrigin, make_plan
     from reconciler.plan.repair_proposal import RepairChoice, propose_repair
-    from reconciler.plan.repair_view import RepairView
-    from reconciler.plan.run_history import read_history
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "apply_plan"),
+            "evidence": ("PlanView", "RepairView", "StagingFacts"),
+            "file": ("encode_plan", "parse_plan"),
+            "history": ("read_history",),
             "plan": ("Action", "ActionKind", "Plan", "STAGING_ACTIONS"),
-            "plan_choice": ("PlanChoice",),
-            "plan_json": ("encode_plan", "parse_plan"),
-            "plan_view": ("PlanView", "StagingFacts"),
             "policy": (
                 "ALLOWABLE",
                 "BrokerFacts",
@@ -40,13 +39,12 @@ else:
                 "GateInputs",
                 "INTERNAL_PREFIX",
                 "MetadataFacts",
+                "PlanChoice",
                 "Policy",
                 "refusals",
             ),
             "proposal": ("PlanOrigin", "make_plan"),
             "repair_proposal": ("RepairChoice", "propose_repair"),
-            "repair_view": ("RepairView",),
-            "run_history": ("read_history",),
         },
     )
 

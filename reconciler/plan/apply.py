@@ -31,10 +31,10 @@ from logstore.rows import MetadataState
 from logstore.staging import BATCH, Staged, adopt_stray, placement_of
 from logstore.store import LogStore, StoreOptions
 from reconciler.errors import RefusedError
+from reconciler.plan.history import journal_paths, read_history, write_journal
 from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.policy import DAY_MS
-from reconciler.plan.recheck import CheckedAction, Revalidation
-from reconciler.plan.run_history import journal_paths, read_history, write_journal
+from reconciler.plan.revalidate import CheckedAction, Revalidation
 from reconciler.text import age
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
     """Carry out a plan. What fails on one disk leaves its actions failed, and the others go on.
 
     Args:
-        plan: from :func:`reconciler.plan.plan_json.parse`, which has checked it.
+        plan: from :func:`reconciler.plan.file.parse`, which has checked it.
         how: see there.
 
     Raises:

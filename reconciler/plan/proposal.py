@@ -13,23 +13,36 @@ What a replica is, the case table has said; here stands what follows from it::
 
 An abandoned future replica is left alone on purpose: whether a broker will finish the move is known to no file.
 Nothing is planned where a gate is shut. Source: DESIGN §3, §4, §6.
+
+Everything that a plan could do about what was judged, before anything is picked. Pure.
+
+The table of what follows from which verdict stands in ``make_plan``. What asks for an action and gets none is kept too,
+with the reason and the command that looks further. Source: DESIGN §3, §4.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from reconciler.desired import DesiredState
+from layout import partition_metadata
+from layout.directory_name import MAX_DIRECTORY_NAME
+from layout.errors import LayoutError
+from layout.ids import TopicId
+from layout.ours import STAGED_RECORD
+from layout.scheme import partition_path
+from layout.topic import TopicPartition
+from logstore.rows import Kind
+from reconciler.desired import BrokerKey, DesiredState
 from reconciler.errors import RefusedError
-from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan, PlannedLogDir
-from reconciler.plan.plan_choice import PlanChoice, cheapest
-from reconciler.plan.plan_draft import PlanDraft
-from reconciler.plan.plan_facts import EarlierRuns, gather_gate_inputs, is_internal, sole_copies
-from reconciler.plan.plan_json import sealed
-from reconciler.plan.plan_view import PlanView, ScannedLogDir
-from reconciler.plan.policy import Refusal, refusals
+from reconciler.plan.evidence import PlanView, ScannedLogDir
+from reconciler.plan.file import sealed
+from reconciler.plan.gate_inputs import EarlierRuns, gather_gate_inputs, is_internal, sole_copies
+from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, LeftAlone, Plan, PlannedLogDir
+from reconciler.plan.policy import PlanChoice, Refusal, cheapest, refusals
+from reconciler.text import count, quoted
+from reconciler.verdicts import Judged, Row, Verdict, broker_of, next_command
 
 
 class GatesShutError(RefusedError):
@@ -125,3 +138,211 @@ def _identity(state: DesiredState, cluster: str) -> dict[str, str]:
         "replicas": state.replicas.num_rows,
     }
     return {key: str(value) for key, value in told.items() if value is not None}
+
+
+UNWANTED = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC})
+"""Verdicts on live replicas that are staged."""
+
+_RETURNABLE = frozenset({Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY})
+_LEFT = frozenset(
+    {
+        *(Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER),
+        *(Verdict.FUTURE_ABANDONED, Verdict.FOREIGN),
+    }
+)
+
+ReplicaKey = tuple[BrokerKey, str | None, int | None]
+"""A broker, a topic by name or by ID, and a partition."""
+
+
+@dataclass(slots=True)
+class PlanDraft:
+    """What could be done; :meth:`fill` finds it.
+
+    Attributes:
+        view: what was seen, judged.
+        strays: whether strays get a due time.
+        due_ms: when a purge might take what is staged.
+        candidates: actions, each with what it was judged by.
+    """
+
+    view: PlanView
+    strays: bool
+    due_ms: int
+    candidates: list[tuple[Action, Judged]] = field(default_factory=list)
+    _left: dict[tuple[str, Verdict, str], list[tuple[str, str, Judged]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    _stays: set[ReplicaKey] = field(default_factory=set)
+    """Live replicas, by topic name, that are not staged."""
+    _ids: dict[tuple[BrokerKey, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Topic IDs under which replicas of a topic lie here, live or aside."""
+
+    def fill(self) -> None:
+        """Go over everything that was judged."""
+        judged = self.view.judged
+        for each in judged:
+            self._note(each)
+        for each in judged:
+            if each.verdict in UNWANTED:
+                self._stage(each)
+            elif each.verdict is Verdict.NO_ID:
+                self._write_topic_id(each)
+            elif each.verdict is Verdict.STRAY and not each.row.wanted:
+                self._stray(each)
+            elif each.verdict in _LEFT or _is_last_copy(each):
+                self._leave(each, each.evidence, together=True)
+        self._create_all(self._restore_all())
+
+    def told(self) -> Iterator[LeftAlone]:
+        """What is left alone; one word for all of a log dir that have the same verdict for the same reason."""
+        locations = [state.identity.location for state in self.view.states.values()]
+        for (log_dir, verdict, _), found in sorted(self._left.items()):
+            name, reason, judged = found[0]
+            more = f", and {count(len(found) - 1, 'other')} like it" if len(found) > 1 else ""
+            row = judged.observed or {}
+            finding = {
+                "log_dir": log_dir or None,
+                "name": name,
+                "topic": row.get("topic"),
+                "broker": row.get("node_id"),
+            }
+            source = locations[0] if len(locations) == 1 else None
+            command = next_command(verdict, finding, source, explained=True)
+            yield LeftAlone(log_dir, name, verdict.value, f"{reason}{more}", command)
+
+    def _note(self, judged: Judged) -> None:
+        row = judged.observed
+        if row is None:
+            return
+        broker = broker_of(row)
+        if row["kind"] == Kind.LIVE and judged.verdict not in UNWANTED:
+            self._stays.add((broker, row["topic"], row["partition"]))
+        if row["topic"] and row["topic_id"]:
+            self._ids[broker, row["topic"]].add(row["topic_id"])
+
+    def _leave(self, judged: Judged, reason: str, *, together: bool = False) -> None:
+        """Leave something alone. ``together``: its reason has numbers of its own, and the first speaks for all."""
+        row = judged.observed or judged.wanted or {}
+        log_dir = "" if judged.observed is None else row["log_dir"]
+        name = f"{row['topic']}-{row['partition']}" if judged.observed is None else row["name"]
+        self._left[log_dir, judged.verdict, "" if together else reason].append((name, reason, judged))
+
+    def _stage(self, judged: Judged) -> None:
+        row = judged.observed or {}
+        words = ("logstore", "restore", row["log_dir"], "--topic", row["topic"] or "")
+        which = f"--partition {row['partition']} --topic-id={row['topic_id'] or TopicId.ZERO}"
+        undo = f"{' '.join(map(quoted, words))} {which}"
+        self._add(ActionKind.STAGE, judged, row, due_ms=self.due_ms, undo=undo)
+
+    def _stray(self, judged: Judged) -> None:
+        row = judged.observed or {}
+        certain = judged.row.judged and row["topic_id"] and (judged.row.complete or judged.row.id_topic)
+        if (row["log_dir"], row["name"]) in self.view.recorded:
+            return
+        if not self.strays:
+            self._leave(judged, f"{judged.evidence}; --strays gives it a due time", together=True)
+        elif not certain:
+            self._leave(judged, f"{judged.evidence}; nothing says surely that it is unwanted", together=True)
+        elif len(row["name"]) >= MAX_DIRECTORY_NAME:
+            self._leave(judged, f"{judged.evidence}; its name was cut, so nothing says surely what it was")
+        elif self.view.log_dirs[row["log_dir"]].scheme is not None:
+            self._leave(judged, f"{judged.evidence}; in a log dir that is ours no broker makes one", together=True)
+        else:
+            undo = f"rm {quoted('/'.join((row['log_dir'], row['name'], STAGED_RECORD)))}"
+            self._add(ActionKind.STAGE_STRAY, judged, row, due_ms=self.due_ms, undo=undo)
+
+    def _write_topic_id(self, judged: Judged) -> None:
+        row = judged.observed or {}
+        wanted = judged.row.wanted_topic_id
+        others = sorted(self._ids[broker_of(row), row["topic"]] - {wanted})
+        if others:
+            self._leave(judged, f"other replicas of topic {row['topic']} here hold topic ID {others[0]}, not {wanted}")
+            return
+        undo = f"rm {quoted('/'.join((row['log_dir'], row['name'], partition_metadata.FILE_NAME)))}"
+        self._add(ActionKind.WRITE_TOPIC_ID, judged, row, undo=undo)
+
+    def _restore_all(self) -> set[ReplicaKey]:
+        """Plan what comes back; the replicas, by topic ID, of which something lies aside that is wanted."""
+        aside: dict[ReplicaKey, list[tuple[Judged, Row, Row]]] = defaultdict(list)
+        for each in self.view.judged:
+            if each.verdict in _RETURNABLE and each.observed is not None and each.wanted is not None:
+                key = (broker_of(each.observed), each.observed["topic_id"], each.observed["partition"])
+                aside[key].append((each, each.observed, each.wanted))
+        for (broker, _, partition), found in aside.items():
+            for each, row, wanted in found:
+                if (broker, wanted["topic"], partition) in self._stays:
+                    self._leave(each, "the metadata wants it, and a replica of the partition is live")
+                elif len(found) > 1:
+                    self._leave(each, f"{len(found)} replicas could come back: choose one with logstore restore")
+                else:
+                    self._add(ActionKind.RESTORE, each, {**row, "topic": wanted["topic"]})
+        return set(aside)
+
+    def _create_all(self, returning: set[ReplicaKey]) -> None:
+        """Plan what is made anew, on brokers all of whose log dirs are ours; what comes back is not made."""
+        of_broker: dict[BrokerKey, list[ScannedLogDir]] = defaultdict(list)
+        for log_dir in self.view.trusted:
+            of_broker[log_dir.broker].append(log_dir)
+        load = Counter(each.observed["log_dir"] for each in self.view.judged if each.observed is not None)
+        for cluster, all_judged in self.view.judged_of.items():
+            for each in all_judged:
+                gone = each.verdict is Verdict.MISSING or each.verdict is Verdict.STALE_ID
+                if each.wanted is None or not gone:
+                    continue
+                broker = BrokerKey(cluster, each.wanted["node_id"])
+                log_dirs = of_broker[broker]
+                comes_back = (broker, each.wanted["topic_id"], each.wanted["partition"]) in returning
+                if comes_back or not log_dirs or any(log_dir.scheme is None for log_dir in log_dirs):
+                    continue
+                assigned = [each_dir for each_dir in log_dirs if _is_assigned(each_dir, each.wanted)]
+                home = assigned[0] if assigned else min(log_dirs, key=lambda log_dir: load[log_dir.path])
+                load[home.path] += 1
+                self._create(each, each.wanted, home)
+
+    def _create(self, judged: Judged, wanted: Row, home: ScannedLogDir) -> None:
+        topic_id = TopicId.parse(wanted["topic_id"]) if wanted["topic_id"] else None
+        assert home.scheme is not None, "nothing is created on a real broker's disks"
+        try:
+            path = partition_path(home.scheme, TopicPartition(wanted["topic"], wanted["partition"]), topic_id)
+        except LayoutError as error:
+            self._leave(judged, f"it cannot be created: {error}")
+            return
+        nothing = dict.fromkeys(("topic_id", "inode", "bytes", "disk_bytes", "modified_ms"))
+        place = {"log_dir": home.path, "name": path, "topic": wanted["topic"], "partition": wanted["partition"]}
+        self._add(ActionKind.CREATE, judged, {**nothing, **place})
+
+    def _add(
+        self, kind: ActionKind, judged: Judged, row: Row, *, due_ms: int | None = None, undo: str | None = None
+    ) -> None:
+        if row["topic"] is None:
+            self._leave(judged, f"{judged.evidence}; nothing says surely which topic it is of", together=True)
+            return
+        action = Action(
+            kind,
+            row["log_dir"],
+            row["name"],
+            row["topic"],
+            row["partition"],
+            row["topic_id"],
+            judged.wanted["topic_id"] if judged.wanted is not None else None,
+            judged.verdict.value,
+            judged.evidence or "the metadata wants it here",
+            inode=row["inode"],
+            bytes=row["bytes"],
+            modified_ms=row["modified_ms"],
+            due_ms=due_ms,
+            undo=undo,
+            disk_bytes=row["disk_bytes"],
+        )
+        self.candidates.append((action, judged))
+
+
+def _is_assigned(log_dir: ScannedLogDir, wanted: Row) -> bool:
+    """Whether the metadata assigns a replica to this very log dir."""
+    return wanted["directory_id"] is not None and log_dir.row["directory_id"] == wanted["directory_id"]
+
+
+def _is_last_copy(judged: Judged) -> bool:
+    """Whether a broker will delete what is wanted here, and is nowhere else on it."""
+    return judged.verdict is Verdict.MARKED_DELETE and judged.row.wanted and judged.row.copies == 0

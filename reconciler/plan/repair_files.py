@@ -1,19 +1,28 @@
-"""What a repair plan does about the files in the root of a log dir: offset checkpoints, and what writes left over."""
+"""What a repair plan does about the files in the root of a log dir: offset checkpoints, and what writes left over.
+
+What a repair plan does about replicas that are live in two log dirs of one broker.
+
+The better copy stays and the other is staged, where ``copy_ranking`` can tell them apart and the log dirs are surely
+one broker's. What looks like a duplicate is often a whole disk that somebody copied, or an old one that was never
+removed: a log dir with the other's directory.id, one that its broker did not register, or one in which most replicas
+are duplicates. There nothing is chosen, and the plan says why. Source: DESIGN §3, §6; USERS pain 18.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from layout import checkpoint, meta_properties
+from layout import checkpoint, meta_properties, partition_metadata
 from layout.errors import LayoutError
-from layout.ours import LEFTOVERS, LeftAlone, RepairAction, RepairKind, sum_of
+from layout.ours import LEFTOVERS, MISSING, KeptCopy, LeftAlone, RepairAction, RepairKind, sum_of
 from layout.scheme import Scheme, namespace_path
 from layout.topic import Namespace, namespace_of
 from logstore.rows import MetadataState
-from reconciler.plan.repair_ids import Files
-from reconciler.plan.repair_view import RepairableLogDir
+from reconciler.desired import BrokerKey, Registered
+from reconciler.plan.evidence import Files, RepairableLogDir, RepairView, last_epoch
 from reconciler.text import count
-from reconciler.verdicts import Row
+from reconciler.verdicts import Copy, Judged, Ranking, Row, broker_of, rank_copies
 
 _TEMPORARY = ".tmp"
 _HARMLESS = (
@@ -147,3 +156,121 @@ def _not_whole(target: str, data: bytes | None) -> str | None:
 def is_damaged(row: Row) -> bool:
     """Whether a row of the kind ``checkpoint_entry`` tells of a file that does not parse."""
     return row["metadata_state"] in (MetadataState.MALFORMED, MetadataState.UNREADABLE)
+
+
+MANY, MOST_SHARE = 10, 0.3
+"""Duplicates in one log dir, and their share of what is live in it, beyond which it is taken for a copy of a disk."""
+
+
+def duplicates(
+    live: Sequence[Judged], view: RepairView, files: Files, broken: Collection[str], known: Collection[Registered]
+) -> Iterator[RepairAction | LeftAlone]:
+    """What is to be done about each replica that is live more than once on its broker.
+
+    Args:
+        live: live replicas that something may be wrong with, by the case table.
+        view: what else lies there.
+        files: what the replicas' files hold.
+        broken: log dirs with a damaged offset checkpoint.
+        known: the log dirs that brokers registered with their controllers.
+    """
+    groups: dict[tuple[BrokerKey, str, int], list[Judged]] = {}
+    for judged in live:
+        row = judged.observed
+        if row is not None and row["topic"] is not None and view.copies_of(row) > 1:
+            groups.setdefault((broker_of(row), row["topic"], row["partition"]), []).append(judged)
+    many = _copied_log_dirs(groups.values(), view)
+    left: dict[tuple[str, str], list[Sequence[Row]]] = {}
+    for group in groups.values():
+        rows = [judged.observed for judged in group if judged.observed is not None]
+        problem = _not_one_broker(rows, known, many) or _cannot_be_ranked(rows, broken)
+        ranking = problem or _ranked(rows, group[0].wanted, files)
+        if isinstance(ranking, str):
+            places = " and ".join(dict.fromkeys(row["log_dir"] for row in rows))
+            left.setdefault((places, ranking), []).append(rows)
+            continue
+        for worse, why in ranking.worse:
+            yield _stage(worse.of, ranking.best.of, why, files)
+    for (places, reason), found in left.items():
+        more = f", and {count(len(found) - 1, 'more replica')}" if len(found) > 1 else ""
+        sentence = f"live twice{more}, in {places}, and which copy is the better one cannot be told: {reason}"
+        yield LeftAlone(found[0][0]["log_dir"], found[0][0]["name"], sentence)
+
+
+def _copied_log_dirs(groups: Iterable[Sequence[Judged]], view: RepairView) -> dict[str, str]:
+    """Log dirs so full of duplicates that they are rather copies of another disk, each with the numbers (DESIGN §6)."""
+    times = Counter(judged.observed["log_dir"] for group in groups for judged in group if judged.observed is not None)
+    return {
+        path: f"{number:,} of the {len(view.log_dirs[path].held):,} replicas in {path} are live elsewhere too, so it "
+        "is rather a copy of another disk than one of this broker's own; give the log dirs of its log.dirs alone"
+        for path, number in times.items()
+        if number > MANY and number > MOST_SHARE * len(view.log_dirs[path].held)
+    }
+
+
+def _not_one_broker(rows: Sequence[Row], known: Collection[Registered], many: Mapping[str, str]) -> str | None:
+    """What tells that the log dirs of some copies are not one broker's, as a clause; None: nothing."""
+    ids = [row["directory_id"] for row in rows if row["directory_id"] is not None]
+    if len(set(ids)) < len(ids) and len({row["log_dir"] for row in rows}) == len(rows):
+        return f"two of their log dirs carry directory.id {ids[0]}, so one is a copy of the other"
+    broker = broker_of(rows[0])
+    registered = {each.directory_id for each in known if (each.cluster, each.node) == (broker.cluster, broker.node)}
+    for row in rows:
+        if registered and row["directory_id"] is not None and row["directory_id"] not in registered:
+            return (
+                f"the broker did not register {row['log_dir']} with its controller, so it may not be one of its disks"
+            )
+    return next((many[row["log_dir"]] for row in rows if row["log_dir"] in many), None)
+
+
+def _cannot_be_ranked(rows: Sequence[Row], broken: Collection[str]) -> str | None:
+    """What stands in the way of choosing between copies, as a clause; None: nothing."""
+    log_dirs = [row["log_dir"] for row in rows]
+    if len(set(log_dirs)) < len(log_dirs):
+        return "two of them lie in one log dir and share its checkpoints; move one of them out by hand"
+    damaged = sorted(set(log_dirs) & set(broken))
+    if damaged:
+        return f"an offset checkpoint of {damaged[0]} is damaged; apply what repairs it, and plan again"
+    if any(row["metadata_state"] == MetadataState.UNREADABLE for row in rows):
+        return "one of them cannot be read"
+    return None
+
+
+def _ranked(rows: Sequence[Row], wanted: Row | None, files: Files) -> Ranking[Row] | str:
+    assigned = None if wanted is None else wanted["directory_id"]
+    copies: list[Copy[Row]] = [
+        Copy(
+            row,
+            row["topic_id"] or "",
+            last_epoch(row, files),
+            -1 if row["end_offset"] is None else row["end_offset"],
+            assigned is not None and row["directory_id"] == assigned,
+        )
+        for row in rows
+    ]
+    return rank_copies(copies, (wanted["topic_id"] or "") if wanted else "")
+
+
+def _stage(worse: Row, best: Row, why: str, files: Files) -> RepairAction | LeftAlone:
+    path = f"{worse['name']}/{partition_metadata.FILE_NAME}"
+    if (worse["log_dir"], path) not in files:
+        return LeftAlone(worse["log_dir"], worse["name"], "it is live twice, and this copy cannot be read")
+    evidence = (
+        f"live in two log dirs, with which a broker does not start; {why}; {best['log_dir']}/{best['name']} stays, and "
+        "this copy can be restored until it is purged"
+    )
+    in_order = worse["metadata_state"] in (MetadataState.OK, MetadataState.CONTRADICTS)
+    keeps_id = best["topic_id"] if best["metadata_state"] in (MetadataState.OK, MetadataState.CONTRADICTS) else None
+    return RepairAction(
+        RepairKind.STAGE_DUPLICATE,
+        worse["log_dir"],
+        worse["name"],
+        evidence,
+        sum_of(files[worse["log_dir"], path]),
+        MISSING,
+        worse["topic"],
+        worse["partition"],
+        worse["topic_id"] if in_order else None,
+        worse["inode"],
+        keeps=KeptCopy(best["log_dir"], best["name"], best["inode"], keeps_id),
+    )

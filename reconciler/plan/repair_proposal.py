@@ -4,14 +4,26 @@ What each row is, the case table says; what may be done about it is decided for 
 files of a log dir's root in ``repair_files``, for duplicates in ``repair_copies``. Whatever is wrong and is not touched
 is in the plan too, with the reason. Where one repair would disturb another in the same log dir, the second one waits
 for the next plan. Source: DESIGN §3, §6.
+
+When a topic ID is certain enough to be written: one live replica at a time, from both sides and all that is near.
+
+An ID is *certain* when the metadata wants exactly this topic and partition on this broker under it, and nothing on the
+broker's disks speaks against it. What may speak: the file itself, other replicas of the topic, other topics under the
+ID, a copy that lies aside, a leader epoch on the disk that the metadata has not reached. The last tells the data of a
+topic that was deleted and made anew while the broker was away. A replica that holds *another* ID is changed only when
+the operator names its topic, which says that the data on the disk is to be the new topic's.
+Source: USERS pains 1 and 2, F4; FACTS §6.2, §6.5.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from layout import partition_metadata
+from layout.ids import TopicId
 from layout.ours import (
     CHECKPOINT_REPAIRS,
     TOPIC_ID_REPAIRS,
@@ -21,14 +33,13 @@ from layout.ours import (
     RepairKind,
     RepairPlan,
     sealed_repair_plan,
+    sum_of,
 )
-from logstore.rows import Kind
+from logstore.rows import Kind, MetadataState
 from reconciler.desired import DesiredState, MetadataIdentity, registered_log_dirs
-from reconciler.plan.repair_copies import duplicates
-from reconciler.plan.repair_files import checkpoint_actions, is_damaged, leftover_action
-from reconciler.plan.repair_ids import Files, certain_id, stale_topics
-from reconciler.plan.repair_view import RepairableLogDir, RepairView
-from reconciler.verdicts import Judged, Row, compare
+from reconciler.plan.evidence import Files, RepairableLogDir, RepairView, last_epoch
+from reconciler.plan.repair_files import checkpoint_actions, duplicates, is_damaged, leftover_action
+from reconciler.verdicts import Judged, Row, Verdict, broker_of, compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +168,180 @@ def _identity(identity: MetadataIdentity) -> dict[str, Any]:
         "sha256": identity.digest or None,
     }
     return {key: str(value) for key, value in told.items() if value is not None}
+
+
+WRONG_CURE = (
+    "deleting partition.metadata is the wrong cure: a KRaft broker since 3.7.1 sets a replica without it aside as "
+    "stray, data and all"
+)
+_BECOMES_STRAY = (
+    "a KRaft broker since 3.7.1 sets it aside as stray at its next start, which loses the data where this is the only "
+    "copy"
+)
+
+
+def certain_id(
+    judged: Judged, view: RepairView, files: Files, adopted: Collection[str]
+) -> RepairAction | LeftAlone | None:
+    """What is to be done about the topic ID of one live replica; None: nothing is wrong with it.
+
+    Args:
+        judged: the replica, by the case table.
+        view: what else lies there.
+        files: what the replica's files hold.
+        adopted: topics whose data the operator vouches for.
+    """
+    row = judged.observed
+    assert row is not None
+    adopt = row["topic"] in adopted
+    if row["metadata_state"] == MetadataState.OK:
+        return _other_id(judged, row, view, files) if adopt and judged.verdict is not Verdict.OK else None
+    if row["metadata_state"] == MetadataState.MISSING and not _misses_an_id(judged, row, view):
+        return None
+    against = list(_against(judged, row, view))
+    if not against:
+        against += _old_data(judged, row, view, files) if not adopt else ()
+    path = f"{row['name']}/{partition_metadata.FILE_NAME}"
+    if not against and (row["log_dir"], path) not in files:
+        against = [row["problem"] or f"{path} cannot be read"]
+    if against:
+        said = f"{row['problem']}; " if row["problem"] else ""
+        return LeftAlone(row["log_dir"], row["name"], f"{said}no topic ID is certain: {'; '.join(against)}")
+    return _action(RepairKind.WRITE_PARTITION_METADATA, judged, view, files, _why_certain(judged, row, view, adopt))
+
+
+def _misses_an_id(judged: Judged, row: Row, view: RepairView) -> bool:
+    """Whether a replica without the file should have one: not before Kafka 2.8, and not where it is not wanted."""
+    if not judged.row.judged:
+        return broker_of(row) in view.with_ids
+    return judged.row.wanted and bool(judged.row.wanted_topic_id)
+
+
+def _against(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
+    """Whatever keeps an ID from being certain, and no word of the operator's can outweigh."""
+    state, wanted, broker = row["metadata_state"], judged.row.wanted_topic_id, broker_of(row)
+    if state == MetadataState.UNREADABLE:
+        yield "the file is not one that can be replaced"
+        return
+    if view.copies_of(row) > 1:
+        yield "the replica is live in two log dirs: repair that first"
+    if not judged.row.judged:
+        yield "no metadata speaks for this broker"
+    elif not judged.row.wanted:
+        yield "the metadata does not want this replica here"
+    elif not wanted:
+        yield "the metadata has no topic ID for it"
+    elif judged.row.moving:
+        yield "a reassignment is moving it"
+    else:
+        if row["topic_id"] not in (None, wanted):
+            yield f"the disk says {row['topic_id']}, and the metadata {wanted}"
+        strangers = sorted(view.topics_of_id.get((broker, wanted), set()) - {row["topic"]})
+        if strangers:
+            yield f"topic ID {wanted} is on this broker's disks as topic {strangers[0]}"
+        if (broker, wanted, row["partition"]) in view.aside:
+            yield f"another copy of it under topic ID {wanted} lies aside, stray or staged: it may be the right one"
+
+
+def _old_data(judged: Judged, row: Row, view: RepairView, files: Files) -> Iterator[str]:
+    """What tells that the data is an older topic's of the same name; the operator may know better."""
+    wanted = judged.row.wanted_topic_id
+    others = sorted(set(view.ids_of_topic.get((broker_of(row), row["topic"]), ())) - {wanted})
+    if others:
+        yield f"other replicas of topic {row['topic']} on this broker hold topic ID {others[0]}, and not {wanted}"
+    on_disk, in_metadata = last_epoch(row, files), None if judged.wanted is None else judged.wanted["leader_epoch"]
+    if on_disk is not None and in_metadata is not None and on_disk > in_metadata:
+        yield (
+            f"its last leader epoch is {on_disk} and the metadata's is {in_metadata}, so it may be data of a topic "
+            f"that was deleted and made anew; if the metadata was lost and made anew, --adopt-topic-id {row['topic']}"
+        )
+
+
+def _other_id(judged: Judged, row: Row, view: RepairView, files: Files) -> RepairAction | LeftAlone:
+    """A replica of a topic that is to be adopted, whose file is in order and holds another ID than the metadata."""
+    against = list(_adoption_refused(judged, row, view))
+    if (row["log_dir"], f"{row['name']}/{partition_metadata.FILE_NAME}") not in files:
+        against.append("its partition.metadata cannot be read")
+    if against:
+        return LeftAlone(row["log_dir"], row["name"], f"it is not adopted: {'; '.join(against)}")
+    wanted = judged.row.wanted_topic_id
+    reached, in_metadata = last_epoch(row, files), None if judged.wanted is None else judged.wanted["leader_epoch"]
+    epochs = (
+        ""
+        if reached is None or in_metadata is None
+        else (f" Its last leader epoch is {reached}, the metadata's {in_metadata}.")
+    )
+    evidence = (
+        f"the disk holds topic ID {row['topic_id']}, the metadata has {wanted} for topic {row['topic']}, and "
+        f"--adopt-topic-id declares the data on the disk to be that topic's. This is right where the metadata was lost "
+        f"and the topic made anew, and wrong where the topic was deleted on purpose; {WRONG_CURE}.{epochs}"
+    )
+    return _action(RepairKind.REPLACE_TOPIC_ID, judged, view, files, evidence)
+
+
+def _adoption_refused(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
+    if view.copies_of(row) > 1:
+        yield "the replica is live in two log dirs: repair that first"
+    elif judged.verdict is not Verdict.STALE_ID:
+        yield judged.evidence
+    elif not judged.row.wanted or not judged.row.wanted_topic_id:
+        yield "the metadata does not want a replica of this topic here"
+    elif judged.row.moving:
+        yield "a reassignment is moving it"
+    elif "/" in row["name"] and view.log_dirs[row["log_dir"]].scheme == "by-topic-id":
+        yield "its directory is named after its topic ID, which a repair does not rename"
+
+
+def stale_topics(judged: list[Judged], adopted: Collection[str]) -> Iterator[LeftAlone]:
+    """One word for each topic whose replicas hold another ID than the metadata, where nobody vouches for the data."""
+    groups: dict[tuple[str, str], list[Judged]] = {}
+    for each in judged:
+        row = each.observed
+        if row is not None and each.verdict is Verdict.STALE_ID and each.row.wanted and row["topic"] not in adopted:
+            groups.setdefault((row["log_dir"], row["topic"]), []).append(each)
+    for (log_dir, topic), found in groups.items():
+        first = found[0].observed
+        assert first is not None
+        more = f", and {len(found) - 1} more of topic {topic} like it" if len(found) > 1 else ""
+        yield LeftAlone(
+            log_dir,
+            first["name"],
+            f"{found[0].evidence}{more}; if the topic was deleted on purpose this is old data, which 'logstore plan' "
+            f"stages; if the metadata was lost and made anew, --adopt-topic-id {topic} keeps the data; {WRONG_CURE}",
+        )
+
+
+def _action(kind: RepairKind, judged: Judged, view: RepairView, files: Files, evidence: str) -> RepairAction:
+    row = judged.observed or {}
+    path = f"{row['name']}/{partition_metadata.FILE_NAME}"
+    wanted = TopicId.parse(judged.row.wanted_topic_id)
+    ours = view.log_dirs[row["log_dir"]].scheme is not None
+    written = (
+        partition_metadata.encode_json(wanted, row["topic"], row["partition"])
+        if ours
+        else partition_metadata.encode(wanted)
+    )
+    return RepairAction(
+        kind,
+        row["log_dir"],
+        path,
+        evidence,
+        sum_of(files[row["log_dir"], path]),
+        sum_of(written),
+        row["topic"],
+        row["partition"],
+        str(wanted),
+        row["inode"],
+    )
+
+
+def _why_certain(judged: Judged, row: Row, view: RepairView, adopt: bool) -> str:
+    wanted = judged.row.wanted_topic_id
+    others = view.ids_of_topic.get((broker_of(row), row["topic"]), Counter()).get(wanted, 0)
+    beside = f"{others} other of this broker's replicas of the topic hold it" if others else "nothing here denies it"
+    damage = row["problem"] or f"there is no {partition_metadata.FILE_NAME}: {_BECOMES_STRAY}"
+    vouched = "; --adopt-topic-id vouches for the data" if adopt else ""
+    return (
+        f"{damage}. The metadata wants partition {row['partition']} of topic {row['topic']} on this broker under topic "
+        f"ID {wanted}, and {beside}{vouched}"
+    )

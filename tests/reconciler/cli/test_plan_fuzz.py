@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
-from reconciler.plan import plan_json
+from reconciler.plan import file as plan_json
 from tests.reconciler.cli.conftest import ORDERS
 
 Run = Callable[..., Result]

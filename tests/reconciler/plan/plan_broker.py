@@ -30,7 +30,7 @@ from reconciler.plan import (
     make_plan,
     parse_plan,
 )
-from reconciler.plan.plan_facts import EarlierRuns
+from reconciler.plan.gate_inputs import EarlierRuns
 from reconciler.verdicts import Judged
 
 ORDERS, OLD, CLICKS, GONE, UNUSED = (TopicId(bytes(range(start, start + 16))) for start in (0, 40, 80, 120, 160))
@@ -40,7 +40,7 @@ HOUR_MS = 3_600_000
 HOST = "a-host"
 
 
-class Broker:
+class PlanBroker:
     """Two log dirs of broker 1; what the metadata wants of it is added with :meth:`wanted`."""
 
     def __init__(self, folder: Path, scheme: str | None = None) -> None:

@@ -20,7 +20,7 @@ CLUSTER = "c1"
 NOW_MS = 1_700_000_000_000
 
 
-class Broker:
+class RepairBroker:
     """Builds log dirs and metadata, and makes plans."""
 
     def __init__(self, folder: Path, scheme: str | None = None) -> None:

@@ -30,7 +30,7 @@ from tests.reconciler.plan.plan_broker import (
     OLD,
     ORDERS,
     UNUSED,
-    Broker,
+    PlanBroker,
     lines,
     statuses,
     without,
@@ -41,9 +41,9 @@ EVERYTHING = PlanChoice(Policy.kip516(), strays=True)
 
 
 @pytest.fixture
-def messy(tmp_path: Path) -> Broker:
+def messy(tmp_path: Path) -> PlanBroker:
     """Something for every action that a real broker's log dirs know."""
-    broker = Broker(tmp_path)
+    broker = PlanBroker(tmp_path)
     broker.in_order(6)
     broker.wanted("orders", ORDERS, 0)
     broker.wanted("events", EVENTS, 1, 2)
@@ -57,20 +57,20 @@ def messy(tmp_path: Path) -> Broker:
     return broker
 
 
-def observed(broker: Broker) -> list[dict[str, object]]:
+def observed(broker: PlanBroker) -> list[dict[str, object]]:
     """What a scan sees, without the times."""
     rows = [row for seen in scan_all(broker.paths) for row in seen.rows.to_pylist()]
     left_out = ("scanned_ms", "modified_ms", "leader_epoch")
     return sorted(({k: v for k, v in row.items() if k not in left_out} for row in rows), key=str)
 
 
-def trees(broker: Broker) -> list[object]:
+def trees(broker: PlanBroker) -> list[object]:
     """Both log dirs with their staging roots, byte for byte."""
     places = [path for log_dir in broker.log_dirs for path in (log_dir, Path(f"{log_dir}.deleting")) if path.exists()]
     return [contents(place) for place in places]
 
 
-def test_an_audit_after_it_finds_nothing_that_the_plan_meant_to_fix(messy: Broker) -> None:
+def test_an_audit_after_it_finds_nothing_that_the_plan_meant_to_fix(messy: PlanBroker) -> None:
     plan = messy.plan(EVERYTHING)
     assert sorted({action.kind.value for action in plan.actions}) == [
         *("restore", "stage", "stage_stray", "write_topic_id"),
@@ -86,7 +86,7 @@ def test_in_log_dirs_that_are_ours_nothing_at_all_is_left_to_do(tmp_path: Path) 
     for scheme in Scheme:
         folder = tmp_path / scheme
         folder.mkdir()
-        broker = Broker(folder, scheme.value)
+        broker = PlanBroker(folder, scheme.value)
         broker.wanted("orders", ORDERS, 0, 1)
         made = broker.apply(broker.plan())
         assert statuses(made) == [(each.action.name, "done") for each in made.results]
@@ -94,7 +94,7 @@ def test_in_log_dirs_that_are_ours_nothing_at_all_is_left_to_do(tmp_path: Path) 
 
 
 def test_a_recreated_topic_is_staged_and_made_anew_where_it_is_ours(tmp_path: Path) -> None:
-    broker = Broker(tmp_path, "flat")
+    broker = PlanBroker(tmp_path, "flat")
     broker.wanted("orders", ORDERS, 0)
     broker.replica("orders-0", OLD)
     plan = broker.plan()
@@ -104,7 +104,7 @@ def test_a_recreated_topic_is_staged_and_made_anew_where_it_is_ours(tmp_path: Pa
     assert [each.status for each in broker.apply(plan).results] == ["already", "already"]
 
 
-def test_applying_twice_changes_nothing(messy: Broker) -> None:
+def test_applying_twice_changes_nothing(messy: PlanBroker) -> None:
     plan = messy.plan(EVERYTHING)
     messy.apply(plan)
     before = trees(messy)
@@ -113,7 +113,7 @@ def test_applying_twice_changes_nothing(messy: Broker) -> None:
     assert trees(messy) == before
 
 
-def test_the_undo_of_every_line_gives_back_the_first_observation(messy: Broker) -> None:
+def test_the_undo_of_every_line_gives_back_the_first_observation(messy: PlanBroker) -> None:
     before = observed(messy)
     plan = messy.plan(EVERYTHING)
     taken_back = [action for action in plan.actions if action.undo is not None]
@@ -131,7 +131,7 @@ def test_the_undo_of_every_line_gives_back_the_first_observation(messy: Broker) 
     assert observed(messy) == before
 
 
-def test_a_restore_of_everything_gives_back_the_first_observation(messy: Broker) -> None:
+def test_a_restore_of_everything_gives_back_the_first_observation(messy: PlanBroker) -> None:
     before = observed(messy)
     plan = messy.plan(PlanChoice(Policy.kip516()))
     only = [number for number, action in enumerate(plan.actions) if action.kind != "stage"]
@@ -140,7 +140,7 @@ def test_a_restore_of_everything_gives_back_the_first_observation(messy: Broker)
     assert (result.exit_code, observed(messy)) == (0, before), result.output
 
 
-def test_lines_that_were_taken_out_are_not_carried_out(messy: Broker) -> None:
+def test_lines_that_were_taken_out_are_not_carried_out(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516()))
     last = len(plan.actions) - 1
     edited = parse_plan(without(plan, 0, last))
@@ -149,7 +149,7 @@ def test_lines_that_were_taken_out_are_not_carried_out(messy: Broker) -> None:
     assert lines(messy.plan(PlanChoice(Policy.kip516()))) == [lines(plan)[0], lines(plan)[last]]
 
 
-def test_what_has_changed_since_is_skipped_with_the_reason_and_the_rest_goes_on(messy: Broker) -> None:
+def test_what_has_changed_since_is_skipped_with_the_reason_and_the_rest_goes_on(messy: PlanBroker) -> None:
     plan = messy.plan(EVERYTHING)
     (messy.log_dirs[0] / "gone-0" / "00000000000000000000.log").write_bytes(b"more")
     metadata = messy.log_dirs[0] / "orders-0" / "partition.metadata"
@@ -165,20 +165,20 @@ def test_what_has_changed_since_is_skipped_with_the_reason_and_the_rest_goes_on(
     assert sum(each.status == "done" for each in outcome.results) == 3
 
 
-def test_data_that_changed_may_be_staged_all_the_same(messy: Broker) -> None:
+def test_data_that_changed_may_be_staged_all_the_same(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     (messy.log_dirs[0] / "gone-0" / "00000000000000000000.log").write_bytes(b"more")
     assert messy.apply(plan, changed_data=True).is_complete
 
 
-def test_another_directory_of_the_same_name_is_skipped(messy: Broker) -> None:
+def test_another_directory_of_the_same_name_is_skipped(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     (messy.log_dirs[0] / "gone-0").rename(messy.log_dirs[0].parent / "kept")
     messy.replica("gone-0", GONE)
     assert ("gone-0", "skipped") in statuses(messy.apply(plan))
 
 
-def test_a_plan_of_another_machine_is_refused_with_every_reason(messy: Broker) -> None:
+def test_a_plan_of_another_machine_is_refused_with_every_reason(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516()))
     properties = messy.log_dirs[1] / "meta.properties"
     properties.write_text(properties.read_text().replace("node.id=1", "node.id=7"))
@@ -191,13 +191,13 @@ def test_a_plan_of_another_machine_is_refused_with_every_reason(messy: Broker) -
     assert trees(messy) == before
 
 
-def test_another_host_and_an_old_plan_may_be_allowed(messy: Broker) -> None:
+def test_another_host_and_an_old_plan_may_be_allowed(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516()))
     messy.clock.advance(48 * HOUR_MS)
     assert messy.apply(plan, host="b-host", any_host=True, oldest_ms=49 * HOUR_MS).is_complete
 
 
-def test_a_running_broker_keeps_everything_as_it_is(messy: Broker) -> None:
+def test_a_running_broker_keeps_everything_as_it_is(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516()))
     before = trees(messy)
     with LogDir.open(messy.paths[1]), pytest.raises(LogDirInUseError):
@@ -205,7 +205,7 @@ def test_a_running_broker_keeps_everything_as_it_is(messy: Broker) -> None:
     assert trees(messy) == before
 
 
-def test_the_journal_says_who_did_what_when_and_on_which_evidence(messy: Broker) -> None:
+def test_the_journal_says_who_did_what_when_and_on_which_evidence(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     outcome = messy.apply(plan)
     assert sorted(outcome.journals) == sorted(
@@ -245,7 +245,7 @@ def test_a_run_that_was_cut_short_anywhere_is_finished_by_applying_again(tmp_pat
     for cut in range(100):
         folder = tmp_path / str(cut)
         folder.mkdir()
-        broker = Broker(folder)
+        broker = PlanBroker(folder)
         broker.wanted("orders", ORDERS, 0)
         broker.wanted("events", EVENTS, 1)
         broker.replica("orders-0", OLD)
@@ -265,7 +265,7 @@ def test_a_run_that_was_cut_short_anywhere_is_finished_by_applying_again(tmp_pat
     assert cuts > 5 and whole
 
 
-def test_a_journal_of_a_run_that_was_cut_short_has_no_end(messy: Broker) -> None:
+def test_a_journal_of_a_run_that_was_cut_short_has_no_end(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     with pytest.raises(Crash):
         messy.apply(plan, disk=CrashingDisk(2))
@@ -274,7 +274,7 @@ def test_a_journal_of_a_run_that_was_cut_short_has_no_end(messy: Broker) -> None
     assert {line["status"] for journal in journals for line in journal.lines} == {UNDER_WAY}
 
 
-def test_a_disk_that_fails_fails_its_own_actions_alone(messy: Broker) -> None:
+def test_a_disk_that_fails_fails_its_own_actions_alone(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516()))
     outcome = messy.apply(plan, disk=DiskThat(errno.EIO, {"rename"}, below=messy.log_dirs[1]))
     by_disk = {each.action.log_dir: set() for each in outcome.results}
@@ -294,7 +294,7 @@ def test_a_batch_that_is_refused_fails_its_own_lines_alone(tmp_path: Path, monke
 
     for module in (apply, staging):
         monkeypatch.setattr(module, "BATCH", 2)
-    broker = Broker(tmp_path)
+    broker = PlanBroker(tmp_path)
     broker.in_order(20)
     for partition in range(9):
         broker.replica(f"gone-{partition}", GONE)
@@ -307,7 +307,7 @@ def test_a_batch_that_is_refused_fails_its_own_lines_alone(tmp_path: Path, monke
     assert sorted(broker.verdicts().values()) == sorted(["STAGED"] * 7 + ["UNKNOWN_TOPIC"] * 2)
 
 
-def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: Broker, tmp_path: Path) -> None:
+def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: PlanBroker, tmp_path: Path) -> None:
     (tmp_path / "spare").mkdir()
 
     disk = DiskThat(errno.ENOSPC, {"write", "mkdir"}, below=messy.log_dirs[0])
@@ -318,7 +318,7 @@ def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: B
     assert "journal" in outcome.notes[0]
 
 
-def test_a_sighting_is_noted_once_by_each_plan_and_the_next_one_stages(messy: Broker) -> None:
+def test_a_sighting_is_noted_once_by_each_plan_and_the_next_one_stages(messy: PlanBroker) -> None:
     choice = PlanChoice(Policy.kip516(), sightings=2, topics=("gone",), strays=True)
 
     def planned() -> Plan:
@@ -337,7 +337,7 @@ def test_a_sighting_is_noted_once_by_each_plan_and_the_next_one_stages(messy: Br
 
 
 def test_several_brokers_are_worked_on_one_after_the_other(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
+    broker = PlanBroker(tmp_path)
     properties = broker.log_dirs[1] / "meta.properties"
     properties.write_text(properties.read_text().replace("node.id=1", "node.id=2"))
     broker.wanted("orders", ORDERS, 0)

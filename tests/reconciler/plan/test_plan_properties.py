@@ -30,7 +30,7 @@ from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType
 from reconciler.sources.requests import ReceivedRequest, merge
 from reconciler.verdicts import Verdict
 from tests.logstore.engine import contents
-from tests.reconciler.plan.plan_broker import HOST, Broker
+from tests.reconciler.plan.plan_broker import HOST, PlanBroker
 
 TOPICS = ("a", "b", "__consumer_offsets", "with.dots_and-0")
 IN_NAMESPACES = ("org:apache:a", "org:b")
@@ -89,11 +89,11 @@ def directory(topic: str, partition: int) -> str:
     return f"{topic.replace(':', '/')}-{partition}"
 
 
-def scheme_of(broker: Broker) -> str | None:
+def scheme_of(broker: PlanBroker) -> str | None:
     return meta_properties.parse((broker.log_dirs[0] / meta_properties.FILE_NAME).read_bytes()).scheme
 
 
-def put(broker: Broker, at: tuple[str, int], held: int | bytes | None, disk: int, suffix: str = "") -> None:
+def put(broker: PlanBroker, at: tuple[str, int], held: int | bytes | None, disk: int, suffix: str = "") -> None:
     if scheme_of(broker) == "by-topic-id":
         # The directory's name is the ID, so there is no replica without one.
         topic_id = IDS[at[0]][held if isinstance(held, int) else 2]
@@ -120,10 +120,10 @@ def put_files(world: World, disk: int, path: Path) -> None:
 
 
 @contextmanager
-def made(world: World) -> Iterator[Broker]:
+def made(world: World) -> Iterator[PlanBroker]:
     """The disks of a world; what was staged before was staged by the engine."""
     with tempfile.TemporaryDirectory() as folder:
-        broker = Broker(Path(folder), world.scheme)
+        broker = PlanBroker(Path(folder), world.scheme)
         options = StoreOptions(clock=broker.clock, jobs=0)
         if world.scheme == "namespaced":
             with LogStore.open(broker.paths, options) as store:
@@ -151,7 +151,7 @@ def choice(world: World) -> PlanChoice:
     return PlanChoice(Policy.kip516(), strays=world.strays_too)
 
 
-def trees(broker: Broker) -> dict[str, Any]:
+def trees(broker: PlanBroker) -> dict[str, Any]:
     """All bytes below the folder of the disks, without locks and journals; offset checkpoints, whose lines have no
     order, by what they say."""
     found: dict[str, Any] = {}
@@ -170,7 +170,7 @@ def without_places(tree: dict[str, Any]) -> dict[str, Any]:
     return {name: look for name, look in tree.items() if not place.fullmatch(name)}
 
 
-def lying(broker: Broker) -> int:
+def lying(broker: PlanBroker) -> int:
     """How many replicas lie anywhere below the disks."""
     return sum(1 for _ in broker.log_dirs[0].parent.rglob("leader-epoch-checkpoint"))
 
@@ -206,7 +206,7 @@ def test_applying_a_plan_twice_changes_nothing_the_second_time(world: World) -> 
         assert again.journals == []
 
 
-def take_back(broker: Broker, action: Action) -> None:
+def take_back(broker: PlanBroker, action: Action) -> None:
     """Undo one action, by its own undo where that removes a file, and by the engine where it restores."""
     if action.kind is ActionKind.CREATE:
         shutil.rmtree(f"{action.log_dir}/{action.name}")

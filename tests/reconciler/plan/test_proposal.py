@@ -1,4 +1,4 @@
-"""What follows from which verdict, the gates from end to end, and picking."""
+"""What a plan makes of each verdict, the gates from end to end, the choice of actions, and what is left alone."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from pathlib import Path
 import pytest
 
 from layout.ours import STAGED_RECORD
+from logstore.log_dir import LogDir
+from logstore.staging import stage
 from reconciler.plan import Gate, PlanChoice, Policy
-from reconciler.plan.plan_facts import EarlierRuns
-from reconciler.plan.proposal import GatesShutError
+from reconciler.plan.gate_inputs import EarlierRuns
+from reconciler.plan.proposal import GatesShutError, PlanDraft
 from reconciler.verdicts import Verdict
-from tests.reconciler.plan.plan_broker import CLICKS, GONE, NOW_MS, OLD, ORDERS, UNUSED, Broker, lines
+from tests.logstore.engine import candidate
+from tests.reconciler.plan.plan_broker import CLICKS, GONE, NOW_MS, OLD, ORDERS, UNUSED, PlanBroker, lines
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Broker:
-    return Broker(tmp_path)
+def broker(tmp_path: Path) -> PlanBroker:
+    return PlanBroker(tmp_path)
 
 
 @pytest.fixture
-def messy(broker: Broker) -> Broker:
+def messy(broker: PlanBroker) -> PlanBroker:
     """Three kinds of unwanted replicas among twenty that are in order."""
     broker.in_order()
     broker.wanted("orders", ORDERS, 0)
@@ -30,7 +33,7 @@ def messy(broker: Broker) -> Broker:
     return broker
 
 
-def test_whatever_nobody_wants_is_staged_and_the_rest_is_counted(messy: Broker) -> None:
+def test_whatever_nobody_wants_is_staged_and_the_rest_is_counted(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice())
     assert lines(plan) == [("stage", "gone-0"), ("stage", "orders-0"), ("stage", "clicks-77")]
     assert [action.verdict for action in plan.actions] == ["UNKNOWN_TOPIC", "STALE_ID", "NOT_ASSIGNED"]
@@ -39,7 +42,7 @@ def test_whatever_nobody_wants_is_staged_and_the_rest_is_counted(messy: Broker) 
     assert plan.totals() == {"stage": {"actions": 3, "bytes": sum(512 * file.stat().st_blocks for file in files)}}
 
 
-def test_each_action_carries_its_evidence(messy: Broker) -> None:
+def test_each_action_carries_its_evidence(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(delay_ms=1000))
     (action,) = [action for action in plan.actions if action.name == "orders-0"]
     directory = messy.log_dirs[0] / "orders-0"
@@ -53,20 +56,20 @@ def test_each_action_carries_its_evidence(messy: Broker) -> None:
     assert {log_dir.staging for log_dir in plan.log_dirs} == {f"{path}.deleting" for path in messy.paths}
 
 
-def test_nothing_to_do_gives_a_plan_without_actions(broker: Broker) -> None:
+def test_nothing_to_do_gives_a_plan_without_actions(broker: PlanBroker) -> None:
     broker.in_order(3)
     assert broker.plan(PlanChoice()).actions == ()
 
 
 # KIP516-11
-def test_a_replica_without_an_id_gets_the_one_under_which_it_is_wanted(broker: Broker) -> None:
+def test_a_replica_without_an_id_gets_the_one_under_which_it_is_wanted(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0)
     broker.replica("orders-0", None)
     (action,) = broker.plan().actions
     assert (action.kind, action.topic_id, action.wanted_topic_id) == ("write_topic_id", None, str(ORDERS))
 
 
-def test_no_id_is_written_where_others_of_the_topic_hold_another(broker: Broker) -> None:
+def test_no_id_is_written_where_others_of_the_topic_hold_another(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0, 1)
     broker.replica("orders-0", None)
     broker.replica("orders-1", OLD)
@@ -76,13 +79,13 @@ def test_no_id_is_written_where_others_of_the_topic_hold_another(broker: Broker)
     assert (left.name, str(OLD) in left.reason) == ("orders-0", True)
 
 
-def test_a_stray_that_is_wanted_comes_back(broker: Broker) -> None:
+def test_a_stray_that_is_wanted_comes_back(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0)
     stray = broker.stray("orders-0", ORDERS)
     assert lines(broker.plan()) == [("restore", stray.name)]
 
 
-def test_what_is_wanted_stays_aside_where_a_replica_is_live_or_two_could_come(broker: Broker) -> None:
+def test_what_is_wanted_stays_aside_where_a_replica_is_live_or_two_could_come(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0, 1)
     broker.replica("orders-0", ORDERS)
     broker.stray("orders-0", ORDERS)
@@ -97,7 +100,7 @@ def test_what_is_wanted_stays_aside_where_a_replica_is_live_or_two_could_come(br
     ]
 
 
-def test_strays_get_a_due_time_only_when_asked_for_and_only_once(broker: Broker) -> None:
+def test_strays_get_a_due_time_only_when_asked_for_and_only_once(broker: PlanBroker) -> None:
     broker.in_order(2)
     stray = broker.stray("gone-0", GONE)
     plan = broker.plan()
@@ -109,7 +112,7 @@ def test_strays_get_a_due_time_only_when_asked_for_and_only_once(broker: Broker)
     assert broker.plan(PlanChoice(Policy.kip516(), strays=True)).actions == ()
 
 
-def test_a_stray_of_which_nothing_says_that_it_is_unwanted_gets_none(broker: Broker) -> None:
+def test_a_stray_of_which_nothing_says_that_it_is_unwanted_gets_none(broker: PlanBroker) -> None:
     broker.in_order(2)
     broker.stray("gone-0", None)
     plan = broker.plan(PlanChoice(Policy.kip516(), strays=True))
@@ -119,7 +122,7 @@ def test_a_stray_of_which_nothing_says_that_it_is_unwanted_gets_none(broker: Bro
 def test_missing_replicas_are_made_in_log_dirs_that_are_ours_alone(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "ours").mkdir()
-    real, ours = Broker(tmp_path / "real"), Broker(tmp_path / "ours", "flat")
+    real, ours = PlanBroker(tmp_path / "real"), PlanBroker(tmp_path / "ours", "flat")
     for broker in (real, ours):
         broker.wanted("orders", ORDERS, 0, 1, 2)
         broker.replica("orders-0", OLD)
@@ -129,7 +132,7 @@ def test_missing_replicas_are_made_in_log_dirs_that_are_ours_alone(tmp_path: Pat
 
 
 def test_a_replica_is_made_on_the_log_dir_to_which_the_metadata_assigns_it(tmp_path: Path) -> None:
-    broker = Broker(tmp_path, "flat")
+    broker = PlanBroker(tmp_path, "flat")
     for partition in range(3):
         broker.replica(f"clicks-{partition}", CLICKS, disk=1)
     broker.wanted("clicks", CLICKS, 0, 1, 2)
@@ -138,7 +141,7 @@ def test_a_replica_is_made_on_the_log_dir_to_which_the_metadata_assigns_it(tmp_p
     assert (action.kind, action.log_dir) == ("create", broker.paths[1])
 
 
-def test_damage_and_duplicates_are_left_to_repair_which_is_named(broker: Broker) -> None:
+def test_damage_and_duplicates_are_left_to_repair_which_is_named(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0, 1)
     broker.replica("orders-0", ORDERS)
     broker.replica("orders-0", ORDERS, disk=1)
@@ -149,19 +152,19 @@ def test_damage_and_duplicates_are_left_to_repair_which_is_named(broker: Broker)
     assert all(left.next.startswith("logstore repair ") for left in plan.left_alone)
 
 
-def test_an_abandoned_future_replica_is_left_alone(broker: Broker) -> None:
+def test_an_abandoned_future_replica_is_left_alone(broker: PlanBroker) -> None:
     broker.in_order(2)
     broker.replica(f"clicks-9.{'0' * 32}-future", CLICKS)
     plan = broker.plan()
     assert (plan.actions, [left.verdict for left in plan.left_alone]) == ((), ["FUTURE_ABANDONED"])
 
 
-def test_topics_and_verdicts_can_be_picked(messy: Broker) -> None:
+def test_topics_and_verdicts_can_be_picked(messy: PlanBroker) -> None:
     assert lines(messy.plan(PlanChoice(topics=("click*", "gone")))) == [("stage", "gone-0"), ("stage", "clicks-77")]
     assert lines(messy.plan(PlanChoice(verdicts=frozenset({Verdict.STALE_ID})))) == [("stage", "orders-0")]
 
 
-def test_the_cheapest_set_is_enough_and_no_more(messy: Broker) -> None:
+def test_the_cheapest_set_is_enough_and_no_more(messy: PlanBroker) -> None:
     takes = {action.name: action.frees for action in messy.plan(PlanChoice()).actions}
     assert takes["clicks-77"] + takes["orders-0"] < takes["gone-0"]
     assert lines(messy.plan(PlanChoice(need=140))) == [("stage", "clicks-77")]
@@ -169,7 +172,7 @@ def test_the_cheapest_set_is_enough_and_no_more(messy: Broker) -> None:
     assert len(messy.plan(PlanChoice(need=10**12)).actions) == 3
 
 
-def test_what_an_index_reserves_and_does_not_take_frees_nothing(broker: Broker) -> None:
+def test_what_an_index_reserves_and_does_not_take_frees_nothing(broker: PlanBroker) -> None:
     broker.in_order()
     broker.wanted("orders", ORDERS, 0)
     with (broker.replica("orders-0", OLD) / "00000000000000000000.index").open("wb") as index:
@@ -179,14 +182,14 @@ def test_what_an_index_reserves_and_does_not_take_frees_nothing(broker: Broker) 
     assert action.frees < 1 << 20
 
 
-def test_the_cheapest_set_has_nothing_that_a_gate_would_stop(broker: Broker) -> None:
+def test_the_cheapest_set_has_nothing_that_a_gate_would_stop(broker: PlanBroker) -> None:
     broker.in_order()
     broker.replica("__offsets-0", GONE)
     broker.replica("gone-0", UNUSED)
     assert lines(broker.plan(PlanChoice(need=1000))) == [("stage", "gone-0")]
 
 
-def test_all_gates_that_are_shut_are_told_at_once_with_their_overrides(broker: Broker) -> None:
+def test_all_gates_that_are_shut_are_told_at_once_with_their_overrides(broker: PlanBroker) -> None:
     broker.in_order(2)
     broker.replica("__offsets-0", GONE)
     broker.replica("gone-0", UNUSED)
@@ -197,7 +200,7 @@ def test_all_gates_that_are_shut_are_told_at_once_with_their_overrides(broker: B
         assert override in str(caught.value)
 
 
-def test_a_replica_is_only_noted_until_enough_runs_have_seen_it(messy: Broker) -> None:
+def test_a_replica_is_only_noted_until_enough_runs_have_seen_it(messy: PlanBroker) -> None:
     choice = PlanChoice(sightings=2, topics=("orders",))
     (noted,) = messy.plan(choice).actions
     assert (noted.kind, noted.due_ms, noted.undo) == ("note_sighting", None, None)
@@ -207,14 +210,80 @@ def test_a_replica_is_only_noted_until_enough_runs_have_seen_it(messy: Broker) -
     assert lines(messy.plan(choice, memory=another)) == [("note_sighting", "orders-0")]
 
 
-def test_the_same_disks_give_the_same_plan(messy: Broker) -> None:
+def test_the_same_disks_give_the_same_plan(messy: PlanBroker) -> None:
     assert messy.plan() == messy.plan()
 
 
-def test_a_log_dir_that_cannot_be_trusted_shuts_a_gate_and_gets_no_action(messy: Broker) -> None:
+def test_a_log_dir_that_cannot_be_trusted_shuts_a_gate_and_gets_no_action(messy: PlanBroker) -> None:
     (messy.log_dirs[0] / "meta.properties").unlink()
     with pytest.raises(GatesShutError, match="--allow absent"):
         messy.plan(PlanChoice())
     plan = messy.plan(PlanChoice(Policy(None, None, None, None, frozenset({Gate.ABSENT}))))
     assert {action.log_dir for action in plan.actions} == {messy.paths[1]}
     assert [log_dir.path for log_dir in plan.log_dirs] == [messy.paths[1]]
+
+
+def draft(broker: PlanBroker, *, strays: bool = False) -> PlanDraft:
+    made = PlanDraft(broker.view(), strays, NOW_MS)
+    made.fill()
+    return made
+
+
+def test_many_of_a_kind_make_one_word_for_each_log_dir(broker: PlanBroker) -> None:
+    broker.in_order(2)
+    for number in range(3):
+        broker.stray(f"gone-{number}", GONE)
+    broker.stray("gone-9", GONE, disk=1)
+    one, other = draft(broker).told()
+    assert (one.log_dir, "and 2 others like it" in one.reason) == (broker.paths[0], True)
+    assert (other.log_dir, "others" in other.reason) == (broker.paths[1], False)
+    assert one.next.startswith("logstore explain ") or one.next.startswith("kafka-")
+
+
+def test_a_stray_whose_name_was_cut_gets_no_due_time(broker: PlanBroker) -> None:
+    broker.in_order(2)
+    broker.stray(f"{'a' * 214}-0", GONE)
+    made = draft(broker, strays=True)
+    assert made.candidates == []
+    assert [(left.verdict, "was cut" in left.reason) for left in made.told()] == [("STRAY", True)]
+
+
+def test_what_is_staged_and_wanted_comes_back_from_where_it_lies(broker: PlanBroker) -> None:
+    broker.wanted("orders", ORDERS, 0)
+    broker.replica("orders-0", ORDERS)
+    with LogDir.open(broker.paths[0]) as log_dir:
+        stage(log_dir, [candidate(topic_id=ORDERS)], NOW_MS)
+    assert lines(broker.plan()) == [("restore", f"../d1.deleting/{ORDERS}_0")]
+
+
+def test_what_is_staged_under_an_id_that_nobody_wants_stays(broker: PlanBroker) -> None:
+    broker.wanted("orders", ORDERS, 0)
+    broker.replica("orders-0", OLD)
+    with LogDir.open(broker.paths[0]) as log_dir:
+        stage(log_dir, [candidate(topic_id=OLD)], NOW_MS)
+    assert lines(broker.plan()) == []
+
+
+def test_no_id_is_written_while_an_older_replica_of_the_topic_lies_aside(broker: PlanBroker) -> None:
+    broker.wanted("orders", ORDERS, 0, 1)
+    broker.replica("orders-0", OLD)
+    broker.replica("orders-1", None)
+    assert broker.apply(broker.plan()).is_complete
+    (left,) = [left for left in broker.plan().left_alone if left.verdict == "NO_ID"]
+    assert str(OLD) in left.reason
+
+
+def test_a_stale_replica_makes_room_for_the_one_that_comes_back(broker: PlanBroker) -> None:
+    broker.wanted("orders", ORDERS, 0)
+    broker.replica("orders-0", OLD)
+    stray = broker.stray("orders-0", ORDERS, disk=1)
+    plan = broker.plan()
+    assert lines(plan) == [("stage", "orders-0"), ("restore", stray.name)]
+    assert broker.apply(plan).is_complete
+    assert list(broker.verdicts().values()) == ["STAGED"]
+
+
+def test_a_marked_replica_that_is_wanted_is_told_because_the_next_start_deletes_it(broker: PlanBroker) -> None:
+    broker.wanted("orders", ORDERS, 0)
+    broker.replica(f"orders-0.{'a' * 32}-delete", ORDERS)
+    assert [left.verdict for left in draft(broker).told()] == ["MARKED_DELETE"]

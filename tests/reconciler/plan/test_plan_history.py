@@ -11,9 +11,9 @@ import pytest
 from layout.ours import RunJournal, run_journal
 from logstore.log_dir import LogDir
 from reconciler.plan import read_history
-from reconciler.plan.run_history import MOST_READ, journal_paths, write_journal
+from reconciler.plan.history import MOST_READ, journal_paths, write_journal
 from tests.logstore.engine import NOW_MS, DiskThat
-from tests.reconciler.plan.plan_broker import CLUSTER, Broker
+from tests.reconciler.plan.plan_broker import CLUSTER, PlanBroker
 
 SOURCE = {"cluster_id": CLUSTER, "topics": "10", "replicas": "30"}
 SEEN = {"kind": "stage", "inode": 7, "topic_id": "t", "status": "done"}
@@ -22,7 +22,7 @@ JOURNAL = RunJournal("a" * 64, "h", "u", NOW_MS, NOW_MS + 5, (SOURCE,), (SEEN,))
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> str:
-    return Broker(tmp_path).paths[0]
+    return PlanBroker(tmp_path).paths[0]
 
 
 def put(log_dir: str, journal: RunJournal) -> None:

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from layout.topic import NAMESPACE_SEPARATOR
 from reconciler.desired import BrokerKey, DesiredState, in_memory
+from reconciler.plan.evidence import PlanView
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
-from reconciler.plan.plan_view import PlanView
 from reconciler.plan.policy import INTERNAL_PREFIX, BrokerFacts, GateInputs, MetadataFacts
 from reconciler.verdicts import Judged, Verdict, broker_of
 

@@ -9,33 +9,33 @@ import pytest
 
 from logstore.store import LogStore, StoreOptions
 from reconciler.plan import Action, PlanChoice, Policy
-from reconciler.plan.recheck import CheckedAction, Revalidation
-from tests.reconciler.plan.plan_broker import GONE, OLD, ORDERS, UNUSED, Broker
+from reconciler.plan.revalidate import CheckedAction, Revalidation
+from tests.reconciler.plan.plan_broker import GONE, OLD, ORDERS, UNUSED, PlanBroker
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Broker:
-    made = Broker(tmp_path)
+def broker(tmp_path: Path) -> PlanBroker:
+    made = PlanBroker(tmp_path)
     made.wanted("orders", ORDERS, 0, 1)
     return made
 
 
-def only(broker: Broker) -> Action:
+def only(broker: PlanBroker) -> Action:
     (action,) = broker.plan(PlanChoice(Policy.kip516(), strays=True)).actions
     return action
 
 
-def looked_at(broker: Broker, action: Action) -> CheckedAction:
+def looked_at(broker: PlanBroker, action: Action) -> CheckedAction:
     with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
         return Revalidation(store).look(action)
 
 
-def test_what_is_as_it_was_may_be_carried_out(broker: Broker) -> None:
+def test_what_is_as_it_was_may_be_carried_out(broker: PlanBroker) -> None:
     broker.replica("gone-0", GONE)
     assert looked_at(broker, only(broker)).status is None
 
 
-def test_a_replica_that_is_gone_is_skipped(broker: Broker) -> None:
+def test_a_replica_that_is_gone_is_skipped(broker: PlanBroker) -> None:
     replica = broker.replica("gone-0", GONE)
     action = only(broker)
     shutil.rmtree(replica)
@@ -43,7 +43,7 @@ def test_a_replica_that_is_gone_is_skipped(broker: Broker) -> None:
     assert (checked.status, "no such replica" in checked.detail) == ("skipped", True)
 
 
-def test_a_stray_that_came_back_is_recognised(broker: Broker) -> None:
+def test_a_stray_that_came_back_is_recognised(broker: PlanBroker) -> None:
     stray = broker.stray("orders-0", ORDERS)
     action = only(broker)
     stray.rename(stray.parent / "orders-0")
@@ -51,7 +51,7 @@ def test_a_stray_that_came_back_is_recognised(broker: Broker) -> None:
     assert (checked.status, checked.detail) == ("already", "live as orders-0")
 
 
-def test_a_stray_that_is_gone_or_holds_another_id_is_skipped(broker: Broker) -> None:
+def test_a_stray_that_is_gone_or_holds_another_id_is_skipped(broker: PlanBroker) -> None:
     stray = broker.stray("orders-0", ORDERS)
     action = only(broker)
     (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {UNUSED}")
@@ -60,7 +60,7 @@ def test_a_stray_that_is_gone_or_holds_another_id_is_skipped(broker: Broker) -> 
     assert looked_at(broker, action).status == "skipped"
 
 
-def test_an_id_that_was_written_meanwhile_is_recognised(broker: Broker) -> None:
+def test_an_id_that_was_written_meanwhile_is_recognised(broker: PlanBroker) -> None:
     replica = broker.replica("orders-0", None)
     action = only(broker)
     assert looked_at(broker, action).status is None
@@ -69,7 +69,7 @@ def test_an_id_that_was_written_meanwhile_is_recognised(broker: Broker) -> None:
         assert looked_at(broker, action).status == status
 
 
-def test_a_due_time_that_was_given_before_is_recognised(broker: Broker) -> None:
+def test_a_due_time_that_was_given_before_is_recognised(broker: PlanBroker) -> None:
     broker.stray("gone-0", GONE)
     plan = broker.plan(PlanChoice(Policy.kip516(), strays=True))
     assert looked_at(broker, plan.actions[0]).status is None

@@ -9,12 +9,12 @@ import pytest
 
 from reconciler.errors import RefusedError
 from reconciler.plan import Plan, PlanChoice, Policy, encode_plan, parse_plan
-from tests.reconciler.plan.plan_broker import CLICKS, GONE, HOUR_MS, OLD, ORDERS, Broker, edited, without
+from tests.reconciler.plan.plan_broker import CLICKS, GONE, HOUR_MS, OLD, ORDERS, PlanBroker, edited, without
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Broker:
-    made = Broker(tmp_path)
+def broker(tmp_path: Path) -> PlanBroker:
+    made = PlanBroker(tmp_path)
     made.wanted("orders", ORDERS, 0)
     made.replica("orders-0", OLD)
     made.replica("clicks-0", CLICKS)
@@ -23,7 +23,7 @@ def broker(tmp_path: Path) -> Broker:
 
 
 @pytest.fixture
-def plan(broker: Broker) -> Plan:
+def plan(broker: PlanBroker) -> Plan:
     return broker.plan()
 
 
@@ -62,7 +62,7 @@ def test_an_action_that_was_changed_is_refused(plan: Plan, field: str, value: ob
         parse_plan(edited(plan, **{field: value}))
 
 
-def test_a_line_of_another_plan_is_refused(broker: Broker, plan: Plan) -> None:
+def test_a_line_of_another_plan_is_refused(broker: PlanBroker, plan: Plan) -> None:
     broker.clock.advance(HOUR_MS)
     other = json.loads(encode_plan(broker.plan(PlanChoice(Policy.kip516()))))
     document = json.loads(encode_plan(plan))

@@ -8,19 +8,19 @@ import pytest
 
 from reconciler.desired import BrokerKey as Owner
 from reconciler.errors import RefusedError
-from tests.reconciler.plan.plan_broker import CLUSTER, GONE, ORDERS, Broker
+from tests.reconciler.plan.plan_broker import CLUSTER, GONE, ORDERS, PlanBroker
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Broker:
-    made = Broker(tmp_path)
+def broker(tmp_path: Path) -> PlanBroker:
+    made = PlanBroker(tmp_path)
     made.wanted("orders", ORDERS, 0, 1)
     made.replica("orders-0", ORDERS)
     made.replica("gone-0", GONE, disk=1)
     return made
 
 
-def test_everything_is_judged_once_and_live_replicas_are_counted(broker: Broker) -> None:
+def test_everything_is_judged_once_and_live_replicas_are_counted(broker: PlanBroker) -> None:
     view = broker.view()
     found = sorted(each.verdict.value for each in view.judged)
     assert found == ["MISSING", "OK", "OK", "OK", "UNKNOWN_TOPIC"]
@@ -28,7 +28,7 @@ def test_everything_is_judged_once_and_live_replicas_are_counted(broker: Broker)
     assert [log_dir.path for log_dir in view.trusted] == broker.paths
 
 
-def test_what_lies_in_a_log_dir_that_cannot_be_trusted_is_not_judged(broker: Broker) -> None:
+def test_what_lies_in_a_log_dir_that_cannot_be_trusted_is_not_judged(broker: PlanBroker) -> None:
     (broker.log_dirs[1] / "meta.properties").unlink()
     view = broker.view()
     assert [log_dir.path for log_dir in view.trusted] == broker.paths[:1]
@@ -36,7 +36,7 @@ def test_what_lies_in_a_log_dir_that_cannot_be_trusted_is_not_judged(broker: Bro
     assert "ABSENT" in {each.verdict.value for each in view.judged}
 
 
-def test_metadata_of_another_cluster_is_refused_and_may_be_taken_all_the_same(broker: Broker) -> None:
+def test_metadata_of_another_cluster_is_refused_and_may_be_taken_all_the_same(broker: PlanBroker) -> None:
     strange = broker.state(cluster_id="another")
     with pytest.raises(RefusedError, match="--allow cluster"):
         broker.view(strange)
@@ -44,7 +44,7 @@ def test_metadata_of_another_cluster_is_refused_and_may_be_taken_all_the_same(br
     assert "UNKNOWN_TOPIC" in {each.verdict.value for each in view.judged}
 
 
-def test_each_cluster_is_judged_by_its_own_metadata(broker: Broker) -> None:
+def test_each_cluster_is_judged_by_its_own_metadata(broker: PlanBroker) -> None:
     properties = broker.log_dirs[1] / "meta.properties"
     properties.write_text(properties.read_text().replace(f"cluster.id={CLUSTER}", "cluster.id=c2"))
     view = broker.view(broker.state())

@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 
 from reconciler.plan import Action, ActionKind, Gate, PlanChoice, Policy
-from reconciler.plan.plan_facts import EarlierRuns, is_internal
+from reconciler.plan.gate_inputs import EarlierRuns, is_internal
 from reconciler.plan.proposal import GatesShutError
-from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, OLD, ORDERS, Broker
+from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, OLD, ORDERS, PlanBroker
 
 LOOSE = Policy(Policy.cautious().oldest_ms, 0.3, 1.0, None)
 """Every gate but those of share and count, which small brokers would shut."""
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Broker:
-    made = Broker(tmp_path)
+def broker(tmp_path: Path) -> PlanBroker:
+    made = PlanBroker(tmp_path)
     made.in_order(4)
     return made
 
 
-def shut(broker: Broker, policy: Policy = LOOSE, **more: object) -> list[Gate]:
+def shut(broker: PlanBroker, policy: Policy = LOOSE, **more: object) -> list[Gate]:
     """The gates that are shut, in order."""
     try:
         broker.plan(PlanChoice(policy), **more)  # type: ignore[arg-type]
@@ -31,70 +31,70 @@ def shut(broker: Broker, policy: Policy = LOOSE, **more: object) -> list[Gate]:
     return []
 
 
-def test_a_broker_in_order_shuts_no_gate(broker: Broker) -> None:
+def test_a_broker_in_order_shuts_no_gate(broker: PlanBroker) -> None:
     assert shut(broker, Policy.cautious()) == []
 
 
-def test_metadata_that_names_no_cluster_shuts_the_gate_of_clusters(broker: Broker) -> None:
+def test_metadata_that_names_no_cluster_shuts_the_gate_of_clusters(broker: PlanBroker) -> None:
     assert shut(broker, states=[broker.state(cluster_id=None)]) == [Gate.CLUSTER]
 
 
-def test_a_log_dir_of_another_cluster_shuts_it_too(broker: Broker) -> None:
+def test_a_log_dir_of_another_cluster_shuts_it_too(broker: PlanBroker) -> None:
     properties = broker.log_dirs[1] / "meta.properties"
     properties.write_text(properties.read_text().replace(f"cluster.id={CLUSTER}", "cluster.id=c2"))
     assert shut(broker) == [Gate.CLUSTER]
 
 
 def test_a_broker_that_the_metadata_does_not_know_shuts_the_gate_of_brokers(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
+    broker = PlanBroker(tmp_path)
     broker.wanted("orders", ORDERS, 0, nodes=(2, 3))
     broker.replica("orders-0", ORDERS)
     assert shut(broker) == [Gate.BROKER]
 
 
 def test_a_registered_broker_without_replicas_is_known(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
+    broker = PlanBroker(tmp_path)
     broker.wanted("orders", ORDERS, 0, nodes=(2, 3))
     broker.builder.broker(1, None, False, ())
     broker.replica("orders-0", ORDERS)
     assert shut(broker) == []
 
 
-def test_a_request_to_another_broker_shuts_it_too(broker: Broker) -> None:
+def test_a_request_to_another_broker_shuts_it_too(broker: PlanBroker) -> None:
     assert shut(broker, states=[broker.state(scope=frozenset({2}))]) == [Gate.BROKER]
 
 
 def test_metadata_without_topics_shuts_the_gate_of_empty_metadata_alone(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
+    broker = PlanBroker(tmp_path)
     broker.replica("orders-0", ORDERS)
     assert shut(broker) == [Gate.EMPTY]
 
 
-def test_metadata_that_shrank_since_the_last_run_shuts_a_gate(broker: Broker) -> None:
+def test_metadata_that_shrank_since_the_last_run_shuts_a_gate(broker: PlanBroker) -> None:
     assert shut(broker, memory=EarlierRuns({CLUSTER: (2, 8)})) == [Gate.SHRUNK]
     assert shut(broker, memory=EarlierRuns({CLUSTER: (1, 12)})) == [Gate.SHRUNK]
     assert shut(broker, memory=EarlierRuns({CLUSTER: (1, 8), "another": (100, 100)})) == []
 
 
-def test_the_only_copy_in_sync_shuts_a_gate(broker: Broker) -> None:
+def test_the_only_copy_in_sync_shuts_a_gate(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0, isr=(1,))
     broker.replica("orders-0", OLD)
     assert shut(broker) == [Gate.SOLE_COPY]
 
 
-def test_a_copy_in_sync_elsewhere_is_enough(broker: Broker) -> None:
+def test_a_copy_in_sync_elsewhere_is_enough(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0, nodes=(2, 3), isr=(2,))
     broker.replica("orders-0", ORDERS)
     assert shut(broker) == []
 
 
-def test_a_left_over_replica_of_a_partition_with_nothing_in_sync_shuts_it(broker: Broker) -> None:
+def test_a_left_over_replica_of_a_partition_with_nothing_in_sync_shuts_it(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0, nodes=(2, 3), isr=())
     broker.replica("orders-0", ORDERS)
     assert shut(broker) == [Gate.SOLE_COPY]
 
 
-def test_a_partition_that_the_topic_does_not_have_any_more_is_no_sole_copy(broker: Broker) -> None:
+def test_a_partition_that_the_topic_does_not_have_any_more_is_no_sole_copy(broker: PlanBroker) -> None:
     broker.replica("clicks-99", CLICKS)
     assert shut(broker) == []
 
@@ -104,7 +104,7 @@ def test_internal_topics_begin_with_two_underscores(topic: str, expected: bool) 
     assert is_internal(Action(ActionKind.STAGE, "/d", "x", topic, 0, None, None, "STALE_ID", "w")) is expected
 
 
-def test_share_and_count_are_of_each_broker_by_itself(broker: Broker) -> None:
+def test_share_and_count_are_of_each_broker_by_itself(broker: PlanBroker) -> None:
     broker.replica("gone-0", GONE)
     assert shut(broker, Policy(None, None, 0.2, 1)) == []
     assert shut(broker, Policy(None, None, 0.19, 0)) == [Gate.SHARE, Gate.COUNT]

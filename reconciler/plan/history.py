@@ -17,8 +17,8 @@ from layout.ours import RunJournal, encode_run_journal, is_run_journal, parse_ru
 from logstore import LogStoreError, UnreadableFileError
 from logstore.fs import read_small_file, replace_file
 from logstore.log_dir import LogDir
+from reconciler.plan.gate_inputs import EarlierRuns, SightingKey
 from reconciler.plan.plan import ActionKind
-from reconciler.plan.plan_facts import EarlierRuns, SightingKey
 
 MOST_READ = 100
 """Journals of one log dir that are looked into, the newest ones."""

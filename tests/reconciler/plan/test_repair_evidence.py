@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from reconciler.desired import BrokerKey as BrokerName
-from tests.reconciler.plan.repair_broker import CLUSTER, OLD, ORDERS, Broker
+from tests.reconciler.plan.repair_broker import CLUSTER, OLD, ORDERS, RepairBroker
 
 HERE = BrokerName(CLUSTER, 1)
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Broker:
-    made = Broker(tmp_path)
+def broker(tmp_path: Path) -> RepairBroker:
+    made = RepairBroker(tmp_path)
     for number in range(4):
         made.replica(f"usual-{number}")
     made.replica("missing-0", None)
@@ -27,7 +27,7 @@ def broker(tmp_path: Path) -> Broker:
     return made
 
 
-def test_rows_that_nothing_is_wrong_with_are_counted_and_not_kept(broker: Broker) -> None:
+def test_rows_that_nothing_is_wrong_with_are_counted_and_not_kept(broker: RepairBroker) -> None:
     view = broker.view([broker.state()])
     kept = sorted(row["name"] for row in view.rows if row["kind"] == "live")
     assert kept == ["missing-0", "stale-0", "usual-0", "usual-0"]
@@ -37,16 +37,16 @@ def test_rows_that_nothing_is_wrong_with_are_counted_and_not_kept(broker: Broker
     assert view.copies[HERE, "usual", 0] == 2
 
 
-def test_without_metadata_no_id_is_odd(broker: Broker) -> None:
+def test_without_metadata_no_id_is_odd(broker: RepairBroker) -> None:
     assert "stale-0" not in {row["name"] for row in broker.view([]).rows}
 
 
-def test_topics_that_are_to_be_adopted_are_looked_at_whole(broker: Broker) -> None:
+def test_topics_that_are_to_be_adopted_are_looked_at_whole(broker: RepairBroker) -> None:
     names = [row["name"] for row in broker.view([], frozenset({"usual"})).rows if row["kind"] == "live"]
     assert sorted(names) == ["missing-0", "usual-0", "usual-0", "usual-1", "usual-2", "usual-3"]
 
 
-def test_the_files_that_a_plan_hangs_on_are_named_once(broker: Broker) -> None:
+def test_the_files_that_a_plan_hangs_on_are_named_once(broker: RepairBroker) -> None:
     broker.file("meta.properties.tmp", "")
     broker.file("cleaner-offset-checkpoint", "0\n2\ngone 0 1\ngone 1 1\n")
     wanted = list(broker.view([]).files_wanted(frozenset()))
@@ -62,6 +62,6 @@ def test_the_files_that_a_plan_hangs_on_are_named_once(broker: Broker) -> None:
     assert len(set(wanted)) == len(wanted)
 
 
-def test_nothing_is_read_in_a_log_dir_that_cannot_be_trusted(broker: Broker) -> None:
+def test_nothing_is_read_in_a_log_dir_that_cannot_be_trusted(broker: RepairBroker) -> None:
     (broker.log_dirs[0] / "meta.properties").write_text("half")
     assert list(broker.view([]).files_wanted(frozenset())) == []
