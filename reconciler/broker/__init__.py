@@ -55,10 +55,9 @@ something else, we differ on purpose; the numbers are rows of FACTS §10.4::
 """
 
 from reconciler.broker.broker import Broker
-from reconciler.broker.diff import Effect, EffectKind, StoreSnapshot, effects
-from reconciler.broker.judging import Judged, LiveReplicas, PartitionKey, judge
-from reconciler.broker.rehearsal import dry_run_request
-from reconciler.broker.request_gates import HandSentRequest, shut_gates
+from reconciler.broker.dry_run import Effect, EffectKind, StoreSnapshot, dry_run_request, effects
+from reconciler.broker.gates import HandSentRequest, shut_gates
+from reconciler.broker.judgement import Judged, LiveReplicas, PartitionKey, judge
 
 __all__ = [
     "Broker",

@@ -15,8 +15,8 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.parallel import paused_gc
 from logstore.store import LogStore
-from reconciler.broker.leading import handle_leader_and_isr
-from reconciler.broker.stopping import handle_stop_replica
+from reconciler.broker.leader_and_isr import handle_leader_and_isr
+from reconciler.broker.stop_replica import handle_stop_replica
 from reconciler.errors import UsageError
 from reconciler.protocol import (
     ControlRequest,

@@ -20,22 +20,20 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.preflight.finding import FINDING_SCHEMA, SCHEMA_VERSION, Effect
+    from reconciler.preflight.evidence import SeenBroker, is_anything_there, look_at_broker
     from reconciler.preflight.judgement import Preflight, preflight
     from reconciler.preflight.question import BrokerAsked, BrokerMode
     from reconciler.preflight.releases import KafkaRelease, Mode, start_with_directory, start_with_metadata
-    from reconciler.preflight.rules import next_command, source_of
-    from reconciler.preflight.seen import SeenBroker, is_anything_there, look_at_broker
+    from reconciler.preflight.rules import FINDING_SCHEMA, SCHEMA_VERSION, Effect, next_command, source_of
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "finding": ("Effect", "FINDING_SCHEMA", "SCHEMA_VERSION"),
+            "evidence": ("SeenBroker", "is_anything_there", "look_at_broker"),
             "judgement": ("Preflight", "preflight"),
             "question": ("BrokerAsked", "BrokerMode"),
             "releases": ("KafkaRelease", "Mode", "start_with_directory", "start_with_metadata"),
-            "rules": ("next_command", "source_of"),
-            "seen": ("SeenBroker", "is_anything_there", "look_at_broker"),
+            "rules": ("Effect", "FINDING_SCHEMA", "SCHEMA_VERSION", "next_command", "source_of"),
         },
     )
 

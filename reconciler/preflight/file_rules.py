@@ -14,11 +14,11 @@ from layout.partition_metadata import FILE_NAME as PARTITION_METADATA
 from layout.quorum_state import FILE_NAME as QUORUM_STATE
 from logstore.rows import MetadataState
 from logstore.scan import METADATA_LOG, DirectorySeen
-from reconciler.preflight.finding import Effect, Finding, FindingPlace
+from reconciler.preflight.evidence import SeenBroker, SeenLogDir
 from reconciler.preflight.log_dir_rules import OF_EFFECT
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import STORAGE_ERRORS_PASS_SINCE, KafkaRelease, StartAction
-from reconciler.preflight.seen import SeenBroker, SeenLogDir
+from reconciler.preflight.rules import Effect, Finding, FindingPlace
 from reconciler.text import count, listed
 
 QUORUM_LAYOUT_1_SINCE = KafkaRelease(3, 8)

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from layout.directory_name import DirectoryKind
 from logstore.rows import Kind
 from reconciler.desired import Completeness, DesiredState
+from reconciler.preflight.evidence import SeenBroker, ask
 from reconciler.preflight.file_rules import file_findings
-from reconciler.preflight.finding import Effect, Finding, FindingPlace
 from reconciler.preflight.log_dir_rules import consequences, log_dir_findings
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.replica_rules import EFFECT_OF, replica_findings
-from reconciler.preflight.seen import SeenBroker
-from reconciler.preflight.wants import ask
+from reconciler.preflight.rules import Effect, Finding, FindingPlace
 from reconciler.text import count
 
 _TOLD: Mapping[Effect, tuple[str, str]] = {

@@ -17,10 +17,10 @@ from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore.rows import Kind, MetadataState
 from logstore.scan import METADATA_LOG
-from reconciler.preflight.finding import Effect, Finding, FindingPlace
+from reconciler.preflight.evidence import SeenBroker, SeenLogDir
 from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
 from reconciler.preflight.releases import KafkaRelease
-from reconciler.preflight.seen import SeenBroker, SeenLogDir
+from reconciler.preflight.rules import Effect, Finding, FindingPlace
 from reconciler.text import count, listed
 
 OF_EFFECT = {

@@ -17,7 +17,7 @@ from layout.errors import BrokerEffect
 from layout.scheme import STAGING_DIR, Scheme
 from logstore.rows import MetadataState, utf8
 from logstore.scan import DirectorySeen
-from reconciler.preflight.finding import Effect, Finding, FindingPlace
+from reconciler.preflight.evidence import UNKNOWN, SeenBroker, SeenLogDir, Want, Wants
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import (
     FULL_REQUEST_ASKS_TOPIC_ID_SINCE,
@@ -28,8 +28,7 @@ from reconciler.preflight.releases import (
     StartAnswer,
     start_with_metadata,
 )
-from reconciler.preflight.seen import SeenBroker, SeenLogDir
-from reconciler.preflight.wants import UNKNOWN, Want, Wants
+from reconciler.preflight.rules import Effect, Finding, FindingPlace
 from reconciler.text import count
 from reconciler.verdicts import Row
 

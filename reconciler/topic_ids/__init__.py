@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.topic_ids.znode_migration import TopicFound, TopicState, new_ids
-    from reconciler.topic_ids.znode_writing import ClusterSeen, assign_topic_id, connect, read_cluster
+    from reconciler.topic_ids.migrate import TopicFound, TopicState, new_ids
+    from reconciler.topic_ids.write import ClusterSeen, assign_topic_id, connect, read_cluster
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "znode_migration": ("TopicFound", "TopicState", "new_ids"),
-            "znode_writing": ("ClusterSeen", "assign_topic_id", "connect", "read_cluster"),
+            "migrate": ("TopicFound", "TopicState", "new_ids"),
+            "write": ("ClusterSeen", "assign_topic_id", "connect", "read_cluster"),
         },
     )
 

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.watch.verdict_stream import verdict_changes
-    from reconciler.watch.watch_verdicts import VerdictChange
-    from reconciler.watch.watched_metadata import WatchedMetadata
+    from reconciler.watch.metadata import WatchedMetadata
+    from reconciler.watch.stream import verdict_changes
+    from reconciler.watch.verdicts import VerdictChange
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "verdict_stream": ("verdict_changes",),
-            "watch_verdicts": ("VerdictChange",),
-            "watched_metadata": ("WatchedMetadata",),
+            "metadata": ("WatchedMetadata",),
+            "stream": ("verdict_changes",),
+            "verdicts": ("VerdictChange",),
         },
     )
 

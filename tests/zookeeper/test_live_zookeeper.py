@@ -16,7 +16,7 @@ from reconciler.sources import load
 from reconciler.sources.zookeeper import live as zookeeper_live
 from reconciler.sources.zookeeper import snapshot as zookeeper_snapshot
 from reconciler.watch import WatchedMetadata
-from reconciler.watch.watched_metadata import LIVE_S
+from reconciler.watch.metadata import LIVE_S
 from tools.writers.zookeeper_writer import topic_nodes
 
 pytestmark = pytest.mark.zookeeper

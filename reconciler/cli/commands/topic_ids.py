@@ -1,6 +1,6 @@
 """``logstore topic-ids``: which topics of a ZooKeeper cluster have no topic ID, and, when asked, an ID for each.
 
-What a node becomes is decided by ``reconciler.topic_ids.znode_migration``, and written by ``znode_writing``. Without
+What a node becomes is decided by ``reconciler.topic_ids.migrate``, and written by ``znode_writing``. Without
 ``--assign`` nothing is written.
 """
 

@@ -2,7 +2,7 @@
 
 Owns the options, the lines, and how it ends: by a signal, by its time, or because nobody reads any more, all of which
 are no failure. What changed is found out by ``logstore.watch.watch``, and what that means by
-``reconciler.watch.watch_verdicts``.
+``reconciler.watch.verdicts``.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from reconciler.protocol import (
 from reconciler.protocol.json_messages import encode_json
 from reconciler.protocol.messages import decode_response_header, encode_request, encode_response
 from reconciler.sources.zookeeper import decode_topic
-from reconciler.topic_ids.znode_migration import with_topic_id
+from reconciler.topic_ids.migrate import with_topic_id
 from tests.logstore.engine import formatted, opened
 from tests.reconciler.protocol.control_requests import (
     FULL,

@@ -11,7 +11,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import InconsistentTopicIdError, KafkaError, NameTakenError, UnknownReplicaError
 from logstore.store import LogStore, Replica
-from reconciler.broker.rehearsal import DryRunStore
+from reconciler.broker.dry_run import DryRunStore
 from reconciler.broker.replica_store import ReplicaStore
 from tests.reconciler.protocol.control_requests import A, B, Sim
 

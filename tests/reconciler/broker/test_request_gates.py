@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.broker import Effect, EffectKind, HandSentRequest, shut_gates
-from reconciler.broker.request_gates import ALLOWABLE, CREATE
+from reconciler.broker.gates import ALLOWABLE, CREATE
 from reconciler.plan import Policy
 from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, leader_and_isr, state, stop_replica, topic
 

@@ -19,7 +19,7 @@ from reconciler.preflight import (
     look_at_broker,
     preflight,
 )
-from reconciler.preflight.finding import Finding
+from reconciler.preflight.rules import Finding
 
 CLUSTER, NODE = "cluster-of-the-tests", 1
 ORDERS, OTHER = TopicId(bytes(range(16))), TopicId(bytes(range(100, 116)))

@@ -1,4 +1,7 @@
-"""Every rule speaks of the disk that it is there for, and has a source and a command that changes nothing."""
+"""Every rule speaks of the disk that it is there for, and has a source and a command that changes nothing.
+
+What follows from one thing: effects in order of harm, and findings sorted by them.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.preflight import Effect, next_command, source_of
-from reconciler.preflight.finding import Finding, FindingPlace
-from reconciler.preflight.rules import RULES
+from reconciler.preflight import FINDING_SCHEMA, Effect, next_command, source_of
+from reconciler.preflight.rules import ORDER, RULES, Finding, FindingPlace
 from tests.reconciler.preflight.disks import of_rule
 from tests.reconciler.preflight.scenarios import SCENARIOS, Scenario
 
@@ -42,3 +44,24 @@ def test_every_next_command_names_its_paths_and_only_looks_or_plans(rule: str) -
 
 def test_a_finding_of_the_whole_broker_leaves_its_paths_in_capitals() -> None:
     assert "TOPIC" in next_command(Finding(Effect.NOTE, "missing", "something"), [], None)
+
+
+def test_effects_are_ordered_from_the_gravest_to_a_note() -> None:
+    assert sorted(Effect, key=ORDER.__getitem__) == list(Effect)
+    assert (min(Effect, key=ORDER.__getitem__), max(Effect, key=ORDER.__getitem__)) == (
+        Effect.STARTUP_ABORTS,
+        Effect.NOTE,
+    )
+
+
+def test_findings_are_sorted_by_effect_then_rule_then_place() -> None:
+    place = FindingPlace("/a", "x-1", "x", 1)
+    note, stray = Finding(Effect.NOTE, "a", "n", place), Finding(Effect.RENAMED_TO_STRAY, "z", "s", place)
+    of_broker, later = Finding(Effect.NOTE, "a", "n"), Finding(Effect.NOTE, "a", "n", FindingPlace("/a", "x-2", "x", 2))
+    found = sorted([later, note, of_broker, stray], key=lambda each: each.order)
+    assert found == [stray, of_broker, note, later]
+
+
+def test_the_columns_have_all_that_a_finding_has() -> None:
+    assert {"effect", "rule", "problem", "source", "replicas", "only_in_sync"} <= set(FINDING_SCHEMA.names)
+    assert set(FindingPlace.__dataclass_fields__) <= set(FINDING_SCHEMA.names)

@@ -18,8 +18,8 @@ from logstore.watch.row_cache import net_changes
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity, by_cluster
 from reconciler.verdicts import Verdict, compare
 from reconciler.watch import VerdictChange
-from reconciler.watch import watch_verdicts as module
-from reconciler.watch.watch_verdicts import VerdictWatch
+from reconciler.watch import verdicts as module
+from reconciler.watch.verdicts import VerdictWatch
 
 A, B, C, OLD = (TopicId(bytes([number] * 16)) for number in (1, 2, 3, 4))
 HOMES = [DirectoryId(bytes([number] * 16)) for number in (100, 101)]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from reconciler.topic_ids import znode_writing
-from tests.reconciler.topic_ids.test_znode_writing import GOOD, Tree
+from reconciler.topic_ids import write as znode_writing
+from tests.reconciler.topic_ids.test_topic_ids_write import GOOD, Tree
 
 Run = Callable[..., Result]
 

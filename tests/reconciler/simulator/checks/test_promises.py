@@ -13,8 +13,9 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.purge import PurgeRules
 from logstore.store import LogStore
-from reconciler.broker import PartitionKey, leading
-from reconciler.broker.judging import Judgement
+from reconciler.broker import PartitionKey
+from reconciler.broker import leader_and_isr as leading
+from reconciler.broker.judgement import Judgement
 from reconciler.protocol import RequestType
 from reconciler.simulator.checks import BrokenPromiseError, Invariants
 from reconciler.simulator.machine.partition import Partition

@@ -13,7 +13,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, KafkaError
 from logstore.store import LogStore
-from reconciler.broker import changing
+from reconciler.broker import carry_out as changing
 from reconciler.simulator.admin import NOT_GIVEN, AlterTopic, DeletePartitions
 from reconciler.simulator.checks import (
     BrokenPromiseError,

@@ -15,8 +15,8 @@ from layout.topic import TopicPartition
 from logstore import STALE_DELAY, KafkaError
 from logstore.staging import Staged
 from logstore.store import Replica, replica_of
-from reconciler.broker import changing
-from reconciler.broker.judging import Judged, Judgement, LiveReplicas, OfflineReplica, PartitionKey, judge
+from reconciler.broker import carry_out as changing
+from reconciler.broker.judgement import Judged, Judgement, LiveReplicas, OfflineReplica, PartitionKey, judge
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.protocol import (
     LeaderAndIsrRequest,

@@ -13,8 +13,8 @@ from functools import partial
 from logstore.watch import Watch
 from reconciler.desired import by_cluster
 from reconciler.errors import ReconcilerError
-from reconciler.watch.watch_verdicts import VerdictChange, VerdictWatch
-from reconciler.watch.watched_metadata import WatchedMetadata
+from reconciler.watch.metadata import WatchedMetadata
+from reconciler.watch.verdicts import VerdictChange, VerdictWatch
 
 TICK_S = 1.0
 """Seconds after which metadata files and due times are looked at, when nothing else happens."""

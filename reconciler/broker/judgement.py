@@ -76,7 +76,7 @@ class _RequestTable:
 
     def __init__(self, request: LeaderAndIsrRequest) -> None:
         self.complete = request.type is RequestType.FULL
-        self.ids = {topic.topic: _text(topic) for topic in request.topics}
+        self.ids = {topic.topic: _topic_id_text(topic) for topic in request.topics}
         self.names = {topic_id: topic for topic, topic_id in self.ids.items() if topic_id}
 
     def live(self, topic: str, entry: Entry, copies: int, wanted: bool) -> Judged:
@@ -194,5 +194,5 @@ def _judge(row: JoinedRow) -> Judged:
     return Judged(case.verdict, row, case.evidence)
 
 
-def _text(topic: TopicState) -> str:
+def _topic_id_text(topic: TopicState) -> str:
     return "" if topic.topic_id is None else str(topic.topic_id)

@@ -12,7 +12,7 @@ from layout import partition_metadata
 from layout.topic import TopicPartition
 from logstore import STALE_DELAY, KafkaError
 from logstore.store import LogStore
-from reconciler.broker import changing
+from reconciler.broker import carry_out as changing
 from tests.logstore.conftest import LogDir
 from tests.logstore.engine import DiskThat, opened
 from tests.reconciler.protocol.control_requests import FULL, ORDERS, A, B, C, Sim, answer, leader_and_isr, state, topic

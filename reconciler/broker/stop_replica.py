@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, KafkaError
-from reconciler.broker import changing
-from reconciler.broker.judging import PartitionKey
+from reconciler.broker import carry_out as changing
+from reconciler.broker.judgement import PartitionKey
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.protocol import PartitionError, StopPartition, StopReplicaRequest, StopReplicaResponse, TopicErrors
 

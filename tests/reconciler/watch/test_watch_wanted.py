@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.desired import BrokerKey, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.watch.wanted_replicas import WantedReplicas
+from reconciler.watch.wanted import WantedReplicas
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
 ONE = BrokerKey("c", 1)

@@ -1,9 +1,13 @@
-"""Metadata that is loaded again when its files change, and kept while they cannot be read."""
+"""Metadata that is loaded again when its files change, and kept while they cannot be read.
+
+The new end of a KRaft log: what says nothing of replicas need not be loaded.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, RefusedError
 from reconciler.sources import load, parquet
 from reconciler.watch import WatchedMetadata
-from reconciler.watch.watched_metadata import LIVE_S, RETRY_S, SHARE
+from reconciler.watch.metadata import LIVE_S, RETRY_S, SHARE, quiet_until
 from tools.writers import kraft_writer as kraft
 
 A, B = (TopicId(bytes([number] * 16)) for number in (1, 2))
@@ -77,7 +81,7 @@ def test_a_record_of_a_new_topic_in_the_log_is_seen(kraft_dir: Path) -> None:
 
 def test_records_that_say_nothing_of_replicas_load_nothing(kraft_dir: Path, monkeypatch: Any) -> None:
     watching = Watching(str(kraft_dir))
-    monkeypatch.setattr("reconciler.watch.watched_metadata.load", lambda _: pytest.fail("loaded"))
+    monkeypatch.setattr("reconciler.watch.metadata.load", lambda _: pytest.fail("loaded"))
     for offset in (3, 4):
         appended(kraft_dir, [kraft.no_op_record()], offset)
         assert not watching.polled()
@@ -134,7 +138,7 @@ def test_what_looks_the_same_is_tried_again_after_a_while(kraft_dir: Path, monke
         raise MetadataError("Input/output error")
 
     appended(kraft_dir, [kraft.topic_record("b", B)], 3)
-    monkeypatch.setattr("reconciler.watch.watched_metadata.load", failing)
+    monkeypatch.setattr("reconciler.watch.metadata.load", failing)
     assert not watching.polled()
     monkeypatch.undo()
     assert not watching.polled(1.0)
@@ -148,7 +152,7 @@ def test_what_took_long_to_load_is_not_loaded_again_soon(kraft_dir: Path, monkey
         watching.now += 2.0
         return load(spec)
 
-    monkeypatch.setattr("reconciler.watch.watched_metadata.load", slowly)
+    monkeypatch.setattr("reconciler.watch.metadata.load", slowly)
     polled = []
     for number, seconds in enumerate((1.0, 10.0, 31.0)):
         appended(kraft_dir, [kraft.topic_record(f"t{number}", TopicId(bytes([9, number] * 8)))], 3 + number)
@@ -187,7 +191,7 @@ class LiveSource:
         self.error: Exception | None = None
         self.now, self.seconds, self.loads = 0.0, 0.0, 0
         self.said: list[str] = []
-        monkeypatch.setattr("reconciler.watch.watched_metadata.load", self.load)
+        monkeypatch.setattr("reconciler.watch.metadata.load", self.load)
         self.metadata = WatchedMetadata(["zk:host:1"], self.load("zk:host:1"), self.said.append, clock=lambda: self.now)
         self.loads = 0
 
@@ -255,7 +259,7 @@ def test_a_file_beside_a_live_source_is_still_seen_at_once(tmp_path: Path, monke
     def either(one: str) -> list[DesiredState]:
         return of_file(one) if one == spec else [DesiredBuilder().build(MetadataIdentity("zookeeper", "host:1", "D"))]
 
-    monkeypatch.setattr("reconciler.watch.watched_metadata.load", either)
+    monkeypatch.setattr("reconciler.watch.metadata.load", either)
     now = 0.0
     specs = [spec, "zk:host:1"]
     metadata = WatchedMetadata(specs, [state for one in specs for state in either(one)], pytest.fail, clock=lambda: now)
@@ -263,3 +267,64 @@ def test_a_file_beside_a_live_source_is_still_seen_at_once(tmp_path: Path, monke
     now += 1
     assert metadata.poll()
     assert metadata.states[0].topics.num_rows == 2
+
+
+TOPIC = TopicId(bytes(range(16)))
+FIRST = kraft.log_batch([kraft.topic_record("a", TOPIC)], 0)
+
+
+def tail(tmp_path: Path, *batches: Sequence[bytes], torn: bytes = b"") -> tuple[str, int, int]:
+    data, offset = FIRST, 1
+    for records in batches:
+        data += kraft.log_batch(records, offset)
+        offset += len(records)
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(data + torn)
+    return str(path), len(FIRST), len(data + torn)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [kraft.no_op_record()],
+        [kraft.no_op_record(), kraft.feature_level_record("metadata.version", 20)],
+        [kraft.partition_change_record(TOPIC, 0, isr=[1, 2], leader=2)],
+    ],
+)
+def test_what_says_nothing_of_replicas_is_quiet(tmp_path: Path, records: list[bytes]) -> None:
+    path, start, size = tail(tmp_path, records, records)
+    assert quiet_until(path, start, size) == size
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        kraft.topic_record("b", TOPIC),
+        kraft.partition_record(TOPIC, 0, [1]),
+        kraft.remove_topic_record(TOPIC),
+        kraft.partition_change_record(TOPIC, 0, replicas=[1, 3]),
+        kraft.partition_change_record(TOPIC, 0, removingReplicas=[1]),
+        kraft.begin_transaction(),
+        kraft.end_transaction(),
+    ],
+)
+def test_what_says_something_of_replicas_is_not(tmp_path: Path, record: bytes) -> None:
+    path, start, size = tail(tmp_path, [kraft.no_op_record()], [kraft.no_op_record(), record])
+    assert quiet_until(path, start, size) is None
+
+
+def test_a_control_batch_is_quiet(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(FIRST + kraft.leader_change_batch(1, epoch=2))
+    assert quiet_until(str(path), len(FIRST), path.stat().st_size) == path.stat().st_size
+
+
+def test_a_write_that_goes_on_is_looked_at_again_from_its_beginning(tmp_path: Path) -> None:
+    path, start, size = tail(tmp_path, [kraft.no_op_record()], torn=FIRST[:20])
+    assert quiet_until(path, start, size) == size - 20
+
+
+def test_nothing_new_is_quiet_and_what_cannot_be_read_is_not(tmp_path: Path) -> None:
+    path, start, _ = tail(tmp_path)
+    assert quiet_until(path, start, start) == start
+    assert quiet_until(f"{path}.none", 0, 10) is None

@@ -17,7 +17,7 @@ from logstore import KafkaError
 from logstore.namespaces import create_namespace, rename_topic
 from logstore.purge import PurgeRules, purge
 from reconciler.broker import Broker
-from reconciler.broker.leading import LEFT_ALONE, STAGED_BY
+from reconciler.broker.leader_and_isr import LEFT_ALONE, STAGED_BY
 from reconciler.protocol import LiveLeader, RequestType
 from reconciler.verdicts import Verdict
 from tests.logstore.engine import HOUR_MS, DiskThat, contents

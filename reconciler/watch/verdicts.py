@@ -19,7 +19,7 @@ from logstore.rows import Kind
 from logstore.watch import LOG_DIR_KEY, LogDirState, RowChange, RowState, WatchedLogDir, name_of_key
 from reconciler.desired import BrokerKey, DesiredState
 from reconciler.verdicts import Judged, Verdict, compare
-from reconciler.watch.wanted_replicas import WantedReplicas
+from reconciler.watch.wanted import WantedReplicas
 
 BATCH = 4096
 """Partitions that are judged at a time."""

@@ -9,7 +9,7 @@ import pytest
 from layout.ids import TopicId
 from logstore.store import Entry
 from reconciler.broker import Judged, LiveReplicas, PartitionKey, judge
-from reconciler.broker.judging import OfflineReplica
+from reconciler.broker.judgement import OfflineReplica
 from reconciler.protocol import LeaderAndIsrRequest, RequestType
 from reconciler.verdicts import Verdict
 from tests.reconciler.protocol.control_requests import (

@@ -14,7 +14,7 @@ from layout.ids import TopicId
 from reconciler.errors import RefusedError
 from reconciler.sources.zookeeper import decode_topic
 from reconciler.topic_ids import TopicState, new_ids
-from reconciler.topic_ids.znode_migration import find_topics, with_topic_id
+from reconciler.topic_ids.migrate import find_topics, with_topic_id
 
 ID = TopicId.parse("cxBT72dK4si8Ied1iP4wBA")
 OTHER = "b8tRS7h4TJ2Vt43Dp85v2A"

@@ -1,4 +1,9 @@
-"""A rehearsal: a control request handled by the same code as ever, over a store that only remembers what it would do.
+"""What a control request did to a store, or would do: two pictures of the store, before and after, side by side. Pure.
+
+It is told from what lies there and not from what was intended, so it is as true of a request that went wrong half-way.
+Source: DESIGN §4.
+
+A rehearsal: a control request handled by the same code as ever, over a store that only remembers what it would do.
 
 So what a dry run foretells is decided nowhere but where the request itself is. The disks are looked at where the answer
 hangs on them (a name that is taken, a namespace that was never created); that a disk fails or is full, nobody foresees.
@@ -7,7 +12,10 @@ Source: DESIGN §4, §6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
 
 from layout.directory_name import staged_name
 from layout.errors import LayoutError
@@ -43,10 +51,102 @@ from logstore.staging import (
 )
 from logstore.store import Entry, LogStore, Replica, ReplicaIndex, spread_over_log_dirs
 from reconciler.broker.broker import staleness
-from reconciler.broker.diff import Effect, StoreSnapshot, effects
-from reconciler.broker.leading import handle_leader_and_isr
-from reconciler.broker.stopping import handle_stop_replica
+from reconciler.broker.judgement import PartitionKey
+from reconciler.broker.leader_and_isr import handle_leader_and_isr
+from reconciler.broker.replica_store import ReplicaStore
+from reconciler.broker.stop_replica import handle_stop_replica
 from reconciler.protocol import ControlRequest, ControlResponse, StopReplicaRequest, StopReplicaResponse, error_response
+
+
+class EffectKind(StrEnum):
+    """What became of a replica, in the order in which a request does it."""
+
+    STAGED = "staged"
+    RESTORED = "restored"
+    CREATED = "created"
+    TOPIC_ID_WRITTEN = "topic_id_written"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One change.
+
+    Attributes:
+        kind: what was done.
+        topic: full name.
+        partition: of the topic.
+        topic_id: that the replica has; the new one where it was written; None: none.
+        log_dir: path of its log dir.
+        location: where it lies now: below the log dir, or as ``logstore staged`` has it.
+        verdict: why it was staged; empty for the other kinds.
+        evidence: the sentence that goes with the verdict.
+        due_ms: from when on a purge may take what was staged, in ms since 1970; None for the other kinds.
+    """
+
+    kind: EffectKind
+    topic: str
+    partition: int
+    topic_id: str | None
+    log_dir: str
+    location: str
+    verdict: str = ""
+    evidence: str = ""
+    due_ms: int | None = None
+
+    @property
+    def key(self) -> PartitionKey:
+        """Topic and partition."""
+        return self.topic, self.partition
+
+
+class StoreSnapshot(NamedTuple):
+    """What a store holds at one moment."""
+
+    entries: Mapping[PartitionKey, Entry]
+    staged: Mapping[tuple[str, str], Staged]
+    """By log dir and location."""
+
+    @classmethod
+    def of(cls, store: ReplicaStore) -> StoreSnapshot:
+        """What it holds now."""
+        return cls(store.entries(), {(each.log_dir, each.location): each for each in store.staged()})
+
+
+def effects(before: StoreSnapshot, after: StoreSnapshot) -> list[Effect]:
+    """Every change between two pictures, by kind, topic and partition."""
+    order = list(EffectKind)
+    staged = list(_staged(before, after))
+    found = [*staged, *_live(before, after, {effect.key for effect in staged})]
+    return sorted(found, key=lambda each: (order.index(each.kind), each.topic, each.partition))
+
+
+def _staged(before: StoreSnapshot, after: StoreSnapshot) -> Iterator[Effect]:
+    for place, staged in after.staged.items():
+        if place not in before.staged and staged.record is not None:
+            record = staged.record
+            at = (record.topic, record.partition, _text_unless_zero(record.topic_id), staged.log_dir, staged.location)
+            yield Effect(EffectKind.STAGED, *at, record.verdict, record.evidence, record.due_ms)
+
+
+def _live(before: StoreSnapshot, after: StoreSnapshot, moved: set[PartitionKey]) -> Iterator[Effect]:
+    left = {
+        (each.log_dir, _text_unless_zero(each.topic_id), each.inode)
+        for at, each in before.staged.items()
+        if at not in after.staged
+    }
+    for key, entry in after.entries.items():
+        was = None if key in moved else before.entries.get(key)
+        if was is not None and was.topic_id == entry.topic_id:
+            continue
+        kind = EffectKind.TOPIC_ID_WRITTEN
+        if was is None:
+            is_back = (entry.log_dir, entry.topic_id, entry.inode) in left
+            kind = EffectKind.RESTORED if is_back else EffectKind.CREATED
+        yield Effect(kind, *key, entry.topic_id, entry.log_dir, entry.path)
+
+
+def _text_unless_zero(topic_id: TopicId | None) -> str | None:
+    return None if topic_id is None or topic_id.is_zero else str(topic_id)
 
 
 class DryRunStore:

@@ -16,7 +16,7 @@ from typing import Any
 from layout.ids import TopicId
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError
 from reconciler.sources.zookeeper import decode_cluster_id, migrated_to, split_address
-from reconciler.topic_ids.znode_migration import TopicFound, find_topics, with_topic_id
+from reconciler.topic_ids.migrate import TopicFound, find_topics, with_topic_id
 
 _TOPICS = "/brokers/topics"
 _EPOCH = "/controller_epoch"
@@ -187,6 +187,6 @@ def _quiet() -> Any:
     """A logger that keeps what the client warns of away from standard error: the error that follows says it."""
     import logging
 
-    logger = logging.Logger("reconciler.topic_ids.znode_writing")
+    logger = logging.Logger("reconciler.topic_ids.write")
     logger.addHandler(logging.NullHandler())
     return logger

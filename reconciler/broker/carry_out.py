@@ -16,7 +16,7 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, KafkaError, LogStoreError, OfflineLogDirError
 from logstore.staging import Placement, Staged
 from logstore.store import Entry, Replica
-from reconciler.broker.judging import PartitionKey
+from reconciler.broker.judgement import PartitionKey
 from reconciler.broker.replica_store import ReplicaStore
 
 logger = logging.getLogger(__name__)

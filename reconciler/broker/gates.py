@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from layout.topic import NAMESPACE_SEPARATOR
-from reconciler.broker.diff import Effect, EffectKind
-from reconciler.broker.judging import PartitionKey
+from reconciler.broker.dry_run import Effect, EffectKind
+from reconciler.broker.judgement import PartitionKey
 from reconciler.plan import INTERNAL_PREFIX, BrokerFacts, Gate, GateInputs, MetadataFacts, Policy, refusals
 from reconciler.protocol import ControlRequest, LeaderAndIsrRequest, PartitionState, RequestType
 from reconciler.text import count, listed
