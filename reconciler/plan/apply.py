@@ -1,16 +1,16 @@
-"""Carries out a plan: takes the locks, looks at every line again, does what still holds, and keeps a journal.
+"""Carry out a plan: take the locks, check every action again, do what still fits, and keep a journal.
 
 In which order, and why::
 
-    1  the locks of all log dirs of every broker that has an action       a running broker is told before anything moves
-    2  every line is looked at again (``recheck``)                        what has changed since is skipped, and why
-    3  the journal, with every action under way                           a run that is cut short has left its name
-    4  for each broker: stage, restore, topic IDs, create                 what goes makes room for what comes
-    5  the journal again, with what became of each action
+    1  the locks of all log dirs of every broker that has an action     a running broker is found before anything moves
+    2  every action is checked again (``revalidate``)                   an action that no longer fits is skipped
+    3  the journal, with every action under way                         an interrupted run can be found
+    4  for each broker: stage, restore, topic IDs, create               staged replicas make room for others
+    5  the journal again, with the result of each action
 
-A crash leaves every replica whole, for each step is the engine's; applying the same plan again does the rest, because
-what was done is recognised and stands as ``already``. A run that has nothing to do changes nothing and leaves no
-journal. Source: DESIGN §6.
+A crash leaves every replica whole, because the engine makes each change safe. To finish, apply the same plan again:
+actions that were carried out are recognised and get the status ``already``. A run without anything to do changes
+nothing and writes no journal. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from reconciler.text import age
 logger = logging.getLogger(__name__)
 
 UNDER_WAY = "under way"
-"""Status of an action in the journal while nobody knows yet what became of it."""
+"""Status of an action in the journal before its result is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class ApplyOptions:
         user: who carries it out.
         clock: where the time comes from.
         disk: the primitive changes.
-        spare_records: folder on another disk for records that find no room; None: there is none.
+        spare_records: folder on another disk for records that do not fit on their own disk; None: there is none.
         oldest_ms: the greatest age of a plan.
         any_host: carry out a plan that was made on a machine of another name.
-        changed_data: stage what holds other data than when the plan was made, as long as it is the same replica.
+        changed_data: stage a replica although its data changed after the plan was made.
     """
 
     host: str
@@ -70,7 +70,13 @@ class ApplyOptions:
 
 @dataclass(frozen=True, slots=True)
 class AppliedAction:
-    """What became of one action; the detail is one sentence, and of what was staged, where it lies now."""
+    """The result of one action.
+
+    Attributes:
+        action: of the plan.
+        status: the result.
+        detail: one sentence; for a staged replica, its new location.
+    """
 
     action: Action
     status: RepairStatus
@@ -79,31 +85,31 @@ class AppliedAction:
 
 @dataclass(slots=True)
 class ApplyOutcome:
-    """What became of a plan."""
+    """The result of a whole plan."""
 
     results: list[AppliedAction] = field(default_factory=list)
-    """One for each action, in the order of the plan."""
+    """One result for each action, in the order of the plan."""
     journals: list[str] = field(default_factory=list)
-    """Paths of the journals that were written."""
+    """Paths of the written journals."""
     notes: list[str] = field(default_factory=list)
-    """What should be known besides, one sentence each."""
+    """Further remarks, one sentence each."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything is as the plan wants it."""
+        """Whether every action is done, now or before."""
         return all(each.status in (RepairStatus.DONE, RepairStatus.ALREADY) for each in self.results)
 
 
 def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
-    """Carry out a plan. What fails on one disk leaves its actions failed, and the others go on.
+    """Carry out a plan. A failing disk fails its own actions only; the others go on.
 
     Args:
-        plan: from :func:`reconciler.plan.file.parse`, which has checked it.
-        how: see there.
+        plan: from :func:`reconciler.plan.parse_plan`, which has checked it.
+        how: the options.
 
     Raises:
-        RefusedError: the plan is another machine's, too old, or a log dir is not the one that it was made for;
-            nothing was changed.
+        RefusedError: the plan was made on another machine, is too old, or was made for other log dirs; nothing was
+            changed.
         LogDirInUseError: a broker runs on one of the log dirs; nothing was changed.
         LogStoreError: the log dirs of a broker cannot be opened; nothing was changed.
     """
@@ -113,7 +119,7 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
         stores = [opened.enter_context(_opened(part, plan, how)) for part in _by_broker(plan)]
         runs = [_ApplyRun(store, plan, how, _of_store(plan, store), outcome.notes) for store in stores]
         for run in runs:
-            run.look()
+            run.check()
         try:
             for run in runs:
                 run.carry_out()
@@ -127,7 +133,7 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
 
 
 def _check(plan: Plan, how: ApplyOptions) -> None:
-    """Refuse a plan that is not for here and now, with every reason."""
+    """Refuse a plan of another machine, of another time or for other log dirs, with all reasons."""
     reasons = []
     if plan.host != how.host and not how.any_host:
         reasons.append(f"it was made on {plan.host}, and this is {how.host} (override: --any-host)")
@@ -143,7 +149,7 @@ def _check(plan: Plan, how: ApplyOptions) -> None:
 
 
 def _by_broker(plan: Plan) -> list[list[PlannedLogDir]]:
-    """The log dirs of each broker that has an action: all of them, for a replica may be live on any."""
+    """Return all log dirs of each broker with an action, because a replica may be live in any of them."""
     used = {action.log_dir for action in plan.actions}
     brokers = dict.fromkeys(log_dir.broker for log_dir in plan.log_dirs if log_dir.path in used)
     return [[log_dir for log_dir in plan.log_dirs if log_dir.broker == broker] for broker in brokers]
@@ -181,22 +187,22 @@ class _ApplyRun:
         self.journals: list[str] = []
         self.todo: list[CheckedAction] = []
 
-    def look(self) -> None:
-        """Step 2."""
-        recheck = Revalidation(self.store, changed_data=self.how.changed_data)
+    def check(self) -> None:
+        """Do step 2: check every action again."""
+        revalidation = Revalidation(self.store, changed_data=self.how.changed_data)
         noted = read_history(log_dir.path for log_dir in self.store.log_dirs).noted(self.plan.fingerprint)
         for action in self.actions:
             if action.kind is ActionKind.NOTE_SIGHTING and (action.log_dir, action.inode, action.topic_id) in noted:
                 self._note(action, RepairStatus.ALREADY)
                 continue
-            found = recheck.look(action)
+            found = revalidation.check(action)
             if found.status is None:
                 self.todo.append(found)
             else:
                 self._note(action, found.status, found.detail)
 
     def carry_out(self) -> None:
-        """Steps 3 and 4."""
+        """Do steps 3 and 4: write the journal, then carry out the actions."""
         if not self.todo:
             return
         self._write_journals(None)
@@ -214,7 +220,7 @@ class _ApplyRun:
                 self._try(each, act)
 
     def finish(self) -> None:
-        """Step 5; what an interrupt kept from being done stands as failed."""
+        """Do step 5: write the results to the journal; an action that an interrupt prevented counts as failed."""
         if not self.todo:
             return
         for each in self.todo:
@@ -223,7 +229,7 @@ class _ApplyRun:
         self._write_journals(self.how.clock.now_ms())
 
     def _stage(self, todo: Sequence[CheckedAction]) -> None:
-        """Stage log dir by log dir; where that fails, the rest is tried batch by batch, each with its own outcome."""
+        """Stage log dir by log dir; after a failure, try the rest batch by batch, each with its own result."""
         for log_dir in dict.fromkeys(each.action.log_dir for each in todo):
             left = {each.action.replica: each.action for each in todo if each.action.log_dir == log_dir}
             if len(left) > BATCH:
@@ -238,11 +244,11 @@ class _ApplyRun:
                         self._note(action, _status_of(error), str(error))
 
     def _stage_these(self, actions: dict[TopicPartition, Action]) -> None:
-        """Stage replicas, and take each out of what was given when its outcome is known. Raises LogStoreError."""
+        """Stage replicas, and remove each from ``actions`` when its result is known. Raises LogStoreError."""
 
         def settled(batch: Sequence[Staged]) -> None:
             for staged in batch:
-                assert staged.partition is not None, "what was just staged has its record"
+                assert staged.partition is not None, "a replica that was just staged has its record"
                 self._note(actions.pop(staged.partition), RepairStatus.DONE, f"staged as {staged.location}")
 
         reasons = {replica: (action.verdict, action.why) for replica, action in actions.items()}
@@ -260,14 +266,14 @@ class _ApplyRun:
             self._note(each.action, RepairStatus.DONE, detail)
 
     def _give_record(self, each: CheckedAction) -> str:
-        assert each.staged is not None, "a stray was found again when it was looked for"
+        assert each.staged is not None, "the check found the stray"
         (log_dir,) = (log_dir for log_dir in self.store.log_dirs if log_dir.path == each.action.log_dir)
         reason = (each.action.verdict, each.action.why)
         adopt_stray(log_dir, each.staged, reason, self.how.clock.now_ms(), self.plan.delay_ms)
         return "it has a due time where it lies"
 
     def _restore(self, each: CheckedAction) -> str:
-        assert each.staged is not None, "what is staged was found again when it was looked for"
+        assert each.staged is not None, "the check found the staged replica"
         known = each.action.replica if each.staged.record is None else None
         return f"live as {self.store.restore(each.staged, known).path}"
 
@@ -315,5 +321,5 @@ class _ApplyRun:
 
 
 def _status_of(error: LogStoreError) -> RepairStatus:
-    """Failed where the system refused, skipped where it is not as the plan expects it."""
+    """Return failed if the system refused the change, and skipped if the disks are not as the plan expects."""
     return RepairStatus.FAILED if isinstance(error, ChangeFailedError | OfflineLogDirError) else RepairStatus.SKIPPED

@@ -1,12 +1,10 @@
-"""What a plan looks at: the log dirs of some brokers, their rows, and how the case table judges each. Decides nothing.
+"""The evidence that plans are made from: log dirs, their rows, and the verdicts of the case table. Decides nothing.
 
-Rows keep the path of their log dir as the system has it, not as text that can be shown. What lies in a log dir that
-cannot be trusted is left out, and is in no plan. Source: DESIGN §3.
+:class:`PlanView` is the evidence of a plan. It judges every row. Rows keep the path of their log dir as the system has
+it, not as text that can be shown. The contents of a log dir that cannot be trusted are left out of every plan.
 
-What a repair plan looks at: the rows of some scans that may need repair, and counts over all the others.
-
-One pass over every row; only those that something may be wrong with are kept as objects, so that a broker with 100,000
-replicas costs no more than its rows do. Nothing is decided here.
+:class:`RepairView` is the evidence of a repair plan. It reads every row once and keeps only rows that may need repair,
+so that 100,000 replicas in order take little memory. All other rows are only counted. Source: DESIGN §3.
 """
 
 from __future__ import annotations
@@ -41,8 +39,8 @@ class ScannedLogDir:
 
     Attributes:
         path: as the system has it.
-        row: of the log dir itself.
-        scheme: how it is laid out when it is ours; None for a real broker's.
+        row: the row of the log dir itself.
+        scheme: the layout of a log dir of ours; None for a real broker's.
         staging: path of its staging root.
     """
 
@@ -53,21 +51,21 @@ class ScannedLogDir:
 
     @property
     def can_be_trusted(self) -> bool:
-        """It is there, it is what it should be, and it says whose it is."""
+        """Whether the log dir is there, is in order, and names its broker."""
         return self.row["metadata_state"] == MetadataState.OK and self.row["node_id"] is not None
 
     @property
     def broker(self) -> BrokerKey:
-        """Whose it is."""
+        """Cluster and number of the broker that owns the log dir."""
         return broker_of(self.row)
 
 
 @dataclass(frozen=True, slots=True)
 class StagingFacts:
-    """What is to be known of places for staged replicas, and is no row of a scan.
+    """Facts about staging that no row of a scan has.
 
     Attributes:
-        staging: path of the staging root by path of the log dir; one that is missing shows as the log dir itself.
+        staging: path of the log dir → path of its staging root; left out: the log dir itself.
         recorded: log dir and name of strays that carry a record.
     """
 
@@ -77,49 +75,49 @@ class StagingFacts:
 
 @dataclass(slots=True)
 class PlanView:
-    """See the module's docstring; :meth:`of` makes one."""
+    """The log dirs of some brokers, and all their rows as the case table judges them; :meth:`of` makes one."""
 
     log_dirs: dict[str, ScannedLogDir] = field(default_factory=dict)
     states: dict[str, DesiredState] = field(default_factory=dict)
-    """By the cluster that each speaks for."""
+    """Desired states by cluster."""
     judged_of: dict[str, list[Judged]] = field(default_factory=dict)
-    """By cluster, for a replica that is missing has no row that would name one."""
+    """By cluster, because a missing replica has no row that would name its cluster."""
     recorded: frozenset[tuple[str, str]] = frozenset()
     """Log dir and name of strays that were given a due time before."""
     live: Counter[BrokerKey] = field(default_factory=Counter)
-    """Live replicas of each broker, on log dirs that can be trusted."""
+    """Number of live replicas of each broker, on log dirs that can be trusted."""
 
     @classmethod
     def of(
         cls,
         observations: Sequence[Observation],
-        aside: StagingFacts,
+        staging: StagingFacts,
         states: Sequence[DesiredState],
         now_ms: int,
         *,
         any_cluster: bool = False,
     ) -> PlanView:
-        """Go over the rows, and judge each.
+        """Judge every row.
 
         Args:
             observations: all the log dirs of one broker or of several, each once, with sizes.
-            aside: where their replicas are staged, and which strays have a record.
-            states: what the metadata sources said.
+            staging: where their replicas are staged, and which strays have a record.
+            states: the desired states of the metadata sources.
             now_ms: in ms since 1970.
-            any_cluster: metadata of another cluster is taken for that of the one cluster whose log dirs were given.
+            any_cluster: treat metadata of another cluster as metadata of the one cluster whose log dirs were given.
 
         Raises:
-            RefusedError: metadata and log dirs cannot be put together.
+            RefusedError: metadata and log dirs do not belong together.
         """
-        view = cls(recorded=aside.recorded)
+        view = cls(recorded=staging.recorded)
         rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for seen in observations:
             scheme = None if seen.identity is None else seen.identity.scheme
             known = next((each for each in Scheme if each == scheme), None)
             own = [row | {"log_dir": seen.log_dir} for row in json_objects(seen.rows.select(_PLAN_COLUMNS))]
             path = seen.log_dir
-            view.log_dirs[path] = found = ScannedLogDir(path, own[0], known, aside.staging.get(path, path))
-            # Of a log dir that is not what it should be, only its own row is judged: nothing in it is known.
+            view.log_dirs[path] = found = ScannedLogDir(path, own[0], known, staging.staging.get(path, path))
+            # The contents of a log dir that cannot be trusted are unknown, so only its own row is judged.
             rows[found.broker.cluster] += own if found.can_be_trusted else own[:1]
             if found.can_be_trusted:
                 view.live[found.broker] += sum(row["kind"] == Kind.LIVE for row in own)
@@ -132,12 +130,12 @@ class PlanView:
 
     @property
     def judged(self) -> list[Judged]:
-        """Everything that was judged, cluster by cluster."""
+        """All judged rows, cluster by cluster."""
         return [judged for found in self.judged_of.values() for judged in found]
 
     @property
     def trusted(self) -> list[ScannedLogDir]:
-        """Log dirs in which something may be done."""
+        """Log dirs that actions may change."""
         return [log_dir for log_dir in self.log_dirs.values() if log_dir.can_be_trusted]
 
 
@@ -168,12 +166,20 @@ _DAMAGED = frozenset(MetadataState) - {MetadataState.OK, MetadataState.MISSING, 
 _TEMPORARY = ".tmp"
 
 Files = Mapping[tuple[str, str], bytes | None]
-"""(log dir, path below it) → bytes; None: missing; left out: not readable."""
+"""Log dir and path below it → contents; None: the file is missing; left out: it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairableLogDir:
-    """One log dir that was scanned: its row, how it is laid out, and what has a directory in it."""
+    """One scanned log dir.
+
+    Attributes:
+        path: as the system has it.
+        row: the row of the log dir itself.
+        scheme: the layout of a log dir of ours; None for a real broker's.
+        held: topic and partition of every live or future directory.
+        foreign: names of entries that no rule knows.
+    """
 
     path: str
     row: Row
@@ -183,42 +189,42 @@ class RepairableLogDir:
 
     @property
     def can_be_trusted(self) -> bool:
-        """It is there, it is what it should be, and it says whose it is."""
+        """Whether the log dir is there, is in order, and names its broker."""
         return self.row["metadata_state"] == MetadataState.OK and self.row["node_id"] is not None
 
 
 @dataclass(slots=True)
 class RepairView:
-    """See the module's docstring; :meth:`of` makes one."""
+    """The rows of some brokers that may need repair, and counts over all others; :meth:`of` makes one."""
 
     log_dirs: dict[str, RepairableLogDir] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
-    """Log dirs, what is wrong in them, and live replicas that something may be wrong with."""
+    """Rows of log dirs, of damage in them, and of live replicas that may need repair."""
     ids_of_topic: dict[tuple[BrokerKey, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """Topic IDs that live and future replicas of a topic hold, each in a file that is in order."""
+    """Broker and topic → topic IDs in intact files of live and future replicas, with their number."""
     topics_of_id: dict[tuple[BrokerKey, str], set[str]] = field(default_factory=lambda: defaultdict(set))
-    aside: set[tuple[BrokerKey, str, int]] = field(default_factory=set)
-    """Replicas by topic ID that lie aside, as stray or staged."""
+    staged: set[tuple[BrokerKey, str, int]] = field(default_factory=set)
+    """Broker, topic ID and partition of stray and staged replicas."""
     copies: Counter[tuple[BrokerKey, str, int]] = field(default_factory=Counter)
-    """Live directories of each replica."""
+    """Number of live directories of each replica."""
     with_ids: set[BrokerKey] = field(default_factory=set)
-    """Brokers that keep topic IDs at all."""
+    """Brokers with a topic ID in at least one file."""
 
     @classmethod
     def of(
         cls, observations: Sequence[Observation], states: Mapping[str, DesiredState], adopted: Collection[str]
     ) -> RepairView:
-        """Go over the rows.
+        """Read every row, and keep those that may need repair.
 
         Args:
             observations: all the log dirs of one broker or of several, each once.
             states: by cluster, as :func:`reconciler.desired.by_cluster` gives them.
-            adopted: topics whose live replicas are all looked at.
+            adopted: topics of which every live replica is kept.
         """
         view = cls()
         ids = {cluster: _topic_ids(state) for cluster, state in states.items()}
         names = {cluster: {topic_id: topic for topic, topic_id in known.items()} for cluster, known in ids.items()}
-        usual: list[dict[str, Any]] = []
+        in_order: list[dict[str, Any]] = []
         for seen in observations:
             held, foreign = set(), set()
             scheme = None if seen.identity is None else seen.identity.scheme
@@ -238,26 +244,26 @@ class RepairView:
                 elif kind == Kind.LIVE:
                     known = ids.get(broker.cluster, {}).get(row["topic"])
                     odd = row["metadata_state"] != MetadataState.OK or known not in (None, row["topic_id"])
-                    (view.rows if odd or row["topic"] in adopted else usual).append(row)
+                    (view.rows if odd or row["topic"] in adopted else in_order).append(row)
                 if kind == Kind.LOG_DIR:
                     head = row
             known_scheme = next((each for each in Scheme if each == scheme), None)
             view.log_dirs[seen.log_dir] = RepairableLogDir(
                 seen.log_dir, head, known_scheme, frozenset(held), frozenset(foreign)
             )
-        view.rows += [row for row in usual if view.copies_of(row) > 1]
-        # Directories are listed in no order that means anything; the same disks give the same plan.
+        view.rows += [row for row in in_order if view.copies_of(row) > 1]
+        # Directory listings have no stable order, and the same disks must give the same plan.
         places = {path: number for number, path in enumerate(view.log_dirs)}
         view.rows.sort(key=lambda row: (places[row["log_dir"]], row["name"], row["topic"] or "", row["partition"] or 0))
         return view
 
     def copies_of(self, row: Row) -> int:
-        """How many live directories of its broker are of the same replica; those of unknown brokers stand alone."""
+        """Count the live directories of a replica on its broker; 1 where the broker is unknown."""
         broker = broker_of(row)
         return self.copies[broker, row["topic"], row["partition"]] if broker.node >= 0 else 1
 
     def files_wanted(self, adopted: Collection[str]) -> Iterator[tuple[str, str]]:
-        """The files that a plan hangs on, by (log dir, path); each once."""
+        """Yield log dir and path of each file that a plan depends on, once."""
         return iter(dict.fromkeys(self._files(adopted)))
 
     def _files(self, adopted: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -287,7 +293,7 @@ class RepairView:
             self.topics_of_id[broker, topic_id].add(topic)
             self.with_ids.add(broker)
         elif kind in _STAGED_KINDS and partition is not None:
-            self.aside.add((broker, topic_id, partition))
+            self.staged.add((broker, topic_id, partition))
 
 
 def _topic_ids(state: DesiredState) -> dict[str, str]:
@@ -296,7 +302,7 @@ def _topic_ids(state: DesiredState) -> dict[str, str]:
 
 
 def last_epoch(row: Row, files: Files) -> int | None:
-    """The last leader epoch of a partition dir; -1: it has none; None: that cannot be told."""
+    """Return the last leader epoch of a partition dir; -1: it has none; None: not known."""
     place = (row["log_dir"], f"{row['name']}/{checkpoint.LEADER_EPOCH_CHECKPOINT}")
     if place not in files:
         return None

@@ -1,13 +1,12 @@
-"""A plan as a file: JSON with one action to a line, so that a person takes out a line and the rest stays a plan. Pure.
+"""The file of a plan: JSON with one action to a line, so that a person can take out a line and keep a valid plan. Pure.
 
-Two sums keep it honest. The head (when, where, for whose log dirs, by which metadata) has a fingerprint, and every
-action has one over the head's and its own fields. So a line that was taken out is missed by nobody, while one that was
-changed, or comes from another plan, is refused. A sum over the whole list would forbid the one edit that is wanted. It
-finds slips of the pen and lines that were mixed up; it is no signature. Totals, counts and what is left alone are for
-the reader, and count for nothing.
+The head (time, machine, log dirs, metadata) has a fingerprint. Every action has one too, over the fingerprint of the
+head and its own fields. So a line may be taken out, while a changed line, or a line of another plan, is refused. A sum
+over the whole list would forbid the one edit that is allowed. Fingerprints find mistakes in editing; they are no
+signature. Totals, counts and what is left alone are for human readers, and are not checked.
 
-Taking out the last line leaves a comma before the closing bracket, which JSON forbids and this reader passes over.
-Source: DESIGN §6.
+After the last line was taken out, a comma stands before the closing bracket. JSON forbids that, and this reader accepts
+it. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
 from reconciler.text import moment
 
 SCHEMA_VERSION: Final = 1
-"""Raised whenever a field changes its meaning or goes."""
+"""Goes up when a field changes its meaning or is removed."""
 
 FORMAT: Final = "plan"
-"""What messages call the file, whose own name is the user's choice."""
+"""The name of the file in messages; the user chooses the real one."""
 
 _SHOWN = 20
 _LAST_COMMA = re.compile(rb",(\s*\n\s*\])")
-"""Only a line end, which no JSON text holds as it is, can stand there: so this is never in the middle of a value."""
+"""The pattern needs a line end, which JSON escapes within a value: so it never matches inside a value."""
 
-_OF_READERS = frozenset({"fingerprint", "created", "totals", "counts", "left_alone", "actions"})
-"""Fields that the head's fingerprint passes over."""
+_NOT_IN_HEAD = frozenset({"fingerprint", "created", "totals", "counts", "left_alone", "actions"})
+"""Fields that the fingerprint of the head does not cover."""
 
 
 def sealed(plan: Plan) -> Plan:
-    """The plan with the fingerprints of its head and of its actions."""
+    """Return the plan with the fingerprints of its head and of its actions."""
     head = _sum(_head(plan))
     return replace(
         plan,
@@ -53,7 +52,7 @@ def sealed(plan: Plan) -> Plan:
 
 
 def encode_plan(plan: Plan) -> bytes:
-    """Write a sealed plan, in ASCII, so that names that are not UTF-8 survive as escapes."""
+    """Encode a sealed plan in ASCII, so that names that are not UTF-8 survive as escapes."""
     lines = [json.dumps(key) + ": " + json.dumps(value) for key, value in _head(plan).items()]
     lines += [
         f'"fingerprint": {json.dumps(plan.fingerprint)}',
@@ -67,15 +66,15 @@ def encode_plan(plan: Plan) -> bytes:
 
 
 def parse_plan(data: bytes, location: str = "the plan") -> Plan:
-    """Read a plan, and hold it to every rule.
+    """Parse a plan, and check it by every rule.
 
     Args:
         data: the whole file.
         location: its path, for messages.
 
     Raises:
-        RefusedError: it is no plan, was changed in other ways than by taking actions out, or makes no sense; all
-            reasons at once.
+        RefusedError: it is no plan, breaks a rule, or was changed in another way than by taking actions out; the
+            message has all reasons.
     """
     try:
         fields = json_text.parse_object(_LAST_COMMA.sub(rb"\1", data), FORMAT)
@@ -89,7 +88,7 @@ def parse_plan(data: bytes, location: str = "the plan") -> Plan:
     reasons: list[str] = []
     log_dirs = tuple(_log_dir(each, reasons) for each in _objects(fields, "log_dirs", reasons))
     metadata = tuple({key: str(value) for key, value in each.items()} for each in _objects(fields, "metadata", reasons))
-    if fingerprint != _sum({key: value for key, value in fields.items() if key not in _OF_READERS}):
+    if fingerprint != _sum({key: value for key, value in fields.items() if key not in _NOT_IN_HEAD}):
         reasons.append("its head does not have the fingerprint that stands there, so something in it was changed")
     actions = []
     for number, each in enumerate(_objects(fields, "actions", reasons), start=1):
@@ -112,8 +111,8 @@ def parse_plan(data: bytes, location: str = "the plan") -> Plan:
             f"{location}: {error}; lines of actions may be taken out, and nothing else may be changed: make a new plan"
         ) from error
     policy = fields.get("policy")
-    told = {key: str(value) for key, value in policy.items()} if isinstance(policy, dict) else {}
-    return Plan(created_ms, host, user, delay_ms, told, log_dirs, metadata, tuple(actions), fingerprint=fingerprint)
+    gates = {key: str(value) for key, value in policy.items()} if isinstance(policy, dict) else {}
+    return Plan(created_ms, host, user, delay_ms, gates, log_dirs, metadata, tuple(actions), fingerprint=fingerprint)
 
 
 def _head(plan: Plan) -> dict[str, Any]:
@@ -130,7 +129,7 @@ def _head(plan: Plan) -> dict[str, Any]:
 
 
 def _fields(action: Action) -> dict[str, Any]:
-    """What stands in the file of one action; what it does not say is left out."""
+    """Return the fields of an action for the file; None is left out."""
     fields = {key: value for key, value in asdict(action).items() if value is not None}
     del fields["fingerprint"]
     return fields
@@ -179,7 +178,7 @@ def _log_dir(fields: Mapping[str, object], reasons: list[str]) -> PlannedLogDir:
 
 
 def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str]:
-    """Everything that is wrong with one action, each in a clause."""
+    """List the problems of one action, each as a clause."""
     own = {key: value for key, value in fields.items() if key != "fingerprint"}
     found = []
     if fields.get("fingerprint") != _of_action(head, own):
@@ -201,7 +200,7 @@ def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str
 
 
 def _read_texts(fields: Mapping[str, Any], reader: json_text.FieldReader, known: set[str]) -> None:
-    """Hold the texts of an action to their rules; what breaks one is noted in the reader."""
+    """Check the texts of an action; a problem is noted in the reader."""
     if fields.get("kind") not in list(ActionKind):
         reader.note(f"kind is {fields.get('kind')!r:.40}")
     for key in ("topic", "verdict", "why"):
@@ -223,6 +222,6 @@ def _is_id(value: object) -> bool:
 
 
 def _action(fields: Mapping[str, Any]) -> Action:
-    """An action of fields that have no problem; fields that this release does not know count in the sum alone."""
+    """Make an action of checked fields; fields that this release does not know are covered by the fingerprint only."""
     known = {key: fields.get(key) for key in Action.__dataclass_fields__}
     return Action(**{**known, "kind": ActionKind(fields["kind"])})  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
-"""What the gates ask about, taken from what was seen, what is wanted, and what would be staged. Pure.
+"""Gather the numbers and names that the gates depend on, from the evidence and the picked actions. Pure.
 
-Which numbers are too large is left to ``policy``. Source: DESIGN §6.
+``policy`` decides which numbers are too large. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.plan.policy import INTERNAL_PREFIX, BrokerFacts, GateInputs, Met
 from reconciler.verdicts import Judged, Verdict, broker_of
 
 SightingKey = tuple[str, int | None, str | None]
-"""Log dir, inode and topic ID of a replica that was seen unwanted: another directory of its name is another one."""
+"""Log dir, inode and topic ID of a replica that was seen unwanted; a new directory of the same name is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class EarlierRuns:
     """What the journals of earlier runs say.
 
     Attributes:
-        metadata: cluster → how many topics and replicas the metadata had when a plan was last applied.
-        sightings: replica → how many earlier runs saw it unwanted.
+        metadata: cluster → number of topics and of replicas in the metadata when a plan was last applied.
+        sightings: replica → number of earlier runs that saw it unwanted.
     """
 
     metadata: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -42,11 +42,11 @@ def gather_gate_inputs(
     memory: EarlierRuns,
     now_ms: int,
 ) -> GateInputs:
-    """Gather what the gates ask about.
+    """Gather the inputs of the gates.
 
     Args:
-        view: what was seen and what is wanted.
-        candidates: what could be done, each with what it was judged by.
+        view: the evidence.
+        candidates: all possible actions, each with its judged row.
         picked: the actions of the plan.
         memory: of earlier runs.
         now_ms: in ms since 1970.
@@ -72,16 +72,16 @@ def gather_gate_inputs(
 
 
 def is_internal(action: Action) -> bool:
-    """Whether it is about a topic that Kafka keeps for itself."""
+    """Whether the action is about one of Kafka's own topics."""
     return action.topic.rpartition(NAMESPACE_SEPARATOR)[2].startswith(INTERNAL_PREFIX)
 
 
 def sole_copies(view: PlanView, candidates: Iterable[tuple[Action, Judged]]) -> list[Action]:
-    """The candidates that may be the only copy in sync, as far as the metadata tells.
+    """Find candidates that may be the only copy in sync, as far as the metadata knows.
 
-    A replica that is wanted here is, when it alone is in sync; one that is not, when no replica of its partition is in
-    sync where it is wanted. A topic that the metadata does not know has no copy in sync anywhere, and its verdict says
-    so already.
+    A replica that is wanted here is the only copy if it alone is in sync. An unwanted replica is the only copy if no
+    replica of its partition is in sync where it is wanted. A topic that the metadata does not know has no copy in sync
+    anywhere, and its verdict says so already.
     """
     pairs = [pair for pair in candidates if pair[0].kind in STAGING_ACTIONS]
     found = []
@@ -102,7 +102,7 @@ def sole_copies(view: PlanView, candidates: Iterable[tuple[Action, Judged]]) -> 
 
 
 def _in_sync(state: DesiredState, pairs: Iterable[tuple[Action, Judged]]) -> Iterator[tuple[tuple[str, int], int]]:
-    """How many replicas in sync each partition has, of the topics that candidates are of."""
+    """Count the replicas in sync of each partition, for the topics of the candidates."""
     topics = {judged.row.id_topic or action.topic for action, judged in pairs}
     if not topics:
         return
@@ -131,7 +131,7 @@ def _metadata(state: DesiredState, cluster: str, memory: EarlierRuns) -> Metadat
 def _broker(broker: BrokerKey, view: PlanView, staged: int, known: Mapping[str, frozenset[int]]) -> BrokerFacts:
     state = view.states.get(broker.cluster)
     scope = None if state is None else state.identity.scope
-    # Metadata without a topic speaks for nobody, and another gate says so.
+    # Metadata without a topic speaks for no broker, which the gate ``empty`` reports.
     speaks = state is None or not state.topics.num_rows or broker.node in known[broker.cluster]
     return BrokerFacts(
         f"broker {broker.node} of cluster {broker.cluster}",
@@ -143,7 +143,7 @@ def _broker(broker: BrokerKey, view: PlanView, staged: int, known: Mapping[str, 
 
 
 def _nodes(state: DesiredState) -> frozenset[int]:
-    """Every node that the metadata knows: registered, or with a replica assigned to it."""
+    """Return every node that the metadata knows: registered, or with a replica assigned to it."""
     registered = state.brokers.column("node_id").to_pylist()
     assigned = pc.unique(state.replicas.column("node_id")).to_pylist()
     return frozenset([*registered, *assigned])

@@ -1,8 +1,8 @@
-"""Writes the journal of a run into the log dirs that it changes, and reads what earlier runs said.
+"""Write the journal of a run into the log dirs that it changes, and read the journals of earlier runs.
 
-A journal that cannot be written, for example on a full disk, keeps no change from being made: every staged replica
-carries its own record, and the report has the rest. One that cannot be read is told and passed over. The format, and
-where a journal lies, is left to ``layout.ours.run_journal``. Source: DESIGN §6.
+A journal that cannot be written, for example on a full disk, does not stop the changes: every staged replica carries
+its own record, and the report has the rest. A journal that cannot be read is reported and skipped.
+``layout.ours.run_journal`` defines the format and the names of journals. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from reconciler.plan.gate_inputs import EarlierRuns, SightingKey
 from reconciler.plan.plan import ActionKind
 
 MOST_READ = 100
-"""Journals of one log dir that are looked into, the newest ones."""
+"""Greatest number of journals of one log dir that are read: the newest ones."""
 
 JOURNAL_LIMIT = 1 << 28
-"""Bytes of a journal that are read; an action takes about five hundred."""
+"""Greatest size of a journal in bytes; an action takes about five hundred."""
 
 SEEN = frozenset({ActionKind.STAGE.value, ActionKind.STAGE_STRAY.value, ActionKind.NOTE_SIGHTING.value})
-"""Kinds of actions that say: this replica was seen to be unwanted."""
+"""Kinds of actions on a replica that was seen to be unwanted."""
 
 
 @dataclass(slots=True)
 class History:
-    """What the journals of some log dirs say, and which of them could not be read."""
+    """The journals of some log dirs."""
 
     journals: list[tuple[str, RunJournal]] = field(default_factory=list)
     """Log dir and journal, oldest first for each log dir."""
     unreadable: list[str] = field(default_factory=list)
-    """One sentence for each that is passed over."""
+    """One sentence for each journal that could not be read."""
 
     def memory(self) -> EarlierRuns:
-        """What a plan needs of it: the metadata of the last run, and how many plans saw each replica unwanted."""
+        """Summarize the journals for a plan: metadata of the last run, and sightings of unwanted replicas."""
         metadata: dict[str, tuple[int, tuple[int, int]]] = {}
         sightings: dict[SightingKey, set[str]] = defaultdict(set)
         for log_dir, journal in self.journals:
@@ -57,7 +57,7 @@ class History:
         )
 
     def noted(self, plan: str) -> set[SightingKey]:
-        """The replicas of which a run of this very plan has noted that it saw them unwanted."""
+        """Return the replicas that a run of this same plan has already noted as unwanted."""
         return {
             (log_dir, line.get("inode"), line.get("topic_id"))
             for log_dir, journal in self.journals
@@ -68,7 +68,7 @@ class History:
 
 
 def read_history(log_dirs: Iterable[str]) -> History:
-    """Read the newest journals of log dirs; takes no lock."""
+    """Read the newest journals of log dirs, without a lock."""
     history = History()
     for log_dir in log_dirs:
         try:
@@ -87,7 +87,7 @@ def read_history(log_dirs: Iterable[str]) -> History:
 
 
 def write_journal(log_dir: LogDir, journal: RunJournal) -> str | None:
-    """Write a journal durably into the root of its log dir; None, or why that was not possible."""
+    """Write a journal durably into the root of its log dir; return the problem, or None."""
     name = run_journal_name(journal.started_ms, journal.plan)
     try:
         with log_dir.changing("the journal of this run cannot be written"):
@@ -98,5 +98,5 @@ def write_journal(log_dir: LogDir, journal: RunJournal) -> str | None:
 
 
 def journal_paths(log_dirs: Sequence[str], started_ms: int, plan: str) -> list[str]:
-    """The paths of a run's journals."""
+    """Return the paths of a run's journals."""
     return [f"{log_dir}/{run_journal_name(started_ms, plan)}" for log_dir in log_dirs]

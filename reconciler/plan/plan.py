@@ -1,15 +1,15 @@
-"""A plan: verdicts turned into actions, each with the evidence that it must still find when it is carried out. Pure.
+"""A plan: verdicts turned into actions, each with the evidence that must still hold when it is carried out. Pure.
 
-A plan adds nothing to the case table and takes nothing away; it says what would be done about each verdict::
+A plan adds nothing to the case table and takes nothing away. It says what would be done about each verdict::
 
-    stage            a live replica that nobody wants is moved aside, and waits for its due time
-    stage_stray      a replica that a broker set aside gets a due time where it lies
+    stage            a live replica that the metadata does not want is staged until its due time
+    stage_stray      a stray replica of a broker gets a due time where it lies
     restore          a staged or stray replica that the metadata wants comes back
     write_topic_id   a replica without partition.metadata gets the ID under which it is wanted
-    create           a replica that is wanted is made, empty; never on a real broker's disks
-    note_sighting    nothing is done yet but a note in the journal: it was seen to be unwanted
+    create           a wanted replica is created empty; never on a real broker's disks
+    note_sighting    only a note in the journal: the replica was seen to be unwanted
 
-How a plan is written to a file is left to ``plan_json``, making one to ``make_plan``, carrying it out to ``apply``.
+``proposal`` makes a plan, ``file`` writes and reads it, ``apply`` carries it out.
 Source: DESIGN §6; STYLE principle 6.
 """
 
@@ -23,7 +23,7 @@ from layout.topic import TopicPartition
 
 
 class ActionKind(StrEnum):
-    """What an action does, in the order in which actions are carried out: what goes makes room for what comes."""
+    """What an action does, in the order of carrying out: staged replicas make room for restored and created ones."""
 
     STAGE = "stage"
     STAGE_STRAY = "stage_stray"
@@ -34,18 +34,18 @@ class ActionKind(StrEnum):
 
 
 STAGING_ACTIONS = frozenset({ActionKind.STAGE, ActionKind.STAGE_STRAY})
-"""Actions after which a purge may take something."""
+"""Kinds of actions after which a purge may delete a replica."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedLogDir:
-    """A log dir that a plan was made for, by what it is recognised, and where its replicas would be staged.
+    """A log dir that a plan was made for: its path, its identity, and where its replicas would be staged.
 
     Attributes:
         path: absolute.
-        cluster_id: of its identity, as are the next two; None: it had none to show.
-        node_id: see above.
-        directory_id: see above.
+        cluster_id: from ``meta.properties``, like the next two; None: the file does not say.
+        node_id: number of the broker.
+        directory_id: of the log dir.
         staging: path of its staging root; the log dir itself where replicas are staged in place.
     """
 
@@ -57,7 +57,7 @@ class PlannedLogDir:
 
     @property
     def broker(self) -> tuple[str | None, int | None]:
-        """Whose it is."""
+        """Cluster and number of the broker that owns the log dir."""
         return self.cluster_id, self.node_id
 
 
@@ -66,22 +66,22 @@ class Action:
     """One line of a plan.
 
     Attributes:
-        kind: what is done.
+        kind: what the action does.
         log_dir: path of one of the plan's log dirs.
-        name: of the directory below the log dir, as a scan calls it; of one that is created, where it will lie.
+        name: path of the replica's directory below the log dir, as a scan reports it; for a creation, the future path.
         topic: full name.
         partition: see :class:`TopicPartition`.
-        topic_id: that the disk holds; None: none.
-        wanted_topic_id: under which the metadata wants the replica here; None: it does not.
+        topic_id: the topic ID on the disk; None: none.
+        wanted_topic_id: the topic ID under which the metadata wants the replica here; None: it does not want it.
         verdict: of the case table.
         why: the sentence that goes with the verdict.
-        inode: of the directory; None of what is created.
-        bytes: sum of its files' lengths; None: not known.
-        disk_bytes: what they take on the disk; preallocated indexes make the lengths larger. None: not known.
-        modified_ms: newest time of change in it, in ms since 1970; None: not known.
-        due_ms: when a purge might take it, should the plan be applied as soon as it was made.
-        undo: the command that takes it back; None: what the metadata wants is not taken back.
-        fingerprint: SHA-256 over the plan's head and all of the above.
+        inode: of the directory; None for a creation.
+        bytes: sum of the lengths of the replica's files; None: not known.
+        disk_bytes: space of the files on the disk; preallocated indexes make the lengths larger. None: not known.
+        modified_ms: newest time of change in the directory, in ms since 1970; None: not known.
+        due_ms: when a purge may delete the replica if the plan is applied as soon as it is made.
+        undo: the command that undoes the action; None: a change that the metadata wants has no undo.
+        fingerprint: SHA-256 over the plan's head and all other fields of the action.
     """
 
     kind: ActionKind
@@ -103,18 +103,18 @@ class Action:
 
     @property
     def frees(self) -> int:
-        """Bytes that come back when it is purged, as far as is known."""
+        """Bytes that a purge of the replica gives back, as far as is known."""
         return (self.bytes or 0) if self.disk_bytes is None else self.disk_bytes
 
     @property
     def replica(self) -> TopicPartition:
-        """The replica that it is about."""
+        """The replica that the action is about."""
         return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """Something that asks for an action and gets none from this plan: why, and the command that looks further."""
+    """A finding that needs attention and gets no action: the reason, and the command that shows more."""
 
     log_dir: str
     name: str
@@ -125,20 +125,20 @@ class LeftAlone:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan. Whoever reads one may take actions out, and must change nothing else.
+    """A plan. A reader may take actions out, and must change nothing else.
 
     Attributes:
-        created_ms: when it was made, in ms since 1970.
-        host: name of the machine on which it was made.
-        user: who made it.
-        delay_ms: how long what is staged stays so at least.
-        policy: the gates that it was held to, as text.
-        log_dirs: every log dir that was looked at and could be trusted.
-        metadata: what the desired state came from, as text by field: source, location, cluster, digest, age.
+        created_ms: when the plan was made, in ms since 1970.
+        host: name of the machine on which the plan was made.
+        user: who made the plan.
+        delay_ms: least time between staging a replica and purging it.
+        policy: the gates that the plan was held to, as text.
+        log_dirs: every scanned log dir that can be trusted.
+        metadata: the metadata sources, each as text by field: source, location, cluster, digest, age.
         actions: in the order in which they are shown.
-        left_alone: what it does not touch though somebody should.
+        left_alone: findings that need attention and get no action.
         counts: how often each verdict was given.
-        fingerprint: SHA-256 over its head, which is all but the last three.
+        fingerprint: SHA-256 over the plan's head, which is everything before ``actions``.
     """
 
     created_ms: int
@@ -154,7 +154,7 @@ class Plan:
     fingerprint: str = ""
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """Actions and bytes on the disk by kind of action, those that occur."""
+        """Count actions and their bytes on the disk, for each kind that occurs."""
         found: dict[str, dict[str, int]] = {}
         for kind in ActionKind:
             of_kind = [action for action in self.actions if action.kind is kind]

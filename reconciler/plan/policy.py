@@ -1,28 +1,26 @@
-"""What keeps a plan from being made: gates, apart from the comparison, each with one named override. Pure.
+"""The gates that a plan is held to, each with one named override, and the choice of actions. Pure.
 
 A comparison can be right and its premise wrong: metadata of another cluster, of last month, or of a cluster that has
-just lost its topics makes every replica look stale. So a plan is held to gates before anybody sees it::
+just lost its topics makes every replica look stale. So a plan is held to gates before it is shown::
 
     cluster     the metadata names no cluster.id, or the log dirs are of another one     --allow cluster
     broker      the metadata does not know the node.id of these log dirs                 --allow broker
     empty       there is no metadata, or it knows no topic                               --allow empty
-    age         the metadata is older than asked                                         --max-age
+    age         the metadata is older than allowed                                       --max-age
     shrunk      the metadata knows far fewer topics or replicas than last time           --allow shrunk
-    absent      a log dir is not there, or does not show whose it is                     --allow absent
+    absent      a log dir is missing, or does not name its broker                        --allow absent
     share       too large a part of a broker's replicas would be staged                  --max-share
     count       too many of a broker's replicas would be staged                          --max-count
     sole-copy   a replica to be staged is the only one in sync                           --allow sole-copy
     internal    a replica to be staged is of an internal topic                           --allow internal
 
-Every gate that is shut is told at once, with its numbers. :meth:`Policy.kip516` has none, for an embedded broker whose
-controller decides; :meth:`Policy.cautious` is what the command line begins with. Source: DESIGN §6.
+All shut gates are reported at once, with their numbers. :meth:`Policy.kip516` has no gates, for an embedded broker
+whose controller decides. :meth:`Policy.cautious` is the default of the command line. Source: DESIGN §6.
 
-What the operator picks out of everything that a plan could do. Pure.
-
-Topics are picked by shell patterns, verdicts by name. ``need`` asks for the cheapest safe set that gives back so many
-bytes once it is purged: first what has other copies in sync, then what a broker itself set aside, then what belongs to
-a topic that was re-created, and last what nobody knows any more; of each the largest first, because few replicas are
-looked through sooner than many. Source: DESIGN §6.
+The operator picks actions by :class:`PlanChoice`: topics by shell patterns, verdicts by name. ``need`` asks for the
+safest set that frees a number of bytes once it is purged. It takes replicas with other copies in sync first, then
+strays of a broker, then replicas of a re-created topic, and last replicas of unknown topics. Within each group the
+largest come first, because a person reviews few replicas sooner than many.
 """
 
 from __future__ import annotations
@@ -38,13 +36,13 @@ from reconciler.text import age, count, listed
 from reconciler.verdicts import Verdict
 
 INTERNAL_PREFIX: Final = "__"
-"""Begins the names of topics that Kafka keeps for itself, for example ``__consumer_offsets``."""
+"""The prefix of the names of Kafka's own topics, for example ``__consumer_offsets``."""
 
 DAY_MS: Final = 86_400_000
 
 
 class Gate(StrEnum):
-    """What may keep a plan from being made; the values stand on the command line."""
+    """A reason not to make a plan; the values are used on the command line."""
 
     CLUSTER = "cluster"
     BROKER = "broker"
@@ -63,7 +61,7 @@ BY_NUMBER: Final[Mapping[Gate, str]] = {
     Gate.SHARE: "--max-share",
     Gate.COUNT: "--max-count",
 }
-"""Gates whose override is a number of its own, and the option that takes it."""
+"""Gates that are overridden by a number, with the option that takes it."""
 
 ALLOWABLE: Final = tuple(gate for gate in Gate if gate not in BY_NUMBER)
 """Gates that ``--allow`` opens."""
@@ -71,14 +69,14 @@ ALLOWABLE: Final = tuple(gate for gate in Gate if gate not in BY_NUMBER)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which gates there are; None: there is no such gate.
+    """Which gates hold and at which numbers; None: there is no such gate.
 
     Attributes:
         oldest_ms: the greatest age of metadata.
         most_shrink: the greatest part of its topics or replicas that a cluster may have lost since last time.
         most_share: the greatest part of a broker's live replicas that may be staged.
-        most_count: the greatest number of them.
-        allowed: gates of :data:`ALLOWABLE` that stand open.
+        most_count: the greatest number of a broker's live replicas that may be staged.
+        allowed: gates of :data:`ALLOWABLE` that are open.
     """
 
     oldest_ms: int | None
@@ -89,16 +87,16 @@ class Policy:
 
     @classmethod
     def kip516(cls) -> Policy:
-        """No gates: the controller of an embedded broker has decided."""
+        """Hold a plan to no gate: the controller of an embedded broker has decided."""
         return cls(None, None, None, None, frozenset(Gate))
 
     @classmethod
     def cautious(cls) -> Policy:
-        """A day, 30 percent, 30 percent, 1000 replicas, and nothing else allowed."""
+        """Allow metadata of one day, 30 percent shrinking, and staging of 30 percent and 1000 replicas."""
         return cls(DAY_MS, 0.3, 0.3, 1000)
 
     def described(self) -> dict[str, str]:
-        """The policy as text, for the plan."""
+        """Return the policy as text, for the plan."""
         return {
             "max_age_ms": _text(self.oldest_ms),
             "max_shrink": _text(self.most_shrink),
@@ -114,9 +112,9 @@ class BrokerFacts:
 
     Attributes:
         name: ``broker 1 of cluster C``.
-        live: live replicas on its disks.
-        staged: how many of them would be staged.
-        cluster_matches: metadata of its own cluster was given.
+        live: number of live replicas on its disks.
+        staged: number of live replicas that the plan would stage.
+        cluster_matches: metadata of the broker's own cluster was given.
         known: the metadata knows its node.id.
     """
 
@@ -129,16 +127,16 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFacts:
-    """One metadata source; what was said of the same cluster last time is None where nobody noted it.
+    """One metadata source, beside what a source said of the same cluster when a plan was last applied here.
 
     Attributes:
         location: as it was given.
-        names_cluster: it says which cluster it is of.
-        timestamp_ms: of its newest record; None: it does not say.
-        topics: how many it knows.
-        replicas: how many it wants, on all brokers.
-        topics_before: how many it knew when the last plan was applied here.
-        replicas_before: likewise.
+        names_cluster: whether the source names its cluster.
+        timestamp_ms: of its newest record; None: not known.
+        topics: number of topics in the source.
+        replicas: number of wanted replicas, on all brokers.
+        topics_before: number of topics last time; None: not known.
+        replicas_before: number of wanted replicas last time; None: not known.
     """
 
     location: str
@@ -152,15 +150,15 @@ class MetadataFacts:
 
 @dataclass(frozen=True, slots=True)
 class GateInputs:
-    """Everything that the gates ask about.
+    """All numbers and names that the gates depend on.
 
     Attributes:
         now_ms: in ms since 1970.
-        metadata: every source that was given.
+        metadata: every given source.
         brokers: every broker whose log dirs were given.
         absent: path and problem of each log dir that cannot be trusted.
-        sole_copies: candidates that are the only copy in sync, by name.
-        internal: candidates of internal topics, by name.
+        sole_copies: names of replicas to be staged that are the only copy in sync.
+        internal: names of replicas to be staged that are of internal topics.
     """
 
     now_ms: int
@@ -173,14 +171,14 @@ class GateInputs:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A gate that is shut, and why: one sentence with the numbers and the override."""
+    """A shut gate, and the reason: one sentence with the numbers and the override."""
 
     gate: Gate
     reason: str = field(compare=False)
 
 
 def refusals(facts: GateInputs, policy: Policy) -> list[Refusal]:
-    """Every gate that is shut, in the order of :class:`Gate`; none: the plan may be made."""
+    """List every shut gate in the order of :class:`Gate`; an empty list allows the plan."""
     shut = [*_of_metadata(facts, policy), *_of_log_dirs(facts), *_of_candidates(facts, policy)]
     order = list(Gate)
     left = [refusal for refusal in shut if refusal.gate not in policy.allowed]
@@ -265,21 +263,21 @@ def _text(number: float | None) -> str:
 
 
 SAFEST_FIRST = (Verdict.NOT_ASSIGNED, Verdict.STRAY, Verdict.STALE_ID, Verdict.UNKNOWN_TOPIC)
-"""Verdicts of what may be staged, those that risk least first."""
+"""Verdicts whose replicas may be staged, the least risky first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanChoice:
-    """What is asked of a plan.
+    """The operator's choices for a plan.
 
     Attributes:
         policy: the gates.
-        delay_ms: how long what is staged stays so at least.
-        topics: shell patterns of full names; empty: all.
-        verdicts: empty: all.
-        need: bytes that are to be given back; None: whatever is unwanted is staged.
-        strays: give a due time to what a broker set aside and nobody wants.
-        sightings: runs that must have seen a replica unwanted, this one included, before it is staged.
+        delay_ms: least time between staging a replica and purging it.
+        topics: shell patterns of full topic names; empty: all topics.
+        verdicts: verdicts to act on; empty: all verdicts.
+        need: bytes to free; None: every unwanted replica is staged.
+        strays: whether unwanted strays of a broker get a due time.
+        sightings: number of runs, this one included, that must have seen a replica unwanted before it is staged.
     """
 
     policy: Policy = field(default_factory=Policy.cautious)
@@ -291,18 +289,18 @@ class PlanChoice:
     sightings: int = 1
 
     def has(self, action: Action) -> bool:
-        """Whether an action is picked, by its topic and verdict."""
+        """Whether the choice of topics and verdicts includes an action."""
         by_topic = not self.topics or any(fnmatchcase(action.topic, pattern) for pattern in self.topics)
         return by_topic and (not self.verdicts or action.verdict in self.verdicts)
 
 
 def cheapest(actions: Sequence[Action], need: int, unsafe: Collection[Action]) -> list[Action]:
-    """The actions that give back so many bytes at the least risk, and what is created in place of one of them.
+    """Pick the least risky actions that free enough bytes, and the creations that belong to them.
 
     Args:
-        actions: all that could be done.
-        need: bytes; where there are fewer to be had, all of them are taken.
-        unsafe: actions that a gate would stop; they are never among the cheapest.
+        actions: all candidates.
+        need: bytes to free; where all candidates free fewer, all are taken.
+        unsafe: actions that a gate would refuse; they are never picked.
     """
     candidates = [each for each in actions if each.kind in STAGING_ACTIONS and each.frees and each not in unsafe]
     candidates.sort(key=lambda each: (_rank(each), -each.frees, each.log_dir, each.name))
@@ -313,7 +311,7 @@ def cheapest(actions: Sequence[Action], need: int, unsafe: Collection[Action]) -
             break
         taken.append(each)
         total += each.frees
-    # The last one may be so large that some before it are not needed; the riskiest of these are spared first.
+    # The last action may free so much that some earlier ones are not needed; the riskiest of these are dropped first.
     for each in reversed(taken[:-1]):
         if total - each.frees >= need:
             taken.remove(each)

@@ -1,6 +1,6 @@
-"""Makes a plan from what was seen, what is wanted, and what is asked for: a pure function, without a clock or a file.
+"""Make a plan from judged rows, the desired state and the operator's choice. Pure: without a clock or a file.
 
-What a replica is, the case table has said; here stands what follows from it::
+The case table has judged each replica. The verdicts lead to these actions::
 
     STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC    stage; in log dirs that are ours, create the wanted replica in its place
     NO_ID                                    write the topic ID, unless others of the topic hold another one
@@ -11,13 +11,9 @@ What a replica is, the case table has said; here stands what follows from it::
     MARKED_DELETE and wanted, FUTURE_ABANDONED, FOREIGN    left to a person
     everything else                          nothing; it is counted
 
-An abandoned future replica is left alone on purpose: whether a broker will finish the move is known to no file.
-Nothing is planned where a gate is shut. Source: DESIGN §3, §4, §6.
-
-Everything that a plan could do about what was judged, before anything is picked. Pure.
-
-The table of what follows from which verdict stands in ``make_plan``. What asks for an action and gets none is kept too,
-with the reason and the command that looks further. Source: DESIGN §3, §4.
+An abandoned future replica is left alone on purpose: no file says whether a broker will finish the move. A finding that
+needs attention and gets no action is kept in the plan, with the reason and the command that shows more. No plan is made
+while a gate is shut. Source: DESIGN §3, §4, §6.
 """
 
 from __future__ import annotations
@@ -46,7 +42,7 @@ from reconciler.verdicts import Judged, Row, Verdict, broker_of, next_command
 
 
 class GatesShutError(RefusedError):
-    """No plan is made, because gates are shut; ``refusals`` holds every one of them."""
+    """No plan is made because gates are shut; ``refusals`` has all of them."""
 
     def __init__(self, shut: Sequence[Refusal]) -> None:
         """Join the reasons into one message."""
@@ -63,20 +59,20 @@ class PlanOrigin:
     user: str
 
 
-def make_plan(view: PlanView, choice: PlanChoice, maker: PlanOrigin, memory: EarlierRuns | None = None) -> Plan:
+def make_plan(view: PlanView, choice: PlanChoice, origin: PlanOrigin, memory: EarlierRuns | None = None) -> Plan:
     """Make a plan, with its fingerprints.
 
     Args:
-        view: what was seen, judged by the case table.
-        choice: what is asked for.
-        maker: stands in the plan.
+        view: the evidence, judged by the case table.
+        choice: of the operator.
+        origin: stands in the plan.
         memory: what the journals of earlier runs say.
 
     Raises:
         GatesShutError: one or more gates are shut.
     """
     memory = memory or EarlierRuns()
-    draft = PlanDraft(view, choice.strays, maker.now_ms + choice.delay_ms)
+    draft = PlanDraft(view, choice.strays, origin.now_ms + choice.delay_ms)
     draft.fill()
     possible = [action for action, _ in draft.candidates]
     picked = [action for action in possible if choice.has(action)]
@@ -84,7 +80,7 @@ def make_plan(view: PlanView, choice: PlanChoice, maker: PlanOrigin, memory: Ear
         unsafe = {*sole_copies(view, draft.candidates), *(each for each in possible if is_internal(each))}
         picked = cheapest(picked, choice.need, unsafe)
     picked = [_seen_often_enough(action, choice, memory) for action in picked]
-    shut = refusals(gather_gate_inputs(view, draft.candidates, picked, memory, maker.now_ms), choice.policy)
+    shut = refusals(gather_gate_inputs(view, draft.candidates, picked, memory, origin.now_ms), choice.policy)
     if shut:
         raise GatesShutError(shut)
     places = {path: number for number, path in enumerate(view.log_dirs)}
@@ -92,22 +88,22 @@ def make_plan(view: PlanView, choice: PlanChoice, maker: PlanOrigin, memory: Ear
     picked.sort(key=lambda each: (places[each.log_dir], order[each.kind], each.topic, each.partition, each.name))
     return sealed(
         Plan(
-            maker.now_ms,
-            maker.host,
-            maker.user,
+            origin.now_ms,
+            origin.host,
+            origin.user,
             choice.delay_ms,
             choice.policy.described(),
             tuple(_planned(log_dir) for log_dir in view.trusted),
             tuple(_identity(state, cluster) for cluster, state in view.states.items()),
             tuple(picked),
-            tuple(draft.told()),
+            tuple(draft.left_alone()),
             dict(sorted(Counter(each.verdict.value for each in view.judged).items())),
         )
     )
 
 
 def _seen_often_enough(action: Action, choice: PlanChoice, memory: EarlierRuns) -> Action:
-    """The action, or a note in its place where too few runs have seen the replica unwanted."""
+    """Return the action, or a note in its place if too few runs have seen the replica unwanted."""
     if action.kind not in STAGING_ACTIONS:
         return action
     before = memory.sightings.get((action.log_dir, action.inode, action.topic_id), 0)
@@ -123,9 +119,9 @@ def _planned(log_dir: ScannedLogDir) -> PlannedLogDir:
 
 
 def _identity(state: DesiredState, cluster: str) -> dict[str, str]:
-    """What a plan and the journal say of a metadata source, as text."""
+    """Describe a metadata source as text, for the plan and the journal."""
     identity = state.identity
-    told = {
+    fields = {
         "source": identity.source,
         "location": identity.location,
         "cluster_id": identity.cluster_id or cluster or None,
@@ -137,11 +133,11 @@ def _identity(state: DesiredState, cluster: str) -> dict[str, str]:
         "topics": state.topics.num_rows,
         "replicas": state.replicas.num_rows,
     }
-    return {key: str(value) for key, value in told.items() if value is not None}
+    return {key: str(value) for key, value in fields.items() if value is not None}
 
 
 UNWANTED = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC})
-"""Verdicts on live replicas that are staged."""
+"""Verdicts whose live replicas are staged."""
 
 _RETURNABLE = frozenset({Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY})
 _LEFT = frozenset(
@@ -157,13 +153,13 @@ ReplicaKey = tuple[BrokerKey, str | None, int | None]
 
 @dataclass(slots=True)
 class PlanDraft:
-    """What could be done; :meth:`fill` finds it.
+    """All actions that a plan could take, before any is picked; :meth:`fill` finds them.
 
     Attributes:
-        view: what was seen, judged.
+        view: the evidence.
         strays: whether strays get a due time.
-        due_ms: when a purge might take what is staged.
-        candidates: actions, each with what it was judged by.
+        due_ms: when a purge may delete a replica that the plan stages.
+        candidates: actions, each with its judged row.
     """
 
     view: PlanView
@@ -176,10 +172,10 @@ class PlanDraft:
     _stays: set[ReplicaKey] = field(default_factory=set)
     """Live replicas, by topic name, that are not staged."""
     _ids: dict[tuple[BrokerKey, str], set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Topic IDs under which replicas of a topic lie here, live or aside."""
+    """Topic IDs of all replicas of a topic on this broker, live, staged or stray."""
 
     def fill(self) -> None:
-        """Go over everything that was judged."""
+        """Find an action, or a reason to leave it alone, for each judged row."""
         judged = self.view.judged
         for each in judged:
             self._note(each)
@@ -194,8 +190,8 @@ class PlanDraft:
                 self._leave(each, each.evidence, together=True)
         self._create_all(self._restore_all())
 
-    def told(self) -> Iterator[LeftAlone]:
-        """What is left alone; one word for all of a log dir that have the same verdict for the same reason."""
+    def left_alone(self) -> Iterator[LeftAlone]:
+        """Yield what is left alone: one finding for each log dir, verdict and reason."""
         locations = [state.identity.location for state in self.view.states.values()]
         for (log_dir, verdict, _), found in sorted(self._left.items()):
             name, reason, judged = found[0]
@@ -222,7 +218,7 @@ class PlanDraft:
             self._ids[broker, row["topic"]].add(row["topic_id"])
 
     def _leave(self, judged: Judged, reason: str, *, together: bool = False) -> None:
-        """Leave something alone. ``together``: its reason has numbers of its own, and the first speaks for all."""
+        """Leave a finding alone. ``together``: reasons differ in numbers only, so the first stands for all of them."""
         row = judged.observed or judged.wanted or {}
         log_dir = "" if judged.observed is None else row["log_dir"]
         name = f"{row['topic']}-{row['partition']}" if judged.observed is None else row["name"]
@@ -263,13 +259,13 @@ class PlanDraft:
         self._add(ActionKind.WRITE_TOPIC_ID, judged, row, undo=undo)
 
     def _restore_all(self) -> set[ReplicaKey]:
-        """Plan what comes back; the replicas, by topic ID, of which something lies aside that is wanted."""
-        aside: dict[ReplicaKey, list[tuple[Judged, Row, Row]]] = defaultdict(list)
+        """Plan restores; return the wanted replicas, by topic ID, that have a staged or stray copy."""
+        copies: dict[ReplicaKey, list[tuple[Judged, Row, Row]]] = defaultdict(list)
         for each in self.view.judged:
             if each.verdict in _RETURNABLE and each.observed is not None and each.wanted is not None:
                 key = (broker_of(each.observed), each.observed["topic_id"], each.observed["partition"])
-                aside[key].append((each, each.observed, each.wanted))
-        for (broker, _, partition), found in aside.items():
+                copies[key].append((each, each.observed, each.wanted))
+        for (broker, _, partition), found in copies.items():
             for each, row, wanted in found:
                 if (broker, wanted["topic"], partition) in self._stays:
                     self._leave(each, "the metadata wants it, and a replica of the partition is live")
@@ -277,10 +273,10 @@ class PlanDraft:
                     self._leave(each, f"{len(found)} replicas could come back: choose one with logstore restore")
                 else:
                     self._add(ActionKind.RESTORE, each, {**row, "topic": wanted["topic"]})
-        return set(aside)
+        return set(copies)
 
     def _create_all(self, returning: set[ReplicaKey]) -> None:
-        """Plan what is made anew, on brokers all of whose log dirs are ours; what comes back is not made."""
+        """Plan creations, on brokers all of whose log dirs are ours; a replica in ``returning`` is not created."""
         of_broker: dict[BrokerKey, list[ScannedLogDir]] = defaultdict(list)
         for log_dir in self.view.trusted:
             of_broker[log_dir.broker].append(log_dir)
@@ -344,5 +340,5 @@ def _is_assigned(log_dir: ScannedLogDir, wanted: Row) -> bool:
 
 
 def _is_last_copy(judged: Judged) -> bool:
-    """Whether a broker will delete what is wanted here, and is nowhere else on it."""
+    """Whether a broker will delete the only copy of a replica that is wanted on it."""
     return judged.verdict is Verdict.MARKED_DELETE and judged.row.wanted and judged.row.copies == 0

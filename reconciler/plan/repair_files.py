@@ -1,11 +1,10 @@
-"""What a repair plan does about the files in the root of a log dir: offset checkpoints, and what writes left over.
+"""Decide about repairs of offset checkpoints, of temporary files in the root of a log dir, and of duplicates. Pure.
 
-What a repair plan does about replicas that are live in two log dirs of one broker.
-
-The better copy stays and the other is staged, where ``copy_ranking`` can tell them apart and the log dirs are surely
-one broker's. What looks like a duplicate is often a whole disk that somebody copied, or an old one that was never
-removed: a log dir with the other's directory.id, one that its broker did not register, or one in which most replicas
-are duplicates. There nothing is chosen, and the plan says why. Source: DESIGN §3, §6; USERS pain 18.
+A duplicate is live in two log dirs of one broker. The better copy stays and the other is staged, if
+:func:`reconciler.verdicts.rank_copies` ranks them and the log dirs surely belong to one broker. What looks like
+duplicates is often a whole disk that somebody copied, or an old disk that was never removed: a log dir with the other's
+directory.id, a log dir that its broker did not register, or a log dir full of duplicates. There no copy is chosen, and
+the plan says why. Source: DESIGN §3, §6; USERS pain 18.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ _HARMLESS = (
 def checkpoint_actions(
     log_dir: RepairableLogDir, rows: Sequence[Row], files: Files, staging: bool
 ) -> Iterator[RepairAction | LeftAlone]:
-    """What is to be done about the offset checkpoints of one log dir.
+    """Decide about the offset checkpoints of one log dir.
 
     Args:
-        log_dir: as it was seen.
-        rows: of the kind ``checkpoint_entry`` in it.
-        files: the checkpoints' bytes.
-        staging: the plan stages a replica of this log dir, which writes its checkpoints anew.
+        log_dir: as scanned.
+        rows: its rows of the kind ``checkpoint_entry``.
+        files: contents of the checkpoints.
+        staging: whether the plan stages a replica of this log dir; staging writes the checkpoints anew.
     """
     by_file: dict[str, list[Row]] = {}
     for row in rows:
@@ -111,7 +110,7 @@ def _drop(
 
 
 def _surely_gone(log_dir: RepairableLogDir, key: tuple[str, int]) -> bool:
-    """Whether a partition has no directory in a log dir, and none that could not be looked into may be its."""
+    """Whether a partition surely has no directory in a log dir, nor below a directory that could not be listed."""
     if key in log_dir.held or any(topic is None for topic, _ in log_dir.held):
         return False
     if log_dir.scheme is Scheme.BY_TOPIC_ID:
@@ -124,7 +123,7 @@ def _surely_gone(log_dir: RepairableLogDir, key: tuple[str, int]) -> bool:
 
 
 def leftover_action(log_dir: RepairableLogDir, row: Row, files: Files) -> RepairAction | LeftAlone:
-    """What is to be done about a temporary file in the root of a log dir."""
+    """Decide about a temporary file in the root of a log dir."""
     name = row["name"]
     target = name.removesuffix(_TEMPORARY)
     data, whole = files.get((log_dir.path, name)), files.get((log_dir.path, target))
@@ -140,7 +139,7 @@ def leftover_action(log_dir: RepairableLogDir, row: Row, files: Files) -> Repair
 
 
 def _not_whole(target: str, data: bytes | None) -> str | None:
-    """Why a file cannot do without its temporary file, as a clause; None: it can."""
+    """Return why a file may still need its temporary file, as a clause; None: it is whole."""
     if not data:
         return f"{target} is {'missing or not readable' if data is None else 'empty'}"
     try:
@@ -154,23 +153,23 @@ def _not_whole(target: str, data: bytes | None) -> str | None:
 
 
 def is_damaged(row: Row) -> bool:
-    """Whether a row of the kind ``checkpoint_entry`` tells of a file that does not parse."""
+    """Whether a row of the kind ``checkpoint_entry`` is about a file that does not parse."""
     return row["metadata_state"] in (MetadataState.MALFORMED, MetadataState.UNREADABLE)
 
 
 MANY, MOST_SHARE = 10, 0.3
-"""Duplicates in one log dir, and their share of what is live in it, beyond which it is taken for a copy of a disk."""
+"""A log dir with more duplicates than both this number and this share of its replicas counts as a copied disk."""
 
 
 def duplicates(
     live: Sequence[Judged], view: RepairView, files: Files, broken: Collection[str], known: Collection[Registered]
 ) -> Iterator[RepairAction | LeftAlone]:
-    """What is to be done about each replica that is live more than once on its broker.
+    """Decide about each replica that is live more than once on its broker.
 
     Args:
-        live: live replicas that something may be wrong with, by the case table.
-        view: what else lies there.
-        files: what the replicas' files hold.
+        live: live replicas that may need repair, by the case table.
+        view: the evidence.
+        files: contents of the replicas' files.
         broken: log dirs with a damaged offset checkpoint.
         known: the log dirs that brokers registered with their controllers.
     """
@@ -198,7 +197,7 @@ def duplicates(
 
 
 def _copied_log_dirs(groups: Iterable[Sequence[Judged]], view: RepairView) -> dict[str, str]:
-    """Log dirs so full of duplicates that they are rather copies of another disk, each with the numbers (DESIGN §6)."""
+    """Find log dirs with so many duplicates that they are rather copies of another disk, with a reason (DESIGN §6)."""
     times = Counter(judged.observed["log_dir"] for group in groups for judged in group if judged.observed is not None)
     return {
         path: f"{number:,} of the {len(view.log_dirs[path].held):,} replicas in {path} are live elsewhere too, so it "
@@ -209,7 +208,7 @@ def _copied_log_dirs(groups: Iterable[Sequence[Judged]], view: RepairView) -> di
 
 
 def _not_one_broker(rows: Sequence[Row], known: Collection[Registered], many: Mapping[str, str]) -> str | None:
-    """What tells that the log dirs of some copies are not one broker's, as a clause; None: nothing."""
+    """Return why the log dirs of some copies may not belong to one broker, as a clause; None: no reason."""
     ids = [row["directory_id"] for row in rows if row["directory_id"] is not None]
     if len(set(ids)) < len(ids) and len({row["log_dir"] for row in rows}) == len(rows):
         return f"two of their log dirs carry directory.id {ids[0]}, so one is a copy of the other"
@@ -224,7 +223,7 @@ def _not_one_broker(rows: Sequence[Row], known: Collection[Registered], many: Ma
 
 
 def _cannot_be_ranked(rows: Sequence[Row], broken: Collection[str]) -> str | None:
-    """What stands in the way of choosing between copies, as a clause; None: nothing."""
+    """Return why copies cannot be ranked, as a clause; None: they can."""
     log_dirs = [row["log_dir"] for row in rows]
     if len(set(log_dirs)) < len(log_dirs):
         return "two of them lie in one log dir and share its checkpoints; move one of them out by hand"

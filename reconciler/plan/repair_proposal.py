@@ -1,18 +1,15 @@
-"""Makes a repair plan from what was seen and what is wanted: a pure function, without a clock, a file or a logger.
+"""Make a repair plan from rows, file contents and the desired state, and decide which topic IDs are certain. Pure.
 
-What each row is, the case table says; what may be done about it is decided for topic IDs in ``repair_ids``, for the
-files of a log dir's root in ``repair_files``, for duplicates in ``repair_copies``. Whatever is wrong and is not touched
-is in the plan too, with the reason. Where one repair would disturb another in the same log dir, the second one waits
-for the next plan. Source: DESIGN §3, §6.
+The case table judges each row. The rules about topic IDs are here; ``repair_files`` has the rules about files in the
+root of a log dir and about duplicates. A problem without a repair is in the plan too, with the reason. Where one repair
+would disturb another in the same log dir, the second one waits for the next plan.
 
-When a topic ID is certain enough to be written: one live replica at a time, from both sides and all that is near.
-
-An ID is *certain* when the metadata wants exactly this topic and partition on this broker under it, and nothing on the
-broker's disks speaks against it. What may speak: the file itself, other replicas of the topic, other topics under the
-ID, a copy that lies aside, a leader epoch on the disk that the metadata has not reached. The last tells the data of a
-topic that was deleted and made anew while the broker was away. A replica that holds *another* ID is changed only when
-the operator names its topic, which says that the data on the disk is to be the new topic's.
-Source: USERS pains 1 and 2, F4; FACTS §6.2, §6.5.
+A topic ID is *certain* when the metadata wants exactly this topic and partition on this broker under it, and nothing on
+the broker's disks contradicts it. A contradiction may come from the file itself, other replicas of the topic, other
+topics under the ID, a staged or stray copy, or a leader epoch on the disk that the metadata has not reached. Such an
+epoch means that the data is of a topic that was deleted and re-created while the broker was away. A replica that holds
+*another* ID is changed only when the operator names its topic, and so declares the data to be the new topic's.
+Source: DESIGN §3, §6; USERS pains 1 and 2, F4; FACTS §6.2, §6.5.
 """
 
 from __future__ import annotations
@@ -44,23 +41,25 @@ from reconciler.verdicts import Judged, Row, Verdict, broker_of, compare
 
 @dataclass(frozen=True, slots=True)
 class RepairChoice:
-    """What the operator asks for.
+    """The operator's choices for a repair plan.
 
     Attributes:
-        only: kinds of actions; empty: all of them.
-        adopted: topics whose data on disk is declared to be the data of the topic that has the name now.
+        only: kinds of actions; empty: all kinds.
+        adopted: topics whose data on the disk is declared to be data of the present topic of that name.
     """
 
     only: frozenset[RepairKind] = frozenset()
     adopted: frozenset[str] = frozenset()
 
     def has(self, kinds: Collection[RepairKind]) -> bool:
-        """Whether actions of any of these kinds are asked for."""
+        """Whether the choice includes any of these kinds."""
         return not self.only or bool(self.only & frozenset(kinds))
 
 
 @dataclass(slots=True)
 class _RepairDraft:
+    """A repair plan in the making."""
+
     actions: list[RepairAction] = field(default_factory=list)
     left: list[LeftAlone] = field(default_factory=list)
 
@@ -74,15 +73,14 @@ class _RepairDraft:
 def propose_repair(
     view: RepairView, files: Files, states: Mapping[str, DesiredState], now_ms: int, choice: RepairChoice
 ) -> RepairPlan:
-    """Make a plan, with its fingerprint.
+    """Make a repair plan, with its fingerprint.
 
     Args:
-        view: what was seen.
-        files: what the files hold that :meth:`RepairView.files_wanted` names.
-        states: by cluster, as :func:`reconciler.desired.by_cluster` gives them; the same that the view was made
-        with.
-        now_ms: when, in ms since 1970.
-        choice: what the operator asks for.
+        view: the evidence.
+        files: contents of the files that :meth:`RepairView.files_wanted` names.
+        states: by cluster, as :func:`reconciler.desired.by_cluster` returns them; the same as those of the view.
+        now_ms: in ms since 1970.
+        choice: of the operator.
     """
     draft = _RepairDraft()
     trusted = {path for path, log_dir in view.log_dirs.items() if log_dir.can_be_trusted}
@@ -113,7 +111,7 @@ def propose_repair(
 def _on_log_dirs(
     draft: _RepairDraft, rows: Sequence[Row], view: RepairView, files: Files, choice: RepairChoice
 ) -> None:
-    """Checkpoints and leftovers, log dir by log dir."""
+    """Add actions about checkpoints and leftovers, log dir by log dir."""
     staging = {action.log_dir for action in draft.actions if action.kind is RepairKind.STAGE_DUPLICATE}
     entries: dict[str, list[Row]] = {}
     for row in rows:
@@ -128,7 +126,7 @@ def _on_log_dirs(
 
 
 def _not_found(adopted: Collection[str], live: Sequence[Judged]) -> Iterator[LeftAlone]:
-    """A word for each topic that was to be adopted and that no log dir has."""
+    """Yield a finding for each adopted topic that no log dir has."""
     known = {each.observed["topic"] for each in live if each.observed is not None}
     for topic in sorted(set(adopted) - known):
         yield LeftAlone("", topic, "no live replica of this topic was found, so there is nothing to adopt")
@@ -157,7 +155,7 @@ def _planned(log_dir: RepairableLogDir) -> PlannedLogDir:
 
 
 def _identity(identity: MetadataIdentity) -> dict[str, Any]:
-    told = {
+    fields = {
         "source": identity.source,
         "location": identity.location,
         "cluster_id": identity.cluster_id,
@@ -167,7 +165,7 @@ def _identity(identity: MetadataIdentity) -> dict[str, Any]:
         "timestamp_ms": identity.timestamp_ms,
         "sha256": identity.digest or None,
     }
-    return {key: str(value) for key, value in told.items() if value is not None}
+    return {key: str(value) for key, value in fields.items() if value is not None}
 
 
 WRONG_CURE = (
@@ -183,12 +181,12 @@ _BECOMES_STRAY = (
 def certain_id(
     judged: Judged, view: RepairView, files: Files, adopted: Collection[str]
 ) -> RepairAction | LeftAlone | None:
-    """What is to be done about the topic ID of one live replica; None: nothing is wrong with it.
+    """Decide about the topic ID of one live replica; None: it is in order.
 
     Args:
         judged: the replica, by the case table.
-        view: what else lies there.
-        files: what the replica's files hold.
+        view: the evidence.
+        files: contents of the replica's files.
         adopted: topics whose data the operator vouches for.
     """
     row = judged.observed
@@ -211,14 +209,14 @@ def certain_id(
 
 
 def _misses_an_id(judged: Judged, row: Row, view: RepairView) -> bool:
-    """Whether a replica without the file should have one: not before Kafka 2.8, and not where it is not wanted."""
+    """Whether a replica without the file should have it: not before Kafka 2.8, and not where it is unwanted."""
     if not judged.row.judged:
         return broker_of(row) in view.with_ids
     return judged.row.wanted and bool(judged.row.wanted_topic_id)
 
 
 def _against(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
-    """Whatever keeps an ID from being certain, and no word of the operator's can outweigh."""
+    """Yield the contradictions of a topic ID that the operator cannot override."""
     state, wanted, broker = row["metadata_state"], judged.row.wanted_topic_id, broker_of(row)
     if state == MetadataState.UNREADABLE:
         yield "the file is not one that can be replaced"
@@ -239,12 +237,12 @@ def _against(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
         strangers = sorted(view.topics_of_id.get((broker, wanted), set()) - {row["topic"]})
         if strangers:
             yield f"topic ID {wanted} is on this broker's disks as topic {strangers[0]}"
-        if (broker, wanted, row["partition"]) in view.aside:
+        if (broker, wanted, row["partition"]) in view.staged:
             yield f"another copy of it under topic ID {wanted} lies aside, stray or staged: it may be the right one"
 
 
 def _old_data(judged: Judged, row: Row, view: RepairView, files: Files) -> Iterator[str]:
-    """What tells that the data is an older topic's of the same name; the operator may know better."""
+    """Yield signs that the data is of an older topic of the same name; the operator may override them."""
     wanted = judged.row.wanted_topic_id
     others = sorted(set(view.ids_of_topic.get((broker_of(row), row["topic"]), ())) - {wanted})
     if others:
@@ -258,7 +256,7 @@ def _old_data(judged: Judged, row: Row, view: RepairView, files: Files) -> Itera
 
 
 def _other_id(judged: Judged, row: Row, view: RepairView, files: Files) -> RepairAction | LeftAlone:
-    """A replica of a topic that is to be adopted, whose file is in order and holds another ID than the metadata."""
+    """Decide about an adopted topic's replica whose intact file holds another topic ID than the metadata."""
     against = list(_adoption_refused(judged, row, view))
     if (row["log_dir"], f"{row['name']}/{partition_metadata.FILE_NAME}") not in files:
         against.append("its partition.metadata cannot be read")
@@ -293,7 +291,7 @@ def _adoption_refused(judged: Judged, row: Row, view: RepairView) -> Iterator[st
 
 
 def stale_topics(judged: list[Judged], adopted: Collection[str]) -> Iterator[LeftAlone]:
-    """One word for each topic whose replicas hold another ID than the metadata, where nobody vouches for the data."""
+    """Yield one finding for each topic that is not adopted and whose replicas hold another ID than the metadata."""
     groups: dict[tuple[str, str], list[Judged]] = {}
     for each in judged:
         row = each.observed

@@ -1,9 +1,9 @@
-"""Looks at every line of a plan again, on the spot and under the lock: what has changed since is skipped, and says so.
+"""Check every action of a plan against the disks again, under the lock; an action that no longer fits is skipped.
 
-What makes a replica the same one is its path, the inode of its directory, and its topic ID. What makes its data the
-same is the sum of its files' lengths and the newest time of change in it; a broker that was stopped meanwhile trims its
-indexes, so that alone may be overridden. A line that was carried out before is recognised by what lies there now.
-Source: DESIGN §6.
+A replica is the same if its path, the inode of its directory and its topic ID are the same. Its data is the same if the
+sum of the lengths of its files and the newest time of change are the same. A broker that was stopped after the plan was
+made has trimmed its indexes, so only a change of data may be overridden. An action that was carried out before is
+recognised by the present state of the disks. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _BYTES, _MODIFIED = VARYING.index("bytes"), VARYING.index("modified_ms")
 
 @dataclass(frozen=True, slots=True)
 class CheckedAction:
-    """A line that was looked at: it may be carried out, or has a status already.
+    """An action that was checked: it may be carried out, or has a status already.
 
     Attributes:
-        action: the line.
-        status: None: it is as the plan expects it, and is to be carried out.
-        detail: why it is not, one sentence.
-        staged: what lies aside, of actions on that.
+        action: of the plan.
+        status: None: the disks are as the plan expects, and the action is to be carried out.
+        detail: why the action is not carried out, one sentence.
+        staged: the staged or stray replica that the action is about; None for actions on live replicas.
     """
 
     action: Action
@@ -42,19 +42,19 @@ class CheckedAction:
 
 
 class Revalidation:
-    """Looks at the lines of one broker; what lies staged is listed once, when it is first asked for."""
+    """Checks the actions of one broker; staged replicas are listed once, on first use."""
 
     def __init__(self, store: LogStore, *, changed_data: bool = False) -> None:
-        """Look through an open store, and so under its locks; ``changed_data``: other data of the same replica will do.
+        """Check through an open store, and so under its locks; ``changed_data``: the replica's data may have changed.
 
-        What is looked at must not be changed meanwhile: all lines are looked at before the first is carried out.
+        The replicas must not change meanwhile: all actions are checked before the first is carried out.
         """
         self._store, self._changed_data = store, changed_data
         self._listed: dict[tuple[str, str, int | None], Staged] | None = None
         self._by_inode: dict[tuple[str, int | None], Staged] = {}
 
-    def look(self, action: Action) -> CheckedAction:
-        """Look at one line."""
+    def check(self, action: Action) -> CheckedAction:
+        """Check one action."""
         reason = self._store.offline.get(action.log_dir)
         if reason is not None:
             return CheckedAction(action, RepairStatus.FAILED, reason)
@@ -63,15 +63,15 @@ class Revalidation:
                 return self._live(action)
             if action.kind is ActionKind.WRITE_TOPIC_ID:
                 return self._without_id(action)
-            return self._create(action) if action.kind is ActionKind.CREATE else self._aside(action)
+            return self._create(action) if action.kind is ActionKind.CREATE else self._staged_or_stray(action)
         except OfflineLogDirError as error:
             return CheckedAction(action, RepairStatus.FAILED, str(error))
         except LogStoreError as error:
             return CheckedAction(action, RepairStatus.SKIPPED, str(error))
 
     def _live(self, action: Action) -> CheckedAction:
-        """A live replica that is to be staged; of a stray, a note needs no more than that it is still there."""
-        if action.kind is ActionKind.NOTE_SIGHTING and self._aside_as(action) is not None:
+        """Check a live replica that is to be staged; for a note about a stray it is enough that the stray exists."""
+        if action.kind is ActionKind.NOTE_SIGHTING and self._find_staged(action) is not None:
             return CheckedAction(action)
         replica = self._store.find(action.replica)
         if replica is None or not _is_there(replica, action):
@@ -103,12 +103,12 @@ class Revalidation:
         replica = self._store.find(action.replica)
         if replica is not None and _text(replica.topic_id) == action.wanted_topic_id:
             return CheckedAction(action, RepairStatus.ALREADY)
-        # One that is live under another ID may be about to be staged; where it is not, the engine refuses.
+        # A replica under another topic ID may be about to be staged; if it is not, the engine refuses the creation.
         return CheckedAction(action)
 
-    def _aside(self, action: Action) -> CheckedAction:
-        """What is staged or stray, and is to come back or to be given a record."""
-        staged = self._aside_as(action)
+    def _staged_or_stray(self, action: Action) -> CheckedAction:
+        """Check a staged or stray replica that is to be restored or to get a record."""
+        staged = self._find_staged(action)
         if staged is None:
             replica = self._store.find(action.replica)
             back = action.kind is ActionKind.RESTORE and replica is not None and replica.inode in (0, action.inode)
@@ -122,11 +122,11 @@ class Revalidation:
         changed = None if self._changed_data else _data_changed(action)
         return CheckedAction(action, staged=staged) if changed is None else _skipped(action, changed)
 
-    def _aside_as(self, action: Action) -> Staged | None:
+    def _find_staged(self, action: Action) -> Staged | None:
         return self._staged().get((action.log_dir, action.name, action.inode))
 
     def _staged(self) -> dict[tuple[str, str, int | None], Staged]:
-        """What lies aside, by log dir, location and inode."""
+        """Return staged and stray replicas by log dir, location and inode."""
         if self._listed is None:
             listed = self._store.staged()
             self._listed = {(each.log_dir, each.location, each.inode): each for each in listed}
@@ -147,7 +147,7 @@ def _skipped(action: Action, why: str) -> CheckedAction:
 
 
 def _data_changed(action: Action) -> str | None:
-    """How the data differs from what the plan says, as a clause; None: not at all, or the plan says nothing."""
+    """Return how the data differs from the plan, as a clause; None: it does not, or the plan does not say."""
     if action.bytes is None:
         return None
     folder, _, name = posixpath.normpath(f"{action.log_dir}/{action.name}").rpartition("/")

@@ -70,7 +70,7 @@ class PlanBroker:
         return path
 
     def stray(self, name: str, topic_id: TopicId | None, *, disk: int = 0, size: int = 100) -> Path:
-        """A replica that a broker set aside."""
+        """A stray replica of a broker."""
         return self.replica(f"{name}.{uuid.uuid4().hex}-stray", topic_id, disk=disk, size=size)
 
     def wanted(self, topic: str, topic_id: TopicId | None, *partitions: int, **more: Any) -> None:
@@ -87,8 +87,8 @@ class PlanBroker:
             self.replica(f"clicks-{partition}", CLICKS, disk=partition % 2)
 
     def state(self, **identity: Any) -> DesiredState:
-        told = {"cluster_id": CLUSTER, "timestamp_ms": NOW_MS - HOUR_MS, "digest": "d" * 64, **identity}
-        return self.builder.build(MetadataIdentity("kraft", "/metadata", **told))
+        fields = {"cluster_id": CLUSTER, "timestamp_ms": NOW_MS - HOUR_MS, "digest": "d" * 64, **identity}
+        return self.builder.build(MetadataIdentity("kraft", "/metadata", **fields))
 
     def view(self, *states: DesiredState, any_cluster: bool = False) -> PlanView:
         """What is on the disks now, judged by these states, or by :meth:`state`."""
@@ -102,9 +102,9 @@ class PlanBroker:
                         for staged in find_staged(log_dir)
                         if staged.placement is Placement.IN_PLACE and staged.record is not None
                     }
-        aside = StagingFacts(staging, frozenset(recorded))
+        facts = StagingFacts(staging, frozenset(recorded))
         seen = list(scan_all(self.paths))
-        return PlanView.of(seen, aside, states or [self.state()], self.clock.now_ms(), any_cluster=any_cluster)
+        return PlanView.of(seen, facts, states or [self.state()], self.clock.now_ms(), any_cluster=any_cluster)
 
     def plan(self, choice: PlanChoice | None = None, *, memory: EarlierRuns | None = None, states: Any = ()) -> Plan:
         """A plan, which its file gives back; without gates where nothing else is asked for."""

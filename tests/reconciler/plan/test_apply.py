@@ -157,10 +157,12 @@ def test_what_has_changed_since_is_skipped_with_the_reason_and_the_rest_goes_on(
     (messy.log_dirs[1] / "clicks-77").rename(messy.log_dirs[1] / "clicks-78")
     (messy.log_dirs[0] / "events-1" / "partition.metadata").write_bytes(b"")
     outcome = messy.apply(plan)
-    told = {each.action.name: each.detail for each in outcome.results if each.status == "skipped"}
-    assert sorted(told) == ["clicks-77", "events-1", "gone-0", "orders-0"]
-    assert "47 bytes" in told["gone-0"] and "143 bytes" in told["gone-0"] and "--changed-data" in told["gone-0"]
-    assert str(GONE) in told["orders-0"] and "no such replica" in told["clicks-77"] and "empty" in told["events-1"]
+    detail = {each.action.name: each.detail for each in outcome.results if each.status == "skipped"}
+    assert sorted(detail) == ["clicks-77", "events-1", "gone-0", "orders-0"]
+    assert "47 bytes" in detail["gone-0"] and "143 bytes" in detail["gone-0"] and "--changed-data" in detail["gone-0"]
+    assert (
+        str(GONE) in detail["orders-0"] and "no such replica" in detail["clicks-77"] and "empty" in detail["events-1"]
+    )
     assert not outcome.is_complete
     assert sum(each.status == "done" for each in outcome.results) == 3
 

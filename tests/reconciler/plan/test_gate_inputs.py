@@ -1,4 +1,4 @@
-"""What the gates are told, from real log dirs and metadata."""
+"""The inputs of the gates, gathered from real log dirs and metadata."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_a_restore_is_no_sighting(log_dir: str) -> None:
     assert read_history([log_dir]).memory().sightings == {}
 
 
-def test_a_damaged_journal_is_passed_over_and_told(log_dir: str) -> None:
+def test_a_damaged_journal_is_skipped_and_reported(log_dir: str) -> None:
     put(log_dir, JOURNAL)
     Path(log_dir, run_journal.run_journal_name(1, "c" * 64)).write_bytes(b"{")
     Path(log_dir, run_journal.run_journal_name(2, "c" * 64)).mkdir()

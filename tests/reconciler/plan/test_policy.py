@@ -116,7 +116,7 @@ def test_metadata_that_tells_no_time_is_not_called_old() -> None:
     assert refusals(facts, Policy.cautious()) == []
 
 
-def test_a_policy_is_told_as_text() -> None:
+def test_a_policy_is_described_as_text() -> None:
     assert Policy.cautious().described()["max_share"] == "0.3"
     assert Policy.kip516().described()["max_count"] == "none"
 

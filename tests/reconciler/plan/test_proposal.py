@@ -189,7 +189,7 @@ def test_the_cheapest_set_has_nothing_that_a_gate_would_stop(broker: PlanBroker)
     assert lines(broker.plan(PlanChoice(need=1000))) == [("stage", "gone-0")]
 
 
-def test_all_gates_that_are_shut_are_told_at_once_with_their_overrides(broker: PlanBroker) -> None:
+def test_all_shut_gates_are_reported_at_once_with_their_overrides(broker: PlanBroker) -> None:
     broker.in_order(2)
     broker.replica("__offsets-0", GONE)
     broker.replica("gone-0", UNUSED)
@@ -234,7 +234,7 @@ def test_many_of_a_kind_make_one_word_for_each_log_dir(broker: PlanBroker) -> No
     for number in range(3):
         broker.stray(f"gone-{number}", GONE)
     broker.stray("gone-9", GONE, disk=1)
-    one, other = draft(broker).told()
+    one, other = draft(broker).left_alone()
     assert (one.log_dir, "and 2 others like it" in one.reason) == (broker.paths[0], True)
     assert (other.log_dir, "others" in other.reason) == (broker.paths[1], False)
     assert one.next.startswith("logstore explain ") or one.next.startswith("kafka-")
@@ -245,7 +245,7 @@ def test_a_stray_whose_name_was_cut_gets_no_due_time(broker: PlanBroker) -> None
     broker.stray(f"{'a' * 214}-0", GONE)
     made = draft(broker, strays=True)
     assert made.candidates == []
-    assert [(left.verdict, "was cut" in left.reason) for left in made.told()] == [("STRAY", True)]
+    assert [(left.verdict, "was cut" in left.reason) for left in made.left_alone()] == [("STRAY", True)]
 
 
 def test_what_is_staged_and_wanted_comes_back_from_where_it_lies(broker: PlanBroker) -> None:
@@ -264,7 +264,7 @@ def test_what_is_staged_under_an_id_that_nobody_wants_stays(broker: PlanBroker) 
     assert lines(broker.plan()) == []
 
 
-def test_no_id_is_written_while_an_older_replica_of_the_topic_lies_aside(broker: PlanBroker) -> None:
+def test_no_id_is_written_while_an_older_replica_of_the_topic_is_staged(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0, 1)
     broker.replica("orders-0", OLD)
     broker.replica("orders-1", None)
@@ -283,7 +283,7 @@ def test_a_stale_replica_makes_room_for_the_one_that_comes_back(broker: PlanBrok
     assert list(broker.verdicts().values()) == ["STAGED"]
 
 
-def test_a_marked_replica_that_is_wanted_is_told_because_the_next_start_deletes_it(broker: PlanBroker) -> None:
+def test_a_marked_replica_that_is_wanted_is_reported_because_the_next_start_deletes_it(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0)
     broker.replica(f"orders-0.{'a' * 32}-delete", ORDERS)
-    assert [left.verdict for left in draft(broker).told()] == ["MARKED_DELETE"]
+    assert [left.verdict for left in draft(broker).left_alone()] == ["MARKED_DELETE"]

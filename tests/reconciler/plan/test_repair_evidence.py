@@ -20,7 +20,7 @@ def broker(tmp_path: Path) -> RepairBroker:
     made.replica("missing-0", None)
     made.replica("stale-0", OLD)
     made.replica("usual-0", disk=1)
-    made.replica(f"aside-0.{'0' * 32}-stray", OLD)
+    made.replica(f"stray-0.{'0' * 32}-stray", OLD)
     made.wanted("usual", *range(4))
     made.wanted("missing", 0)
     made.wanted("stale", 0)
@@ -33,7 +33,7 @@ def test_rows_that_nothing_is_wrong_with_are_counted_and_not_kept(broker: Repair
     assert kept == ["missing-0", "stale-0", "usual-0", "usual-0"]
     assert view.ids_of_topic[HERE, "usual"] == {str(ORDERS): 5}
     assert view.topics_of_id[HERE, str(ORDERS)] == {"usual"}
-    assert (HERE, str(OLD), 0) in view.aside
+    assert (HERE, str(OLD), 0) in view.staged
     assert view.copies[HERE, "usual", 0] == 2
 
 

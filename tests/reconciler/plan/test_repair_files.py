@@ -179,7 +179,7 @@ def test_a_copy_without_a_readable_id_gives_way_to_the_wanted_one(broker: Repair
     assert not (broker.log_dirs[0] / "orders-0").exists()
 
 
-def test_copies_that_cannot_be_told_apart_are_left_with_the_reason(broker: RepairBroker) -> None:
+def test_copies_that_cannot_be_ranked_are_left_with_the_reason(broker: RepairBroker) -> None:
     broker.replica("orders-0")
     broker.replica("orders-0", disk=1)
     broker.wanted("orders", 0)
@@ -229,7 +229,7 @@ def test_a_log_dir_that_its_broker_did_not_register_is_not_chosen_between(broker
     assert "did not register" in reason(plan, "orders-0")
 
 
-def test_a_whole_copied_disk_is_not_staged_and_is_told_in_one_line(broker: RepairBroker) -> None:
+def test_a_whole_copied_disk_is_not_staged_and_is_reported_in_one_line(broker: RepairBroker) -> None:
     for partition in range(MANY + 1):
         broker.replica(f"orders-{partition}", epoch=1)
         broker.replica(f"orders-{partition}", epoch=2, disk=1)

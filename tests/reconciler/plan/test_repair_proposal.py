@@ -236,7 +236,7 @@ def test_a_file_that_cannot_be_replaced_is_left_alone(broker: RepairBroker) -> N
     assert "symbolic link" in reason(broker.plan(), "orders-0")
 
 
-def test_damage_of_what_is_not_live_is_told_and_left(broker: RepairBroker) -> None:
+def test_damage_of_a_replica_that_is_not_live_is_reported_and_left(broker: RepairBroker) -> None:
     name = f"orders-0.{'0' * 32}-future"
     broker.replica(name, b"")
     broker.wanted("orders", 0)
@@ -249,9 +249,9 @@ def test_another_id_is_never_replaced_unasked_and_the_wrong_cure_is_named(broker
     broker.wanted("orders", 0, 1, 2)
     plan = broker.plan()
     assert plan.actions == ()
-    told = reason(plan, "orders-0")
+    text = reason(plan, "orders-0")
     assert "2 more of topic orders" in told
-    assert "--adopt-topic-id orders" in told and "deleting partition.metadata is the wrong cure" in told
+    assert "--adopt-topic-id orders" in text and "deleting partition.metadata is the wrong cure" in text
 
 
 def test_the_operator_can_declare_the_data_to_be_the_new_topics(broker: RepairBroker) -> None:
@@ -283,7 +283,7 @@ def test_data_of_a_topic_that_is_not_wanted_here_is_not_adopted(broker: RepairBr
     assert "does not want a replica" in reason(broker.plan(adopt=["orders"]), "orders-0")
 
 
-def test_a_topic_to_adopt_that_is_not_there_is_told(broker: RepairBroker) -> None:
+def test_a_topic_to_adopt_that_is_not_there_is_reported(broker: RepairBroker) -> None:
     broker.wanted("orders", 0)
     assert "nothing to adopt" in reason(broker.plan(adopt=["odrers"]), "odrers")
 

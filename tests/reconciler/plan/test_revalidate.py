@@ -27,7 +27,7 @@ def only(broker: PlanBroker) -> Action:
 
 def looked_at(broker: PlanBroker, action: Action) -> CheckedAction:
     with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
-        return Revalidation(store).look(action)
+        return Revalidation(store).check(action)
 
 
 def test_what_is_as_it_was_may_be_carried_out(broker: PlanBroker) -> None:
