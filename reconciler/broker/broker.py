@@ -1,8 +1,8 @@
-"""The broker: remembers the epochs that controllers told it, and handles one control request after the other.
+"""The broker: remembers the epochs of its controllers, and handles one control request after the other.
 
-What a broker remembers is in memory only, as in Kafka: after a restart the first request brings it all again. Memory
-grows with the partitions of a request alone: some 130 bytes for each in the request itself, 200 while it is handled, 75
-in the answer, and 50 that stay. Source: DESIGN §4; FACTS §4.2; KIP516-4 to -8, KIP516-11.
+Epochs are kept in memory only, as in Kafka: after a restart the first request brings them again. Memory grows only with
+the partitions of a request: about 130 bytes for each in the request itself, 200 while it is handled, 75 in the answer,
+and 50 that stay. Source: DESIGN §4; FACTS §4.2; KIP516-4 to -8, KIP516-11.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class Broker:
 
     Attributes:
         store: its log dirs.
-        node_id: its number.
-        broker_epoch: of its registration; whoever registers it sets it. -1: no request is stale by it.
-        controller_epoch: the greatest that it was told.
+        node_id: number of the broker.
+        broker_epoch: of the broker's registration, set by the embedding program; -1: no request is stale by it.
+        controller_epoch: the greatest of all handled requests.
     """
 
     def __init__(self, store: LogStore, node_id: int | None = None, *, broker_epoch: int = -1) -> None:
-        """Start with what the disks hold, and no epochs.
+        """Start with the replicas on the disks, and no epochs.
 
         Args:
-            store: open, and changed by nobody who does not mind that requests change it too.
-            node_id: None: as the log dirs say.
-            broker_epoch: of its registration.
+            store: open; requests change it, and so may other code.
+            node_id: number of the broker; None: the number in the log dirs.
+            broker_epoch: of the broker's registration.
 
         Raises:
-            UsageError: the log dirs belong to another broker, or to none that they could name.
+            UsageError: the log dirs belong to another broker, or name none and ``node_id`` is None.
         """
         named = next((each.identity.node_id for each in store.log_dirs if each.identity.node_id is not None), None)
         own = named if node_id is None else node_id
@@ -72,12 +72,12 @@ class Broker:
     def handle(self, request: StopReplicaRequest) -> StopReplicaResponse: ...
 
     def handle(self, request: ControlRequest) -> ControlResponse:
-        """Do what a controller asks for, as far as it can be done, and say so partition by partition.
+        """Do what a controller asks for, as far as possible, and return an error number for each partition.
 
-        To handle the same request again changes nothing; one that was cut short is finished by it.
+        Handling the same request again changes nothing, or finishes a request that was interrupted.
 
         Raises:
-            InvalidRequestError: the request is malformed; it has all the reasons, and nothing was changed.
+            InvalidRequestError: the request is malformed; the message has all reasons, and nothing was changed.
         """
         check_request(request, f"the request of controller {request.controller_id}")
         with self._handling, paused_gc():
@@ -93,38 +93,39 @@ class Broker:
             return handle_leader_and_isr(self.store, request, self.node_id, self._epochs)
 
     def comes_in_order(self, controller_epoch: int, number: int) -> bool:
-        """Whether a request comes after all that was asked about before; what is asked about is remembered.
+        """Whether a request comes after all requests passed here before; remembers the request.
 
-        Ask before :meth:`handle` wherever a request can overtake another, as over a new connection: a copy that comes
-        late could bring back a replica that was stopped since, and a late FULL request would stage what was made since.
-        The same number again is in order, for whoever got no answer sends a request once more.
+        Call it before :meth:`handle` wherever a request can overtake another, for example over a new connection. A late
+        copy of a request could restore a replica that was stopped meanwhile, and a late FULL request would stage
+        replicas that were created meanwhile. The same number again is in order, because a controller without an answer
+        sends a request again.
 
         Args:
             controller_epoch: of the request.
-            number: its place among all that its controller sent in that epoch, as a correlation ID.
+            number: the request's position among all requests of its controller in that epoch, as a correlation ID.
         """
         with self._handling:
             late = controller_epoch == self._latest[0] and number < self._latest[1]
             self._latest = max(self._latest, (controller_epoch, number))
-        return not late  # what an earlier controller sends is answered by its epoch
+        return not late  # a request of an earlier controller is refused by its epoch
 
     def fence(self, partition: TopicPartition, topic_id: TopicId | None = None) -> KafkaError:
-        """What a fetch, list-offsets or epoch request is answered; see ``LogStore.fence`` (KIP516-8)."""
+        """Return the answer to a fetch, list-offsets or epoch request; see ``LogStore.fence`` (KIP516-8)."""
         return self.store.fence(partition, topic_id)
 
     def leader_epoch(self, partition: TopicPartition) -> int | None:
-        """The last leader epoch that it was told for a partition; None: it was told none, or hosts it no more."""
+        """Return the last leader epoch received for a partition; None: none received, or the partition is gone."""
         with self._handling:
             return self._epochs.get(partition.topic, {}).get(partition.partition)
 
 
 def staleness(request: ControlRequest, broker_epoch: int, controller_epoch: int) -> KafkaError | None:
-    """Why a request is too old to be heard; epochs come before anything else (FACTS §4.2, 2 and 3; §4.5, 1 and 2).
+    """Return the error of a request that is too old, or None; epochs are checked first (FACTS §4.2, 2-3; §4.5, 1-2).
 
     Args:
-        request: what a controller says.
+        request: of a controller.
         broker_epoch: of the broker's registration.
-        controller_epoch: the greatest that the broker was told.
+        controller_epoch: the greatest of all requests that the broker has handled.
     """
     if request.broker_epoch != -1 and request.broker_epoch < broker_epoch:
         return KafkaError.STALE_BROKER_EPOCH

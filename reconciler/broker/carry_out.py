@@ -1,7 +1,7 @@
-"""The changes that control requests make to a store, and the error number of each that fails.
+"""Carry out the changes of control requests on a store, and return the error number of each failure.
 
-Nothing is decided here. Each change is safe by itself (``logstore``), so a request that was handled in part, because a
-disk failed or the machine did, is finished by sending it again. Source: KIP516-5 to -7, KIP516-11; FACTS §4.2.
+Nothing is decided here. ``logstore`` makes each change safe by itself, so a request that was handled in part, because a
+disk or the machine failed, is finished by sending it again. Source: KIP516-5 to -7, KIP516-11; FACTS §4.2.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def stage(
     entries: Mapping[PartitionKey, Entry],
     setting: str,
 ) -> set[PartitionKey]:
-    """Stage live replicas, one barrier for many of them; a disk that fails holds up no other.
+    """Stage live replicas, with one barrier for many of them; a failing disk does not hold up the others.
 
     Args:
-        store: that has them.
-        reasons: verdict and evidence of each.
-        entries: where each lies.
-        setting: the delay that counts.
+        store: of the broker.
+        reasons: replica → verdict and evidence.
+        entries: live replicas, with their log dirs.
+        setting: name of the delay setting that counts.
 
     Returns:
-        Those that are staged; why the others are not is in the log.
+        The staged replicas; the log says why others are not staged.
     """
     by_log_dir: dict[str, dict[TopicPartition, tuple[str, str]]] = {}
     for key, reason in reasons.items():
@@ -53,7 +53,7 @@ def stage(
 
 
 def stage_copies(store: ReplicaStore, copies: Mapping[Replica, tuple[str, str]], setting: str) -> None:
-    """Stage some of the copies of partitions that are live twice; a disk that fails holds up no other."""
+    """Stage the given copies of partitions that are live twice; a failing disk does not hold up the others."""
     by_log_dir: dict[str, dict[Replica, tuple[str, str]]] = {}
     for copy, reason in copies.items():
         by_log_dir.setdefault(copy.log_dir, {})[copy] = reason
@@ -70,9 +70,9 @@ def stage_copies(store: ReplicaStore, copies: Mapping[Replica, tuple[str, str]],
 def candidates(
     store: ReplicaStore, wanted: Iterable[tuple[TopicPartition, TopicId]]
 ) -> dict[TopicPartition, list[Staged]]:
-    """What lies staged or stray under each wanted ID and partition; what was staged last comes first.
+    """Find staged and stray replicas under each wanted topic ID and partition, the last staged one first.
 
-    A disk that cannot be listed has nothing to bring back; it is offline by then.
+    A disk that cannot be listed has no candidates; listing takes it offline.
     """
     looked_for: dict[tuple[TopicId, int | None], TopicPartition] = {}
     looked_for |= {(topic_id, at.partition): at for at, topic_id in wanted}
@@ -92,15 +92,16 @@ def candidates(
 
 
 def _partition(staged: Staged) -> int | None:
-    """The partition of a staged directory; its name tells it even where it was cut."""
+    """Return the partition of a staged directory, from its name; even a name that was cut has it."""
     read = parse if staged.placement is Placement.IN_PLACE else parse_staged
     return read(staged.name).partition
 
 
-def bring_back(store: ReplicaStore, at: TopicPartition, found: Iterable[Staged]) -> KafkaError | None:
-    """Bring the first that can come back to life; None: none can, so an empty replica may be made; why is in the log.
+def restore_first(store: ReplicaStore, at: TopicPartition, found: Iterable[Staged]) -> KafkaError | None:
+    """Restore the first possible candidate; None: no candidate can be restored, so an empty replica may be created.
 
-    Where a disk fails or has no room, the answer is that: the data is still there, and the next request may get at it.
+    The log says why a candidate is not restored. A disk that fails or is full is an error: the data is still there, and
+    the next request may restore it.
     """
     for staged in found:
         try:
@@ -115,7 +116,7 @@ def bring_back(store: ReplicaStore, at: TopicPartition, found: Iterable[Staged])
 
 
 def create(store: ReplicaStore, wanted: Mapping[TopicPartition, TopicId | None]) -> dict[TopicPartition, KafkaError]:
-    """Make empty replicas; gives the answer for each."""
+    """Create empty replicas; return the answer for each."""
     answers = {}
     for at, made in (store.create_many(wanted) if wanted else {}).items():
         answers[at] = KafkaError.NONE
@@ -126,7 +127,7 @@ def create(store: ReplicaStore, wanted: Mapping[TopicPartition, TopicId | None])
 
 
 def write_topic_ids(store: ReplicaStore, wanted: Mapping[TopicPartition, TopicId]) -> dict[TopicPartition, KafkaError]:
-    """Give replicas that have no topic ID those that the controller says they have (KIP516-11); the answer for each."""
+    """Write the controller's topic IDs for replicas that have none (KIP516-11); return the answer for each."""
     answers = {}
     for at, given in (store.assign_topic_ids(wanted) if wanted else {}).items():
         answers[at] = KafkaError.NONE

@@ -1,13 +1,11 @@
-"""What a control request did to a store, or would do: two pictures of the store, before and after, side by side. Pure.
+"""The effects of a control request on a store, and the dry run of a request.
 
-It is told from what lies there and not from what was intended, so it is as true of a request that went wrong half-way.
-Source: DESIGN §4.
+Effects are the differences between two snapshots of a store, before and after a request. They come from the replicas
+and not from the intended changes, so they also hold for a request that failed half-way.
 
-A rehearsal: a control request handled by the same code as ever, over a store that only remembers what it would do.
-
-So what a dry run foretells is decided nowhere but where the request itself is. The disks are looked at where the answer
-hangs on them (a name that is taken, a namespace that was never created); that a disk fails or is full, nobody foresees.
-Source: DESIGN §4, §6.
+A dry run handles a request by the same code as always, over a store that only remembers changes. So a dry run and a
+real request cannot decide differently. The dry run reads the disks where the answer depends on them: a name that is
+taken, or a namespace that was never created. It cannot foresee a failing or full disk. Source: DESIGN §4, §6.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ from reconciler.protocol import ControlRequest, ControlResponse, StopReplicaRequ
 
 
 class EffectKind(StrEnum):
-    """What became of a replica, in the order in which a request does it."""
+    """Kind of a change of a replica, in the order in which a request makes them."""
 
     STAGED = "staged"
     RESTORED = "restored"
@@ -69,18 +67,18 @@ class EffectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One change.
+    """One change of a replica.
 
     Attributes:
-        kind: what was done.
+        kind: of the change.
         topic: full name.
         partition: of the topic.
-        topic_id: that the replica has; the new one where it was written; None: none.
+        topic_id: of the replica after the change; None: it has none.
         log_dir: path of its log dir.
-        location: where it lies now: below the log dir, or as ``logstore staged`` has it.
-        verdict: why it was staged; empty for the other kinds.
+        location: path after the change: below the log dir, or as ``logstore staged`` shows it.
+        verdict: why the replica was staged; empty for other kinds.
         evidence: the sentence that goes with the verdict.
-        due_ms: from when on a purge may take what was staged, in ms since 1970; None for the other kinds.
+        due_ms: when a purge may delete the staged replica, in ms since 1970; None for other kinds.
     """
 
     kind: EffectKind
@@ -100,7 +98,7 @@ class Effect:
 
 
 class StoreSnapshot(NamedTuple):
-    """What a store holds at one moment."""
+    """The live and staged replicas of a store at one moment."""
 
     entries: Mapping[PartitionKey, Entry]
     staged: Mapping[tuple[str, str], Staged]
@@ -108,12 +106,12 @@ class StoreSnapshot(NamedTuple):
 
     @classmethod
     def of(cls, store: ReplicaStore) -> StoreSnapshot:
-        """What it holds now."""
+        """Take a snapshot of a store."""
         return cls(store.entries(), {(each.log_dir, each.location): each for each in store.staged()})
 
 
 def effects(before: StoreSnapshot, after: StoreSnapshot) -> list[Effect]:
-    """Every change between two pictures, by kind, topic and partition."""
+    """List every change between two snapshots, by kind, topic and partition."""
     order = list(EffectKind)
     staged = list(_staged(before, after))
     found = [*staged, *_live(before, after, {effect.key for effect in staged})]
@@ -150,10 +148,10 @@ def _text_unless_zero(topic_id: TopicId | None) -> str | None:
 
 
 class DryRunStore:
-    """What a store holds, and would hold after the changes that were asked for; the store itself stays as it is."""
+    """A store that only remembers changes: it starts as a copy of an open store, which stays as it is."""
 
     def __init__(self, store: LogStore) -> None:
-        """Begin with what an open store holds; nobody may change it meanwhile."""
+        """Start with the replicas of an open store, which must not change meanwhile."""
         self.offline = store.offline
         self._store = store
         self._log_dirs = {each.path: each for each in store.log_dirs if each.path not in self.offline}
@@ -163,31 +161,31 @@ class DryRunStore:
             self._index.put(replica)
         self._index.doubled = store.doubled
         for second in self._index.doubled:
-            # It has no entry of its own, and its disk is as full by it.
+            # The second copy has no entry of its own, but it counts for the load of its disk.
             self._index.counts[second.log_dir] = self._index.counts.get(second.log_dir, 0) + 1
         self._staged = {(each.log_dir, each.location): each for each in store.staged()}
         self._vacated: set[tuple[str, str]] = set()
-        """Log dir and path of live replicas that were staged: their names are free by then, though not on the disk."""
+        """Log dir and path of replicas that were staged here: their names are free here, though not on the disk."""
 
     @property
     def doubled(self) -> list[Replica]:
-        """Replicas of partitions that are live in another log dir too, by then."""
+        """Replicas of partitions that are live in another log dir too."""
         return list(self._index.doubled)
 
     def entries(self) -> dict[tuple[str, int], Entry]:
-        """See :class:`reconciler.broker.replica_store.ReplicaStore`, here and below."""
+        """Return every live replica; see :class:`reconciler.broker.replica_store.ReplicaStore`, here and below."""
         return self._index.entries()
 
     def topic_of(self, topic_id: TopicId) -> str | None:
-        """The topic that has this ID by then."""
+        """Return the topic with this ID; None: there is none."""
         return self._index.topic_of(topic_id)
 
     def fence(self, partition: TopicPartition, topic_id: TopicId | None = None) -> KafkaError:
-        """What the store itself answers: a request asks for this before anything is changed."""
+        """Return the answer of the store itself: a request asks for it before any change."""
         return self._store.fence(partition, topic_id)
 
     def staged(self) -> list[Staged]:
-        """What lies staged by then."""
+        """Return every staged replica and every stray."""
         return list(self._staged.values())
 
     def stage_each(
@@ -197,7 +195,7 @@ class DryRunStore:
         setting: str = STALE_DELAY,
         settled: OnCommitted | None = None,
     ) -> StagingOutcome:
-        """Move replicas from the live to the staged ones."""
+        """Move replicas from the live to the staged replicas."""
         outcome, doubled = StagingOutcome(), {replica.partition for replica in self.doubled}
         now_ms = self._store.clock.now_ms()
         for partition, (verdict, evidence) in reasons.items():
@@ -207,13 +205,13 @@ class DryRunStore:
                 candidate = Candidate("", partition, None, verdict, evidence, delay_ms)
                 outcome.refused.append(Refused(candidate, f"{partition} is not live, lives twice, or is offline"))
                 continue
-            outcome.staged.append(self._set_aside(replica, _record(replica, verdict, evidence, now_ms, delay_ms)))
+            outcome.staged.append(self._stage(replica, _record(replica, verdict, evidence, now_ms, delay_ms)))
         if settled is not None and outcome.staged:
             settled(outcome.staged)
         return outcome
 
     def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
-        """Move some of several copies to the staged ones."""
+        """Move the given copies to the staged replicas."""
         outcome, now_ms = StagingOutcome(), self._store.clock.now_ms()
         for copy, (verdict, evidence) in copies.items():
             delay_ms = self._store.settings.of(copy.partition.topic, setting)
@@ -221,11 +219,11 @@ class DryRunStore:
                 candidate = Candidate(copy.path, copy.partition, copy.topic_id, verdict, evidence, delay_ms)
                 outcome.refused.append(Refused(candidate, f"{copy.log_dir} is offline"))
                 continue
-            outcome.staged.append(self._set_aside(copy, _record(copy, verdict, evidence, now_ms, delay_ms)))
+            outcome.staged.append(self._stage(copy, _record(copy, verdict, evidence, now_ms, delay_ms)))
         return outcome
 
     def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
-        """Move what is staged back to the live ones, where the engine would."""
+        """Move a staged replica back to the live replicas, if the engine would."""
         known = partition or staged.partition
         taken = None if known is None else self._index.get(known)
         if taken is not None:
@@ -244,12 +242,12 @@ class DryRunStore:
             raise ChangeRefusedError(f"{staged.location} cannot be looked at: {error.strerror}") from error
         del self._staged[staged.log_dir, staged.location]
         state = MetadataState.MISSING if staged.topic_id is None or staged.topic_id.is_zero else MetadataState.OK
-        return self._entered(Replica(at, staged.topic_id, log_dir.path, path, state.value, staged.inode))
+        return self._add(Replica(at, staged.topic_id, log_dir.path, path, state.value, staged.inode))
 
     def create_many(
         self, wanted: Mapping[TopicPartition, TopicId | None]
     ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
-        """Enter new replicas, spread over the log dirs as the store spreads them."""
+        """Add new replicas, spread over the log dirs as the store spreads them."""
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
         if not self._log_dirs:
             return dict.fromkeys(wanted, OfflineLogDirError("every log dir of this store is offline"))
@@ -268,13 +266,13 @@ class DryRunStore:
                     found[partition] = error
                     continue
                 state = MetadataState.MISSING if topic_id is None else MetadataState.OK
-                found[partition] = self._entered(Replica(partition, topic_id, log_dir, path, state.value, 0))
+                found[partition] = self._add(Replica(partition, topic_id, log_dir, path, state.value, 0))
         return found
 
     def assign_topic_ids(
         self, wanted: Mapping[TopicPartition, TopicId]
     ) -> dict[TopicPartition, Replica | LogStoreError]:
-        """Enter the topic IDs of replicas that have none."""
+        """Set the topic IDs of replicas that have none."""
         found: dict[TopicPartition, Replica | LogStoreError] = {}
         for partition, topic_id in wanted.items():
             try:
@@ -290,14 +288,14 @@ class DryRunStore:
         if replica.topic_id != topic_id and replica.metadata_state != MetadataState.MISSING:
             raise InconsistentTopicIdError(f"{partition} holds {replica.topic_id or 'what cannot be read'}")
         written = (partition, topic_id, replica.log_dir, replica.path, MetadataState.OK.value, replica.inode)
-        return self._entered(Replica(*written))
+        return self._add(Replica(*written))
 
-    def _entered(self, replica: Replica) -> Replica:
+    def _add(self, replica: Replica) -> Replica:
         self._index.put(replica)
         return replica
 
-    def _set_aside(self, replica: Replica, record: StagedRecord) -> Staged:
-        """Where it would be staged; a stray's name holds random digits, which stand as ``*`` until they are drawn."""
+    def _stage(self, replica: Replica, record: StagedRecord) -> Staged:
+        """Stage a replica. A stray's name has random digits, which are shown as ``*`` because they are not drawn."""
         log_dir, placement, copy = self._log_dirs[replica.log_dir], self._places[replica.log_dir], 1
         if placement is Placement.IN_PLACE:
             location = name = f"{replica.partition.local_topic}-{record.partition}.*-stray"
@@ -316,7 +314,7 @@ class DryRunStore:
         return staged
 
     def _home_of_new(self, log_dir: LogDir, partition: TopicPartition, topic_id: TopicId | None) -> str:
-        """The path of a replica that would be made, below its log dir; raises what would stand in the way."""
+        """Return the path of a new replica below its log dir; raise the error of a real creation."""
         path = partition_path(log_dir.scheme, partition, topic_id)
         folder, _, name = path.rpartition("/")
         try:
@@ -330,7 +328,7 @@ class DryRunStore:
                 if home.holds(name) and (log_dir.path, path) not in self._vacated:
                     raise NameTakenError(f"{home.path_of(name)} is there already; nothing is ever overwritten")
         except FileNotFoundError:
-            return path  # the prefix directory of a topic ID, which is made when it is needed
+            return path  # the prefix directory of a topic ID is created when it is needed
         except OSError as error:
             raise ChangeRefusedError(f"{log_dir.path}/{folder} cannot be looked at: {error.strerror}") from error
         return path
@@ -339,11 +337,11 @@ class DryRunStore:
 def dry_run_request(
     store: LogStore, request: ControlRequest, node_id: int, broker_epoch: int = -1
 ) -> tuple[ControlResponse, list[Effect]]:
-    """What a broker that has just started would answer, and what it would do. Nothing is changed.
+    """Return the answer of a broker that has just started, and the effects of the request. Nothing is changed.
 
     Args:
-        store: open, and left alone meanwhile.
-        request: a good one.
+        store: open; it must not change meanwhile.
+        request: checked.
         node_id: of the broker.
         broker_epoch: of its registration.
     """
@@ -351,14 +349,14 @@ def dry_run_request(
     if stale is not None:
         stopping = isinstance(request, StopReplicaRequest)
         return (StopReplicaResponse(stale) if stopping else error_response(request, stale)), []
-    rehearsal = DryRunStore(store)
-    before = StoreSnapshot.of(rehearsal)
+    copy = DryRunStore(store)
+    before = StoreSnapshot.of(copy)
     response: ControlResponse
     if isinstance(request, StopReplicaRequest):
-        response = handle_stop_replica(rehearsal, request, {})
+        response = handle_stop_replica(copy, request, {})
     else:
-        response = handle_leader_and_isr(rehearsal, request, node_id, {})
-    return response, effects(before, StoreSnapshot.of(rehearsal))
+        response = handle_leader_and_isr(copy, request, node_id, {})
+    return response, effects(before, StoreSnapshot.of(copy))
 
 
 def _record(replica: Replica, verdict: str, evidence: str, now_ms: int, delay_ms: int) -> StagedRecord:

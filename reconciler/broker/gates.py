@@ -1,8 +1,8 @@
-"""What keeps a control request from being carried out on somebody's word alone: the gates of ``policy``. Pure.
+"""The gates of a control request that a person sends: the gates of plans, and one more. Pure.
 
-A controller that sends a request to its broker has decided, and ``Broker`` asks no questions. Whoever sends one by hand
-may have taken the wrong file or the wrong disks, and a FULL request that is empty stages everything. So what a
-rehearsal foretells is held to the gates that a plan is held to, each with the same override, and to one more::
+A controller that sends a request has decided, so ``Broker`` has no gates. A person may have taken the wrong file or the
+wrong disks, and an empty FULL request stages everything. So the effects of a dry run are held to the gates of plans,
+each with the same override, and to one more::
 
     create      empty replicas would be made in a real broker's log dirs, which that broker does itself   --allow create
 
@@ -24,24 +24,24 @@ from reconciler.text import count, listed
 from reconciler.verdicts import Verdict
 
 CREATE: Final = "create"
-"""The gate of this module's own."""
+"""The gate that plans do not have."""
 
 ALLOWABLE: Final = (Gate.BROKER, Gate.EMPTY, Gate.ABSENT, Gate.SOLE_COPY, Gate.INTERNAL, CREATE)
-"""Gates that ``--allow`` opens; the others have a number of their own, or ask nothing of a request."""
+"""Gates that ``--allow`` opens; the others are overridden by a number, or do not apply to a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandSentRequest:
-    """A request on its way to one broker's disks.
+    """A request that a person sends to one broker's disks.
 
     Attributes:
-        request: a good one.
+        request: checked.
         location: of its file, for messages.
         node_id: of the broker.
         broker: ``broker 1 of cluster C``.
-        live: how many live replicas it has.
-        effects: that a rehearsal foretells.
-        offline: path of each log dir that cannot be used → why.
+        live: number of live replicas of the broker.
+        effects: of a dry run.
+        offline: path of each unusable log dir → why.
         foreign: paths of log dirs that a real broker reads.
         now_ms: in ms since 1970.
     """
@@ -58,18 +58,18 @@ class HandSentRequest:
 
 
 def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] = ()) -> list[str]:
-    """Every gate that is shut, each as one sentence with its numbers and its override; none: go on.
+    """List every shut gate as one sentence with its numbers and its override; an empty list allows the request.
 
     Args:
-        sent: what would be done.
+        sent: the request and its effects.
         policy: the gates of plans.
-        allowed: names of gates that stand open, besides those of the policy.
+        allowed: names of gates that are open in addition to the policy's.
     """
     states = dict(_states(sent.request))
     staged = [effect for effect in sent.effects if effect.kind is EffectKind.STAGED]
     complete = isinstance(sent.request, LeaderAndIsrRequest) and sent.request.type is RequestType.FULL
     wanted = sum(sent.node_id in state.replicas for state in states.values())
-    # Only a request that is FULL says anything by what it lacks.
+    # Only in a FULL request does a missing partition mean anything.
     opened = {Gate(name) for name in allowed if name != CREATE} | (set() if complete else {Gate.EMPTY})
     facts = GateInputs(
         sent.now_ms,
@@ -99,7 +99,7 @@ def _states(request: ControlRequest) -> Iterator[tuple[PartitionKey, PartitionSt
 def _sole_copies(
     staged: Sequence[Effect], states: Mapping[PartitionKey, PartitionState], node_id: int
 ) -> Iterator[str]:
-    """What would be staged though no other replica is in sync, as far as the request tells."""
+    """Find replicas that would be staged although no other replica is in sync, as far as the request says."""
     for effect in staged:
         state = states.get(effect.key)
         if state is None:

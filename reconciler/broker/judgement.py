@@ -1,8 +1,8 @@
-"""A LeaderAndIsr request held against what is live on this broker, replica by replica, by the one case table.
+"""Judge the live replicas of a broker against a LeaderAndIsr request, by the one case table. Pure.
 
-Pure: a function of the request and of the store's entries. Rows of one topic differ in little, so each distinct row is
-put to the table once. A reassignment that a request tells of does not make its replica IN_FLIGHT here, as it does for
-an audit: it is this request that makes the replica, and a later one that drops it. Source: DESIGN §3, §4; KIP516-5.
+Rows of one topic differ in little, so each distinct row is judged once. A reassignment in a request does not make its
+replica IN_FLIGHT here, as it does for an audit: this request creates the replica, and a later one drops it.
+Source: DESIGN §3, §4; KIP516-5.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from reconciler.protocol import LeaderAndIsrRequest, RequestType, TopicState
 from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number, fill_evidence
 
 PartitionKey: TypeAlias = tuple[str, int]
-"""Topic, by full name, and partition."""
+"""Full topic name and partition."""
 
 
 class Judged(NamedTuple):
-    """What the table says of one replica."""
+    """The verdict on one replica, the row that it was judged by, and the template of its evidence."""
 
     verdict: Verdict
     row: JoinedRow
@@ -36,13 +36,13 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LiveReplicas:
-    """What is live on this broker.
+    """The live replicas of this broker.
 
     Attributes:
         entries: as the store holds them.
-        doubled: those that are live in two log dirs.
-        offline: log dirs that are offline; what lies there is not judged.
-        topic_of: topic ID → the topic that some replica here has under it.
+        doubled: keys of replicas that are live in two log dirs.
+        offline: offline log dirs; replicas in them are not judged.
+        topic_of: topic ID → topic of a replica here with that ID.
     """
 
     entries: Mapping[PartitionKey, Entry]
@@ -53,12 +53,12 @@ class LiveReplicas:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the table says of everything that a request is about.
+    """The verdicts on all replicas that a request is about.
 
     Attributes:
-        named: for each partition of the request, in its order: the verdict; None where it is neither here nor wanted;
-            and what is on an offline disk, which is not judged.
-        others: replicas that the request does not name, as far as it speaks of them.
+        named: one for each partition of the request, in its order: the verdict; None for a replica that is neither here
+            nor wanted; or a replica on an offline disk, which is not judged.
+        others: replicas that the request does not name but covers.
     """
 
     named: Sequence[Judged | OfflineReplica | None]
@@ -66,7 +66,7 @@ class Judgement:
 
 
 class OfflineReplica(NamedTuple):
-    """A replica that lies on a disk that is offline."""
+    """A replica on an offline disk."""
 
     log_dir: str
 
@@ -80,7 +80,7 @@ class _RequestTable:
         self.names = {topic_id: topic for topic, topic_id in self.ids.items() if topic_id}
 
     def live(self, topic: str, entry: Entry, copies: int, wanted: bool) -> Judged:
-        """What it says of a replica that is here."""
+        """Judge a replica that is here."""
         topic_id, wanted_id = entry.topic_id or "", self.ids.get(topic, "")
         return _judge(
             JoinedRow(
@@ -102,7 +102,7 @@ class _RequestTable:
         )
 
     def absent(self, topic: str) -> Judged:
-        """What it says of a replica that is wanted here, and is not."""
+        """Judge a wanted replica that is not here."""
         wanted_id = self.ids[topic]
         return _judge(
             JoinedRow(
@@ -118,14 +118,15 @@ class _RequestTable:
 
 
 def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> Judgement:
-    """Hold a request against what is live here.
+    """Judge live replicas against a request.
 
-    A FULL request speaks of every replica of the broker; the others of those that they name, by topic or by topic ID.
+    A FULL request covers every replica of the broker. Any other request covers the replicas that it names, by topic or
+    by topic ID.
 
     Args:
-        request: a good one.
-        node_id: this broker's.
-        present: what is live.
+        request: checked.
+        node_id: of this broker.
+        present: the live replicas.
     """
     table = _RequestTable(request)
     named: list[Judged | OfflineReplica | None] = []
@@ -150,7 +151,7 @@ def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> 
 def _judge_topic(
     table: _RequestTable, topic: TopicState, node_id: int, present: LiveReplicas, left: dict[PartitionKey, Entry]
 ) -> list[Judged | OfflineReplica | None]:
-    """Each partition of one topic; what is here is taken out of what is left."""
+    """Judge each partition of one topic, and remove the replicas that are here from ``left``."""
     name, offline, doubled = topic.topic, present.offline, present.doubled
     known: dict[tuple[str | None, str, bool, bool], Judged] = {}
     absent: Judged | None = None
@@ -177,7 +178,7 @@ def _judge_topic(
 def _renamed(
     request: LeaderAndIsrRequest, present: LiveReplicas, left: Mapping[PartitionKey, Entry]
 ) -> list[tuple[PartitionKey, Entry]]:
-    """What lies here under an ID of the request, by another name."""
+    """Find replicas that are here under a topic ID of the request and another topic name."""
     found = []
     for topic in request.topics:
         former = None if topic.topic_id is None else present.topic_of(topic.topic_id)

@@ -1,7 +1,7 @@
-"""LeaderAndIsr: what is stale is staged, then each partition is seen to, and what is missing is made (DESIGN §4).
+"""Handle a LeaderAndIsr request: stage stale replicas, answer each partition, create missing replicas (DESIGN §4).
 
-Staging comes first and in one go: a replica whose topic was re-created must be out of the way before its successor can
-be made. Each partition is then answered in Kafka's order (FACTS §4.2), and new replicas are made at the end.
+Staging comes first, in one step: a replica of a re-created topic must be staged before its successor can be created.
+Then each partition is answered in Kafka's order (FACTS §4.2), and new replicas are created at the end.
 Source: KIP516-4, -5, -6, -11.
 """
 
@@ -15,7 +15,7 @@ from layout.topic import TopicPartition
 from logstore import STALE_DELAY, KafkaError
 from logstore.staging import Staged
 from logstore.store import Replica, replica_of
-from reconciler.broker import carry_out as changing
+from reconciler.broker import carry_out
 from reconciler.broker.judgement import Judged, Judgement, LiveReplicas, OfflineReplica, PartitionKey, judge
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.protocol import (
@@ -30,14 +30,14 @@ from reconciler.protocol import (
 from reconciler.verdicts import Verdict
 
 Epochs: TypeAlias = dict[str, dict[int, int]]
-"""Topic → partition → the last leader epoch that the broker was told, for what it hosts."""
+"""Topic → partition → last received leader epoch, for the partitions that the broker hosts."""
 
 STAGED_BY = {
     RequestType.FULL: frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC}),
     RequestType.INCREMENTAL: frozenset({Verdict.STALE_ID}),
     RequestType.UNSPECIFIED: frozenset[Verdict](),
 }
-"""The verdicts whose replicas a request of that type stages (KIP516-5)."""
+"""Type of request → verdicts whose replicas it stages (KIP516-5)."""
 
 LEFT_ALONE = {
     Verdict.DAMAGED: KafkaError.KAFKA_STORAGE_ERROR,
@@ -45,7 +45,7 @@ LEFT_ALONE = {
     Verdict.RENAMED: KafkaError.INCONSISTENT_TOPIC_ID,
     Verdict.STALE_ID: KafkaError.INCONSISTENT_TOPIC_ID,
 }
-"""The answer where a replica stands in the way and stays; somebody has to look at it."""
+"""Verdict → error number where an existing replica is in the way and is left for a person."""
 
 _UNKNOWN_EPOCH = -1
 
@@ -53,19 +53,19 @@ _UNKNOWN_EPOCH = -1
 def handle_leader_and_isr(
     store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs
 ) -> LeaderAndIsrResponse:
-    """Handle a good request whose epochs are not stale.
+    """Handle a checked request whose epochs are not stale.
 
     Args:
         store: of the broker.
-        request: what the controller says.
+        request: of the controller.
         node_id: of the broker.
-        epochs: what it hosts; kept up.
+        epochs: of the hosted partitions; updated.
     """
     return _LeaderAndIsrHandling(store, request, node_id, epochs).answer()
 
 
 class _PendingReplica(NamedTuple):
-    """A partition whose replica is to be made, or to get its topic ID, and where its answer stands."""
+    """A partition whose replica is to be created or to get its topic ID; ``place`` is the index of its answer."""
 
     place: int
     at: TopicPartition
@@ -74,7 +74,7 @@ class _PendingReplica(NamedTuple):
 
 
 class _LeaderAndIsrHandling:
-    """One LeaderAndIsr request on its way."""
+    """One LeaderAndIsr request while it is handled."""
 
     def __init__(self, store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> None:
         self.store, self.request, self.node_id, self.epochs = store, request, node_id, epochs
@@ -83,17 +83,17 @@ class _LeaderAndIsrHandling:
         self.answers: list[int] = []
         self.new: list[_PendingReplica] = []
         self.nameless: list[_PendingReplica] = []
-        """Replicas that are there, and get their topic ID."""
+        """Existing replicas that get their topic ID."""
 
     def answer(self) -> LeaderAndIsrResponse:
-        """Judge, stage, and see to each partition."""
-        changing.stage_copies(self.store, self._find_stale_copies(), STALE_DELAY)
+        """Judge and stage replicas, then answer each partition."""
+        carry_out.stage_copies(self.store, self._find_stale_copies(), STALE_DELAY)
         entries = self.store.entries()
         doubled = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
         judged = judge(
             self.request, self.node_id, LiveReplicas(entries, doubled, self.store.offline, self.store.topic_of)
         )
-        self.staged = changing.stage(self.store, self._find_stale(judged), entries, STALE_DELAY)
+        self.staged = carry_out.stage(self.store, self._find_stale(judged), entries, STALE_DELAY)
         for topic, partition in self.staged:
             self.epochs.get(topic, {}).pop(partition, None)
         verdicts = iter(judged.named)
@@ -102,16 +102,16 @@ class _LeaderAndIsrHandling:
             for state in each.partitions:
                 self.answers.append(self._partition(each, state, next(verdicts), known))
         self._write_topic_ids()
-        self._make()
+        self._restore_or_create()
         for name in [name for name, known in self.epochs.items() if not known]:
             del self.epochs[name]
         return LeaderAndIsrResponse(KafkaError.NONE, tuple(self._answers_by_topic()))
 
     def _find_stale_copies(self) -> dict[Replica, tuple[str, str]]:
-        """Of partitions that are live in several log dirs: the copies under another topic ID than the request's.
+        """Find the copies under another topic ID than the request's, of partitions that are live in several log dirs.
 
-        A topic was re-created while a disk was away, and now the disk is back. Copies under the same ID are left alone:
-        which of them is the better one is not for a request to say.
+        Such a copy appears when a topic was re-created while a disk was offline. Copies under the same topic ID are
+        left alone: a request does not say which of them is the better one.
         """
         if self.request.type is RequestType.UNSPECIFIED or not self.store.doubled:
             return {}
@@ -132,20 +132,20 @@ class _LeaderAndIsrHandling:
         return found
 
     def _find_stale(self, judged: Judgement) -> dict[PartitionKey, tuple[str, str]]:
-        """What this request stages, each with its verdict and evidence; notes what has another name here."""
-        stale, told = dict[PartitionKey, tuple[str, str]](), dict[Judged, tuple[str, str]]()
+        """Find the replicas to stage, with verdict and evidence; note the replicas that have another name here."""
+        stale, reasons = dict[PartitionKey, tuple[str, str]](), dict[Judged, tuple[str, str]]()
         of_type = STAGED_BY[self.request.type]
         for key, each in (*self._named(judged), *judged.others):
             if each.verdict in of_type:
-                if each not in told:
-                    told[each] = (each.verdict.value, each.evidence)
-                stale[key] = told[each]
+                if each not in reasons:
+                    reasons[each] = (each.verdict.value, each.evidence)
+                stale[key] = reasons[each]
             elif each.verdict is Verdict.RENAMED:
                 self.in_the_way.add((each.row.id_topic, key[1]))
         return stale
 
     def _named(self, judged: Judgement) -> Iterator[tuple[PartitionKey, Judged]]:
-        """The replicas that the request names and the table judged, as far as something is to be seen to."""
+        """Yield the judged replicas that the request names and that are not in order."""
         verdicts = iter(judged.named)
         for topic in self.request.topics:
             for state in topic.partitions:
@@ -156,7 +156,7 @@ class _LeaderAndIsrHandling:
     def _partition(
         self, topic: TopicState, state: PartitionState, judged: Judged | OfflineReplica | None, known: dict[int, int]
     ) -> int:
-        """The answer for one partition, in the order of FACTS §4.2, 5; what has to be made is put off."""
+        """Return the answer for one partition, in the order of FACTS §4.2, 5; replicas to be created are put off."""
         if isinstance(judged, OfflineReplica):
             return KafkaError.KAFKA_STORAGE_ERROR
         key = (topic.topic, state.partition)
@@ -173,7 +173,7 @@ class _LeaderAndIsrHandling:
             return KafkaError.STALE_CONTROLLER_EPOCH
         news = self.request.is_kraft_controller or verdict is Verdict.NO_ID or (gone and hosted)
         if state.leader_epoch == current and not news:
-            # A follower that is told no topic ID goes on without one, as after a downgrade of the controller.
+            # A follower in a request without a topic ID goes on without one, as after a downgrade of the controller.
             forgets = topic.topic_id is None and state.leader != self.node_id and not gone
             has_id = isinstance(judged, Judged) and judged.row.disk_topic_id != ""
             return KafkaError.NONE if forgets and has_id else KafkaError.STALE_CONTROLLER_EPOCH
@@ -189,33 +189,33 @@ class _LeaderAndIsrHandling:
         return KafkaError.NONE
 
     def _write_topic_ids(self) -> None:
-        """Give replicas that have none the topic IDs that the request has (KIP516-11)."""
+        """Write the topic IDs of the request for replicas that have none (KIP516-11)."""
         wanted = {each.at: each.topic_id for each in self.nameless if each.topic_id is not None}
-        answers = changing.write_topic_ids(self.store, wanted)
+        answers = carry_out.write_topic_ids(self.store, wanted)
         for each in self.nameless:
             self.answers[each.place] = answers[each.at]
             if answers[each.at] is KafkaError.NONE:
                 self.epochs[each.at.topic][each.at.partition] = each.state.leader_epoch
 
-    def _make(self) -> None:
-        """Bring back or create what is wanted here and is not there."""
+    def _restore_or_create(self) -> None:
+        """Restore or create the wanted replicas that are missing."""
         back = dict[TopicPartition, list[Staged]]()
         if self.request.type is not RequestType.UNSPECIFIED:
-            back = changing.candidates(
+            back = carry_out.candidates(
                 self.store, ((each.at, each.topic_id) for each in self.new if each.topic_id is not None)
             )
         empty = dict[TopicPartition, TopicId | None]()
         for each in self.new:
             if self.store.offline and not each.state.is_new:
-                # It may lie on the disk that cannot be read: a second copy would be in the way when that comes back.
+                # It may be on the offline disk: a second copy would be in the way when the disk comes back.
                 self.answers[each.place] = KafkaError.KAFKA_STORAGE_ERROR
                 continue
-            answer = changing.bring_back(self.store, each.at, back.get(each.at, []))
+            answer = carry_out.restore_first(self.store, each.at, back.get(each.at, []))
             if answer is None:
                 empty[each.at] = each.topic_id
             else:
                 self.answers[each.place] = answer
-        created = changing.create(self.store, empty)
+        created = carry_out.create(self.store, empty)
         for each in self.new:
             if each.at in created:
                 self.answers[each.place] = created[each.at]

@@ -1,7 +1,6 @@
-"""What handling a control request needs of a store: a ``LogStore`` has it, and so has a rehearsal that changes nothing.
+"""The store interface that control requests need: ``LogStore`` has it, and so has the store of a dry run.
 
-Each method means what it means in :class:`logstore.store.LogStore`, raises what it raises there, and takes full
-names.
+Each method means the same and raises the same errors as in :class:`logstore.store.LogStore`, and takes full names.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from logstore.store import Entry, Replica
 
 
 class ReplicaStore(Protocol):
-    """Live replicas by name and by topic ID, what lies staged, and the changes that a request may ask for."""
+    """Live replicas by name and by topic ID, staged replicas, and the changes that a request may ask for."""
 
     @property
     def doubled(self) -> Sequence[Replica]:
@@ -26,19 +25,19 @@ class ReplicaStore(Protocol):
 
     @property
     def offline(self) -> Mapping[str, str]:
-        """Path of each log dir that is offline → why."""
+        """Path of each offline log dir → why."""
 
     def entries(self) -> dict[tuple[str, int], Entry]:
-        """Every live replica by (topic, partition)."""
+        """Return every live replica by topic and partition."""
 
     def topic_of(self, topic_id: TopicId) -> str | None:
-        """The topic that has this ID here; None: none has."""
+        """Return the topic with this ID here; None: there is none."""
 
     def fence(self, partition: TopicPartition, topic_id: TopicId | None = None) -> KafkaError:
-        """What a request for this partition under this topic ID is answered."""
+        """Return the answer to a request for this partition under this topic ID."""
 
     def staged(self) -> list[Staged]:
-        """Everything that lies staged, and every stray."""
+        """Return every staged replica and every stray."""
 
     def stage_each(
         self,
@@ -47,20 +46,20 @@ class ReplicaStore(Protocol):
         setting: str = STALE_DELAY,
         settled: OnCommitted | None = None,
     ) -> StagingOutcome:
-        """Stage live replicas, each with its verdict and evidence; ``settled`` is told of them as they are."""
+        """Stage live replicas, each with its verdict and evidence; ``settled`` is called with each staged batch."""
 
     def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
-        """Stage just these of the copies of partitions that are live in several log dirs."""
+        """Stage the given copies of partitions that are live in several log dirs."""
 
     def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
-        """Bring a staged or stray replica back."""
+        """Restore a staged or stray replica."""
 
     def create_many(
         self, wanted: Mapping[TopicPartition, TopicId | None]
     ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
-        """Make empty replicas; for each, the replica, or why it was not made."""
+        """Create empty replicas; return for each the replica, or the error."""
 
     def assign_topic_ids(
         self, wanted: Mapping[TopicPartition, TopicId]
     ) -> dict[TopicPartition, Replica | LogStoreError]:
-        """Write the topic IDs of replicas that have none; for each, the replica, or why it got none."""
+        """Write the topic IDs of replicas that have none; return for each the replica, or the error."""

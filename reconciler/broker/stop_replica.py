@@ -1,40 +1,40 @@
-"""StopReplica: replicas that a broker is to serve no longer, and those of them that go (FACTS §4.5; KIP516-7).
+"""Handle a StopReplica request: stop serving replicas, and stage the deleted ones (FACTS §4.5; KIP516-7).
 
-What goes is staged like everything that goes, with the delay that Kafka has for deleted replicas. A topic ID, which
-only KIP-516's form of the request carries, must be the replica's own.
+A deleted replica is staged with Kafka's delay for deleted replicas. If the request has a topic ID, as only KIP-516's
+form of it does, the ID must be the replica's own.
 """
 
 from __future__ import annotations
 
 from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, KafkaError
-from reconciler.broker import carry_out as changing
+from reconciler.broker import carry_out
 from reconciler.broker.judgement import PartitionKey
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.protocol import PartitionError, StopPartition, StopReplicaRequest, StopReplicaResponse, TopicErrors
 
 DELETED = "DELETED"
-"""What the record of a replica gives as the reason, in the place of a verdict."""
+"""The reason in the record of a deleted replica, in place of a verdict."""
 
 _NOT_COMPARED = (-1, -2)
-"""Leader epochs that say that none is given, or that the topic is being deleted: either passes."""
+"""Leader epochs for "not given" and for "topic is being deleted": both are accepted."""
 
 _IN_ORDER = (KafkaError.NONE, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.UNKNOWN_TOPIC_ID)
-"""What the store's fence says of a partition that may be stopped: it is here under that ID, or it is not here."""
+"""Answers of the store's fence for partitions that may be stopped: here under that ID, or not here."""
 
 
 def handle_stop_replica(
     store: ReplicaStore, request: StopReplicaRequest, epochs: dict[str, dict[int, int]]
 ) -> StopReplicaResponse:
-    """Handle a good request whose epochs are not stale.
+    """Handle a checked request whose epochs are not stale.
 
     Args:
         store: of the broker.
-        request: what is to be stopped.
-        epochs: topic → partition → leader epoch, of what the broker hosts; what is deleted is taken out.
+        request: of the controller.
+        epochs: topic → partition → leader epoch of the hosted partitions; deleted ones are removed.
     """
     answers: dict[PartitionKey, KafkaError] = {}
-    going: list[PartitionKey] = []
+    deleted: list[PartitionKey] = []
     for topic in request.topics:
         known = epochs.get(topic.topic, {})
         for state in topic.partitions:
@@ -43,12 +43,12 @@ def handle_stop_replica(
             answers[key] = _answer(state, fenced, known)
             if state.delete and answers[key] is KafkaError.NONE:
                 if fenced is KafkaError.NONE:
-                    going.append(key)
+                    deleted.append(key)
                 else:
                     known.pop(state.partition, None)
     reason = (DELETED, f"controller {request.controller_id}, epoch {request.controller_epoch}, sent a StopReplica")
-    staged = changing.stage(store, dict.fromkeys(going, reason), store.entries() if going else {}, DELETE_DELAY)
-    for key in going:
+    staged = carry_out.stage(store, dict.fromkeys(deleted, reason), store.entries() if deleted else {}, DELETE_DELAY)
+    for key in deleted:
         if key in staged:
             epochs.get(key[0], {}).pop(key[1], None)
         else:

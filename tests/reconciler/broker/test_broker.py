@@ -53,14 +53,14 @@ def test_a_stale_controller_changes_nothing(sim: Sim, kind: RequestType) -> None
 
 
 @TYPES
-@pytest.mark.parametrize(("own", "told", "stale"), [(7, 6, True), (7, 7, False), (7, 8, False), (7, -1, False)])
+@pytest.mark.parametrize(("own", "given", "stale"), [(7, 6, True), (7, 7, False), (7, 8, False), (7, -1, False)])
 def test_a_request_for_an_earlier_life_of_the_broker_changes_nothing(
-    sim: Sim, kind: RequestType, own: int, told: int, stale: bool
+    sim: Sim, kind: RequestType, own: int, given: int, stale: bool
 ) -> None:
     # FACTS §4.2, 2
     broker = sim.start()
     broker.broker_epoch = own
-    found = answer(broker, leader_and_isr(kind, topic("orders", A, 0), broker_epoch=told))
+    found = answer(broker, leader_and_isr(kind, topic("orders", A, 0), broker_epoch=given))
     assert found == ({"": 77, "orders-0": 77} if stale else {"orders-0": 0})
     assert (sim.live() == {}) is stale
 

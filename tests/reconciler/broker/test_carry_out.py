@@ -12,7 +12,7 @@ from layout import partition_metadata
 from layout.topic import TopicPartition
 from logstore import STALE_DELAY, KafkaError
 from logstore.store import LogStore
-from reconciler.broker import carry_out as changing
+from reconciler.broker import carry_out
 from tests.logstore.conftest import LogDir
 from tests.logstore.engine import DiskThat, opened
 from tests.reconciler.protocol.control_requests import FULL, ORDERS, A, B, C, Sim, answer, leader_and_isr, state, topic
@@ -30,16 +30,16 @@ def test_replicas_of_all_disks_are_staged_each_with_its_own_reason(sim: Sim) -> 
     sim.put("payments-3", B, disk=1)
     store = started(sim)
     reasons = {("orders", 0): ("STALE_ID", "one"), ("payments", 3): ("UNKNOWN_TOPIC", "other")}
-    assert changing.stage(store, reasons, store.entries(), STALE_DELAY) == set(reasons)
-    told = {str(each.partition): each.record.evidence for each in store.staged() if each.record is not None}
-    assert told == {"orders-0": "one", "payments-3": "other"}
+    assert carry_out.stage(store, reasons, store.entries(), STALE_DELAY) == set(reasons)
+    found = {str(each.partition): each.record.evidence for each in store.staged() if each.record is not None}
+    assert found == {"orders-0": "one", "payments-3": "other"}
 
 
 def test_what_changed_behind_our_back_is_not_staged(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
     path = sim.put("orders-0", A)
     store = started(sim)
     (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(B))
-    assert changing.stage(store, {("orders", 0): ("STALE_ID", "x")}, store.entries(), STALE_DELAY) == set()
+    assert carry_out.stage(store, {("orders", 0): ("STALE_ID", "x")}, store.entries(), STALE_DELAY) == set()
     assert "orders-0 is not staged" in caplog.text and path.exists()
 
 
@@ -48,9 +48,9 @@ def test_a_broker_s_own_stray_is_brought_back_by_its_id(tmp_path: Path) -> None:
     log_dir.replica(f"orders-0.{UNIQUE}-stray", str(A), **{"00000000000000000000__log": 5})
     log_dir.replica(f"orders-1.{UNIQUE}-stray", None)
     with opened(log_dir.path) as store:
-        found = changing.candidates(store, [(ORDERS, A), (TopicPartition("orders", 1), A), (PAYMENTS, A)])
+        found = carry_out.candidates(store, [(ORDERS, A), (TopicPartition("orders", 1), A), (PAYMENTS, A)])
         assert list(found) == [ORDERS]
-        assert changing.bring_back(store, ORDERS, found[ORDERS]) is KafkaError.NONE
+        assert carry_out.restore_first(store, ORDERS, found[ORDERS]) is KafkaError.NONE
         assert store.get(ORDERS).topic_id == A
     assert (log_dir.path / "orders-0" / "00000000000000000000.log").stat().st_size == 5
 
@@ -62,8 +62,8 @@ def test_a_stray_whose_name_was_cut_is_known_by_its_id_and_partition(tmp_path: P
     log_dir.replica(f"{cut}-7.{UNIQUE}-stray", str(A))
     whole = TopicPartition(topic, 7)
     with opened(log_dir.path) as store:
-        found = changing.candidates(store, [(whole, A)])
-        assert changing.bring_back(store, whole, found[whole]) is KafkaError.NONE
+        found = carry_out.candidates(store, [(whole, A)])
+        assert carry_out.restore_first(store, whole, found[whole]) is KafkaError.NONE
         assert store.get(whole).topic_id == A
 
 
@@ -73,14 +73,14 @@ def test_what_cannot_come_back_lets_the_next_one_try(sim: Sim, caplog: pytest.Lo
     store.stage([ORDERS], "TEST", "x")
     store.create(ORDERS, A)
     store.stage([ORDERS], "TEST", "x")
-    found = changing.candidates(store, [(ORDERS, A)])[ORDERS]
+    found = carry_out.candidates(store, [(ORDERS, A)])[ORDERS]
     assert len(found) == 2
     shutil.rmtree(
         sim.paths[0] / found[0].location if found[0].log_dir == str(sim.paths[0]) else sim.paths[1] / found[0].location
     )
-    assert changing.bring_back(store, ORDERS, found) is KafkaError.NONE
+    assert carry_out.restore_first(store, ORDERS, found) is KafkaError.NONE
     assert "is not brought back" in caplog.text
-    assert changing.bring_back(store, PAYMENTS, []) is None
+    assert carry_out.restore_first(store, PAYMENTS, []) is None
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
@@ -103,8 +103,8 @@ def test_nothing_is_looked_for_where_nothing_is_wanted(sim: Sim) -> None:
     store = started(sim)
     for log_dir in store.log_dirs:
         log_dir.go_offline("it failed")
-    assert changing.candidates(store, []) == {}
-    assert changing.create(store, {}) == {}
+    assert carry_out.candidates(store, []) == {}
+    assert carry_out.create(store, {}) == {}
 
 
 def test_a_disk_that_cannot_be_listed_brings_nothing_back(sim: Sim, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_a_disk_that_cannot_be_listed_brings_nothing_back(sim: Sim, monkeypatch:
         raise OSError(errno.EIO, "no")
 
     monkeypatch.setattr("logstore.staging.staged.find_staged", failing)
-    assert changing.candidates(store, [(ORDERS, A)]) == {}
+    assert carry_out.candidates(store, [(ORDERS, A)]) == {}
     assert store.offline
 
 
@@ -124,16 +124,16 @@ def test_each_replica_that_is_made_is_answered_for_itself(sim: Sim) -> None:
     sim.put("orders-0", A)
     store = started(sim)
     wanted = {ORDERS: A, PAYMENTS: B, TopicPartition("..", 0): C, TopicPartition("x" * 249, 2147483647): C}
-    told = changing.create(store, wanted)
-    assert told[ORDERS] == KafkaError.UNKNOWN_SERVER_ERROR
-    assert told[PAYMENTS] == KafkaError.NONE
+    found = carry_out.create(store, wanted)
+    assert found[ORDERS] == KafkaError.UNKNOWN_SERVER_ERROR
+    assert found[PAYMENTS] == KafkaError.NONE
     assert store.get(PAYMENTS).topic_id == B
 
 
 def test_an_id_is_written_once_and_never_over_another(sim: Sim) -> None:
     sim.put("orders-0", None)
     store = started(sim)
-    assert changing.write_topic_ids(store, {ORDERS: A})[ORDERS] is KafkaError.NONE
-    assert changing.write_topic_ids(store, {ORDERS: A})[ORDERS] is KafkaError.NONE
-    assert changing.write_topic_ids(store, {ORDERS: B})[ORDERS] is KafkaError.INCONSISTENT_TOPIC_ID
-    assert changing.write_topic_ids(store, {PAYMENTS: B})[PAYMENTS] is KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+    assert carry_out.write_topic_ids(store, {ORDERS: A})[ORDERS] is KafkaError.NONE
+    assert carry_out.write_topic_ids(store, {ORDERS: A})[ORDERS] is KafkaError.NONE
+    assert carry_out.write_topic_ids(store, {ORDERS: B})[ORDERS] is KafkaError.INCONSISTENT_TOPIC_ID
+    assert carry_out.write_topic_ids(store, {PAYMENTS: B})[PAYMENTS] is KafkaError.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,7 +1,4 @@
-"""A rehearsal answers as the broker then does, foretells every change, and makes none.
-
-What a request did is found from two pictures of the store.
-"""
+"""A dry run answers as the broker then does, predicts every change and makes none; effects come from two snapshots."""
 
 from __future__ import annotations
 
@@ -93,7 +90,7 @@ def without_inodes(found: list[Effect]) -> list[Effect]:
 
 @settings(max_examples=150)
 @given(ON_DISK, STAGED, st.booleans(), requests())
-def test_what_is_foretold_is_what_is_then_answered_and_done(
+def test_a_dry_run_predicts_the_answer_and_the_changes(
     on_disk: dict, staged: dict, doubled: bool, request: ControlRequest
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -101,13 +98,13 @@ def test_what_is_foretold_is_what_is_then_answered_and_done(
         try:
             broker: Broker = sim.start()
             before = [contents(path) for path in sim.paths]
-            answered, foretold = dry_run_request(broker.store, request, 1)
+            answered, predicted = dry_run_request(broker.store, request, 1)
             assert [contents(path) for path in sim.paths] == before
             picture = StoreSnapshot.of(broker.store)
             response = broker.handle(request)
             done = effects(picture, StoreSnapshot.of(broker.store))
             assert response == answered
-            assert without_inodes(done) == without_inodes(foretold)
+            assert without_inodes(done) == without_inodes(predicted)
             for kind in {each.kind for each in done}:
                 event(kind.value)
         finally:
@@ -118,12 +115,12 @@ def test_a_namespace_that_was_never_created_is_foreseen(tmp_path: Path) -> None:
     sim = Sim(tmp_path, scheme="namespaced")
     broker = sim.start()
     request = leader_and_isr(FULL, topic("org:orders", A, 0))
-    answered, foretold = dry_run_request(broker.store, request, 1)
-    assert ([error.error for each in answered.topics for error in each.partitions], foretold) == ([17], [])
+    answered, predicted = dry_run_request(broker.store, request, 1)
+    assert ([error.error for each in answered.topics for error in each.partitions], predicted) == ([17], [])
     assert broker.handle(request) == answered
     carry_out(broker.store, plan_create(broker.store, "org"))
-    answered, foretold = dry_run_request(broker.store, request, 1)
-    assert [(each.kind, each.location) for each in foretold] == [(EffectKind.CREATED, "org/orders-0")]
+    answered, predicted = dry_run_request(broker.store, request, 1)
+    assert [(each.kind, each.location) for each in predicted] == [(EffectKind.CREATED, "org/orders-0")]
     sim.stop()
 
 
@@ -132,8 +129,8 @@ def test_a_name_that_a_stranger_has_taken_is_foreseen(sim: Sim) -> None:
         (path / "orders-0").write_text("a file")
     broker = sim.start()
     request = leader_and_isr(FULL, topic("orders", A, 0))
-    answered, foretold = dry_run_request(broker.store, request, 1)
-    assert (broker.handle(request), foretold) == (answered, [])
+    answered, predicted = dry_run_request(broker.store, request, 1)
+    assert (broker.handle(request), predicted) == (answered, [])
     assert answered.topics[0].partitions[0].error != 0
 
 
@@ -152,8 +149,8 @@ def test_a_real_brokers_disks_show_where_replicas_would_lie(tmp_path: Path) -> N
     properties = sim.paths[0] / "meta.properties"
     properties.write_text("".join(line for line in properties.open() if not line.startswith("logstore.")))
     broker = sim.start()
-    answered, foretold = dry_run_request(broker.store, leader_and_isr(FULL), 1)
-    assert [each.location for each in foretold] == [f"../disk1.deleting/{A}_0"]
+    answered, predicted = dry_run_request(broker.store, leader_and_isr(FULL), 1)
+    assert [each.location for each in predicted] == [f"../disk1.deleting/{A}_0"]
     assert (answered.error, (sim.paths[0] / "orders-0").is_dir()) == (0, True)
     sim.stop()
 

@@ -150,7 +150,7 @@ def test_an_empty_full_request_stages_everything(sim: Sim) -> None:
     assert sim.live() == {} and len(sim.staged()) == 3
 
 
-def test_what_is_staged_is_told_at_warn_with_the_time_of_its_deletion(
+def test_what_is_staged_is_logged_at_warn_with_the_time_of_its_deletion(
     sim: Sim, caplog: pytest.LogCaptureFixture
 ) -> None:
     # KIP516-6
@@ -158,11 +158,11 @@ def test_what_is_staged_is_told_at_warn_with_the_time_of_its_deletion(
     broker = sim.start()
     with caplog.at_level(logging.WARNING):
         answer(broker, leader_and_isr(FULL, topic("orders", B, 0)))
-    (told,) = [each for each in caplog.records if "gone-3" in each.getMessage()]
+    (record,) = [each for each in caplog.records if "gone-3" in each.getMessage()]
     # The clock of the tests stands at 2023-11-14 22:13:20; the delay is four hours.
-    assert told.levelno == logging.WARNING
-    assert "will be deleted at 2023-11-15 02:13:20 UTC" in told.getMessage()
-    assert "UNKNOWN_TOPIC" in told.getMessage()
+    assert record.levelno == logging.WARNING
+    assert "will be deleted at 2023-11-15 02:13:20 UTC" in record.getMessage()
+    assert "UNKNOWN_TOPIC" in record.getMessage()
 
 
 def test_what_is_staged_goes_when_its_delay_is_over_and_not_before(sim: Sim) -> None:
@@ -182,7 +182,7 @@ def test_what_is_staged_goes_when_its_delay_is_over_and_not_before(sim: Sim) -> 
 
 
 @TYPES
-def test_a_replica_without_an_id_gets_the_one_it_is_told_and_keeps_its_data(sim: Sim, kind: RequestType) -> None:
+def test_a_replica_without_an_id_gets_the_one_of_the_request_and_keeps_its_data(sim: Sim, kind: RequestType) -> None:
     # KIP516-11
     path = sim.put("orders-0", None)
     broker = sim.start()
@@ -381,11 +381,11 @@ def test_a_name_that_is_taken_by_a_renamed_topic_waits(sim: Sim) -> None:
 
 def test_the_leader_epoch_decides_what_is_old(sim: Sim) -> None:
     broker = sim.start()
-    told = [
+    answers = [
         answer(broker, leader_and_isr(INCREMENTAL, topic("orders", A, state(0, epoch))))["orders-0"]
         for epoch in (5, 5, 4, 6)
     ]
-    assert told == [0, 11, 11, 0]
+    assert answers == [0, 11, 11, 0]
     assert broker.leader_epoch(ORDERS) == 6
 
 
@@ -398,7 +398,7 @@ def test_a_kraft_controller_may_repeat_a_leader_epoch(sim: Sim) -> None:
 
 
 @pytest.mark.parametrize(("leader", "expected"), [(2, 0), (1, 11)])
-def test_a_follower_may_be_told_to_go_on_without_an_id(sim: Sim, leader: int, expected: int) -> None:
+def test_a_request_may_make_a_follower_go_on_without_an_id(sim: Sim, leader: int, expected: int) -> None:
     # FACTS §4.2, 5 f: the controller was downgraded
     broker = sim.start()
     answer(broker, leader_and_isr(UNSPECIFIED, topic("orders", A, state(0, 5, leader=leader))))
@@ -495,7 +495,7 @@ def test_a_disk_without_room_refuses_and_the_same_request_succeeds_later(sim: Si
     assert answer(broker, request) == {"orders-0": 0}
 
 
-def test_an_id_that_cannot_be_written_is_told(sim: Sim) -> None:
+def test_an_id_that_cannot_be_written_is_answered(sim: Sim) -> None:
     sim.put("orders-0", None)
     full = DiskThat(errno.ENOSPC)
     broker = sim.start(full)
@@ -510,8 +510,8 @@ def test_an_id_that_cannot_be_written_is_told(sim: Sim) -> None:
 def test_a_name_that_no_disk_can_hold_is_refused_for_itself_alone(sim: Sim) -> None:
     broker = sim.start()
     long = "x" * 249
-    told = answer(broker, leader_and_isr(INCREMENTAL, topic(long, A, 2147483647), topic("orders", B, 0)))
-    assert told["orders-0"] == 0 and told[f"{long}-2147483647"] != 0
+    answers = answer(broker, leader_and_isr(INCREMENTAL, topic(long, A, 2147483647), topic("orders", B, 0)))
+    assert answers["orders-0"] == 0 and answers[f"{long}-2147483647"] != 0
     assert sim.live() == {"orders-0": B}
 
 
@@ -570,8 +570,8 @@ def test_every_scheme_is_handled_alike(tmp_path: Path, scheme: str) -> None:
         if scheme == "namespaced":
             create_namespace(broker.store, "org:apache")
         for topic_id, others in ((A, 3), (B, 2), (A, 1)):
-            told = answer(broker, leader_and_isr(FULL, topic(name, topic_id, *range(others)), topic("z", C, 0)))
-            assert set(told.values()) <= {0, 11}
+            answers = answer(broker, leader_and_isr(FULL, topic(name, topic_id, *range(others)), topic("z", C, 0)))
+            assert set(answers.values()) <= {0, 11}
             assert sim.live() == {f"{name}-{number}": topic_id for number in range(others)} | {"z-0": C}
         # What came back last was staged in the second round; the rest waits, each under the ID it had.
         listed = sorted((str(each.topic_id), str(each.partition)) for each in broker.store.staged())

@@ -267,7 +267,7 @@ def test_an_id_that_a_topic_is_given_in_zookeeper_reaches_the_disks_and_is_never
     assert b1.receive(request).exit_code == 0
     assert partition_metadata.parse((b1.path("A-0") / "partition.metadata").read_bytes()).topic_id == B
     assert (b1.path("A-0") / SEGMENT).read_bytes() == b"data"
-    # The other broker holds the name under another ID: that is another topic, whose data goes aside whole.
+    # The other broker holds the name under another ID: that is another topic, whose data is staged whole.
     assert b2.receive(request).exit_code == 0
     assert [(path / SEGMENT).read_bytes() for path in b2.staged()] == [b"data"]
 

@@ -1,4 +1,4 @@
-"""One contract for both that handle requests: a store on disks, and a rehearsal over it."""
+"""One contract for both stores that requests are handled over: a store on disks, and the store of a dry run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REASON = ("STALE_ID", "why")
 METHODS = [name for name, each in vars(ReplicaStore).items() if not name.startswith("_") and callable(each)]
 
 
-@pytest.fixture(params=["store", "rehearsal"])
+@pytest.fixture(params=["store", "dry run"])
 def store(request: pytest.FixtureRequest, sim: Sim) -> ReplicaStore:
     """Two replicas, one of them without an ID, as each implementation has them."""
     sim.put("orders-0", A)

@@ -74,8 +74,10 @@ def test_only_a_full_request_says_anything_by_what_it_lacks(request_of) -> None:
 
 def test_copies_in_sync_elsewhere_make_a_replica_expendable() -> None:
     for isr, alone in [((1, 2), False), ((2,), False), ((1,), True), ((9,), True)]:
-        told = replace(state(0, replicas=(1, 2)), isr=isr)
-        given = sent(*staged("orders", verdict="NOT_ASSIGNED"), request=leader_and_isr(FULL, topic("orders", A, told)))
+        partition = replace(state(0, replicas=(1, 2)), isr=isr)
+        given = sent(
+            *staged("orders", verdict="NOT_ASSIGNED"), request=leader_and_isr(FULL, topic("orders", A, partition))
+        )
         assert bool(shut_gates(given, POLICY)) is alone
 
 

@@ -85,8 +85,8 @@ def test_full_and_incremental_requests_in_any_order_come_to_the_same(
         try:
             broker: Broker = sim.start()
             for each in order:
-                told = answer(broker, each)
-                assert set(told.values()) <= {0, 3, 11}
+                answers = answer(broker, each)
+                assert set(answers.values()) <= {0, 3, 11}
                 if data.draw(st.booleans()):
                     broker = sim.start()
             assert sim.live() == expected

@@ -293,7 +293,7 @@ def test_a_plan_and_a_full_request_of_the_same_metadata_come_to_the_same(world: 
             RequestBroker(store).handle(request)
         state = merge([ReceivedRequest(request, 1, "r.json")], "r.json", "d" * 64)
         broker.apply(broker.plan(choice(world), states=(state,)))
-        # A plan is more careful where other replicas of the topic hold another ID; a broker gets it from its controller, and writes it.
+        # A plan is more careful where other replicas of the topic hold another ID; a broker writes the controller's ID.
         bare = {f"{topic}-{number}" for (topic, number), (held, _) in world.live.items() if held is None}
         # And it leaves all that is live twice to repair; a request stages the copies of a topic that was re-created.
         doubled = {f"{topic}-{number}" for topic, number in world.doubled}

@@ -250,7 +250,7 @@ def test_another_id_is_never_replaced_unasked_and_the_wrong_cure_is_named(broker
     plan = broker.plan()
     assert plan.actions == ()
     text = reason(plan, "orders-0")
-    assert "2 more of topic orders" in told
+    assert "2 more of topic orders" in text
     assert "--adopt-topic-id orders" in text and "deleting partition.metadata is the wrong cure" in text
 
 
