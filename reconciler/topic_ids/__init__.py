@@ -1,4 +1,4 @@
-"""Topics without IDs get them in ZooKeeper."""
+"""Give topics without topic IDs their IDs in ZooKeeper."""
 
 from typing import TYPE_CHECKING
 

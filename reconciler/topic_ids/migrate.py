@@ -1,10 +1,10 @@
-"""Topic IDs for topics that have none: a topic's node in ZooKeeper, of version 1 or 2, becomes one of version 3. Pure.
+"""Add a topic ID to a topic's node in ZooKeeper: a node of version 1 or 2 becomes a node of version 3. Pure.
 
-That is what a controller of Kafka 2.8 does to every topic when it takes office, and what KIP-516 asks for: an ID is
-given once, in one place, and brokers write it down when they are told. A node is rewritten from what was read of it, as
-Kafka's own encoder does: keys that Kafka does not know go, empty lists of adding and removing replicas are left out,
-and both maps are always there. A node that cannot be read whole, or that has an ID already, is left as it is: one
-that is guessed over another makes every replica of the topic stale. What talks to ZooKeeper is ``znode_writing``.
+A controller of Kafka 2.8 does the same to every topic when it is elected, and KIP-516 asks for it: an ID is given once,
+in one place, and brokers write the ID that they get in a request. A node is encoded anew from its decoded fields, as
+Kafka's own encoder does: unknown keys are dropped, empty lists of adding and removing replicas are left out, and both
+maps are always there. A node that cannot be read whole, or that has an ID already, is left as it is, because a second
+ID makes every replica of the topic stale. ``write`` talks to ZooKeeper.
 Source: KIP516-11; FACTS §8, §3.
 """
 
@@ -23,11 +23,11 @@ from reconciler.errors import RefusedError
 from reconciler.sources.zookeeper import TopicNode, decode_topic, split_topics
 
 VERSION = 3
-"""Of a topic's node with a topic ID (Kafka 2.8 and later)."""
+"""Version of a topic's node with a topic ID (Kafka 2.8 and later)."""
 
 
 class TopicState(StrEnum):
-    """What is to be done about a topic's node."""
+    """Whether a topic's node needs a topic ID."""
 
     HAS_ID = "has_id"
     WITHOUT_ID = "without_id"
@@ -36,14 +36,14 @@ class TopicState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicFound:
-    """One topic as its node tells of it.
+    """One topic, as read from its node.
 
     Attributes:
         topic: full name.
         path: of its node below ``/brokers/topics``.
-        state: what is to be done about it.
-        topic_id: text of the ID that it has; None: it has none.
-        reason: why it is left alone, a clause; empty for the others.
+        state: whether the node needs a topic ID.
+        topic_id: text of its topic ID; None: it has none.
+        reason: why it is left alone, as a clause; empty for other states.
     """
 
     topic: str
@@ -54,14 +54,14 @@ class TopicFound:
 
 
 def with_topic_id(data: bytes, topic_id: TopicId) -> bytes:
-    """The node of version 3 that says what a node of version 1 or 2 says, and the topic ID besides.
+    """Return the node of version 3 with the contents of a node of version 1 or 2, and the topic ID.
 
     Args:
-        data: of the node as it is.
-        topic_id: that the topic gets.
+        data: of the present node.
+        topic_id: of the topic from now on.
 
     Raises:
-        RefusedError: the node cannot be read whole or has an ID already, or the ID is reserved; nothing may be written.
+        RefusedError: the node cannot be read whole or has an ID already, or the ID is reserved.
     """
     node = decode_topic(data)
     problem = _problem(node)
@@ -81,7 +81,7 @@ def with_topic_id(data: bytes, topic_id: TopicId) -> bytes:
 
 
 def find_topics(below: Mapping[str, bytes], deleted: Collection[str] = ()) -> Iterator[TopicFound]:
-    """Every topic, by name, and what is to be done about it; tiers of namespaces are no topics.
+    """Yield every topic, by name, with its state; namespace nodes are no topics.
 
     Args:
         below: data of every node below ``/brokers/topics``, by its path there without a leading slash.
@@ -98,10 +98,10 @@ def find_topics(below: Mapping[str, bytes], deleted: Collection[str] = ()) -> It
 
 
 def new_ids(random_bytes: Callable[[int], bytes], taken: Collection[str]) -> Iterator[TopicId]:
-    """Topic IDs that no topic has, each different from those before, as Kafka itself could have drawn them.
+    """Yield unused topic IDs, each once, as Kafka itself could have drawn them.
 
     Args:
-        random_bytes: gives that many random bytes: ``os.urandom``, or a seeded generator's ``randbytes``.
+        random_bytes: returns that many random bytes: ``os.urandom``, or a seeded generator's ``randbytes``.
         taken: text of the IDs that are in use.
     """
     used = set(taken)
@@ -113,7 +113,7 @@ def new_ids(random_bytes: Callable[[int], bytes], taken: Collection[str]) -> Ite
 
 
 def _problem(node: TopicNode) -> str:
-    """Why a node cannot be rewritten, as a clause; empty: it can."""
+    """Return why a node cannot be rewritten, as a clause; empty: it can."""
     if node.problem:
         return f"its node {node.problem}" if node.problem.startswith("is ") else node.problem
     return "" if node.partitions else "its node names no partition"

@@ -1,9 +1,9 @@
-"""Gives topics their IDs in a live ZooKeeper, through kazoo: reads what there is, and writes one node after the other.
+"""Write topic IDs to a live ZooKeeper, through kazoo: read all topics, then write one node after the other.
 
-A write is a transaction of two parts: that ``/controller_epoch`` is as it was when everything was read, and the topic's
-node at the version that was read. So a controller that takes office in between wins, and so does whoever wrote to the
-node; what was overtaken is told and left. The nodes below ``/brokers/topics`` are the only ones that are ever written.
-Source: KIP516-11; FACTS §8.
+A write is a transaction of two parts: a check that ``/controller_epoch`` has not changed since the topics were read,
+and a write of the topic's node at the version that was read. So a newly elected controller wins, and so does any other
+writer of the node; a topic that was changed meanwhile is reported and left. Only nodes below ``/brokers/topics`` are
+ever written. Source: KIP516-11; FACTS §8.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class ClusterSeen:
-    """What a ZooKeeper says of a cluster's topics.
+    """The topics of a cluster, as read from its ZooKeeper.
 
     Attributes:
-        cluster_id: None: it names none.
-        controller: data of ``/controller``, as text; None: no controller is in office.
-        epoch_version: version of the node ``/controller_epoch``; None: there is none, so there never was a controller.
+        cluster_id: of the cluster; None: ZooKeeper has none.
+        controller: data of ``/controller``, as text; None: no controller is elected.
+        epoch_version: version of the node ``/controller_epoch``; None: no such node, so there never was a controller.
         topics: by name.
         nodes: path below ``/brokers/topics`` → data and version of the topic's node.
     """
@@ -44,15 +44,15 @@ class ClusterSeen:
 
 @contextmanager
 def connect(address: str) -> Iterator[Any]:
-    """A client whose root is the chroot of the address; closed on every way out.
+    """Connect a client whose root is the chroot of the address, and always close it.
 
     Args:
         address: ``HOST[:PORT][,HOST[:PORT]…][/chroot]``.
 
     Raises:
-        UsageError: it is no address.
+        UsageError: the address is malformed.
         EngineUnavailableError: kazoo is not installed.
-        MetadataError: nobody answers, there is no such chroot, or the connection breaks.
+        MetadataError: no server answers, there is no such chroot, or the connection breaks.
     """
     hosts, chroot = split_address(address)
     try:
@@ -83,11 +83,11 @@ def connect(address: str) -> Iterator[Any]:
 
 
 def read_cluster(client: Any, address: str) -> ClusterSeen:
-    """Read every topic's node, and who is in office.
+    """Read the node of every topic, and the controller.
 
     Raises:
         MetadataError: there is no ``/brokers/topics``.
-        RefusedError: the cluster has moved on to KRaft, whose controller keeps the topic IDs.
+        RefusedError: the cluster has migrated to KRaft, whose controller keeps the topic IDs.
     """
     from kazoo.exceptions import NoNodeError
 
@@ -97,7 +97,7 @@ def read_cluster(client: Any, address: str) -> ClusterSeen:
             f"{address}: the KRaft controller {migrated_to(kraft[0])} has taken this cluster over, and what ZooKeeper "
             "says of its topics counts no more"
         )
-    # Before the topics: whoever takes office from here on changes its version, and every write notices.
+    # Before the topics: a controller that is elected from here on changes the version, and every write notices.
     epoch, controller, cluster = (_get(client, path) for path in (_EPOCH, "/controller", "/cluster/id"))
     try:
         nodes = dict(_below(client, ""))
@@ -115,16 +115,16 @@ def read_cluster(client: Any, address: str) -> ClusterSeen:
 
 
 def assign_topic_id(client: Any, seen: ClusterSeen, topic: TopicFound, topic_id: TopicId) -> str | None:
-    """Write a topic's node with its ID, unless it or the controller has changed since it was read.
+    """Write a topic's node with its ID, unless the node or the controller has changed since it was read.
 
     Args:
         client: from :func:`connect`.
         seen: from :func:`read_cluster`.
         topic: one of its topics, without an ID.
-        topic_id: that it gets.
+        topic_id: of the topic from now on.
 
     Returns:
-        None: it is written; else why it was not, as a clause.
+        None after a write, or else the reason against it, as a clause.
     """
     from kazoo.exceptions import BadVersionError, KazooException, NoNodeError
 
@@ -145,7 +145,7 @@ def assign_topic_id(client: Any, seen: ClusterSeen, topic: TopicFound, topic_id:
 
 
 def _get(client: Any, path: str) -> Any:
-    """Data and status of a node; None: there is none."""
+    """Return data and status of a node; None: there is no such node."""
     from kazoo.exceptions import NoNodeError
 
     try:
@@ -155,7 +155,7 @@ def _get(client: Any, path: str) -> Any:
 
 
 def _below(client: Any, prefix: str) -> Iterator[tuple[str, tuple[bytes, int]]]:
-    """Every topic and tier below a tier; partitions and their states are passed over."""
+    """Yield every topic and namespace below a namespace; partitions and their states are skipped."""
     from kazoo.exceptions import NoNodeError
 
     for name in client.get_children(f"{_TOPICS}/{prefix}".rstrip("/")):
@@ -171,7 +171,7 @@ def _below(client: Any, prefix: str) -> Iterator[tuple[str, tuple[bytes, int]]]:
 
 
 def _names_below(client: Any, root: str, prefix: str = "") -> Iterator[str]:
-    """Paths of all nodes below one, tier by tier."""
+    """Yield the paths of all nodes below a node, recursively."""
     from kazoo.exceptions import NoNodeError
 
     try:
@@ -184,7 +184,7 @@ def _names_below(client: Any, root: str, prefix: str = "") -> Iterator[str]:
 
 
 def _quiet() -> Any:
-    """A logger that keeps what the client warns of away from standard error: the error that follows says it."""
+    """Return a logger that keeps the client's warnings off standard error; the error that follows says the same."""
     import logging
 
     logger = logging.Logger("reconciler.topic_ids.write")

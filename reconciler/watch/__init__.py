@@ -1,4 +1,4 @@
-"""Verdicts that change: what changed on the disks and in the metadata, compared again."""
+"""Report verdicts as they change, while the disks and the metadata change."""
 
 from typing import TYPE_CHECKING
 

@@ -1,16 +1,14 @@
-"""Metadata that is loaded again when its files change, and kept when they cannot be read for a moment.
+"""Load metadata again when its files change, and keep the former metadata while the files cannot be read.
 
-Files are compared by inode, size and time, which costs next to nothing; of a KRaft log that only grew, the new end is
-looked through first (``metadata_tail``). What took long to load is not loaded again soon. Which paths a spec means is
-found out when it is loaded, so a source that is added to a folder is seen when one that is in it changes, or with the
-folder's own time. A live source has no files: it is asked again every so often, and new when it says something else.
+Files are compared by inode, size and time, which costs almost nothing. A source that took long to load is not loaded
+again soon. The paths of a spec are found when it is loaded. So a source that is added to a folder is seen when another
+source in the folder changes, or by the folder's own time. A live source has no files: it is asked at intervals, and
+counts as changed when its answer differs.
 
-Whether what was added to a KRaft log can change which replicas a broker should hold.
-
-A controller that is alive writes a record every half second though nothing happens (a NoOpRecord), and many that say
-nothing of replicas: leaders, in-sync replicas, broker epochs. To load all metadata for each of these would keep a
-machine busy, so the new end of the log is looked through first. Loading is left to ``sources``.
-Source: FACTS §7.4, §7.5.
+A running KRaft controller writes a record every half second even if nothing happens (NoOpRecord), and many records that
+are not about replicas: leaders, in-sync replicas, broker epochs. To load all metadata for each of them would keep a
+machine busy. So when a KRaft log has only grown, its new end is first scanned for records that can change which
+replicas a broker should hold. ``sources`` does the loading. Source: FACTS §7.4, §7.5.
 """
 
 from __future__ import annotations
@@ -41,19 +39,19 @@ from reconciler.sources.kraft import (
 from reconciler.sources.zookeeper import DATA_DIR
 
 SHARE = 0.05
-"""Of the time, at most this part goes into loading."""
+"""Greatest share of the time that is spent on loading."""
 
 RETRY_S = 30.0
-"""What could not be read is tried again after so long, also when it looks the same."""
+"""Seconds after which a source that could not be read is tried again, even if its files look the same."""
 
 LIVE_S = 30.0
-"""A live cluster or ZooKeeper is asked again after so long."""
+"""Seconds after which a live cluster or ZooKeeper is asked again."""
 
 _RECEIVER = re.compile(r"@[0-9]{1,9}$")
 
 
 class _FileStamp(NamedTuple):
-    """Tells whether a file changed."""
+    """Inode, size and time of a file; a change of the file changes them."""
 
     inode: int
     size: int
@@ -61,10 +59,10 @@ class _FileStamp(NamedTuple):
 
 
 class WatchedMetadata:
-    """See the module. Of one thread.
+    """The desired states of some sources, loaded again when they change. Not thread-safe.
 
     Attributes:
-        states: as they were loaded last.
+        states: as loaded last.
     """
 
     def __init__(
@@ -75,13 +73,13 @@ class WatchedMetadata:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what was loaded just now.
+        """Start with states that were just loaded.
 
         Args:
             specs: ``scheme:path`` or paths, as :func:`reconciler.sources.load` takes them; none: nothing ever changes.
-            states: what they said.
-            say: takes a sentence when the metadata cannot be read, and one when it can be again.
-            clock: seconds that only go forward.
+            states: loaded from the specs.
+            say: called with a sentence when the metadata cannot be read, and when it can be read again.
+            clock: returns seconds that never go back.
         """
         self.states = list(states)
         self._specs, self._say, self._clock = specs, say, clock
@@ -93,10 +91,10 @@ class WatchedMetadata:
         self._stamps = _stamps(self._files)
 
     def poll(self, check: Callable[[Sequence[DesiredState]], object] = lambda _: None) -> bool:
-        """Load again what changed; True: it was loaded, and ``states`` is new.
+        """Load the sources again if they changed; True: ``states`` is new.
 
         Args:
-            check: raises a ReconcilerError for states that cannot be used; these are refused like what cannot be read.
+            check: raises a ReconcilerError for unusable states, which are refused like unreadable sources.
         """
         if self._trouble is not None:
             self._files = self._listed()
@@ -126,14 +124,14 @@ class WatchedMetadata:
         return is_news
 
     def refuse(self, error: Exception) -> None:
-        """What was loaded cannot be used, so what was known before holds; this is said once."""
+        """Keep the former states because the new ones cannot be used, and say so once."""
         if self._trouble is None:
             self._say(f"the metadata cannot be read again, and what was known of it holds on: {error}")
         self._trouble = str(error)
         self._retry_at = self._clock() + RETRY_S
 
     def _listed(self) -> list[str]:
-        """The files and folders that the specs mean now; where that cannot be told, those that they meant before."""
+        """Return the files and folders that the specs stand for now; if that is not known, the former ones."""
         try:
             return [path for spec in self._specs for path in _files_of(spec)]
         except (ReconcilerError, OSError):
@@ -143,7 +141,7 @@ class WatchedMetadata:
         return now != self._stamps and not self._is_quiet(now) and self._clock() >= self._free_from
 
     def _is_quiet(self, now: dict[str, _FileStamp | None]) -> bool:
-        """Whether logs only grew, by what says nothing of replicas; then that is known from now on."""
+        """Whether logs only grew by records that are not about replicas; if so, remember their new size."""
         read: dict[str, _FileStamp] = {}
         for path, stamp in now.items():
             before = self._stamps.get(path)
@@ -162,10 +160,10 @@ class WatchedMetadata:
 
 
 def _files_of(spec: str) -> Iterator[str]:
-    """The files that a spec is read from, and the folders that hold them or more of them.
+    """Yield the files that a spec is read from, and the folders that hold such files.
 
     Raises:
-        ReconcilerError: the spec means nothing any more.
+        ReconcilerError: the spec no longer stands for any source.
     """
     sources, path = split_spec(spec)
     if not sources[0].is_path:
@@ -196,7 +194,7 @@ def _stamp(path: str) -> _FileStamp | None:
 
 
 def _stamps(paths: Iterable[str]) -> dict[str, _FileStamp | None]:
-    """The stamps of files, and of what lies in folders; None where there is nothing."""
+    """Return the stamps of files, and of the files in folders; None where there is no file."""
     stamps: dict[str, _FileStamp | None] = {}
     for path in paths:
         stamps[path] = _stamp(path)
@@ -214,29 +212,29 @@ def _stamps(paths: Iterable[str]) -> dict[str, _FileStamp | None]:
 
 _PARTITION_CHANGE = 5
 _OF_REPLICAS = frozenset({2, 3, 9, 23, 24, 25})
-"""TopicRecord, PartitionRecord, RemoveTopicRecord, and the bounds of a transaction, which may hold any of them back."""
+"""TopicRecord, PartitionRecord, RemoveTopicRecord, and the bounds of a transaction, which may contain any of them."""
 
 _CHANGES_A_VERDICT = ("replicas", "removingReplicas", "addingReplicas", "directories")
 
 
 class _NoDigest:
-    """Takes the bytes of a log that is looked through and not loaded."""
+    """A digest that ignores its input, because the log is only scanned and not loaded."""
 
     def update(self, data: bytes, /) -> None:
-        """Take nothing."""
+        """Ignore the bytes."""
 
 
 def quiet_until(path: str, start: int, size: int) -> int | None:
-    """Look through the batches of a segment from one on.
+    """Scan a segment from a batch on for records about replicas.
 
     Args:
         path: of the segment.
-        start: byte at which a batch begins.
-        size: bytes of the segment.
+        start: position at which a batch begins.
+        size: of the segment.
 
     Returns:
-        The byte up to which nothing was said of replicas, which is before the end where a write goes on; None where
-        something was said, or where it cannot be told.
+        The position up to which no record is about replicas; it is before the end while a write is under way. None: a
+        record is about replicas, or the segment cannot be read.
     """
     position = start
     try:

@@ -1,7 +1,7 @@
-"""The loop of a watch: changes of rows, of metadata and of time, put together into changes of verdicts.
+"""The loop of a watch: turn changes of rows, of metadata and of time into changes of verdicts.
 
-Owns the order in which these are asked, and which metadata speaks for the clusters whose log dirs are there. Where the
-verdicts go is left to the command line.
+The loop decides in which order these are polled, and which metadata counts for the clusters of the log dirs. The
+command line prints the verdicts.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from reconciler.watch.metadata import WatchedMetadata
 from reconciler.watch.verdicts import VerdictChange, VerdictWatch
 
 TICK_S = 1.0
-"""Seconds after which metadata files and due times are looked at, when nothing else happens."""
+"""Seconds between two checks of metadata files and due times when nothing else happens."""
 
 
 def machine_ms() -> int:
-    """The machine's time of day, in ms since 1970."""
+    """Return the machine's time of day, in ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def verdict_changes(
     watch: Watch, metadata: WatchedMetadata, *, now_ms: Callable[[], int] = machine_ms, tick_s: float = TICK_S
 ) -> Iterator[list[VerdictChange]]:
-    """Batches of changed verdicts until the watch is stopped: first all that are not OK, then one each tick or sooner.
+    """Yield batches of changed verdicts until the watch is stopped.
 
-    A batch may be empty, so that the caller can look after other things.
+    The first batch has all verdicts other than OK; then a batch follows at each tick or sooner. A batch may be empty,
+    so that the caller can do other work.
 
     Args:
-        watch: was started, and is polled by nobody else.
-        metadata: what to judge by.
-        now_ms: the time against which due times are held, ms since 1970.
+        watch: started, and polled by no other code.
+        metadata: the desired states to judge by.
+        now_ms: returns the time that due times are compared with, in ms since 1970.
         tick_s: the longest time between two batches while nothing happens.
 
     Raises:
-        RefusedError: at the start only: the metadata is of another cluster, or of more than one that could be meant.
+        RefusedError: at the start only: the metadata is of another cluster, or of several clusters that could be meant.
     """
     verdicts = VerdictWatch(watch.log_dirs, now_ms)
     clusters = _clusters(watch)

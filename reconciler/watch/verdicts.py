@@ -1,12 +1,12 @@
-"""Verdicts that change: from rows and metadata that changed to what the case table says now, and what it said before.
+"""Judge replicas again after changes of rows and metadata, and report the verdicts that differ from before.
 
-Only what a change can touch is judged again. The joined row of a partition hangs on the rows of the same broker, topic
-and partition, and on what the metadata says of the topic's name and ID; so those rows and that part of the metadata are
-picked, and handed to ``compare``. Nothing is decided here but one thing: everything in a log dir that is *lost* has the
-verdict of the log dir itself, ABSENT (the table's first line), until it is back.
+Only replicas that a change can affect are judged again. The joined row of a partition depends on the rows of the same
+broker, topic and partition, and on the metadata about the topic's name and ID. So these rows and this part of the
+metadata are picked and passed to ``compare``. One rule is added here: every replica in a *lost* log dir has the verdict
+of the log dir itself, ABSENT (the table's first line), until the log dir is back.
 
-Of verdicts, only those that are not OK are kept. A replica that is nowhere and one that lies on a disk are the same one
-to a reader: where the one turns into the other, that is one change, from MISSING to OK or back.
+Only verdicts other than OK are kept. A missing replica and the same replica on a disk are one replica to a reader: when
+it appears or disappears, that is one change, from MISSING to OK or back.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ from reconciler.verdicts import Judged, Verdict, compare
 from reconciler.watch.wanted import WantedReplicas
 
 BATCH = 4096
-"""Partitions that are judged at a time."""
+"""Greatest number of partitions that are judged at a time."""
 
 Replica: TypeAlias = tuple[BrokerKey, str, int]
 """Broker, topic, partition."""
 
 
 class VerdictChange(NamedTuple):
-    """One verdict that differs from what it was."""
+    """One verdict that differs from before."""
 
     log_dir: str | None
-    """None: the replica is nowhere, and was nowhere."""
+    """None: the replica is on no disk, and was on none before."""
     key: str | None
-    """Of the row, see :attr:`logstore.watch.RowChange.key`; None as for the log dir."""
+    """Key of the row, see :attr:`logstore.watch.RowChange.key`; None where ``log_dir`` is None."""
     broker: BrokerKey
     topic: str | None
     partition: int | None
     disk_topic_id: str | None
     metadata_topic_id: str | None
-    """Of the wanted replica, else of the topic's name."""
+    """Topic ID of the wanted replica, or else of the topic's name."""
     before: str
-    """A :class:`~reconciler.verdicts.Verdict`, or "" when it was not there."""
+    """A :class:`~reconciler.verdicts.Verdict`; "" for a new replica."""
     after: str
-    """The same, or "" when it is gone."""
+    """A :class:`~reconciler.verdicts.Verdict`; "" for a replica that is gone."""
     evidence: str
-    """Why the verdict is what it is; "" when it is gone."""
+    """The sentence that goes with ``after``; "" for a replica that is gone."""
 
     @property
     def name(self) -> str | None:
-        """Below the log dir, as Python gives it: bytes that are not UTF-8 are surrogates."""
+        """Path below the log dir as Python decodes it: bytes that are not UTF-8 are surrogates."""
         return None if self.key is None else name_of_key(self.key)
 
 
 class _CurrentVerdict(NamedTuple):
-    """What is to be told of a replica that is nowhere."""
+    """The verdict on a replica that is on no disk."""
 
     verdict: str = ""
     evidence: str = ""
@@ -67,58 +67,58 @@ _GONE = _CurrentVerdict()
 
 @dataclass(slots=True)
 class _ChangeBatch:
-    """What came and went since the last time, and what is told of it."""
+    """New and removed rows since the last batch, and the changes found so far."""
 
     new: set[tuple[str, str]] = field(default_factory=set)
-    """Log dir and key of rows that were not there."""
+    """Log dir and key of new rows."""
     gone: dict[Replica, list[RowChange]] = field(default_factory=dict)
-    """Rows that are gone."""
-    told: list[VerdictChange] = field(default_factory=list)
+    """Removed rows by replica."""
+    changes: list[VerdictChange] = field(default_factory=list)
 
     def taken(self) -> list[VerdictChange]:
-        """What is told of it so far, once."""
-        told, self.told = self.told, []
-        return told
+        """Return the changes found so far, and forget them."""
+        changes, self.changes = self.changes, []
+        return changes
 
 
 class VerdictWatch:
-    """What was told of each replica, and what differs now. Not thread-safe: of the thread that polls the watch.
+    """The reported verdict of each replica, and the changes since. Not thread-safe: of the thread that polls the watch.
 
-    Its methods give changes in batches, as they are found: a log dir that went is told before the 100,000 rows in it
-    are. Each must be read to its end before the next is called.
+    Methods yield changes in batches, as they are found: a lost log dir is reported before the 100,000 rows in it. Each
+    iterator must be read to its end before the next method is called.
     """
 
     def __init__(self, disks: Mapping[str, WatchedLogDir], now_ms: Callable[[], int]) -> None:
-        """Take the log dirs of a watch that was started, by path, and a clock in ms since 1970."""
+        """Take the log dirs of a started watch, by path, and a clock in ms since 1970."""
         self._disks, self._now_ms = disks, now_ms
         self._states: Mapping[str, DesiredState] = {}
         self._wanted = WantedReplicas({}, ())
         self._brokers: dict[str, BrokerKey] = {}
         self._seen_states: dict[str, LogDirState] = {}
-        self._told: dict[str, dict[str, Verdict]] = {path: {} for path in disks}
+        self._reported: dict[str, dict[str, Verdict]] = {path: {} for path in disks}
         self._nowhere: dict[Replica, Verdict] = {}
         self._lost: set[str] = set()
         self._due: dict[tuple[str, str], int] = {}
 
     def start(self, states: Mapping[str, DesiredState]) -> Iterator[list[VerdictChange]]:
-        """Judge everything for the first time; every verdict that is not OK, as a change from nothing.
+        """Judge everything for the first time; yield every verdict other than OK as a change from nothing.
 
         Args:
-            states: as :func:`reconciler.desired.by_cluster` gives them.
+            states: as :func:`reconciler.desired.by_cluster` returns them.
 
         Raises:
             MetadataError: a saved state cannot be read any more.
         """
         self._take(states)
         batch = _ChangeBatch({(path, key) for path, disk in self._disks.items() for key in (LOG_DIR_KEY, *disk.known)})
-        for told in self._judge_all(batch):
-            yield [change for change in told if change.after != Verdict.OK]
+        for changes in self._judge_all(batch):
+            yield [change for change in changes if change.after != Verdict.OK]
 
     def rows_changed(self, changes: Sequence[RowChange]) -> Iterator[list[VerdictChange]]:
-        """Judge what changed rows can touch.
+        """Judge the replicas that changed rows can affect.
 
         Args:
-            changes: one for each row, as :meth:`logstore.watch.Watch.poll` gives them.
+            changes: one for each row, as :meth:`logstore.watch.Watch.poll` returns them.
         """
         has_other_scope = any(self._seen_states.get(path) != disk.state for path, disk in self._disks.items())
         if has_other_scope:
@@ -141,10 +141,10 @@ class VerdictWatch:
             yield from self._judge_batches(replicas, alone, batch)
 
     def metadata_changed(self, states: Mapping[str, DesiredState]) -> Iterator[list[VerdictChange]]:
-        """Go by another desired state from now on, and judge what the two say differently.
+        """Use new desired states from now on, and judge the replicas of topics that differ.
 
         Raises:
-            MetadataError: a saved state cannot be read any more; then everything stays as it was.
+            MetadataError: a saved state cannot be read any more; the former states stay in use.
         """
         before, batch = self._wanted, _ChangeBatch()
         self._take(states)
@@ -161,7 +161,7 @@ class VerdictWatch:
                 for _, seen in disk.known.items()
                 if seen.replica and (seen.topic in touched or seen.topic_id in touched)
             )
-        # Staged replicas whose record is lost tell no topic, but they have an ID and a partition.
+        # A staged replica whose record is lost names no topic, but it has a topic ID and a partition.
         alone = [
             (path, key)
             for path, disk in self._disks.items()
@@ -171,7 +171,7 @@ class VerdictWatch:
         yield from self._judge_batches(replicas, alone, batch)
 
     def time_passed(self) -> Iterator[list[VerdictChange]]:
-        """Judge what became due by now."""
+        """Judge the staged replicas that have become due."""
         now, batch = self._now_ms(), _ChangeBatch()
         due = [place for place, due_ms in self._due.items() if due_ms <= now]
         for place in due:
@@ -185,7 +185,7 @@ class VerdictWatch:
         self._states, self._brokers, self._wanted = states, brokers, wanted
         self._seen_states = {path: disk.state for path, disk in self._disks.items()}
 
-    # Picking what to judge
+    # Picking replicas to judge
 
     def _judge_all(self, batch: _ChangeBatch, also: Iterable[Replica] = ()) -> Iterator[list[VerdictChange]]:
         """Judge the log dirs, every row in them, and every wanted replica."""
@@ -205,7 +205,7 @@ class VerdictWatch:
     def _judge_batches(
         self, replicas: Collection[Replica], alone: Sequence[tuple[str, str]], batch: _ChangeBatch
     ) -> Iterator[list[VerdictChange]]:
-        """Judge replicas, and rows that need no others to be judged, one broker and some thousands at a time."""
+        """Judge replicas, and rows that are judged alone, one broker and some thousands at a time."""
         for broker in sorted(set(self._brokers.values())):
             places = [place for place in alone if self._brokers[place[0]] == broker]
             for first in range(0, len(places), BATCH):
@@ -222,29 +222,29 @@ class VerdictWatch:
         yield batch.taken()
 
     def _judge_log_dirs(self, batch: _ChangeBatch) -> Iterator[list[VerdictChange]]:
-        """Judge the log dirs themselves, and then tell what was in those that are lost now."""
+        """Judge the log dirs themselves, then report the rows of log dirs that are lost now."""
         rows = [_mapping(disk, LOG_DIR_KEY, None) for disk in self._disks.values()]
         lost = []
         for judged in compare({}, rows, self._now_ms()):
             assert judged.observed is not None
             path, _ = judged.observed["place"]
-            self._tell_row((path, LOG_DIR_KEY), None, judged, batch)
+            self._report_row((path, LOG_DIR_KEY), None, judged, batch)
             if self._disks[path].state.lost and path not in self._lost:
                 lost.append((path, judged))
         yield batch.taken()
         for path, judged in lost:
             for key, seen in self._disks[path].known.items():
-                before = self._told[path].get(key, Verdict.OK)
+                before = self._reported[path].get(key, Verdict.OK)
                 if before is not judged.verdict:
-                    batch.told.append(self._change((path, key), seen, (before, judged.verdict), judged.evidence))
-                if len(batch.told) >= BATCH:
+                    batch.changes.append(self._change((path, key), seen, (before, judged.verdict), judged.evidence))
+                if len(batch.changes) >= BATCH:
                     yield batch.taken()
         yield batch.taken()
 
     def _judge(
         self, broker: BrokerKey, replicas: set[Replica], alone: Sequence[tuple[str, str]], batch: _ChangeBatch
     ) -> None:
-        """Judge some replicas of one broker with all rows of them, and some rows by themselves; tell what differs."""
+        """Judge some replicas of one broker with all their rows, and some rows alone; report the differences."""
         disks = {path: disk for path, disk in self._disks.items() if self._brokers[path] == broker}
         rows, held_by_lost = _rows_of(disks, replicas, alone)
         names = {replica[1] for replica in replicas} | {seen.topic for seen in rows.values() if seen.topic}
@@ -259,30 +259,30 @@ class VerdictWatch:
                 nowhere[broker, judged.wanted["topic"], judged.wanted["partition"]] = judged
             elif judged.observed["place"] in rows:
                 place = judged.observed["place"]
-                self._tell_row(place, rows[place], judged, batch)
+                self._report_row(place, rows[place], judged, batch)
         for replica in sorted(replicas):
-            self._tell_whereabouts(replica, None if replica in held_by_lost else nowhere.get(replica), batch)
+            self._report_whereabouts(replica, None if replica in held_by_lost else nowhere.get(replica), batch)
 
-    # Telling what differs
+    # Reporting differences
 
-    def _tell_row(self, place: tuple[str, str], seen: RowState | None, judged: Judged, batch: _ChangeBatch) -> None:
+    def _report_row(self, place: tuple[str, str], seen: RowState | None, judged: Judged, batch: _ChangeBatch) -> None:
         path, key = place
-        told, verdict = self._told[path], judged.verdict
-        before: str = Verdict.ABSENT if path in self._lost and key != LOG_DIR_KEY else told.get(key, Verdict.OK)
+        reported, verdict = self._reported[path], judged.verdict
+        before: str = Verdict.ABSENT if path in self._lost and key != LOG_DIR_KEY else reported.get(key, Verdict.OK)
         if place in batch.new:
             batch.new.discard(place)
             replica = (self._brokers[path], *seen.replica) if seen and seen.replica else None
             was_nowhere = seen is not None and seen.kind == Kind.LIVE and replica in self._nowhere
             before = self._nowhere.pop(replica) if was_nowhere and replica is not None else ""
         if verdict is Verdict.OK:
-            told.pop(key, None)
+            reported.pop(key, None)
         else:
-            told[key] = verdict
+            reported[key] = verdict
         if verdict is Verdict.STAGED and seen is not None and seen.due_ms is not None:
             self._due[place] = seen.due_ms
         if before != verdict:
             metadata_id = judged.row.wanted_topic_id or judged.row.name_topic_id or None
-            batch.told.append(self._change(place, seen, (before, verdict), judged.evidence, metadata_id))
+            batch.changes.append(self._change(place, seen, (before, verdict), judged.evidence, metadata_id))
 
     def _row_is_gone(self, change: RowChange, broker: BrokerKey, batch: _ChangeBatch) -> None:
         seen = change.before
@@ -290,32 +290,32 @@ class VerdictWatch:
         if seen is not None and seen.kind == Kind.LIVE and seen.replica:
             batch.gone.setdefault((broker, *seen.replica), []).append(change)
         else:
-            self._tell_gone(change, _GONE, batch)
+            self._report_gone(change, _GONE, batch)
 
-    def _tell_gone(self, change: RowChange, now: _CurrentVerdict, batch: _ChangeBatch) -> None:
-        told = self._told[change.log_dir].pop(change.key, Verdict.OK)
-        before = Verdict.ABSENT if change.log_dir in self._lost else told
+    def _report_gone(self, change: RowChange, now: _CurrentVerdict, batch: _ChangeBatch) -> None:
+        reported = self._reported[change.log_dir].pop(change.key, Verdict.OK)
+        before = Verdict.ABSENT if change.log_dir in self._lost else reported
         if before != now.verdict:
             place = (change.log_dir, change.key)
-            batch.told.append(
+            batch.changes.append(
                 self._change(place, change.before, (before, now.verdict), now.evidence, now.metadata_topic_id)
             )
 
-    def _tell_whereabouts(self, replica: Replica, judged: Judged | None, batch: _ChangeBatch) -> None:
-        """Tell what went of a replica, and whether it is wanted and nowhere now."""
+    def _report_whereabouts(self, replica: Replica, judged: Judged | None, batch: _ChangeBatch) -> None:
+        """Report the removed rows of a replica, and whether the replica is wanted and missing now."""
         before, now = self._nowhere.pop(replica, ""), _GONE
         if judged is not None:
             self._nowhere[replica] = judged.verdict
             now = _CurrentVerdict(judged.verdict, judged.evidence, judged.row.wanted_topic_id or None)
         gone = batch.gone.pop(replica, [])
         if gone and not before:
-            # What lay on the disk is nowhere now: one change, told of where it lay.
-            self._tell_gone(gone.pop(0), now, batch)
+            # A replica that was on the disk is missing now: one change, with its former place.
+            self._report_gone(gone.pop(0), now, batch)
             before = now.verdict
         for change in gone:
-            self._tell_gone(change, _GONE, batch)
+            self._report_gone(change, _GONE, batch)
         if before != now.verdict:
-            batch.told.append(
+            batch.changes.append(
                 VerdictChange(None, None, *replica, None, now.metadata_topic_id, before, now.verdict, now.evidence)
             )
 
@@ -345,7 +345,7 @@ class VerdictWatch:
 def _rows_of(
     disks: Mapping[str, WatchedLogDir], replicas: Collection[Replica], alone: Iterable[tuple[str, str]]
 ) -> tuple[dict[tuple[str, str], RowState], set[Replica]]:
-    """The rows to judge, by log dir and key; and the replicas that lie in a lost log dir, as far as one knows."""
+    """Return the rows to judge, by log dir and key, and the replicas that were last seen in a lost log dir."""
     rows: dict[tuple[str, str], RowState] = {}
     held_by_lost: set[Replica] = set()
     for path, disk in disks.items():
@@ -370,7 +370,7 @@ def _broker_of(state: LogDirState) -> BrokerKey:
 
 
 def _mapping(disk: WatchedLogDir, key: str, seen: RowState | None) -> dict[str, Any]:
-    """A row as ``compare`` takes it, with its place; None for the log dir itself."""
+    """Return a row as ``compare`` takes it, with its place; ``seen`` is None for the log dir itself."""
     identity = disk.state.identity
     if seen is None:
         seen = RowState(Kind.LOG_DIR, metadata_state=disk.state.state, problem=disk.state.problem)

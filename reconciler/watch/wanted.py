@@ -1,7 +1,7 @@
-"""The part of desired states that some brokers' log dirs can be held against, picked by topic, and what differs in it.
+"""The part of desired states that is about some brokers, picked by topic, and its differences from another state.
 
-A fleet's metadata has millions of replicas and one machine has some thousands of them, so only those of the given
-brokers are kept, in Arrow, which costs some 60 bytes each. Nothing is compared with a disk here.
+A fleet's metadata has millions of replicas and one machine has some thousands of them. So only replicas of the given
+brokers are kept, in Arrow, at about 60 bytes each. Nothing is compared with a disk here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from logstore.rows import utf8
 from reconciler.desired import BrokerKey, DesiredState, in_memory
 
 _COLUMNS = ("topic", "topic_id", "partition", "node_id", "directory_id", "adding", "removing")
-"""What a verdict can hang on; leaders, epochs and in-sync replicas change all the time."""
+"""Columns that a verdict depends on; leaders, epochs and in-sync replicas are left out, as they change all the time."""
 
 
 class WantedReplicas:
-    """What desired states want of some brokers. Immutable."""
+    """The replicas that desired states want on some brokers. Immutable."""
 
     def __init__(self, states: Mapping[str, DesiredState], brokers: Collection[BrokerKey]) -> None:
-        """Take states by cluster ID, as :func:`reconciler.desired.by_cluster` gives them.
+        """Take states by cluster ID, as :func:`reconciler.desired.by_cluster` returns them.
 
         Raises:
             MetadataError: a saved state cannot be read any more.
@@ -35,7 +35,7 @@ class WantedReplicas:
         }
 
     def of_broker(self, broker: BrokerKey) -> Iterator[tuple[str, int]]:
-        """The topic and partition of every replica that this broker should hold."""
+        """Yield topic and partition of every replica that this broker should hold."""
         table = self._replicas.get(broker.cluster)
         if table is None or broker.node < 0:
             return
@@ -43,9 +43,9 @@ class WantedReplicas:
         yield from zip(table["topic"].to_pylist(), table["partition"].to_pylist(), strict=True)
 
     def about(self, cluster: str, names: Collection[str], topic_ids: Collection[str]) -> dict[str, DesiredState]:
-        """What the state of a cluster says of some topics, by name or by ID; no state where the cluster has none.
+        """Return a cluster's state restricted to some topics, by name or by ID; empty where the cluster has no state.
 
-        A state that knows no topic at all judges nobody (``scope``), so one that knows any keeps one at least.
+        A state without any topic judges no replica (``scope``), so a state with topics keeps at least one.
         """
         state = self._states.get(cluster)
         if state is None:
@@ -57,7 +57,7 @@ class WantedReplicas:
         return {cluster: replace(state, replicas=replicas.filter(_about(replicas, names, topic_ids)), topics=topics)}
 
     def difference(self, other: WantedReplicas) -> frozenset[str] | None:
-        """The names and the IDs of the topics of which the two say different things; None: anything may differ."""
+        """Return the names and IDs of topics that differ between the two; None: anything may differ."""
         if _scopes(self._states) != _scopes(other._states):
             return None
         touched: set[str] = set()
@@ -81,7 +81,7 @@ def _about(table: pa.Table, names: Collection[str], topic_ids: Collection[str]) 
 
 
 def _scopes(states: Mapping[str, DesiredState]) -> dict[str, tuple[object, ...]]:
-    """What decides for whom each state speaks, and how completely."""
+    """Return the fields that decide which brokers each state covers, and how completely."""
     return {
         cluster: (state.identity.completeness, state.identity.scope, state.topics.num_rows > 0)
         for cluster, state in states.items()
@@ -89,7 +89,7 @@ def _scopes(states: Mapping[str, DesiredState]) -> dict[str, tuple[object, ...]]
 
 
 def _digests(topics: pa.Table, replicas: pa.Table) -> dict[str, tuple[str, int]]:
-    """Topic name → its ID and a hash over its replicas on these brokers, whatever their order."""
+    """Return topic name → its ID and a hash over its replicas on these brokers, independent of their order."""
     pairs = zip(topics["topic"].to_pylist(), topics["topic_id"].to_pylist(), strict=True)
     digests = {topic: (topic_id or "", 0) for topic, topic_id in pairs}
     columns = [replicas[name].to_pylist() for name in _COLUMNS]

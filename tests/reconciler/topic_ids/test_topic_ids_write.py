@@ -130,7 +130,7 @@ def test_what_was_overtaken_is_not_written(change: Any, said: str) -> None:
     assert tree.nodes == before
 
 
-def test_a_refusal_of_the_server_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_of_the_server_is_reported_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Tree()
     seen = read_cluster(tree, "zk")
     monkeypatch.setattr(Transaction, "refused", exceptions.NoAuthError())

@@ -1,6 +1,6 @@
-"""Metadata that is loaded again when its files change, and kept while they cannot be read.
+"""Metadata is loaded again when its files change, and kept while they cannot be read.
 
-The new end of a KRaft log: what says nothing of replicas need not be loaded.
+Records at the new end of a KRaft log that are not about replicas load nothing.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def test_without_any_source_nothing_ever_changes() -> None:
 
 
 class LiveSource:
-    """Stands for the cluster behind ``zk:`` in the place of a server; each reading takes as long as it is told to."""
+    """Stands for the cluster behind ``zk:`` in the place of a server; each reading takes as long as the test says."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.topics = ["a"]
@@ -240,7 +240,7 @@ def test_a_live_source_that_takes_long_is_asked_less_often(live: LiveSource) -> 
     assert live.loads == 2
 
 
-def test_a_live_source_that_does_not_answer_is_told_once_and_what_it_said_holds(live: LiveSource) -> None:
+def test_a_live_source_that_does_not_answer_is_reported_once_and_what_it_said_holds(live: LiveSource) -> None:
     before, live.error = live.metadata.states, MetadataError("no ZooKeeper answered")
     assert not live.polled(LIVE_S)
     assert not live.polled(RETRY_S)

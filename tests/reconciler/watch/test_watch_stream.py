@@ -35,11 +35,11 @@ def metadata_of(folder: Path, cluster: str = "C", said: list[str] | None = None)
 
 
 def until(stream: Iterator[list[VerdictChange]], *wanted: tuple[str, str]) -> list[tuple[str, str]]:
-    told: list[tuple[str, str]] = []
+    changes: list[tuple[str, str]] = []
     end = time.monotonic() + PATIENCE_S
-    while not set(wanted) <= set(told) and time.monotonic() < end:
-        told += [(change.before, change.after) for change in next(stream)]
-    return told
+    while not set(wanted) <= set(changes) and time.monotonic() < end:
+        changes += [(change.before, change.after) for change in next(stream)]
+    return changes
 
 
 def test_rows_and_metadata_that_change_are_verdicts_that_change(tmp_path: Path) -> None:

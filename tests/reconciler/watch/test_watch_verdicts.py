@@ -57,7 +57,7 @@ class Machine:
         changes = [change for disk in self.disks.values() for batch in disk.sweep(defer=False) for change in batch]
         return net_changes(changes)
 
-    def told(self) -> set[tuple[str | None, str, str]]:
+    def reported(self) -> set[tuple[str | None, str, str]]:
         return brief(flat(self.verdicts.rows_changed(self.looked())))
 
     def metadata(self, *states: DesiredState) -> set[tuple[str | None, str, str]]:
@@ -89,39 +89,39 @@ def machine(tmp_path: Path) -> Machine:
 def test_at_the_start_all_that_is_not_ok_is_a_change_from_nothing(machine: Machine) -> None:
     machine.replica("good-0")
     machine.replica("stale-0", OLD)
-    told = machine.start(state(("good", A, 0, [1]), ("stale", C, 0, [1]), ("missing", B, 0, [1])))
-    assert brief(told) == {("stale-0", "", "STALE_ID"), ("missing-0", "", "MISSING")}
-    stale = next(change for change in told if change.name == "stale-0")
+    first = machine.start(state(("good", A, 0, [1]), ("stale", C, 0, [1]), ("missing", B, 0, [1])))
+    assert brief(first) == {("stale-0", "", "STALE_ID"), ("missing-0", "", "MISSING")}
+    stale = next(change for change in first if change.name == "stale-0")
     assert (stale.disk_topic_id, stale.metadata_topic_id) == (str(OLD), str(C))
     assert (stale.log_dir, stale.broker.node, "re-created" in stale.evidence) == (str(machine.folders[0]), 1, True)
-    assert machine.told() == set()
+    assert machine.reported() == set()
 
 
 def test_a_replica_that_goes_is_missing_and_one_that_comes_is_not(machine: Machine) -> None:
     path = machine.replica("a-0")
     machine.start(state(("a", A, 0, [1])))
     shutil.rmtree(path)
-    assert machine.told() == {("a-0", "OK", "MISSING")}
+    assert machine.reported() == {("a-0", "OK", "MISSING")}
     machine.replica("a-0", disk=1)
-    assert machine.told() == {("a-0", "MISSING", "OK")}
+    assert machine.reported() == {("a-0", "MISSING", "OK")}
     (machine.folders[1] / "a-0").rename(machine.folders[1] / f"a-0{STRAY}")
-    assert machine.told() == {("a-0", "OK", "MISSING"), (f"a-0{STRAY}", "", "STRAY")}
+    assert machine.reported() == {("a-0", "OK", "MISSING"), (f"a-0{STRAY}", "", "STRAY")}
 
 
 def test_what_nobody_wants_just_goes(machine: Machine) -> None:
     path = machine.replica("gone-0", B)
     machine.start(state(("a", A, 0, [2])))
     shutil.rmtree(path)
-    assert machine.told() == {("gone-0", "UNKNOWN_TOPIC", "")}
+    assert machine.reported() == {("gone-0", "UNKNOWN_TOPIC", "")}
 
 
 def test_a_second_copy_changes_the_verdict_of_the_first(machine: Machine) -> None:
     machine.replica("a-0")
     machine.start(state(("a", A, 0, [1])))
     path = machine.replica("a-0", disk=1)
-    assert machine.told() == {("a-0", "OK", "DUPLICATE"), ("a-0", "", "DUPLICATE")}
+    assert machine.reported() == {("a-0", "OK", "DUPLICATE"), ("a-0", "", "DUPLICATE")}
     shutil.rmtree(path)
-    assert machine.told() == {("a-0", "DUPLICATE", "OK"), ("a-0", "DUPLICATE", "")}
+    assert machine.reported() == {("a-0", "DUPLICATE", "OK"), ("a-0", "DUPLICATE", "")}
 
 
 def test_a_live_copy_that_goes_leaves_its_future_one_abandoned(machine: Machine) -> None:
@@ -129,7 +129,7 @@ def test_a_live_copy_that_goes_leaves_its_future_one_abandoned(machine: Machine)
     machine.replica(f"a-0{FUTURE}", disk=1)
     machine.start(state(("a", A, 0, [1])))
     shutil.rmtree(path)
-    assert machine.told() == {("a-0", "OK", "MISSING"), (f"a-0{FUTURE}", "FUTURE", "FUTURE_ABANDONED")}
+    assert machine.reported() == {("a-0", "OK", "MISSING"), (f"a-0{FUTURE}", "FUTURE", "FUTURE_ABANDONED")}
 
 
 def test_a_topic_that_is_recreated_makes_its_replicas_stale(machine: Machine) -> None:
@@ -158,11 +158,11 @@ def test_what_is_in_a_lost_log_dir_is_absent_and_never_missing(machine: Machine)
     away = machine.folders[0].with_name("away")
     machine.start(state(("a", A, 0, [1]), ("a", A, 1, [1]), ("b", B, 0, [1]), home=HOMES[0]))
     machine.folders[0].rename(away)
-    assert machine.told() == {(".", "OK", "ABSENT"), ("a-0", "OK", "ABSENT"), ("a-1", "OK", "ABSENT")}
+    assert machine.reported() == {(".", "OK", "ABSENT"), ("a-0", "OK", "ABSENT"), ("a-1", "OK", "ABSENT")}
     assert machine.metadata(state(("a", A, 0, [1]), ("b", C, 0, [1]))) == {("b-0", "OK", "STALE_ID")}
     shutil.rmtree(away / "a-1")
     away.rename(machine.folders[0])
-    assert machine.told() == {(".", "ABSENT", "OK"), ("a-0", "ABSENT", "OK"), ("a-1", "ABSENT", "")}
+    assert machine.reported() == {(".", "ABSENT", "OK"), ("a-0", "ABSENT", "OK"), ("a-1", "ABSENT", "")}
 
 
 def test_a_copy_on_a_lost_log_dir_is_no_duplicate(machine: Machine) -> None:
@@ -170,7 +170,7 @@ def test_a_copy_on_a_lost_log_dir_is_no_duplicate(machine: Machine) -> None:
     machine.replica("a-0", disk=1)
     machine.start(state(("a", A, 0, [1])))
     machine.folders[1].rename(machine.folders[1].with_name("away"))
-    assert machine.told() == {
+    assert machine.reported() == {
         (".", "OK", "ABSENT"), ("a-0", "DUPLICATE", "ABSENT"), ("a-0", "DUPLICATE", "OK"),
     }  # fmt: skip
 
@@ -194,7 +194,7 @@ def test_foreign_names_and_checkpoints_are_judged_alone(machine: Machine) -> Non
     machine.replica("lost+found", None)
     (machine.folders[0] / "replication-offset-checkpoint").write_text("0\n1\ngone 0 5\n")
     (machine.folders[1] / "replication-offset-checkpoint").write_text("broken")
-    assert machine.told() == {
+    assert machine.reported() == {
         ("lost+found", "", "FOREIGN"),
         ("replication-offset-checkpoint", "", "CHECKPOINT_ENTRY"),
         ("replication-offset-checkpoint", "", "DAMAGED"),
@@ -248,7 +248,7 @@ class Chance:
 
 
 class Reader:
-    """Somebody who knows nothing but what was told: a verdict for each place, and for each replica that is nowhere."""
+    """A reader of the reported changes alone: a verdict for each place, and for each replica that is on no disk."""
 
     def __init__(self) -> None:
         self.shown: dict[tuple[str | None, str | None, str | None, int | None], str] = {}
@@ -259,7 +259,7 @@ class Reader:
             nowhere = (None, None, change.topic, change.partition)
             is_row = change.log_dir is not None and change.name != "."
             if change.before:
-                # A replica that comes from nowhere, or goes there, is told of with its place.
+                # A replica that comes from nowhere, or goes there, is reported with its place.
                 assert self.shown.pop(nowhere if is_row and here not in self.shown else here) == change.before
             if change.after:
                 goes = is_row and change.after in ("MISSING", "ABSENT", "IN_FLIGHT")
@@ -268,7 +268,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_after_any_changes_what_was_told_is_what_judging_all_anew_gives(
+def test_after_any_changes_the_reported_verdicts_are_those_of_a_fresh_start(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "BATCH", 3)

@@ -392,7 +392,7 @@ def test_an_interrupt_says_that_the_same_command_does_the_rest(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(broker, "lead", interrupted)
+        patched.setattr(broker, "handle_leader_and_isr", interrupted)
         result = send(wanted())
     assert (result.exit_code, "the same command again does the rest" in result.stderr) == (4, True)
     assert send(wanted()).exit_code == 0
