@@ -1,14 +1,12 @@
-"""What is looked at before the rules are asked: of each log dir the scan's rows, and what a broker reads besides.
+"""The evidence that the rules judge: the contents of the log dirs, and which replicas the metadata want here.
 
-The rules are functions of these values and touch no disk. A log dir is looked at once for each path that a broker is
-configured with, also when two paths lead to the same place: that is one of the rules.
+The rules are functions of these values and read no disk. A log dir is read once for each configured path, even when two
+paths lead to the same directory, because one of the rules reports that.
 
-Which replicas the metadata want here: the comparison's columns, joined by topic ID as a broker does, and by name.
-
-A KRaft broker asks for each replica whether its topic ID and partition are in the metadata with this broker among the
-replicas, and never looks at the name (FACTS §6.3). ``reconciler.verdicts.join`` joins live directories by name and
-all others by topic ID; so it is asked twice, the second time with every live directory called a future one. Nothing is
-compared here.
+A KRaft broker checks for each replica whether the metadata have its topic ID and partition with this broker among the
+replicas. It never looks at the name (FACTS §6.3). ``reconciler.verdicts.join`` joins live directories by name and all
+others by topic ID. So :func:`find_wants` calls it twice, the second time with every live directory passed as a future
+one.
 """
 
 from __future__ import annotations
@@ -35,15 +33,15 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True)
 class SeenLogDir:
-    """One configured path, and what was found there."""
+    """One configured path and its contents."""
 
     path: str
-    """As it was given, made absolute."""
+    """The given path, made absolute."""
     canonical: str
-    """With all links followed, as a broker compares paths."""
+    """The path with all links followed, as a broker compares paths."""
     is_there: bool
     obstacle: str | None = None
-    """Why a broker cannot use it as a log dir, one clause."""
+    """Why a broker cannot use the path as a log dir, as a clause."""
     identity: MetaProperties | FailedLogDir | None = None
     """None: there is no ``meta.properties``."""
     scheme: str | None = None
@@ -53,16 +51,16 @@ class SeenLogDir:
     directories: Sequence[DirectorySeen] = ()
     checkpoints: Sequence[FileDamage] = ()
     for_replicas: bool = True
-    """It is one of ``log.dirs``; False: a metadata log dir apart from them."""
+    """Whether the path is in ``log.dirs``; False: a separate metadata log dir."""
 
     @property
     def is_loaded(self) -> bool:
-        """Whether a broker comes so far as to load what lies in it."""
+        """Whether a broker gets as far as loading the log dir's replicas."""
         return self.for_replicas and self.is_there and self.obstacle is None and not self.failed
 
     @property
     def failed(self) -> bool:
-        """It is there, and cannot be used, or its ``meta.properties`` cannot."""
+        """Whether the log dir or its ``meta.properties`` exists and cannot be used."""
         return self.obstacle is not None or isinstance(self.identity, FailedLogDir)
 
     @property
@@ -73,7 +71,7 @@ class SeenLogDir:
 
 @dataclass(frozen=True, slots=True)
 class SeenBroker:
-    """All log dirs that a broker is configured with, in their order."""
+    """All configured log dirs of a broker, in their order."""
 
     log_dirs: Sequence[SeenLogDir]
     metadata_log_dir: str | None
@@ -81,13 +79,13 @@ class SeenBroker:
 
     @classmethod
     def of(cls, log_dirs: Sequence[SeenLogDir], metadata_log_dir: str | None = None) -> SeenBroker:
-        """Put log dirs together; without a metadata log dir it is the first of them, as for a broker (FACTS §7.1)."""
+        """Combine log dirs; the metadata log dir is the first one by default, as for a broker (FACTS §7.1)."""
         first = log_dirs[0].canonical if log_dirs else None
         return cls(log_dirs, metadata_log_dir or first)
 
     @property
     def distinct(self) -> dict[str, SeenLogDir]:
-        """Each place once, by its canonical path."""
+        """Each log dir once, by its canonical path."""
         places: dict[str, SeenLogDir] = {}
         for each in self.log_dirs:
             places.setdefault(each.canonical, each)
@@ -95,21 +93,21 @@ class SeenBroker:
 
     @property
     def loaded(self) -> list[SeenLogDir]:
-        """The log dirs whose replicas a broker loads, each place once."""
+        """The log dirs whose replicas a broker loads, each once."""
         return [each for each in self.distinct.values() if each.is_loaded]
 
     def rows(self) -> Iterator[Row]:
-        """The rows of all places."""
+        """Yield the rows of all log dirs."""
         for each in self.distinct.values():
             yield from each.rows
 
 
 def look_at_broker(paths: Sequence[str], metadata_log_dir: str | None = None) -> SeenBroker:
-    """Look at the log dirs of one broker. Never raises for anything that lies, or does not lie, on a disk.
+    """Read the log dirs of one broker. Never raises, whatever a disk holds or lacks.
 
     Args:
         paths: as in ``log.dirs``, in that order.
-        metadata_log_dir: as in ``metadata.log.dir``; None: the first of them.
+        metadata_log_dir: as in ``metadata.log.dir``; None: the first of the paths.
     """
     wanted = [os.path.abspath(path) for path in paths]
     apart = None
@@ -159,7 +157,7 @@ def _canonical(path: str) -> str:
 
 
 def _enter(path: str) -> tuple[bool, str | None, list[DirectorySeen]]:
-    """Whether there is anything at a path; what keeps a broker from using it; and the directories in it."""
+    """Return whether a path exists, what keeps a broker from using it, and the directories in it."""
     try:
         status = os.stat(path)
         if not stat.S_ISDIR(status.st_mode):
@@ -178,7 +176,7 @@ def _enter(path: str) -> tuple[bool, str | None, list[DirectorySeen]]:
 def _identity(
     state: MetadataState, identity: MetaProperties | None, problem: str | None
 ) -> MetaProperties | FailedLogDir | None:
-    """What a broker makes of ``meta.properties``; it takes an empty file for version 0 with nothing in it."""
+    """Read ``meta.properties`` as a broker does: an empty file is version 0 without any entry."""
     if identity is not None:
         return identity
     if state is MetadataState.EMPTY:
@@ -188,80 +186,82 @@ def _identity(
     return FailedLogDir(problem or "it cannot be read")
 
 
-_ASKED = frozenset({Kind.LIVE.value, Kind.FUTURE.value, Kind.DELETE.value, Kind.STRAY.value, Kind.LOG_DIR.value})
-_NOWHERE = frozenset({Verdict.MISSING, Verdict.ABSENT})
+_JUDGED_KINDS = frozenset({Kind.LIVE.value, Kind.FUTURE.value, Kind.DELETE.value, Kind.STRAY.value, Kind.LOG_DIR.value})
+_MISSING = frozenset({Verdict.MISSING, Verdict.ABSENT})
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    """What the metadata say of one directory of a replica."""
+class ReplicaWant:
+    """What the metadata say about one directory of a replica."""
 
     is_judged: bool = False
-    """They speak for this broker."""
+    """The metadata are about this broker."""
     is_complete: bool = False
-    """What they do not mention is not wanted."""
+    """The metadata are complete: a replica that they do not mention is not wanted."""
     by_name: bool = False
-    """This broker is among the replicas; asked by name for live directories, by topic ID for all others."""
+    """This broker is among the replicas; joined by name for live directories, by topic ID for all others."""
     by_topic_id: bool = False
+    """This broker is among the replicas; joined by topic ID."""
     is_same_topic: bool = False
     """The topic ID on the disk belongs to the topic of this name."""
     is_stale: bool = False
     """The name is known under another topic ID."""
     only_in_sync: bool = False
-    """The partition's only in-sync replica, for the metadata, is the one wanted here."""
+    """The replica that is wanted here is the partition's only in-sync replica, by the metadata."""
     assigned_here: bool = False
     """The metadata assign the replica to this very log dir."""
     topic_id: str | None = None
-    """Under which it is wanted here."""
+    """The topic ID under which the replica is wanted here."""
 
     @property
     def is_unwanted(self) -> bool:
-        """The metadata say that this topic ID's partition should not be here."""
+        """Whether the metadata say that this topic ID's partition should not be here."""
         return self.is_judged and self.is_complete and not self.by_topic_id
 
 
-UNKNOWN = Want()
+UNKNOWN_WANT = ReplicaWant()
+"""The value where no metadata are given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wants:
-    """What the metadata say of everything that lies on a broker's log dirs, and of what does not."""
+class BrokerWants:
+    """What the metadata say about the replicas on a broker's log dirs, and about missing replicas."""
 
-    of: Mapping[tuple[str, str], Want] = field(default_factory=dict)
-    """By log dir and name, as in the rows."""
+    of: Mapping[tuple[str, str], ReplicaWant] = field(default_factory=dict)
+    """Log dir and name, as in the rows → what the metadata say."""
     nowhere: Sequence[Judged] = ()
-    """Wanted on this broker, and on none of the log dirs."""
+    """Replicas that are wanted on this broker and are on none of the log dirs."""
 
-    def about(self, log_dir: str, name: str) -> Want:
-        """What they say of one directory."""
-        return self.of.get((log_dir, name), UNKNOWN)
+    def about(self, log_dir: str, name: str) -> ReplicaWant:
+        """Return what the metadata say about one directory."""
+        return self.of.get((log_dir, name), UNKNOWN_WANT)
 
 
-def ask(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int) -> Wants:
-    """Ask the comparison about every replica.
+def find_wants(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int) -> BrokerWants:
+    """Compare every replica with the metadata.
 
     Args:
-        states: desired state by cluster ID, as :func:`reconciler.desired.by_cluster` gives it.
+        states: desired state by cluster ID, as :func:`reconciler.desired.by_cluster` returns it.
         rows: of all log dirs of one broker.
-        now_ms: ms since 1970; no answer that is used hangs on it.
+        now_ms: in ms since 1970; no result that is used depends on it.
     """
     if not states:
-        return Wants()
-    asked = [row for row in rows if row["kind"] in _ASKED]
+        return BrokerWants()
+    asked = [row for row in rows if row["kind"] in _JUDGED_KINDS]
     by_name = list(compare(states, asked, now_ms))
     as_future = [{**row, "kind": Kind.FUTURE.value} if row["kind"] == Kind.LIVE else row for row in asked]
     by_topic_id = list(compare(states, as_future, now_ms))
     answers = zip(asked, by_name, by_topic_id, strict=False)
-    return Wants(
+    return BrokerWants(
         {(row["log_dir"], row["name"]): _want(row, name, topic_id) for row, name, topic_id in answers},
-        [each for each in by_name[len(asked) :] if each.verdict in _NOWHERE],
+        [each for each in by_name[len(asked) :] if each.verdict in _MISSING],
     )
 
 
-def _want(row: Row, by_name: Judged, by_topic_id: Judged) -> Want:
+def _want(row: Row, by_name: Judged, by_topic_id: Judged) -> ReplicaWant:
     wanted = by_topic_id.wanted or by_name.wanted
     joined = by_name.row
-    return Want(
+    return ReplicaWant(
         is_judged=joined.judged,
         is_complete=joined.complete,
         by_name=joined.wanted,
@@ -277,5 +277,5 @@ def _want(row: Row, by_name: Judged, by_topic_id: Judged) -> Want:
 
 
 def is_only_in_sync(wanted: Row | None) -> bool:
-    """Whether a wanted replica is its partition's only one in sync."""
+    """Whether a wanted replica is its partition's only replica in sync."""
     return wanted is not None and bool(wanted["in_sync"]) and wanted["isr_size"] == 1

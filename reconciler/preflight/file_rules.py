@@ -1,7 +1,7 @@
 """Rules about files: in the partition dirs that a broker loads, and in its metadata log.
 
-In a partition dir an I/O error takes the log dir offline and any other error ends the startup; the metadata log is not
-loaded with the others, and whatever fails on it ends the startup. Source: FACTS §1.6, §1.9, §2.3, §2.5, §2.8, §7.2.
+In a partition dir an I/O error takes the log dir offline, and any other error ends the startup. The metadata log is not
+loaded with the others, and any error in it ends the startup. Source: FACTS §1.6, §1.9, §2.3, §2.5, §2.8, §7.2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reconciler.preflight.rules import Effect, Finding, FindingPlace
 from reconciler.text import count, listed
 
 QUORUM_LAYOUT_1_SINCE = KafkaRelease(3, 8)
-"""Earlier releases know layout 0 of ``quorum-state`` alone (FACTS §2.8)."""
+"""First release with layout 1 of ``quorum-state``; earlier ones know layout 0 alone (FACTS §2.8)."""
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """The topic ID of the metadata log itself (FACTS §2.1)."""
@@ -32,7 +32,7 @@ _NOT_FOLLOWED = "a symbolic link, which a broker follows and this does not"
 
 
 def file_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
-    """All that is found about files."""
+    """Yield all findings about files."""
     for log_dir in broker.loaded:
         for seen in log_dir.directories:
             loaded = seen.kind not in _NO_REPLICA and not seen.is_link and seen.obstacle is None
@@ -44,7 +44,7 @@ def file_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
 
 
 def partition_files(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -> Iterator[Finding]:
-    """Files of a partition dir that a broker fails on, or changes (FACTS §1.9, §2.5)."""
+    """Find files of a partition dir that a broker fails on or changes (FACTS §1.9, §2.5)."""
     for name, problem in seen.odd_names:
         yield Finding(Effect.STARTUP_ABORTS, "odd_file_name", f"{name}: {problem}", _below(log_dir, seen, name))
     for name in seen.unreadable:
@@ -59,13 +59,13 @@ def partition_files(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked
         sentence = f"{damage.file}: {damage.problem}; {effect}"
         yield Finding(OF_EFFECT[effect], "leader_epochs", sentence, _below(log_dir, seen, damage.file))
     if seen.leftovers:
-        told = listed([f"{count(number)} {suffix.value}" for suffix, number in sorted(seen.leftovers.items())])
-        sentence = f"left over from changes that did not finish, completed or deleted at the start: {told}"
+        numbers = listed([f"{count(number)} {suffix.value}" for suffix, number in sorted(seen.leftovers.items())])
+        sentence = f"left over from changes that did not finish, completed or deleted at the start: {numbers}"
         yield Finding(Effect.NOTE, "leftovers", sentence, FindingPlace(log_dir.path, seen.shown))
 
 
 def metadata_log(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -> Iterator[Finding]:
-    """KRaft's own log, on which nothing may fail (FACTS §1.5, §1.9)."""
+    """Find problems of KRaft's own log, in which any error ends the startup (FACTS §1.5, §1.9)."""
     if seen.is_link or seen.obstacle is not None:
         effect = Effect.UNKNOWN if seen.is_link else Effect.STARTUP_ABORTS
         sentence = _NOT_FOLLOWED if seen.is_link else str(seen.obstacle)
@@ -78,7 +78,7 @@ def metadata_log(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -
 
 
 def _damage(seen: DirectorySeen) -> Iterator[tuple[str, str, str]]:
-    """Files of the metadata log that cannot be used: rule, sentence, file (FACTS §1.9, §2.5, §2.8, §7.2)."""
+    """Yield rule, sentence and file for each unusable file of the metadata log (FACTS §1.9, §2.5, §2.8, §7.2)."""
     rule = "metadata_log_damaged"
     for name, problem in seen.odd_names:
         yield rule, f"{name}: {problem}", name
@@ -92,7 +92,7 @@ def _damage(seen: DirectorySeen) -> Iterator[tuple[str, str, str]]:
 
 
 def _contents(seen: DirectorySeen, asked: BrokerAsked) -> Iterator[tuple[str, str, str]]:
-    """What is sound in itself and does not fit: rule, sentence, file (FACTS §2.1, §2.8, §7.2)."""
+    """Yield rule, sentence and file for each intact file with the wrong contents (FACTS §2.1, §2.8, §7.2)."""
     if seen.quorum_layout == 1 and asked.release < QUORUM_LAYOUT_1_SINCE:
         sentence = (
             f"quorum-state has data_version 1, which {asked.release} does not know: the cluster is at kraft.version 1, "

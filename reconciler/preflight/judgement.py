@@ -1,7 +1,7 @@
-"""All rules together: would this broker start here, and what would be lost?
+"""All rules together: whether the broker would start here, and what would be lost.
 
-``preflight`` is a function of what was seen, of which broker is asked about, and of what the metadata say; it reads no
-disk and no clock. The answer's exit code is the command line's business.
+``preflight`` is a function of the evidence, the broker in question and the metadata. It reads no disk and no clock. The
+command line decides the exit code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from layout.directory_name import DirectoryKind
 from logstore.rows import Kind
 from reconciler.desired import Completeness, DesiredState
-from reconciler.preflight.evidence import SeenBroker, ask
+from reconciler.preflight.evidence import SeenBroker, find_wants
 from reconciler.preflight.file_rules import file_findings
 from reconciler.preflight.log_dir_rules import consequences, log_dir_findings
 from reconciler.preflight.question import BrokerAsked
@@ -21,7 +21,7 @@ from reconciler.preflight.replica_rules import EFFECT_OF, replica_findings
 from reconciler.preflight.rules import Effect, Finding, FindingPlace
 from reconciler.text import count
 
-_TOLD: Mapping[Effect, tuple[str, str]] = {
+_SUMMARY: Mapping[Effect, tuple[str, str]] = {
     Effect.LOG_DIR_OFFLINE: ("log dir", "would go offline"),
     Effect.DELETED: ("replica", "would be deleted"),
     Effect.RENAMED_TO_STRAY: ("replica", "would be renamed to -stray"),
@@ -35,31 +35,31 @@ _CURRENT = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """The answer."""
+    """All findings about a broker in question."""
 
     asked: BrokerAsked
     findings: Sequence[Finding]
     """The gravest first."""
     with_metadata: bool
-    """Some metadata spoke for this broker, so that strays are known."""
+    """Some metadata are about this broker, so that strays are known."""
 
     @property
     def starts(self) -> bool:
-        """Whether the broker would start, as far as can be told."""
+        """Whether the broker would start, as far as is known."""
         return all(each.effect is not Effect.STARTUP_ABORTS for each in self.findings)
 
     @property
     def is_clean(self) -> bool:
-        """It would start, and nothing would be lost, renamed, deleted or left unused."""
+        """Whether the broker would start, and nothing would be lost, renamed, deleted or left unused."""
         return all(each.effect is Effect.NOTE for each in self.findings)
 
     @property
     def totals(self) -> dict[Effect, int]:
-        """How much each effect hits: log dirs that go offline, replicas, reasons not to start."""
+        """Number of log dirs, replicas or reasons for each effect that occurs."""
         totals = Counter[Effect]()
         for each in self.findings:
             if each.effect is not Effect.LOG_DIR_OFFLINE:
-                by_replica = each.effect in _TOLD and each.effect is not Effect.UNKNOWN
+                by_replica = each.effect in _SUMMARY and each.effect is not Effect.UNKNOWN
                 totals[each.effect] += max(each.replicas, 1) if by_replica else 1
         offline = {each.place.log_dir for each in self.findings if each.effect is Effect.LOG_DIR_OFFLINE}
         totals[Effect.LOG_DIR_OFFLINE] = len(offline)
@@ -69,29 +69,29 @@ class Preflight:
     def sentence(self) -> str:
         """The answer in one sentence."""
         totals = self.totals
-        told = [_told(effect, totals[effect]) for effect in _TOLD if effect in totals]
+        parts = [_summarized(effect, totals[effect]) for effect in _SUMMARY if effect in totals]
         if self.starts:
             first = f"{self.asked} would start here"
         else:
             reasons = count(totals[Effect.STARTUP_ABORTS], "reason")
             first = f"{self.asked} would not start here, for {reasons}"
-            told = [f"once it does: {told[0]}", *told[1:]] if told else []
+            parts = [f"once it does: {parts[0]}", *parts[1:]] if parts else []
         if not self.with_metadata:
-            told.append("without metadata it is not known which replicas the cluster wants here")
-        return "; ".join([first, *told])
+            parts.append("without metadata it is not known which replicas the cluster wants here")
+        return "; ".join([first, *parts])
 
 
 def preflight(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str, DesiredState], now_ms: int = 0) -> Preflight:
-    """Ask every rule.
+    """Apply every rule.
 
     Args:
-        broker: what was seen on its log dirs.
-        asked: release and mode.
-        states: desired state by cluster ID, as :func:`reconciler.desired.by_cluster` gives it.
-        now_ms: ms since 1970, for the comparison; no rule hangs on it.
+        broker: the evidence about its log dirs.
+        asked: release and mode of the broker in question.
+        states: desired state by cluster ID, as :func:`reconciler.desired.by_cluster` returns it.
+        now_ms: in ms since 1970, for the comparison; no rule depends on it.
     """
     rows = list(broker.rows())
-    wants = ask(states, rows, now_ms)
+    wants = find_wants(states, rows, now_ms)
     findings = [
         *log_dir_findings(broker, asked),
         *replica_findings(broker, asked, wants),
@@ -105,7 +105,7 @@ def preflight(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str, Desir
 
 
 def _empty_metadata(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str, DesiredState]) -> Iterator[Finding]:
-    """Metadata that know no topic judge nobody in an audit; a KRaft broker would believe them (FACTS §6.1, §6.3)."""
+    """Report metadata without a topic: an audit ignores them, and a KRaft broker believes them (FACTS §6.1, §6.3)."""
     for cluster, state in states.items():
         replicas = sum(row["kind"] in _CURRENT and (row["cluster_id"] or "") == cluster for row in broker.rows())
         full = state.identity.completeness is Completeness.FULL
@@ -119,7 +119,7 @@ def _empty_metadata(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str,
         yield Finding(effect, "empty_metadata", sentence, FindingPlace(), replicas=replicas)
 
 
-def _told(effect: Effect, number: int) -> str:
-    noun, what = _TOLD[effect]
+def _summarized(effect: Effect, number: int) -> str:
+    noun, what = _SUMMARY[effect]
     many = "log dirs or replicas" if noun == "log dir or replica" else f"{noun}s"
     return f"{count(number, noun, many)} {what}"

@@ -1,6 +1,6 @@
 """Rules about log dirs: paths, locks, ``meta.properties``, checkpoints, and where the metadata log lies.
 
-Each function is one rule, or a few that ask the same thing; it takes what was seen and which broker is asked about, and
+Each function is one rule, or a few rules about the same thing. It takes the evidence and the broker in question, and
 yields findings. Source: FACTS §1.5, §1.6, §2.2, §2.6, §2.7; 10.6 rows 144-164.
 """
 
@@ -32,7 +32,7 @@ _CURRENT = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
 
 
 def log_dir_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
-    """All that is found about log dirs, each on its own and all together."""
+    """Yield all findings about log dirs, each on its own and all together."""
     yield from same_directory(broker)
     yield from identities(broker, asked)
     if asked.reads_metadata_log:
@@ -43,11 +43,11 @@ def log_dir_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding
         if each.is_loaded:
             yield from checkpoints(each, asked)
             yield from scheme(each)
-            yield from what_is_left(each)
+            yield from stop_and_segments(each)
 
 
 def same_directory(broker: SeenBroker) -> Iterator[Finding]:
-    """Two configured entries that are one directory end the startup (FACTS §1.5)."""
+    """Find configured paths that are one directory, which ends the startup (FACTS §1.5)."""
     first: dict[str, SeenLogDir] = {}
     for each in broker.log_dirs:
         other = first.setdefault(each.canonical, each)
@@ -61,9 +61,9 @@ def same_directory(broker: SeenBroker) -> Iterator[Finding]:
 
 
 def usable(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
-    """A path that is no directory, or cannot be read, is an offline log dir; an absent one is made anew (FACTS §1.5).
+    """Find log dirs that go offline, as they are no directory or unreadable, or that are created anew (FACTS §1.5).
 
-    In KRaft mode an absent log dir is also one that was not formatted, which ends the startup: see :func:`identities`.
+    In KRaft mode an absent log dir also counts as not formatted, which ends the startup: see :func:`identities`.
     """
     place = FindingPlace(seen.path, ".")
     if seen.obstacle is not None:
@@ -79,7 +79,10 @@ def usable(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
 
 
 def _damaged_identity(seen: SeenLogDir, found: FailedLogDir, asked: BrokerAsked) -> Finding:
-    """Since 3.7 what cannot be read and what makes no sense are one; before, only the first takes the disk offline."""
+    """Report a ``meta.properties`` that is unreadable or malformed.
+
+    Either takes the disk offline since 3.7; before, only an unreadable file does, and a malformed one ends the startup.
+    """
     place = FindingPlace(seen.path, "meta.properties")
     cannot_be_read = any(row["metadata_state"] == MetadataState.UNREADABLE for row in seen.rows[:1])
     if asked.release >= DIRECTORY_IDS_SINCE or cannot_be_read:
@@ -89,7 +92,7 @@ def _damaged_identity(seen: SeenLogDir, found: FailedLogDir, asked: BrokerAsked)
 
 
 def lock(seen: SeenLogDir) -> Iterator[Finding]:
-    """A log dir that another process has locked ends the startup (FACTS §1.5, §2.7)."""
+    """Find log dirs that another process has locked, which ends the startup (FACTS §1.5, §2.7)."""
     if seen.lock_held_by is not None:
         yield Finding(
             Effect.STARTUP_ABORTS,
@@ -100,7 +103,7 @@ def lock(seen: SeenLogDir) -> Iterator[Finding]:
 
 
 def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
-    """What all ``meta.properties`` must agree on (FACTS §1.5, §2.2); ``layout.log_dir_set`` says what that is."""
+    """Find contradictions between all ``meta.properties``, by ``layout.log_dir_set`` (FACTS §1.5, §2.2)."""
     found = {path: each.identity for path, each in broker.distinct.items()}
     for path, each in broker.distinct.items():
         if each.obstacle is not None:
@@ -125,7 +128,7 @@ def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
 
 
 def _not_the_same(broker: SeenBroker) -> Iterator[Finding]:
-    """In ZooKeeper mode, releases before 3.7 ask that all files hold the same, whatever it is (seen on 2.8.2)."""
+    """Find different files; in ZooKeeper mode, releases before 3.7 require equal contents (seen on 2.8.2)."""
     found = {path: each for path, each in broker.distinct.items() if isinstance(each.identity, MetaProperties)}
     first = next(iter(found.values()), None)
     for each in found.values():
@@ -135,7 +138,7 @@ def _not_the_same(broker: SeenBroker) -> Iterator[Finding]:
 
 
 def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
-    """KRaft's own log lies in the metadata log dir, and in no other (FACTS §1.5, §7.1)."""
+    """Find a metadata log outside the metadata log dir, or its absence in it (FACTS §1.5, §7.1)."""
     holders = [path for path, each in broker.distinct.items() if each.metadata_log is not None]
     for path in holders:
         each = broker.distinct[path]
@@ -158,7 +161,7 @@ def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Findi
 
 
 def checkpoints(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
-    """A damaged offset checkpoint takes the log dir offline, and a bad number less than that (FACTS §1.6, §2.3)."""
+    """Find damaged checkpoints, which take the log dir offline; a bad number does less harm (FACTS §1.6, §2.3)."""
     replicas = sum(row["kind"] in _CURRENT for row in seen.rows)
     for damage in seen.checkpoints:
         effect, then, number = OF_EFFECT[damage.effect], "", 0
@@ -170,7 +173,7 @@ def checkpoints(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
 
 
 def _of_bad_number(file: str, asked: BrokerAsked) -> tuple[Effect, str]:
-    """What a number that does not parse does, and how that is told (FACTS §2.3; seen on 2.8.2, 3.9.2 and 4.3.1)."""
+    """Return the effect of a number that does not parse, and its text (FACTS §2.3; seen on 2.8.2, 3.9.2 and 4.3.1)."""
     if asked.release < KafkaRelease(*NUMBERS_PASS_SINCE):
         return Effect.LOG_DIR_OFFLINE, f"; {asked.release} takes such a line for an I/O error"
     effect = Effect.NOT_SERVED if file == HIGH_WATERMARK_CHECKPOINT else Effect.NOTE
@@ -178,7 +181,7 @@ def _of_bad_number(file: str, asked: BrokerAsked) -> tuple[Effect, str]:
 
 
 def scheme(seen: SeenLogDir) -> Iterator[Finding]:
-    """In a log dir that is ours, a broker sees no replica that does not lie at its top (DESIGN §5, FACTS §1.6)."""
+    """Find log dirs of ours in which a broker sees only the replicas at the top (DESIGN §5, FACTS §1.6)."""
     if seen.scheme in (None, Scheme.FLAT.value):
         return
     below = sum(row["kind"] in _CURRENT and "/" in row["name"] for row in seen.rows)
@@ -189,8 +192,8 @@ def scheme(seen: SeenLogDir) -> Iterator[Finding]:
     yield Finding(effect, "scheme_not_flat", sentence, FindingPlace(seen.path, "."), replicas=below)
 
 
-def what_is_left(seen: SeenLogDir) -> Iterator[Finding]:
-    """Two things that cost time or tell of loss, and end nothing: no clean stop, and replicas without a segment."""
+def stop_and_segments(seen: SeenLogDir) -> Iterator[Finding]:
+    """Find notes that end nothing: no clean stop, which costs time, and replicas without a segment."""
     current = [each for each in seen.directories if each.kind is DirectoryKind.LIVE and not each.is_link]
     if current and not seen.stopped_cleanly:
         sentence = (
@@ -205,7 +208,7 @@ def what_is_left(seen: SeenLogDir) -> Iterator[Finding]:
 
 
 def consequences(broker: SeenBroker, asked: BrokerAsked, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """What follows from log dirs that go offline for the broker as a whole (FACTS §1.5)."""
+    """Find what offline log dirs mean for the broker as a whole (FACTS §1.5)."""
     offline = {each.place.log_dir for each in findings if each.effect is Effect.LOG_DIR_OFFLINE}
     own = broker.distinct.get(broker.metadata_log_dir or "")
     for_replicas = {each.path for each in broker.distinct.values() if each.for_replicas}

@@ -1,7 +1,8 @@
-"""Which broker is asked about: its release, and where it takes its metadata from.
+"""The broker in question: its release, and where it gets its metadata.
 
 Migration is ZooKeeper mode with ``zookeeper.metadata.migration.enable``: until the controller's first FULL request such
-a broker starts like any of ZooKeeper's, but its ``meta.properties`` may be of either version. Source: FACTS §1.5, §6.1.
+a broker starts like any other in ZooKeeper mode, but its ``meta.properties`` may be of either version. Source: FACTS
+§1.5, §6.1.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from layout.log_dir_set import Requirement
 from reconciler.preflight.releases import KafkaRelease, Mode, StartAnswer, start_unwanted, start_with_directory
 
 DIRECTORY_IDS_SINCE = KafkaRelease(3, 7)
-"""Earlier releases do not look at ``directory.id`` (FACTS §2.2)."""
+"""First release that reads ``directory.id`` (FACTS §2.2)."""
 
 
 class BrokerMode(StrEnum):
-    """What ``--mode`` takes."""
+    """A mode, as ``--mode`` takes it."""
 
     KRAFT = "kraft"
     ZOOKEEPER = "zookeeper"
@@ -36,7 +37,7 @@ class BrokerAsked:
 
     @classmethod
     def of(cls, release: KafkaRelease, mode: BrokerMode) -> Self:
-        """Put together what was asked for.
+        """Make the question from a release and a mode.
 
         Raises:
             InvalidQuestionError: the release does not have the mode.
@@ -50,27 +51,27 @@ class BrokerAsked:
 
     @property
     def is_kraft(self) -> bool:
-        """It takes its metadata from KRaft alone."""
+        """Whether the broker gets its metadata from KRaft alone."""
         return self.mode is Mode.KRAFT
 
     @property
     def reads_metadata_log(self) -> bool:
-        """It has a metadata log of its own: in KRaft mode, and while it migrates."""
+        """Whether the broker has a metadata log: in KRaft mode, and during a migration."""
         return self.is_kraft or self.migrating
 
     @property
     def requirement(self) -> Requirement:
-        """What it asks of the ``meta.properties`` of all its log dirs (FACTS §1.5, §2.2)."""
+        """The broker's requirement on ``meta.properties`` of all its log dirs (FACTS §1.5, §2.2)."""
         if self.is_kraft:
             return Requirement.KRAFT
         return Requirement.NONE if self.migrating else Requirement.VERSION_0
 
     def by_name(self, name: str) -> StartAnswer:
-        """What it does with a directory of this name."""
+        """Return what the broker does with a directory of this name."""
         return start_with_directory(name, self.release, self.mode)
 
     def when_unwanted(self, kind: DirectoryKind) -> StartAnswer:
-        """What it does with a replica that the cluster does not want here."""
+        """Return what the broker does with a replica that the cluster does not want here."""
         return start_unwanted(kind, self.release, self.mode, migrating=self.migrating)
 
     def __str__(self) -> str:

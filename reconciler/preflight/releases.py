@@ -1,11 +1,11 @@
-"""Would a real broker start with this in its log dir, and what would it do with it? By release and by mode.
+"""What a real broker does at start with a directory in its log dir, by release and by mode.
 
-:func:`start_with_directory` answers for a directory by its name, :func:`start_with_metadata` for a replica by the state
-of its ``partition.metadata``, :func:`start_unwanted` for one that the cluster does not want here. An answer speaks of
-that one thing: a broker starts when no answer for anything in its log dirs says otherwise. What holds of several
-directories at once (duplicates, FACTS §1.7) and of ``meta.properties`` (``log_dir_set``) is left to others, and so is
-whether the cluster wants a replica.
-Source: FACTS §1.3, §1.6, §2.1, §6.1, §6.3, which know 2.7 to 4.0; other releases are answered for as their neighbours.
+:func:`start_with_directory` judges a directory by its name, :func:`start_with_metadata` a replica by the state of its
+``partition.metadata``, :func:`start_unwanted` a replica that the cluster does not want here. An answer is about one
+directory only; a broker starts if no answer about any directory prevents it. Rules about several directories
+(duplicates, FACTS §1.7) and about ``meta.properties`` (``log_dir_set``) are elsewhere, and so is the question whether
+the cluster wants a replica.
+Source: FACTS §1.3, §1.6, §2.1, §6.1, §6.3, which cover 2.7 to 4.0; other releases are treated like their neighbours.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class KafkaRelease:
 
 
 class Mode(StrEnum):
-    """Where a broker takes its metadata from."""
+    """Where a broker gets its metadata."""
 
     ZOOKEEPER = "ZooKeeper"
     """2.7 to 3.9."""
     KRAFT = "KRaft"
-    """Since 2.8, there as a preview."""
+    """Since 2.8, where it is a preview."""
 
 
 class StartAction(StrEnum):
-    """What a broker does at start with what it finds."""
+    """What a broker does at start with a directory."""
 
     LOADED = "loaded as the current replica"
     LOADED_AS_FUTURE = "loaded as a future replica"
@@ -70,17 +70,17 @@ class StartAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StartAnswer:
-    """What a broker does with one thing that it finds at start."""
+    """What a broker does at start with one directory, and why."""
 
     action: StartAction
     sentence: str
-    """What happens and why; no full stop."""
+    """What happens and why, without a full stop."""
     source: str
-    """Where this is known from, for example ``FACTS §1.6``."""
+    """Where the answer is known from, for example ``FACTS §1.6``."""
 
     @property
     def starts(self) -> bool:
-        """Whether the broker goes on; with its only log dir offline it goes on to halt."""
+        """Whether the broker goes on starting; with its only log dir offline it halts afterwards."""
         return self.action is not StartAction.STARTUP_ABORTS
 
 
@@ -101,7 +101,7 @@ STORAGE_ERRORS_PASS_SINCE = KafkaRelease(3, 2, 1)
 FULL_REQUEST_ASKS_TOPIC_ID_SINCE = KafkaRelease(3, 6, 2)
 """From here on, and not in 3.6.1, a migrating broker tells strays by name *and* topic ID (FACTS §6.2)."""
 STRAYS_STAY_OUT_SINCE = _NO_ID_IS_STRAY_SINCE
-"""From here on a stray is set aside while it is loaded, before anything can be its duplicate (FACTS §1.6, §6.1)."""
+"""From here on a stray is renamed while it is loaded, before it can be a duplicate (FACTS §1.6, §6.1)."""
 
 _ADVICE = {
     "lost+found": "every ext file system has it at its top: give the broker a directory below the mount point instead",
@@ -121,10 +121,10 @@ _ACTION_OF_EFFECT = {
 
 
 def start_with_directory(text: str, release: KafkaRelease, mode: Mode) -> StartAnswer:
-    """What a broker does with a directory in its log dir, by the name.
+    """Return what a broker does with a directory in its log dir, by the name.
 
-    A tier directory and a staging directory are nothing special to it: one that is named like a partition dir is loaded
-    as that partition, and any other stops it. So it is with hidden directories.
+    A namespace directory, a staging directory and a hidden directory are nothing special to a broker: a directory that
+    is named like a partition dir is loaded as that partition, and any other stops the broker.
 
     Args:
         text: the directory's name, one component of a path.
@@ -159,17 +159,18 @@ def start_with_metadata(
     effect: BrokerEffect = BrokerEffect.NONE,
     version: int = 0,
 ) -> StartAnswer:
-    """What a broker does with a directory of this kind whose ``partition.metadata`` is in this state.
+    """Return what a broker does with a directory of this kind whose ``partition.metadata`` is in this state.
 
     Args:
-        kind: of the directory; what is no replica is answered for by its kind alone.
+        kind: of the directory; a directory that is no replica is judged by its kind alone.
         state: ``ok``, ``missing``, ``empty``, ``malformed``, ``zero_id``, ``contradicts`` or ``unreadable``. A broker
-            reads no name from the file, so a contradiction is nothing to it.
+            reads no name from the file, so it sees no contradiction.
         release: of the broker.
         mode: of the broker.
-        effect: where it is known, what the bytes do to a broker that reads them; it goes before the state, and is how
-            to ask about a form that only we read. Without it ``malformed`` has the graver of its two possible answers.
-        version: as the file says; 3.7 is the first to accept another than 0.
+        effect: what the bytes do to a broker that reads them, if known. It counts more than the state, and covers a
+        form
+            that only we read. Without it ``malformed`` has the graver of its two possible answers.
+        version: in the file; 3.7 is the first release to accept another than 0.
 
     Raises:
         InvalidQuestionError: the release does not have the mode, or there is no such state.
@@ -195,10 +196,10 @@ def start_with_metadata(
 
 
 def start_unwanted(kind: DirectoryKind, release: KafkaRelease, mode: Mode, *, migrating: bool = False) -> StartAnswer:
-    """What a broker does with a replica whose topic ID it can read, and that the cluster does not want here.
+    """Return what a broker does with a replica whose topic ID it can read, and that the cluster does not want here.
 
     Not wanted: the metadata have no such partition of that topic ID, or this broker is not among its replicas. Only
-    current and future replicas are asked about; any other is answered for by its kind.
+    current and future replicas can be unwanted; any other directory is judged by its kind.
 
     Args:
         kind: of the directory.
@@ -240,7 +241,7 @@ def _check_mode(release: KafkaRelease, mode: Mode) -> None:
 
 
 def _by_kind(kind: DirectoryKind, release: KafkaRelease, mode: Mode) -> StartAnswer:
-    """The class that a broker puts a directory in once it is loaded (FACTS §1.6), and what stays out of that."""
+    """Return what a broker does with a directory by its kind alone (FACTS §1.6)."""
     source = "FACTS §1.6"
     match kind:
         case DirectoryKind.LIVE:
@@ -274,7 +275,7 @@ def _by_kind(kind: DirectoryKind, release: KafkaRelease, mode: Mode) -> StartAns
 
 
 def _when_unwanted(release: KafkaRelease, mode: Mode) -> str:
-    """What becomes of a replica that the cluster does not want on this broker (FACTS §6.1)."""
+    """Return what happens to a replica that the cluster does not want on this broker (FACTS §6.1)."""
     if mode is Mode.KRAFT and release >= _KRAFT_RENAMES_STRAYS_SINCE:
         return "one that the cluster metadata do not want here is renamed to a stray"
     if mode is Mode.KRAFT and release >= _KRAFT_DELETES_STRAYS_SINCE:
@@ -287,7 +288,7 @@ def _when_unwanted(release: KafkaRelease, mode: Mode) -> str:
 
 
 def _unreadable(action: StartAction, found: str, release: KafkaRelease) -> StartAnswer:
-    """What follows when a broker cannot take a topic ID from the file (FACTS §2.1)."""
+    """Return what happens when a broker cannot read a topic ID from the file (FACTS §2.1)."""
     consequence = "an error that is none of I/O ends the startup"
     if action is StartAction.LOG_DIR_OFFLINE:
         consequence = _OFFLINE
@@ -298,7 +299,7 @@ def _unreadable(action: StartAction, found: str, release: KafkaRelease) -> Start
 
 
 def _without_id(answer: StartAnswer, release: KafkaRelease, mode: Mode) -> StartAnswer:
-    """What becomes of a replica whose ``partition.metadata`` is missing; only KRaft asks for it (FACTS §6.1, §6.3)."""
+    """Return what happens to a replica without ``partition.metadata``; only KRaft requires it (FACTS §6.1, §6.3)."""
     source = "FACTS §6.1, §6.3"
     asked = answer.action in (StartAction.LOADED, StartAction.LOADED_AS_FUTURE)
     if mode is Mode.ZOOKEEPER or not asked or release < _KRAFT_DELETES_STRAYS_SINCE:

@@ -1,8 +1,8 @@
 """Rules about the directories of a log dir: by name, by ``partition.metadata``, and by whether the cluster wants them.
 
-The order is a broker's (FACTS §1.6): the name may end the startup; then the file is read, which may too; then a replica
-is set aside, kept or deleted; and what is left as current or future must be there once.
-``reconciler.preflight.releases`` answers each question. Source: FACTS §1.3, §1.6-1.8, §2.1, §4.2, §6; 10.2, 10.3 rows
+The order is a broker's (FACTS §1.6). First the name may end the startup, then the file may. Then a replica becomes a
+stray, is kept or is deleted. Each remaining current or future replica must be there once. ``releases`` says what a
+broker does at each step. Source: FACTS §1.3, §1.6-1.8, §2.1, §4.2, §6; 10.2, 10.3 rows
 43-44, 60-67.
 """
 
@@ -17,7 +17,7 @@ from layout.errors import BrokerEffect
 from layout.scheme import STAGING_DIR, Scheme
 from logstore.rows import MetadataState, utf8
 from logstore.scan import DirectorySeen
-from reconciler.preflight.evidence import UNKNOWN, SeenBroker, SeenLogDir, Want, Wants
+from reconciler.preflight.evidence import UNKNOWN_WANT, BrokerWants, ReplicaWant, SeenBroker, SeenLogDir
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import (
     FULL_REQUEST_ASKS_TOPIC_ID_SINCE,
@@ -38,7 +38,7 @@ EFFECT_OF = {
     StartAction.DELETED_AFTER_DELAY: Effect.DELETED,
     StartAction.MOVED_TO_STRAY: Effect.RENAMED_TO_STRAY,
 }
-"""What an answer of ``reconciler.preflight.releases`` does to the disk; every other one does nothing."""
+"""Answer of ``releases`` → its effect on the disk; all other answers have none."""
 
 _FIRST_WITH_FUTURES_RECOVERED = KafkaRelease(3, 7)
 _FUTURE_BESIDE_LIVE_SINCE = KafkaRelease(3, 7, 1)
@@ -48,31 +48,31 @@ _COMPARES_FROM_THE_FIRST_REQUEST_ON_SINCE = KafkaRelease(3, 0)
 
 @dataclass(slots=True)
 class _LoadedReplicas:
-    """What a broker has loaded so far, and what the rules after that need of it."""
+    """The replicas that a broker has loaded so far, for the later rules."""
 
     asked: BrokerAsked
-    wants: Wants
+    wants: BrokerWants
     search_fails: bool = False
-    """A replica without topic ID makes the whole search for strays fail (FACTS §6.1, §6.2)."""
+    """Whether a replica without topic ID makes the whole search for strays fail (FACTS §6.1, §6.2)."""
     current: dict[tuple[str, int], list[FindingPlace]] = field(default_factory=lambda: defaultdict(list))
     future: dict[tuple[str, int], list[FindingPlace]] = field(default_factory=lambda: defaultdict(list))
 
 
 @dataclass(frozen=True, slots=True)
 class _LoadedReplica:
-    """One directory that a broker loads, and what is known of it."""
+    """One directory that a broker loads."""
 
     seen: DirectorySeen
     place: FindingPlace
-    want: Want
+    want: ReplicaWant
 
     @property
     def is_missing_id(self) -> bool:
         return self.seen.metadata.state is MetadataState.MISSING
 
 
-def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: Wants) -> Iterator[Finding]:
-    """All that is found about directories, log dir by log dir, and then about several of one replica."""
+def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: BrokerWants) -> Iterator[Finding]:
+    """Yield all findings about directories, log dir by log dir, and then about duplicates."""
     loading = _LoadedReplicas(asked, wants)
     replicas: list[_LoadedReplica] = []
     for log_dir in broker.loaded:
@@ -101,7 +101,7 @@ def _place(log_dir: SeenLogDir, seen: DirectorySeen, row: Row | None) -> Finding
 
 
 def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: FindingPlace, asked: BrokerAsked) -> Finding | None:
-    """What the name of a directory does (FACTS §1.3, §1.6); a link may lead to anything."""
+    """Judge a directory by its name (FACTS §1.3, §1.6); the target of a link is unknown."""
     answer = asked.by_name(seen.name)
     stops = answer.action is StartAction.STARTUP_ABORTS
     if seen.is_link:
@@ -131,7 +131,7 @@ def _search_fails(replicas: list[_LoadedReplica], asked: BrokerAsked) -> bool:
 
 
 def _loaded(replica: _LoadedReplica, loading: _LoadedReplicas) -> Iterator[Finding]:
-    """One directory through a broker's steps; what is loaded in the end as current or future is remembered."""
+    """Take one directory through a broker's steps; a loaded current or future replica is remembered."""
     seen, asked, want = replica.seen, loading.asked, replica.want
     state, effect = seen.metadata.state, seen.metadata.effect
     if seen.obstacle is not None:
@@ -143,7 +143,8 @@ def _loaded(replica: _LoadedReplica, loading: _LoadedReplicas) -> Iterator[Findi
         state.value,
         asked.release,
         asked.mode,
-        # Only what does not parse, or parses for us alone, needs the effect; other states say more than theirs.
+        # Only a file that does not parse, or that only we parse, needs the effect; other states say more than the
+        # effect.
         effect=effect if state in (MetadataState.OK, MetadataState.MALFORMED) else BrokerEffect.NONE,
         version=seen.metadata.version,
     )
@@ -159,11 +160,11 @@ def _loaded(replica: _LoadedReplica, loading: _LoadedReplicas) -> Iterator[Findi
         case StartAction.KEPT_AS_STRAY:
             yield _finding(replica, "stray", answer, _still_wanted(want))
         case _:
-            yield from _held_against_metadata(replica, loading)
+            yield from _compared_with_metadata(replica, loading)
 
 
-def _held_against_metadata(replica: _LoadedReplica, loading: _LoadedReplicas) -> Iterator[Finding]:
-    """The test for strays, for a replica whose name and file are in order (FACTS §6.1-6.3)."""
+def _compared_with_metadata(replica: _LoadedReplica, loading: _LoadedReplicas) -> Iterator[Finding]:
+    """Test a replica whose name and file are in order for being a stray (FACTS §6.1-6.3)."""
     seen, asked, want, place = replica.seen, loading.asked, replica.want, replica.place
     refused = not asked.is_kraft and want.is_stale and want.by_name
     goes = None
@@ -184,14 +185,14 @@ def _held_against_metadata(replica: _LoadedReplica, loading: _LoadedReplicas) ->
             f"{_refusal(asked)}"
         )
         yield Finding(Effect.NOT_SERVED, "inconsistent_topic_id", sentence, place, replicas=1)
-    if goes is None or not _sets_strays_aside_first(asked):
+    if goes is None or not _renames_strays_first(asked):
         _remember(replica, loading)
 
 
 def _refusal(asked: BrokerAsked) -> str:
-    """What a broker in ZooKeeper mode does with a replica of another topic ID (FACTS §4.2 b).
+    """Return what a broker in ZooKeeper mode does with a replica of another topic ID (FACTS §4.2 b).
 
-    A broker of 2.8 compares only where it has the partition open, so a follower's first request passes after a start.
+    A broker of 2.8 compares only partitions that it has open, so a follower's first request passes after a start.
     """
     if asked.release < _COMPARES_FROM_THE_FIRST_REQUEST_ON_SINCE:
         return (
@@ -201,8 +202,8 @@ def _refusal(asked: BrokerAsked) -> str:
     return "the broker answers INCONSISTENT_TOPIC_ID (103) and does not use the replica"
 
 
-def _is_stray(want: Want, asked: BrokerAsked) -> bool:
-    """By which columns a broker tells a stray: topic ID, or the name as well, or the name alone (FACTS §6.1-6.3)."""
+def _is_stray(want: ReplicaWant, asked: BrokerAsked) -> bool:
+    """Whether a broker sees a stray: by topic ID, by name as well, or by name alone (FACTS §6.1-6.3)."""
     if not (want.is_judged and want.is_complete):
         return False
     if not asked.migrating:
@@ -212,7 +213,7 @@ def _is_stray(want: Want, asked: BrokerAsked) -> bool:
     return not (want.by_topic_id and want.is_same_topic)
 
 
-def _why_unwanted(want: Want, place: FindingPlace) -> str:
+def _why_unwanted(want: ReplicaWant, place: FindingPlace) -> str:
     if want.is_stale:
         return f"topic {place.topic} was re-created under another ID than {place.topic_id}"
     if want.is_same_topic:
@@ -220,7 +221,7 @@ def _why_unwanted(want: Want, place: FindingPlace) -> str:
     return f"the metadata do not want topic ID {place.topic_id} here"
 
 
-def _still_wanted(want: Want) -> str:
+def _still_wanted(want: ReplicaWant) -> str:
     return "; the metadata want it here" if want.by_topic_id else ""
 
 
@@ -241,24 +242,24 @@ def _remember(replica: _LoadedReplica, loading: _LoadedReplicas) -> None:
 
 
 def _duplicates(loading: _LoadedReplicas) -> Iterator[Finding]:
-    """Two current, or two future replicas of one partition end the startup; the topic ID plays no part (FACTS §1.7)."""
+    """Find two current or two future replicas of one partition, whatever their topic IDs (FACTS §1.7)."""
     for what, table in (("current", loading.current), ("future", loading.future)):
         for (topic, partition), places in table.items():
             for place in places if len(places) > 1 else ():
                 others = ", ".join(f"{other.log_dir}/{other.name}" for other in places if other is not place)
                 sentence = f"{topic}-{partition} is there as {what} replica more than once: also {others}"
-                if len({other.topic_id for other in places}) > 1 and _sets_strays_aside_first(loading.asked):
+                if len({other.topic_id for other in places}) > 1 and _renames_strays_first(loading.asked):
                     sentence += "; only if the metadata want one of the topic IDs alone, the other is set aside first"
                 yield Finding(Effect.STARTUP_ABORTS, "duplicate", sentence, place, replicas=1)
 
 
-def _sets_strays_aside_first(asked: BrokerAsked) -> bool:
-    """Whether a stray is out of the way before duplicates are looked for (FACTS §1.6, §6.1)."""
+def _renames_strays_first(asked: BrokerAsked) -> bool:
+    """Whether strays are renamed before the search for duplicates (FACTS §1.6, §6.1)."""
     return asked.is_kraft and asked.release >= STRAYS_STAY_OUT_SINCE
 
 
 def _promoted(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Iterator[Finding]:
-    """A future replica in the log dir that the controller assigned takes the current one's place (FACTS §6.3, §6.5)."""
+    """Find future replicas, which replace current ones where the controller says so (FACTS §6.3, §6.5)."""
     asked = loading.asked
     for replica in replicas:
         place = replica.place
@@ -287,8 +288,8 @@ def _promoted(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Itera
 
 
 def _on_its_way(place: FindingPlace, current: _LoadedReplica | None) -> Finding:
-    """A broker takes up a move between log dirs by itself, as soon as it leads or follows the current replica."""
-    want = UNKNOWN if current is None else current.want
+    """Report a move between log dirs, which a broker resumes once it leads or follows the current replica."""
+    want = UNKNOWN_WANT if current is None else current.want
     never = want.is_judged and want.is_complete and (want.is_stale or not want.by_name)
     if current is not None and not never:
         old = f"{current.place.log_dir}/{current.place.name}"
@@ -302,7 +303,7 @@ def _on_its_way(place: FindingPlace, current: _LoadedReplica | None) -> Finding:
 
 
 def _search_note(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Iterator[Finding]:
-    """What it means when replicas without topic ID stop the search for strays (FACTS §6.1, §6.2)."""
+    """Report replicas without topic ID that make the search for strays fail (FACTS §6.1, §6.2)."""
     if not loading.search_fails:
         return
     bare = [replica for replica in replicas if replica.is_missing_id]
@@ -314,8 +315,8 @@ def _search_note(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> It
         yield Finding(Effect.NOT_SERVED, "full_request_fails", sentence, bare[0].place, replicas=len(bare))
 
 
-def _nowhere(wants: Wants) -> Iterator[Finding]:
-    """Replicas that are wanted here and lie on none of the log dirs: a broker makes them anew (FACTS §4.2, §4.3)."""
+def _nowhere(wants: BrokerWants) -> Iterator[Finding]:
+    """Find replicas that are wanted here and on none of the log dirs: a broker creates them (FACTS §4.2, §4.3)."""
     others = 0
     for judged in wants.nowhere:
         wanted = judged.wanted

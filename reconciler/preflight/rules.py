@@ -1,9 +1,7 @@
-"""What follows from one thing that was found: the value, its order, and the columns in which it is written.
+"""Findings, their order and columns, and the table of rules: the source of each, and the next safe command.
 
-The table of rules: where each is known from, and the next safe command for what it finds.
-
-Every command here only looks, or shows what would be done; none changes a disk. A finding carries the name of its rule;
-what the rule asks is in the function that makes the finding.
+Every command here only reads, or shows what would be done; none changes a disk. A finding carries the name of its rule.
+The rule itself is the function that makes the finding.
 """
 
 from __future__ import annotations
@@ -18,28 +16,28 @@ import pyarrow as pa
 from reconciler.text import quoted
 
 SCHEMA_VERSION = 1
-"""Of the columns and of the JSON document; raised whenever a field changes its meaning or goes."""
+"""Version of the columns and of the JSON document; goes up when a field changes its meaning or is removed."""
 
 FINDING_SCHEMA = pa.schema(
     [
         pa.field("effect", pa.string()),  # an Effect
         pa.field("rule", pa.string()),  # a name in rules.RULES
-        pa.field("log_dir", pa.string()),  # null: of the broker as a whole
+        pa.field("log_dir", pa.string()),  # null: the broker as a whole
         pa.field("name", pa.string()),  # path below the log dir; "." for the log dir itself
         pa.field("topic", pa.string()),
         pa.field("partition", pa.int32()),
         pa.field("topic_id", pa.string()),  # as the disk holds it
-        pa.field("replicas", pa.int64()),  # how many replicas it speaks of
+        pa.field("replicas", pa.int64()),  # number of replicas that the finding is about
         pa.field("only_in_sync", pa.bool_()),  # the metadata's only in-sync replica of the partition
-        pa.field("problem", pa.string()),  # what was found and what follows, one sentence
-        pa.field("source", pa.string()),  # where that is known from
+        pa.field("problem", pa.string()),  # the problem and its consequence, one sentence
+        pa.field("source", pa.string()),  # where the rule is known from
         pa.field("next", pa.string()),  # the next safe command; null where there is none
     ]
 )
 
 
 class Effect(StrEnum):
-    """What a broker does because of it, the gravest first."""
+    """What a broker does because of a finding, the gravest first."""
 
     STARTUP_ABORTS = "startup_aborts"
     """The broker does not start, or halts at once."""
@@ -48,26 +46,26 @@ class Effect(StrEnum):
     DELETED = "deleted"
     """Data is deleted for ever, within about a minute."""
     RENAMED_TO_STRAY = "renamed_to_stray"
-    """A replica is set aside with its data, and replicated anew from elsewhere, if there is an elsewhere."""
+    """A replica becomes a stray with its data, and is replicated again from another broker, if one has it."""
     REPLACED = "replaced"
     """A future replica takes the place of the current one, which is then deleted."""
     CREATED_EMPTY = "created_empty"
-    """Something is made anew and empty where data was expected."""
+    """A log dir or replica is created empty where data was expected."""
     NOT_SERVED = "not_served"
     """Data stays as it is, and the broker does not use it."""
     UNKNOWN = "unknown"
-    """It cannot be told from here what the broker would do."""
+    """The effect is not known from here."""
     NOTE = "note"
     """Worth knowing; nothing is lost."""
 
 
 ORDER = {effect: number for number, effect in enumerate(Effect)}
-"""The gravest effect has the least number."""
+"""Rank of each effect; the gravest has the lowest number."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingPlace:
-    """What a finding is about; everything None: the broker as a whole."""
+    """The object of a finding; all fields None: the broker as a whole."""
 
     log_dir: str | None = None
     name: str | None = None
@@ -78,22 +76,22 @@ class FindingPlace:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found, and what a broker does because of it."""
+    """One problem, and what a broker does because of it."""
 
     effect: Effect
     rule: str
     """A name in :data:`reconciler.preflight.rules.RULES`."""
     problem: str
-    """What was found and what follows from it; no full stop."""
+    """The problem and its consequence, without a full stop."""
     place: FindingPlace = FindingPlace()
     source: str = ""
-    """Empty: the rule's own."""
+    """Where the finding is known from; empty: the rule's source."""
     replicas: int = 0
     only_in_sync: bool = False
 
     @property
     def order(self) -> tuple[int, str, str, str, int]:
-        """By which findings are sorted: the gravest first, those of one rule together."""
+        """Sort key: the gravest findings first, and findings of one rule together."""
         place = self.place
         return ORDER[self.effect], self.rule, place.log_dir or "", place.name or "", place.partition or 0
 
@@ -103,7 +101,7 @@ class Rule:
     """One rule of a broker's start."""
 
     source: str
-    """Where it is known from."""
+    """Where the rule is known from."""
     next: str = ""
     """A command with ``{path}``, ``{log_dir}``, ``{log_dirs}``, ``{topic}`` or ``{metadata}`` in it; empty: none."""
 
@@ -167,21 +165,21 @@ RULES: Mapping[str, Rule] = {
     "metadata_log_snapshot": Rule("FACTS §7.2", _LOOK),
     "quorum_state_too_new": Rule("FACTS §2.8", "cat {path}"),
 }
-"""By name; complete: a test makes each of them speak."""
+"""All rules by name; a test triggers each of them."""
 
 
 def source_of(finding: Finding) -> str:
-    """Where a finding is known from."""
+    """Return where a finding is known from."""
     return finding.source or RULES[finding.rule].source
 
 
 def next_command(finding: Finding, log_dirs: Sequence[str], metadata: str | None) -> str:
-    """The next safe command for a finding, with its own paths; what it lacks stays in capitals.
+    """Return the next safe command for a finding, with its paths; unknown values stay in capitals.
 
     Args:
-        finding: what was found.
+        finding: of a rule.
         log_dirs: all log dirs of the broker, as they were given.
-        metadata: the source by which it was judged, as ``--metadata`` takes it.
+        metadata: the source of the metadata, as ``--metadata`` takes it.
     """
     place = finding.place
     path = None if place.log_dir is None else posixpath.normpath(f"{place.log_dir}/{place.name or '.'}")

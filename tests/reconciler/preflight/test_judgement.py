@@ -9,7 +9,7 @@ from tests.reconciler.preflight.disks import HEX, ask, asked, effects, identity,
 from tests.reconciler.preflight.scenarios import empty_metadata
 
 
-def test_a_clean_broker_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_clean_broker_is_described_in_a_sentence(tmp_path: Path) -> None:
     answer = ask(kraft_log_dir(tmp_path / "1", ["orders-0"]), states=wanted(0))
     assert (answer.starts, answer.is_clean, answer.totals) == (True, True, {})
     assert answer.sentence == "a broker of release 3.9.0 in KRaft mode would start here"

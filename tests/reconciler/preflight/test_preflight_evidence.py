@@ -1,6 +1,6 @@
-"""What is looked at of each configured path; nothing that lies there stops the look.
+"""The contents of each configured path, whatever is there, and what the metadata say about each directory.
 
-What the metadata say of each directory: by topic ID, as a broker asks, and by name.
+The metadata are asked by topic ID, as a broker does, and by name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from layout.log_dir_set import FailedLogDir
 from layout.meta_properties import MetaProperties
 from reconciler.desired import Completeness, DesiredState
 from reconciler.preflight import SeenBroker, is_anything_there, look_at_broker
-from reconciler.preflight.evidence import UNKNOWN, Wants, ask, is_only_in_sync
+from reconciler.preflight.evidence import UNKNOWN_WANT, BrokerWants, find_wants, is_only_in_sync
 from tests.reconciler.preflight.disks import (
     HEX,
     METADATA_LOG,
@@ -63,8 +63,8 @@ def test_paths_that_are_no_directories_have_an_obstacle_and_absent_ones_have_non
     (tmp_path / "dangling").symlink_to("nowhere")
     paths = [str(tmp_path / name) for name in ("file", "dangling", "absent")] + ["/\0", str(tmp_path / "file" / "x")]
     # 10.3 row 39: a path of NUL takes the log dir offline.
-    told = [(each.is_there, each.obstacle is None, each.failed) for each in look_at_broker(paths).log_dirs]
-    assert told == [
+    found = [(each.is_there, each.obstacle is None, each.failed) for each in look_at_broker(paths).log_dirs]
+    assert found == [
         (True, False, True),
         (True, False, True),
         (False, True, False),
@@ -106,8 +106,8 @@ def test_no_log_dirs_make_no_metadata_log_dir() -> None:
     assert SeenBroker.of([]).metadata_log_dir is None
 
 
-def asked(path: Path, states: dict[str, DesiredState]) -> Wants:
-    return ask(states, list(look_at_broker([str(path)]).rows()), 0)
+def asked(path: Path, states: dict[str, DesiredState]) -> BrokerWants:
+    return find_wants(states, list(look_at_broker([str(path)]).rows()), 0)
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,14 @@ def test_what_incomplete_metadata_do_not_mention_is_not_unwanted(tmp_path: Path)
     assert (want.is_judged, want.by_topic_id, want.is_unwanted) == (True, False, False)
 
 
-def test_the_log_dir_that_the_controller_assigned_is_told(tmp_path: Path) -> None:
+def test_the_log_dir_that_the_controller_assigned_is_known(tmp_path: Path) -> None:
     path = log_dir(tmp_path / "1", ["orders-0"])
     for number, here in ((1, True), (2, False)):
         states = wanted(0, directories=(str(directory_id(number)), None))
         assert asked(path, states).about(str(path), "orders-0").assigned_here is here
 
 
-def test_what_is_wanted_and_lies_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_wanted_replica_on_no_log_dir_is_reported(tmp_path: Path) -> None:
     path = log_dir(tmp_path / "1", ["orders-0"])
     (nowhere,) = asked(path, wanted(0, 1)).nowhere
     assert nowhere.wanted is not None and nowhere.wanted["partition"] == 1
@@ -174,5 +174,5 @@ def test_only_a_replica_in_sync_alone_is_the_only_one(tmp_path: Path) -> None:
 
 def test_without_metadata_nothing_is_known(tmp_path: Path) -> None:
     path = log_dir(tmp_path / "1", ["orders-0"])
-    assert asked(path, {}).about(str(path), "orders-0") is UNKNOWN
-    assert not UNKNOWN.is_unwanted
+    assert asked(path, {}).about(str(path), "orders-0") is UNKNOWN_WANT
+    assert not UNKNOWN_WANT.is_unwanted

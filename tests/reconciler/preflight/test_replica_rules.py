@@ -123,7 +123,7 @@ def test_a_replica_without_partition_metadata_is_nothing_to_zookeeper(tmp_path: 
     assert effects(ask(path, mode="zookeeper"), notes=True) == []
 
 
-def test_the_only_replica_in_sync_is_told_when_it_would_be_set_aside(tmp_path: Path) -> None:
+def test_the_only_replica_in_sync_is_reported_when_it_would_become_a_stray(tmp_path: Path) -> None:
     # FACTS §6.5 (iii): data loss when the replication factor is 1
     path = kraft_log_dir(tmp_path / "1", {"orders-0": None})
     (found,) = ask(path, states=wanted(0, isr=[1], nodes=[1])).findings

@@ -1,6 +1,6 @@
-"""Every rule speaks of the disk that it is there for, and has a source and a command that changes nothing.
+"""Every rule reports its own kind of damage, and has a source and a command that changes nothing.
 
-What follows from one thing: effects in order of harm, and findings sorted by them.
+Findings are sorted by their effects, in order of harm.
 """
 
 from __future__ import annotations
