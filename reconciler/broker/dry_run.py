@@ -196,12 +196,12 @@ class DryRunStore:
         settled: OnCommitted | None = None,
     ) -> StagingOutcome:
         """Move replicas from the live to the staged replicas."""
-        outcome, doubled = StagingOutcome(), {replica.partition for replica in self.doubled}
+        outcome, duplicates = StagingOutcome(), {replica.partition for replica in self.doubled}
         now_ms = self._store.clock.now_ms()
         for partition, (verdict, evidence) in reasons.items():
             replica = self._index.get(partition)
             delay_ms = self._store.settings.of(partition.topic, setting)
-            if replica is None or replica.log_dir in self.offline or partition in doubled:
+            if replica is None or replica.log_dir in self.offline or partition in duplicates:
                 candidate = Candidate("", partition, None, verdict, evidence, delay_ms)
                 outcome.refused.append(Refused(candidate, f"{partition} is not live, lives twice, or is offline"))
                 continue

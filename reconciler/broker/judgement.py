@@ -40,13 +40,13 @@ class LiveReplicas:
 
     Attributes:
         entries: as the store holds them.
-        doubled: keys of replicas that are live in two log dirs.
+        duplicates: keys of replicas that are live in two log dirs.
         offline: offline log dirs; replicas in them are not judged.
         topic_of: topic ID → topic of a replica here with that ID.
     """
 
     entries: Mapping[PartitionKey, Entry]
-    doubled: Collection[PartitionKey]
+    duplicates: Collection[PartitionKey]
     offline: Collection[str]
     topic_of: Callable[[TopicId], str | None]
 
@@ -140,7 +140,7 @@ def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> 
     known: dict[tuple[str, str | None, str, bool], Judged] = {}
     judged = []
     for key, entry in others:
-        row = (key[0], entry.topic_id, entry.state, key in present.doubled)
+        row = (key[0], entry.topic_id, entry.state, key in present.duplicates)
         found = known.get(row)
         if found is None:
             found = known[row] = table.live(key[0], entry, 1 + row[3], wanted=False)
@@ -152,7 +152,7 @@ def _judge_topic(
     table: _RequestTable, topic: TopicState, node_id: int, present: LiveReplicas, left: dict[PartitionKey, Entry]
 ) -> list[Judged | OfflineReplica | None]:
     """Judge each partition of one topic, and remove the replicas that are here from ``left``."""
-    name, offline, doubled = topic.topic, present.offline, present.doubled
+    name, offline, duplicates = topic.topic, present.offline, present.duplicates
     known: dict[tuple[str | None, str, bool, bool], Judged] = {}
     absent: Judged | None = None
     found: list[Judged | OfflineReplica | None] = []
@@ -167,7 +167,7 @@ def _judge_topic(
         elif entry.log_dir in offline:
             found.append(OfflineReplica(entry.log_dir))
         else:
-            row = (entry.topic_id, entry.state, wanted, key in doubled)
+            row = (entry.topic_id, entry.state, wanted, key in duplicates)
             judged = known.get(row)
             if judged is None:
                 judged = known[row] = table.live(name, entry, 1 + row[3], wanted)

@@ -89,9 +89,9 @@ class _LeaderAndIsrHandling:
         """Judge and stage replicas, then answer each partition."""
         carry_out.stage_copies(self.store, self._find_stale_copies(), STALE_DELAY)
         entries = self.store.entries()
-        doubled = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
+        duplicates = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
         judged = judge(
-            self.request, self.node_id, LiveReplicas(entries, doubled, self.store.offline, self.store.topic_of)
+            self.request, self.node_id, LiveReplicas(entries, duplicates, self.store.offline, self.store.topic_of)
         )
         self.staged = carry_out.stage(self.store, self._find_stale(judged), entries, STALE_DELAY)
         for topic, partition in self.staged:

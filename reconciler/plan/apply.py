@@ -246,13 +246,13 @@ class _ApplyRun:
     def _stage_these(self, actions: dict[TopicPartition, Action]) -> None:
         """Stage replicas, and remove each from ``actions`` when its result is known. Raises LogStoreError."""
 
-        def settled(batch: Sequence[Staged]) -> None:
+        def committed(batch: Sequence[Staged]) -> None:
             for staged in batch:
                 assert staged.partition is not None, "a replica that was just staged has its record"
                 self._note(actions.pop(staged.partition), RepairStatus.DONE, f"staged as {staged.location}")
 
         reasons = {replica: (action.verdict, action.why) for replica, action in actions.items()}
-        for refused in self.store.stage_each(reasons, settled=settled).refused:
+        for refused in self.store.stage_each(reasons, settled=committed).refused:
             action = actions.pop(refused.candidate.partition)
             failed = action.log_dir in self.store.offline
             self._note(action, RepairStatus.FAILED if failed else RepairStatus.SKIPPED, refused.reason)

@@ -131,7 +131,7 @@ def _metadata(state: DesiredState, cluster: str, memory: EarlierRuns) -> Metadat
 def _broker(broker: BrokerKey, view: PlanView, staged: int, known: Mapping[str, frozenset[int]]) -> BrokerFacts:
     state = view.states.get(broker.cluster)
     scope = None if state is None else state.identity.scope
-    # Metadata without a topic speaks for no broker, which the gate ``empty`` reports.
+    # Metadata without a topic is about no broker, which the gate ``empty`` reports.
     speaks = state is None or not state.topics.num_rows or broker.node in known[broker.cluster]
     return BrokerFacts(
         f"broker {broker.node} of cluster {broker.cluster}",

@@ -4,7 +4,7 @@ A plan adds nothing to the case table and takes nothing away. It says what would
 
     stage            a live replica that the metadata does not want is staged until its due time
     stage_stray      a stray replica of a broker gets a due time where it lies
-    restore          a staged or stray replica that the metadata wants comes back
+    restore          a staged or stray replica that the metadata wants becomes live again
     write_topic_id   a replica without partition.metadata gets the ID under which it is wanted
     create           a wanted replica is created empty; never on a real broker's disks
     note_sighting    only a note in the journal: the replica was seen to be unwanted
@@ -103,7 +103,7 @@ class Action:
 
     @property
     def frees(self) -> int:
-        """Bytes that a purge of the replica gives back, as far as is known."""
+        """Bytes that a purge of the replica frees, as far as is known."""
         return (self.bytes or 0) if self.disk_bytes is None else self.disk_bytes
 
     @property

@@ -5,7 +5,7 @@ The case table has judged each replica. The verdicts lead to these actions::
     STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC    stage; in log dirs that are ours, create the wanted replica in its place
     NO_ID                                    write the topic ID, unless others of the topic hold another one
     STAGED, STAGED_DUE, STRAY and wanted     restore, unless a replica of the partition lives, or several could come
-    STRAY and not wanted                     with strays asked for: give it a due time where it lies
+    STRAY and not wanted                     if the operator chose strays: give it a due time where it lies
     MISSING                                  create, in log dirs that are ours; a real broker does that itself
     DUPLICATE, DAMAGED, CHECKPOINT_ENTRY, LEFTOVER         left to ``logstore repair``
     MARKED_DELETE and wanted, FUTURE_ABANDONED, FOREIGN    left to a person

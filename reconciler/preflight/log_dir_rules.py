@@ -61,7 +61,7 @@ def same_directory(broker: SeenBroker) -> Iterator[Finding]:
 
 
 def usable(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
-    """Find log dirs that go offline, as they are no directory or unreadable, or that are created anew (FACTS §1.5).
+    """Find paths that are no readable directory and so go offline, and absent ones, which are created (FACTS §1.5).
 
     In KRaft mode an absent log dir also counts as not formatted, which ends the startup: see :func:`identities`.
     """

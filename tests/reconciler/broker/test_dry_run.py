@@ -67,7 +67,7 @@ def requests(draw: st.DrawFn) -> ControlRequest:
     return leader_and_isr(kind, *topics if len(ids) == len(set(ids)) else topics[:1])
 
 
-def prepared(folder: Path, on_disk: dict, staged: dict, doubled: bool) -> Sim:
+def prepared(folder: Path, on_disk: dict, staged: dict, with_duplicate: bool) -> Sim:
     sim = Sim(folder)
     for (name, number), which in staged.items():
         sim.put(f"{name}-{number}", IDS[name][which])
@@ -78,7 +78,7 @@ def prepared(folder: Path, on_disk: dict, staged: dict, doubled: bool) -> Sim:
         path = sim.put(f"{name}-{number}", IDS[name][which] if isinstance(which, int) else None, disk=disk)
         if isinstance(which, bytes):
             (path / "partition.metadata").write_bytes(which)
-    if doubled and on_disk:
+    if with_duplicate and on_disk:
         (name, number), (which, disk) = next(iter(on_disk.items()))
         sim.put(f"{name}-{number}", IDS[name][0], disk=1 - disk)
     return sim
@@ -91,10 +91,10 @@ def without_inodes(found: list[Effect]) -> list[Effect]:
 @settings(max_examples=150)
 @given(ON_DISK, STAGED, st.booleans(), requests())
 def test_a_dry_run_predicts_the_answer_and_the_changes(
-    on_disk: dict, staged: dict, doubled: bool, request: ControlRequest
+    on_disk: dict, staged: dict, with_duplicate: bool, request: ControlRequest
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        sim = prepared(Path(folder), on_disk, staged, doubled)
+        sim = prepared(Path(folder), on_disk, staged, with_duplicate)
         try:
             broker: Broker = sim.start()
             before = [contents(path) for path in sim.paths]

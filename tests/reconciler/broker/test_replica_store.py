@@ -98,5 +98,5 @@ def test_requests_are_fenced_alike(
     assert fence(at, topic_id) is expected
 
 
-def test_nothing_is_offline_or_doubled_on_good_disks(store: ReplicaStore) -> None:
+def test_good_disks_have_no_offline_log_dir_and_no_duplicate(store: ReplicaStore) -> None:
     assert (dict(store.offline), list(store.doubled)) == ({}, [])

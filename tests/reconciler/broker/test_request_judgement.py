@@ -33,11 +33,11 @@ def entry(topic_id: TopicId | None, *, log_dir: str = "/one", kept: str | None =
 def present(
     entries: dict[PartitionKey, Entry],
     *,
-    doubled: frozenset[PartitionKey] = frozenset(),
+    duplicates: frozenset[PartitionKey] = frozenset(),
     offline: frozenset[str] = frozenset(),
 ) -> LiveReplicas:
     names = {each.topic_id: key[0] for key, each in entries.items()}
-    return LiveReplicas(entries, doubled, offline, lambda topic_id: names.get(str(topic_id)))
+    return LiveReplicas(entries, duplicates, offline, lambda topic_id: names.get(str(topic_id)))
 
 
 def verdicts(request: LeaderAndIsrRequest, here: LiveReplicas) -> tuple[list[object], dict[PartitionKey, Verdict]]:
@@ -90,8 +90,8 @@ def test_what_lies_on_an_offline_disk_is_not_judged() -> None:
 
 def test_what_lives_twice_is_a_duplicate_wherever_it_is_named() -> None:
     here = {("a", 0): entry(A), ("z", 0): entry(B)}
-    doubled = frozenset({("a", 0), ("z", 0)})
-    named, others = verdicts(leader_and_isr(FULL, topic("a", A, 0)), present(here, doubled=doubled))
+    duplicates = frozenset({("a", 0), ("z", 0)})
+    named, others = verdicts(leader_and_isr(FULL, topic("a", A, 0)), present(here, duplicates=duplicates))
     assert named == [Verdict.DUPLICATE] and others == {("z", 0): Verdict.DUPLICATE}
 
 

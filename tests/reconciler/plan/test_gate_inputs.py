@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.plan import Action, ActionKind, Gate, PlanChoice, Policy
+from reconciler.plan import INTERNAL_PREFIX, Action, ActionKind, Gate, PlanChoice, Policy
 from reconciler.plan.gate_inputs import EarlierRuns, is_internal
 from reconciler.plan.proposal import GatesShutError
 from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, OLD, ORDERS, PlanBroker
@@ -102,6 +102,7 @@ def test_a_partition_that_the_topic_does_not_have_any_more_is_no_sole_copy(broke
 @pytest.mark.parametrize(("topic", "expected"), [("__offsets", True), ("ns:__x", True), ("a__b", False), ("_x", False)])
 def test_internal_topics_begin_with_two_underscores(topic: str, expected: bool) -> None:
     assert is_internal(Action(ActionKind.STAGE, "/d", "x", topic, 0, None, None, "STALE_ID", "w")) is expected
+    assert topic.rpartition(":")[2].startswith(INTERNAL_PREFIX) is expected
 
 
 def test_share_and_count_are_of_each_broker_by_itself(broker: PlanBroker) -> None:

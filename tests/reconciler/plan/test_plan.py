@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layout.topic import TopicPartition
-from reconciler.plan import Action, ActionKind, Plan
+from reconciler.plan import STAGING_ACTIONS, Action, ActionKind, Plan
 from reconciler.plan.plan import PlannedLogDir
 
 
@@ -15,6 +15,10 @@ def test_totals_are_given_by_kind_and_only_of_kinds_that_occur() -> None:
     lines = (action(ActionKind.STAGE, "a", 5), action(ActionKind.CREATE, "b", None), action(ActionKind.STAGE, "c", 7))
     plan = Plan(0, "h", "u", 0, {}, (), (), lines)
     assert plan.totals() == {"stage": {"actions": 2, "bytes": 12}, "create": {"actions": 1, "bytes": 0}}
+
+
+def test_staging_actions_are_the_kinds_of_actions_that_stage() -> None:
+    assert {kind for kind in ActionKind if kind.value.startswith("stage")} == STAGING_ACTIONS
 
 
 def test_an_action_names_its_replica_and_a_log_dir_its_broker() -> None:

@@ -96,7 +96,7 @@ def test_a_reserved_id_is_never_given(reserved: TopicId) -> None:
         with_topic_id(node(version=1, partitions={"0": [1]}), reserved)
 
 
-def test_topics_in_namespaces_are_found_by_their_full_name_and_tiers_are_none() -> None:
+def test_topics_in_namespaces_are_found_by_their_full_name_and_namespaces_are_no_topics() -> None:
     good = node(version=1, partitions={"0": [1]})
     below = {"org": b"", "org/apache": b"", "org/apache/orders": good, "orders": good, "org/empty": b""}
     found = {each.topic: (each.path, each.state) for each in find_topics(below)}

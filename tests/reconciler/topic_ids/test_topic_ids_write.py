@@ -1,4 +1,4 @@
-"""What is read of a ZooKeeper and what is written to it, on a tree in memory; a real server is in its own folder."""
+"""Reading topics from ZooKeeper and writing IDs to it, on a tree in memory; ``tests/zookeeper`` has a real server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from layout.ids import TopicId
 from reconciler.errors import MetadataError, RefusedError, UsageError
-from reconciler.topic_ids import TopicState, assign_topic_id, connect, read_cluster
+from reconciler.topic_ids import ClusterSeen, TopicFound, TopicState, assign_topic_id, connect, read_cluster
 
 exceptions = pytest.importorskip("kazoo.exceptions", reason="kazoo is not installed")
 
@@ -88,9 +88,11 @@ def test_topics_are_found_in_every_namespace_with_the_version_of_their_node() ->
     tree.put("/brokers/topics/orders", GOOD)
     tree.put("/brokers/topics/orders/partitions/0/state", b"{}")
     seen = read_cluster(tree, "zk")
-    assert {each.topic: each.state for each in seen.topics} == {
-        "orders": TopicState.WITHOUT_ID, "org:orders": TopicState.WITHOUT_ID
-    }  # fmt: skip
+    assert isinstance(seen, ClusterSeen)
+    assert seen.topics == (
+        TopicFound("orders", "orders", TopicState.WITHOUT_ID, None),
+        TopicFound("org:orders", "org/orders", TopicState.WITHOUT_ID, None),
+    )
     assert (seen.nodes["orders"][1], seen.epoch_version, seen.controller, seen.cluster_id) == (1, 0, None, None)
 
 
@@ -121,7 +123,7 @@ def test_an_id_is_written_once_and_only_into_that_node() -> None:
         (lambda tree: tree.nodes.pop("/brokers/topics/orders"), "gone"),
     ],
 )
-def test_what_was_overtaken_is_not_written(change: Any, said: str) -> None:
+def test_a_topic_that_changed_meanwhile_is_not_written(change: Any, said: str) -> None:
     tree = Tree()
     seen = read_cluster(tree, "zk")
     change(tree)
