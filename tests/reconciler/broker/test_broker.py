@@ -1,4 +1,4 @@
-"""The broker itself: whose it is, which requests it refuses before anything else, and requests that are malformed."""
+"""The broker itself: its number, stale requests, which it refuses first, and malformed requests."""
 
 from __future__ import annotations
 
@@ -169,6 +169,6 @@ def test_requests_from_many_threads_are_handled_one_after_the_other(sim: Sim) ->
 def test_a_copy_that_comes_late_is_not_in_order_and_the_same_number_again_is(sim: Sim) -> None:
     broker = sim.start()
     assert [broker.comes_in_order(1, number) for number in (1, 3, 2, 3, 4)] == [True, True, False, True, True]
-    assert broker.comes_in_order(2, 1)  # another controller counts anew
+    assert broker.comes_in_order(2, 1)  # another controller starts counting again
     assert broker.comes_in_order(1, 9)  # and what the earlier one sends is answered by its epoch
     assert [broker.comes_in_order(2, number) for number in (1, 2, 1)] == [True, True, False]

@@ -1,4 +1,4 @@
-"""The changes that requests make: what is chosen to come back, and which number each failure gives."""
+"""The changes of requests: which replica is restored, and the error number of each failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LeaderAndIsr, case by case: what each type of request does to each kind of replica, and what is answered."""
+"""LeaderAndIsr, case by case: what each type of request does to each kind of replica, and the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gates that a request sent by hand is held to, one by one."""
+"""The gates of a request that a person sends, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request says of each replica: the rows that are put to the case table, without a disk."""
+"""The verdicts on the replicas of a request, without a disk."""
 
 from __future__ import annotations
 

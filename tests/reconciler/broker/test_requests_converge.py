@@ -1,4 +1,4 @@
-"""Whatever lies on the disks, and in whatever order requests of one metadata come, a broker ends with what it wants."""
+"""For any disks and any order of requests of one metadata, a broker ends with the replicas that the metadata wants."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WANTED = st.dictionaries(
 
 
 def metadata(wanted: dict[str, tuple[int, set[int]]], epoch: int) -> list[TopicState]:
-    """Every topic that there is, with all its partitions; those that are not wanted here are on other brokers."""
+    """Every topic with all its partitions; partitions that are not wanted here are on other brokers."""
     return [
         topic(
             name,
@@ -90,7 +90,7 @@ def test_full_and_incremental_requests_in_any_order_come_to_the_same(
                 if data.draw(st.booleans()):
                     broker = sim.start()
             assert sim.live() == expected
-            # What was there and is not live any more waits in the staging directory; nothing is gone.
+            # A replica that is no longer live is in the staging directory; nothing is gone.
             assert before <= set(sim.staged()) | set(sim.live())
             lying = sum(1 for path in sim.paths for _ in path.rglob("*.log"))
             assert lying == len(on_disk) + len(staged)

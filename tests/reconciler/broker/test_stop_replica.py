@@ -45,7 +45,7 @@ def test_the_same_topic_id_or_none_is_obeyed(sim: Sim, held: TopicId | None, ask
 
 
 def test_what_is_deleted_waits_for_its_own_delay(sim: Sim) -> None:
-    # KIP516-7: file.delete.delay.ms, and not the four hours of what is stale
+    # KIP516-7: file.delete.delay.ms, and not the four hours of stale replicas
     sim.put("orders-0", A)
     broker = sim.start()
     broker.handle(stop_replica())

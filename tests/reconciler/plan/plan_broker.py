@@ -1,4 +1,4 @@
-"""Brokers on disk with everything that a plan has something to say about, and the metadata they are held against."""
+"""Brokers on disk with a case for every action of a plan, and the metadata that they are compared with."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PlanBroker:
         return self.builder.build(MetadataIdentity("kraft", "/metadata", **fields))
 
     def view(self, *states: DesiredState, any_cluster: bool = False) -> PlanView:
-        """What is on the disks now, judged by these states, or by :meth:`state`."""
+        """The present contents of the disks, judged by these states, or by :meth:`state`."""
         staging, recorded = {}, set()
         for path in self.paths:
             if (Path(path) / meta_properties.FILE_NAME).exists():
@@ -117,7 +117,7 @@ class PlanBroker:
         return apply_plan(plan, ApplyOptions(**{"host": HOST, "user": "a user", "clock": self.clock, **how}))
 
     def verdicts(self) -> dict[str, str]:
-        """Verdict of everything but what is in order, by name."""
+        """Name → verdict, for everything that is not in order."""
         return {_name(each): each.verdict.value for each in self.view().judged if each.verdict != "OK"}
 
 

@@ -1,4 +1,4 @@
-"""One broker with two log dirs on disk and the metadata it is held against, for the tests of repair plans."""
+"""One broker with two log dirs on disk, and the metadata that it is compared with, for the tests of repair plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans carried out on real directories: what they promise holds, they can be repeated, undone, and cut short."""
+"""Plans carried out on real directories: they do what they promise, and can be repeated, undone and interrupted."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_audit_after_it_finds_nothing_that_the_plan_meant_to_fix(messy: PlanB
     ]
     outcome = messy.apply(plan)
     assert [each.status for each in outcome.results] == ["done"] * 7, outcome.results
-    # The re-created replica of orders-0 is for the broker to make; the stray has a due time now, as what is staged has.
+    # The broker itself creates the replica of the re-created orders-0; the stray has a due time now, like staged ones.
     assert sorted(messy.verdicts().values()) == ["MISSING", *["STAGED"] * 5]
     assert messy.plan(EVERYTHING).actions == ()
 

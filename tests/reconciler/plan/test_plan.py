@@ -1,4 +1,4 @@
-"""What a plan says of itself."""
+"""Properties of plans and actions."""
 
 from __future__ import annotations
 

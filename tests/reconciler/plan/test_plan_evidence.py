@@ -1,4 +1,4 @@
-"""What a plan looks at: rows of trusted log dirs, judged cluster by cluster."""
+"""The evidence of a plan: rows of trusted log dirs, judged cluster by cluster."""
 
 from __future__ import annotations
 

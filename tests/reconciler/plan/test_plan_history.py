@@ -1,4 +1,4 @@
-"""Journals of runs: written into log dirs, read back, and what a plan remembers of them."""
+"""Journals of runs: written into log dirs, read back, and summarized for a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever lies on the disks and whatever the metadata wants: a plan does what it says, once, and can be taken back."""
+"""For any disks and any metadata, a plan does what it says, once, and can be undone."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def put(broker: PlanBroker, at: tuple[str, int], held: int | bytes | None, disk:
 
 
 def put_files(world: World, disk: int, path: Path) -> None:
-    """What lies in a log dir besides replicas: strangers' files, and offsets of every live replica."""
+    """The contents of a log dir besides replicas: foreign files, and offsets of every live replica."""
     if world.foreign:
         (path / "lost+found").mkdir()
         (path / "notes.txt").write_text("mine")
@@ -121,7 +121,7 @@ def put_files(world: World, disk: int, path: Path) -> None:
 
 @contextmanager
 def made(world: World) -> Iterator[PlanBroker]:
-    """The disks of a world; what was staged before was staged by the engine."""
+    """The disks of a world; the engine has staged the staged replicas."""
     with tempfile.TemporaryDirectory() as folder:
         broker = PlanBroker(Path(folder), world.scheme)
         options = StoreOptions(clock=broker.clock, jobs=0)
@@ -262,7 +262,7 @@ def test_a_plan_for_another_machine_or_other_disks_changes_nothing(world: World)
 
 
 def live(log_dirs: list[Path]) -> dict[str, str | None]:
-    """What is live on a broker's disks, by name, with its topic ID."""
+    """Live replicas on a broker's disks: name → topic ID."""
     with LogStore.open([str(path) for path in log_dirs], StoreOptions(jobs=0)) as store:
         return {str(each.partition): None if each.topic_id is None else str(each.topic_id) for each in store.replicas()}
 
@@ -284,7 +284,7 @@ def as_request(world: World) -> LeaderAndIsrRequest:
 @settings(max_examples=40)
 @given(worlds(schemes=("flat", "namespaced")))
 def test_a_plan_and_a_full_request_of_the_same_metadata_come_to_the_same(world: World) -> None:
-    # Metadata without a topic speaks for nobody where a plan is made, and a gate says so.
+    # A plan is not made from metadata without a topic, which a gate refuses.
     assume(world.wanted)
     request = as_request(world)
     with made(world) as broker, tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What a repair looks at: few rows, true counts, and exactly the files that a plan hangs on."""
+"""The evidence of a repair plan: few rows, true counts, and exactly the files that the plan depends on."""
 
 from __future__ import annotations
 

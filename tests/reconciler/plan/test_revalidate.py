@@ -1,4 +1,4 @@
-"""Each kind of line, looked at again in an open store."""
+"""Each kind of action, checked again in an open store."""
 
 from __future__ import annotations
 

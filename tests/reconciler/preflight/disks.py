@@ -1,4 +1,4 @@
-"""Log dirs on a disk for the tests of preflight, and short ways to ask about them."""
+"""Log dirs on a disk for the tests of preflight, and shortcuts to judge them."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def ask(
     mode: str = "kraft",
     states: Mapping[str, DesiredState] | None = None,
 ) -> Preflight:
-    """The answer for log dirs on the disk, or for what was seen of them."""
+    """The answer for log dirs on the disk, or for evidence about them."""
     if isinstance(where, Path):
         where = [where]
     seen = where if isinstance(where, SeenBroker) else look_at_broker([str(path) for path in where])

@@ -1,4 +1,4 @@
-"""For each rule a disk that makes it speak: what is there, which broker is asked about, and the effect that it has."""
+"""For each rule a disk that triggers it: the contents, the broker in question, and the effect."""
 
 from __future__ import annotations
 

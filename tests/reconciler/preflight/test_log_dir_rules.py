@@ -185,7 +185,7 @@ def test_a_log_dir_of_ours_that_is_flat_is_a_brokers_log_dir(tmp_path: Path) -> 
     ("scheme", "below", "rules"),
     [
         ("namespaced", "org/orders-0", ["foreign_name", "scheme_not_flat"]),
-        # A tier whose name looks like a partition's is taken for one.
+        # A namespace directory that is named like a partition dir is taken for one.
         ("namespaced", "org-1/orders-0", ["scheme_not_flat"]),
         ("by-topic-id", "00/000102030405060708090a0b0c0d0e0f_0", ["foreign_name", "scheme_not_flat"]),
     ],

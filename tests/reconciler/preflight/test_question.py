@@ -1,4 +1,4 @@
-"""Which broker is asked about: what its mode asks of the log dirs, and which modes its release has."""
+"""The broker in question: its requirements on the log dirs, and the modes of its release."""
 
 from __future__ import annotations
 

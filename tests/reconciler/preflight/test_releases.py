@@ -70,7 +70,7 @@ def test_partition_dirs_are_loaded_and_delete_dirs_go(release: str, mode: Mode) 
     "text", ["lost+found", "deleting", ".snapshot", "org", "51", "orders-0.bak", "UXyU9i5ARn6W00ON2taeWA_0", "data", ""]
 )
 def test_one_directory_with_another_name_stops_every_broker(text: str, release: str, mode: Mode) -> None:
-    # FACTS §1.6: lost+found, our staging directory, tiers and ID prefixes are nothing special, hidden ones neither.
+    # FACTS §1.6: lost+found, our staging directory, namespaces, ID prefixes and hidden directories are nothing special.
     answer = start_with_directory(text, KafkaRelease.parse(release), mode)
     assert answer.action is StartAction.STARTUP_ABORTS
     assert not answer.starts
@@ -86,7 +86,7 @@ def test_an_answer_about_a_strangers_directory_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("text", [".Trash-1000", "snapshot-2024", "a-1"])
 def test_a_strangers_directory_that_is_named_like_a_partition_is_loaded_as_one(text: str) -> None:
-    # FACTS §1.3; the last one could be a tier of a namespaced log dir.
+    # FACTS §1.3; the last one could be a namespace of a namespaced log dir.
     assert by_name(text, "3.9", KRAFT) is StartAction.LOADED
 
 

@@ -1,4 +1,4 @@
-"""Nodes of topics, rewritten as Kafka's own encoder writes them; what is not sure is left as it is."""
+"""Nodes of topics, encoded as Kafka's own encoder does; a node in doubt is left as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts that change, step by step on a real log dir and without events; and the same as judging all anew."""
+"""Changes of verdicts, step by step on a real log dir without events; the result equals that of a fresh start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a desired state that some log dirs are held against."""
+"""The part of a desired state that is about some brokers."""
 
 from __future__ import annotations
 

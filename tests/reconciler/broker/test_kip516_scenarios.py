@@ -55,7 +55,7 @@ class Node:
         return [error.error for each in response.topics for error in each.partitions]
 
     def names(self) -> dict[str, list[str]]:
-        """What lies live and staged in the log dir."""
+        """The live and staged replicas in the log dir."""
         staged = self.path / "deleting"
         return {
             "live": sorted(each.name for each in self.path.glob("*-*") if each.is_dir()),
@@ -101,7 +101,7 @@ def test_stale_reads(nodes: list[Node]) -> None:
     assert b1.receive(leader_and_isr(INCREMENTAL, on_both(B))) == [0]
     assert b1.broker.fence(A_P0, fetched_for) is KafkaError.NONE
     assert not list((b1.path / "A-0").glob("*.log"))
-    # KIP516-8: an ID that nobody here has
+    # KIP516-8: an ID that no replica here has
     assert b1.broker.fence(TopicPartition("C", 0), A) is KafkaError.UNKNOWN_TOPIC_ID
 
 

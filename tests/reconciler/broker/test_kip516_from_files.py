@@ -1,4 +1,4 @@
-"""The scenarios of KIP-516, *Immediate delete scenarios*, and its rows, as somebody meets them who has only disks.
+"""The scenarios of KIP-516, *Immediate delete scenarios*, and its rows, as a person meets them who has only disks.
 
 Requests are files, brokers are stopped, and everything goes through ``logstore``; a broker that starts on the same
 disks afterwards must find what the proposal promises. Brokers that are running have these scenarios in ``broker``.
