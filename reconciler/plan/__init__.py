@@ -1,4 +1,4 @@
-"""Verdicts turned into reviewed actions, held to gates, and carried out."""
+"""Turn verdicts into a reviewed plan of actions, hold it to gates, and carry it out."""
 
 from typing import TYPE_CHECKING
 
