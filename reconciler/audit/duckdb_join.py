@@ -1,8 +1,8 @@
 """The join in DuckDB: what the audit on one machine does, and each task of a fleet's audit for what it listed.
 
-DuckDB is given the views of :mod:`reconciler.audit.joined` and the case table as one CASE expression. The steps come in
+DuckDB is given the views of :mod:`reconciler.audit.join_sql` and the case table as one CASE expression. The steps come in
 the order of this module: :func:`configure`, :func:`look_over` the rows, say who speaks for whom
-(:func:`reconciler.audit.small_tables.keep_metadata`), and :func:`judge`.
+(:func:`reconciler.audit.dimension_tables.keep_metadata`), and :func:`judge`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import duckdb
 import pyarrow as pa
 
 from logstore.rows import ROW_SCHEMA
+from reconciler.audit.case_sql import case_number, evidence, is_finding, is_worth_a_look, verdict
+from reconciler.audit.dimension_tables import keep_log_dirs, parquet_files, quoted
 from reconciler.audit.findings import FINDINGS
-from reconciler.audit.joined import VIEWS, joined
-from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict
-from reconciler.audit.small_tables import keep_log_dirs, parquet_files, quoted
-from reconciler.audit.summary import DISKS
+from reconciler.audit.join_sql import VIEWS, joined
+from reconciler.audit.result import DISKS
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
 
 
-class Wanted(NamedTuple):
+class DesiredTables(NamedTuple):
     """The desired state of one cluster; each part is a table in memory, or the path of a Parquet file."""
 
     replicas: pa.Table | str
@@ -112,11 +112,13 @@ def look_over(
     return brokers
 
 
-def judge(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, Wanted], path: str, all_rows: bool) -> None:
+def judge(
+    connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, DesiredTables], path: str, all_rows: bool
+) -> None:
     """Join, judge, and leave the findings in a Parquet file; afterwards ``found``, ``replicas`` and ``topics`` exist.
 
     Args:
-        connection: as :func:`look_over` and :func:`reconciler.audit.small_tables.keep_metadata` left it.
+        connection: as :func:`look_over` and :func:`reconciler.audit.dimension_tables.keep_metadata` left it.
         wanted: the desired state by cluster ID.
         path: where the file is written.
         all_rows: list the OK rows as well.
@@ -142,7 +144,7 @@ def judge(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, Wanted], p
     connection.execute(f"COPY ({FINDINGS}) TO {quoted(path)} (FORMAT parquet)")
 
 
-def _register_desired(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, Wanted]) -> None:
+def _register_desired(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, DesiredTables]) -> None:
     for view, schema in (("replicas", REPLICA_SCHEMA), ("topics", TOPIC_SCHEMA)):
         parts = []
         for number, (cluster, state) in enumerate(wanted.items()):

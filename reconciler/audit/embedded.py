@@ -15,10 +15,9 @@ from functools import partial
 import duckdb
 import pyarrow as pa
 
-from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
-from reconciler.audit.result import AuditResult
-from reconciler.audit.small_tables import keep_metadata, parquet_files, quoted, rows_of
-from reconciler.audit.summary import conclude
+from reconciler.audit.dimension_tables import keep_metadata, parquet_files, quoted, rows_of
+from reconciler.audit.duckdb_join import DesiredTables, configure, judge, look_over
+from reconciler.audit.result import AuditResult, conclude
 from reconciler.desired import DesiredState, SavedTable, by_cluster, registered_log_dirs, speaking
 from reconciler.errors import UsageError
 
@@ -77,10 +76,10 @@ def audit(
         )
 
 
-def _tables_of(states: Mapping[str, DesiredState]) -> dict[str, Wanted]:
+def _tables_of(states: Mapping[str, DesiredState]) -> dict[str, DesiredTables]:
     """What is wanted, as the join takes it: a saved table stays in its file."""
     return {
-        cluster: Wanted(
+        cluster: DesiredTables(
             state.replicas.path if isinstance(state.replicas, SavedTable) else state.replicas,
             state.topics,
         )

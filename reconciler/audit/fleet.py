@@ -1,7 +1,7 @@
 """Fleet findings: what only several rows together tell, with and without metadata.
 
 Each is one SQL query and a function that turns its few rows into sentences. Most ask only the tables of
-:mod:`reconciler.audit.small_tables`, ``topics`` and ``found`` (the listed findings with all their columns). Those that
+:mod:`reconciler.audit.dimension_tables`, ``topics`` and ``found`` (the listed findings with all their columns). Those that
 search ``observed``, which is every replica of the fleet, are marked, and written in the words that DuckDB and Spark
 share. A query answers at most :data:`LIMIT` rows; what it leaves out is said, never dropped in silence.
 """
@@ -13,11 +13,22 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from reconciler.audit.result import FleetFinding
-
 LIMIT = 1000
 
-Row = Mapping[str, Any]
+FleetRow = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFinding:
+    """Something that only several rows together tell."""
+
+    kind: str
+    """The ``kind`` of the query that found it."""
+    cluster_id: str | None
+    subject: str
+    """What it is about: a topic, a broker, a directory ID."""
+    detail: str
+    """What was seen, one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +38,17 @@ class FleetQuery:
     kind: str
     sql: str
     """Rows in the order in which they are told; ``cluster`` is always a column."""
-    tell: Callable[[Sequence[Row]], Iterable[FleetFinding]]
+    tell: Callable[[Sequence[FleetRow]], Iterable[FleetFinding]]
     needs_metadata: bool = False
     searches: bool = False
     """Whether it reads the rows of all replicas."""
 
 
-def _finding(kind: str, row: Row, subject: str, detail: str) -> FleetFinding:
+def _finding(kind: str, row: FleetRow, subject: str, detail: str) -> FleetFinding:
     return FleetFinding(kind, row["cluster"] or None, subject, detail)
 
 
-def _several_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+def _several_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for (_, topic), group in groupby(rows, key=lambda row: (row["cluster"], row["topic"])):
         ids = list(group)
         parts = (
@@ -48,32 +59,32 @@ def _several_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
         yield _finding("TOPIC_UNDER_SEVERAL_IDS", ids[0], topic, "; ".join(parts))
 
 
-def _brokers(row: Row) -> str:
+def _brokers(row: FleetRow) -> str:
     first, last = row["first_broker"], row["last_broker"]
     return f"broker {first}" if first == last else f"brokers {first} to {last}"
 
 
-def _directory_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+def _directory_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         detail = f"{row['times']} log dirs carry it, among them {row['one']} and {row['other']}: one is a copy"
         yield _finding("DUPLICATE_DIRECTORY_ID", row, row["directory_id"], detail)
 
 
-def _node_ids(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+def _node_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         what = f"{row['hosts']} hosts" if row["hosts"] > 1 else f"{row['logs']} metadata logs"
         detail = f"{what} have it, among them {row['one']} and {row['other']}: two nodes share it, or a disk is a copy"
         yield _finding("DUPLICATE_NODE_ID", row, f"broker {row['node']}", detail)
 
 
-def _several_clusters(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+def _several_clusters(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         others = f"{row['clusters'] - 1} more cluster{'' if row['clusters'] == 2 else 's'}, among them {row['other']}"
         detail = f"host {row['host']} has log dirs of this node of {others}"
         yield _finding("NODE_IN_SEVERAL_CLUSTERS", row, f"broker {row['node']}", detail)
 
 
-def _unregistered(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+def _unregistered(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         detail = (
             f"broker {row['node']} did not register directory.id {row['directory_id']}: no replica is assigned to it"
@@ -81,7 +92,7 @@ def _unregistered(rows: Sequence[Row]) -> Iterable[FleetFinding]:
         yield _finding("LOG_DIR_NOT_REGISTERED", row, row["log_dir"], detail)
 
 
-def _unseen(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+def _unseen(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         detail = (
             f"broker {row['node']} registered it, and it was not among the log dirs scanned: unmounted, or not given"
@@ -89,7 +100,7 @@ def _unseen(rows: Sequence[Row]) -> Iterable[FleetFinding]:
         yield _finding("LOG_DIR_NOT_SEEN", row, row["directory_id"], detail)
 
 
-def _sole_copies(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+def _sole_copies(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         detail = (
             f"{_partitions(row)} {row['verdict']} on {_brokers(row)}, and no other copy of topic ID "
@@ -98,19 +109,19 @@ def _sole_copies(rows: Sequence[Row]) -> Iterable[FleetFinding]:
         yield _finding("ONLY_KNOWN_COPY", row, row["topic"], detail)
 
 
-def _sole_in_sync(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+def _sole_in_sync(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         detail = f"{_partitions(row)} {row['verdict']} on {_brokers(row)}, which holds the only in-sync replica"
         yield _finding("ONLY_IN_SYNC_COPY", row, row["topic"], detail)
 
 
-def _partitions(row: Row) -> str:
+def _partitions(row: FleetRow) -> str:
     if row["partitions"] == 1:
         return f"partition {row['first_partition']} is"
     return f"{row['partitions']} partitions from {row['first_partition']} to {row['last_partition']} are"
 
 
-def _id_changes(rows: Sequence[Row]) -> Iterable[FleetFinding]:
+def _id_changes(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         detail = f"topic ID {row['before']} in the audit before, {row['now']} now: re-created in between"
         yield _finding("TOPIC_ID_CHANGED", row, row["topic"], detail)
@@ -235,7 +246,7 @@ ID_CHANGES = FleetQuery(
 """Only with the topics of an earlier audit, as the table ``previous``."""
 
 
-def tell(query: FleetQuery, rows: Sequence[Row]) -> list[FleetFinding]:
+def to_findings(query: FleetQuery, rows: Sequence[FleetRow]) -> list[FleetFinding]:
     """Turn a query's rows, at most :data:`LIMIT` + 1 of them, into findings."""
     findings = list(query.tell(rows[:LIMIT]))
     if len(rows) > LIMIT:

@@ -1,15 +1,26 @@
-"""What both engines answer: totals in memory, findings in a Parquet dataset, and the same shape for every output."""
+"""What both engines answer: totals in memory, findings in a Parquet dataset, and the same shape for every output.
+
+From an engine's tables to an :class:`AuditResult`: the part of an audit that both engines share.
+
+An engine brings ``observed``, ``found``, ``topics``, the tables of :mod:`reconciler.audit.dimension_tables`, and a function
+that runs a query and gives its rows; where the replicas of a fleet are too many for that, another that searches them.
+Only totals, one line per broker and the bounded fleet findings come back through either.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
+from reconciler.audit.dimension_tables import parquet_files
 from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.desired import MetadataIdentity
+from reconciler.audit.fleet import ID_CHANGES, LIMIT, QUERIES, FleetFinding, FleetQuery, to_findings
+from reconciler.desired import DesiredState, MetadataIdentity, SavedTable
 from reconciler.verdicts import BENIGN, URGENCY, Verdict
 
 
@@ -25,19 +36,6 @@ class BrokerSummary:
     replicas: int
     """Partition dirs of any kind that lie on its disks."""
     bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class FleetFinding:
-    """Something that only several rows together tell."""
-
-    kind: str
-    """A name of :mod:`reconciler.audit.fleet`."""
-    cluster_id: str | None
-    subject: str
-    """What it is about: a topic, a broker, a directory ID."""
-    detail: str
-    """What was seen, one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +96,173 @@ class AuditResult:
         import pyarrow.dataset as ds
 
         return ds.dataset(self.findings_path, schema=FINDING_SCHEMA, format="parquet")
+
+
+RunQuery = Callable[[str], list[dict[str, Any]]]
+"""Runs SQL and gives all its rows, by column name."""
+
+_TOTALS = """
+    SELECT verdict, count(*) AS rows_found, coalesce(sum(bytes), 0) AS bytes_found,
+           count(CASE WHEN on_disk AND kind <> 'log_dir' THEN 1 END) AS observed_found
+    FROM found GROUP BY verdict
+"""
+
+DISKS = """
+    SELECT cluster, node, count(*) AS rows_observed, CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes,
+           count(CASE WHEN kind NOT IN ('foreign', 'checkpoint_entry', 'leftover') THEN 1 END) AS replicas,
+           count(CASE WHEN kind = 'live' THEN 1 END) AS live,
+           count(CASE WHEN kind = 'live' AND state = 'missing' THEN 1 END) AS without_metadata,
+           count(CASE WHEN kind = 'live' AND segments = 0 THEN 1 END) AS without_segment
+    FROM observed WHERE kind <> 'log_dir' GROUP BY cluster, node
+"""
+"""The table ``disks``: what lies on the disks of each broker. Everything that is only counted is counted here, once."""
+
+_LOG_DIRS = """
+    SELECT cluster, node, host, log_dir, directory_id, state, problem, clean_shutdown
+    FROM log_dirs WHERE kind = 'log_dir' ORDER BY cluster, node, host, log_dir
+"""
+
+_USUAL_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+def conclude(
+    query: RunQuery,
+    states: Mapping[str, DesiredState],
+    *,
+    engine: str,
+    now_ms: int,
+    findings_path: str,
+    with_previous: bool = False,
+    search: RunQuery | None = None,
+) -> AuditResult:
+    """Ask an engine for totals, brokers and fleet findings.
+
+    Args:
+        query: runs SQL over the engine's tables.
+        states: desired state by cluster ID.
+        engine: its name, for the report.
+        now_ms: when the audit was made, ms since 1970.
+        findings_path: where the engine left the findings.
+        with_previous: a table ``previous`` holds the topics of an earlier audit.
+        search: runs the queries that search all replicas, where ``query`` knows only the small tables.
+    """
+    disks = query("SELECT * FROM disks")
+    totals, size = _totals(query(_TOTALS), disks)
+    queries = [q for q in QUERIES if states or not q.needs_metadata]
+    if with_previous:
+        queries.append(ID_CHANGES)
+    log_dirs = query(_LOG_DIRS)
+    brokers = _brokers(disks, log_dirs)
+    fleet = [finding for q in queries for finding in _fleet((search or query) if q.searches else query, q)]
+    return AuditResult(
+        engine=engine,
+        audited_ms=now_ms,
+        metadata=tuple(state.identity for state in states.values()),
+        brokers=brokers,
+        totals=totals,
+        bytes=size,
+        fleet=(*fleet, *_other_clusters(states, log_dirs)),
+        findings_path=findings_path,
+        notes=(*_notes(query, states, brokers), *_disk_notes(disks, log_dirs)),
+    )
+
+
+def _totals(
+    found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, int], dict[str, int]]:
+    listed = {row["verdict"]: row for row in found if row["verdict"] != Verdict.OK}
+    totals = {name: int(row["rows_found"]) for name, row in listed.items()}
+    size = {name: int(row["bytes_found"]) for name, row in listed.items()}
+    # Whatever was observed and is no finding is OK; the table lists every row once (reconciler/audit/joined.py).
+    ok = sum(int(row["rows_observed"]) for row in disks) - sum(int(row["observed_found"]) for row in listed.values())
+    if ok:
+        totals[Verdict.OK] = ok
+        size[Verdict.OK] = sum(int(row["bytes"]) for row in disks) - sum(size.values())
+    return {v.value: totals[v] for v in Verdict if v in totals}, {v.value: size[v] for v in Verdict if v in size}
+
+
+def _brokers(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]]) -> tuple[BrokerSummary, ...]:
+    held = {(row["cluster"], row["node"]): row for row in disks}
+    grouped: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for row in log_dirs:
+        grouped.setdefault((row["cluster"], row["node"]), []).append(row)
+    return tuple(
+        BrokerSummary(
+            cluster_id=cluster or None,
+            node_id=node if node >= 0 else None,
+            hosts=tuple(sorted({row["host"] for row in rows if row["host"]})),
+            log_dirs=tuple(
+                {
+                    "log_dir": row["log_dir"],
+                    "directory_id": row["directory_id"],
+                    "state": row["state"],
+                    "problem": row["problem"] or None,
+                }
+                for row in rows
+            ),
+            replicas=int(held[cluster, node]["replicas"]) if (cluster, node) in held else 0,
+            bytes=int(held[cluster, node]["bytes"]) if (cluster, node) in held else 0,
+        )
+        for (cluster, node), rows in grouped.items()
+    )
+
+
+def _fleet(query: RunQuery, fleet_query: FleetQuery) -> list[FleetFinding]:
+    return to_findings(fleet_query, query(f"{fleet_query.sql} LIMIT {LIMIT + 1}"))
+
+
+def _other_clusters(
+    states: Mapping[str, DesiredState], log_dirs: Sequence[Mapping[str, Any]]
+) -> Iterator[FleetFinding]:
+    if not states:
+        return
+    for cluster, rows in groupby(log_dirs, key=lambda row: str(row["cluster"])):
+        if cluster and cluster not in states:
+            paths = [row["log_dir"] for row in rows]
+            which = paths[0] if len(paths) == 1 else f"{len(paths)} log dirs, among them {paths[0]},"
+            detail = f"{which} belong{'s' if len(paths) == 1 else ''} to it, and no metadata of it was given"
+            yield FleetFinding("OTHER_CLUSTER", cluster, cluster, detail)
+
+
+def _notes(query: RunQuery, states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary]) -> tuple[str, ...]:
+    notes: list[str] = []
+    for cluster, state in states.items():
+        notes.extend(f"{state.identity.location}: {problem}" for problem in state.identity.problems)
+        if not state.topics.num_rows:
+            notes.append(f"{state.identity.location} knows no topic at all: nothing was compared with it")
+        known = _holders(query, state.replicas)
+        scanned = {broker.node_id for broker in brokers if broker.cluster_id == (cluster or None)}
+        unseen = sorted(known - scanned)
+        if unseen and state.identity.scope is None:
+            shown = ", ".join(map(str, unseen[:10])) + (", …" if len(unseen) > 10 else "")
+            notes.append(f"{len(unseen)} of {len(known)} brokers that hold replicas were not scanned: {shown}")
+    return tuple(notes)
+
+
+def _holders(query: RunQuery, replicas: pa.Table | SavedTable) -> set[int]:
+    """The brokers that hold replicas; of a table that was saved, the engine reads that column in no time."""
+    if isinstance(replicas, SavedTable):
+        found = query(f"SELECT DISTINCT node_id FROM {parquet_files(replicas.path)}")
+        return {row["node_id"] for row in found}
+    return set(replicas.column("node_id").unique().to_pylist())
+
+
+def _disk_notes(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What is odd about the disks and asks nobody to act."""
+    live, without_metadata, without_segment = (
+        sum(row[name] for row in disks) for name in ("live", "without_metadata", "without_segment")
+    )
+    if without_metadata:
+        yield f"{without_metadata} of {live} live replicas have no partition.metadata"
+    if without_segment:
+        yield f"{without_segment} of {live} live replicas hold no segment"
+    unclean = sum(row["clean_shutdown"] is False for row in log_dirs)
+    if unclean:
+        yield (
+            f"{unclean} of {len(log_dirs)} log dirs have no clean shutdown marker: their brokers run, or were not "
+            "stopped cleanly"
+        )
+    yield from (f"{row['log_dir']}: {row['problem']}" for row in log_dirs if row["state"] == "ok" and row["problem"])
+    for cluster in sorted({row["cluster"] for row in log_dirs}):
+        if cluster and not _USUAL_CLUSTER_ID.fullmatch(cluster):
+            yield f"cluster.id {cluster} is not of the form that Kafka's tools give: 22 characters of base64url"

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from logstore.rows import ROW_SCHEMA, inventory
-from reconciler.audit.spark.listing import leave, listed
+from reconciler.audit.spark.inventories import list_trees, write_inventories
 from reconciler.audit.spark.log_dirs import LogDirs
 
 
@@ -22,7 +22,7 @@ def test_each_task_leaves_an_inventory_and_together_they_hold_every_replica(
 ) -> None:
     folder = tmp_path / "rows"
     folder.mkdir()
-    paths = listed(spark, [str(Path(two_disks[0]).parent), "/nowhere"], True, str(folder))
+    paths = list_trees(spark, [str(Path(two_disks[0]).parent), "/nowhere"], True, str(folder))
     for path in paths:
         inventory.check_inventory(path)
     rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
@@ -38,7 +38,7 @@ def test_a_task_that_is_repeated_meets_nothing_of_its_first_attempt(tmp_path: Pa
     first, second = (
         path
         for _ in range(2)
-        for batch in leave(groups, False, str(tmp_path), [numbers])
+        for batch in write_inventories(groups, False, str(tmp_path), [numbers])
         for path in batch.column("path").to_pylist()
     )
     assert first != second

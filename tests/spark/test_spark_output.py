@@ -13,17 +13,24 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from reconciler.audit import FINDING_SCHEMA
-from reconciler.audit.small_tables import rows_of
-from reconciler.audit.spark.output import Ask, as_it_stands, leave_topics, register_found, register_topics, searched_by
+from reconciler.audit.dimension_tables import rows_of
+from reconciler.audit.spark.output import (
+    AuditRequest,
+    as_it_stands,
+    leave_topics,
+    register_found,
+    register_topics,
+    searched_by,
+)
 from tests.fleets import NOW_MS
 from tests.spark.answers import TOPIC_ID, orders
 
 
-def an_ask(folder: Path) -> Ask:
-    return Ask([], [orders()], str(folder), NOW_MS, sizes=False, all_rows=False)
+def an_ask(folder: Path) -> AuditRequest:
+    return AuditRequest([], [orders()], str(folder), NOW_MS, sizes=False, all_rows=False)
 
 
-def leave_findings(ask: Ask) -> None:
+def leave_findings(ask: AuditRequest) -> None:
     found = dict.fromkeys(FINDING_SCHEMA.names) | {"verdict": "MISSING", "topic": "orders", "partition": 2, "broker": 1}
     nameless = dict.fromkeys(FINDING_SCHEMA.names) | {"verdict": "FOREIGN", "log_dir": "/data", "name": "x"}
     Path(ask.findings).mkdir()

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from logstore.rows import ROW_SCHEMA
-from reconciler.audit.spark.types import ddl
+from reconciler.audit.spark.log_dirs import ddl
 from reconciler.desired import BROKER_SCHEMA
 
 

@@ -21,11 +21,10 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from reconciler.audit.result import AuditResult
-from reconciler.audit.small_tables import parquet_files, rows_of
-from reconciler.audit.spark.output import Ask, register_found
+from reconciler.audit.dimension_tables import parquet_files, rows_of
+from reconciler.audit.result import AuditResult, conclude
+from reconciler.audit.spark.output import AuditRequest, register_found
 from reconciler.audit.spark.trees import judged_where_they_lie
-from reconciler.audit.summary import conclude
 from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
 
@@ -59,7 +58,7 @@ def audit(
         RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`), or Spark
         failed.
     """
-    ask = Ask(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows)
+    ask = AuditRequest(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="logstore-audit-", dir=ask.folder) as scratch,

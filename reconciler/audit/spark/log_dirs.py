@@ -12,6 +12,8 @@ one broker are in the same group, because only together do they show which repli
 cannot be scanned is a row that says so, never a failed task.
 
 Executors import this package: it is installed there, or given to spark-submit with ``--py-files``.
+
+Arrow schemas in Spark's words: the schema of a data source as a DDL string.
 """
 
 from __future__ import annotations
@@ -32,7 +34,6 @@ from logstore import LogStoreError
 from logstore.log_dir import discover, read_identity
 from logstore.rows import ROW_SCHEMA, Kind, LogDirFacts, MetadataState, plain_row, to_batch, to_table
 from logstore.scan import scan, scan_all
-from reconciler.audit.spark.types import ddl
 from reconciler.desired import BrokerKey
 from reconciler.errors import UsageError
 
@@ -193,3 +194,21 @@ def _groups(options: Mapping[str, str]) -> int:
 def _default_groups() -> int:
     """Without the option there is no session to ask for its cores here, so this machine's stand for them."""
     return (os.cpu_count() or 1) * GROUPS_PER_CORE
+
+
+_SPARK_TYPES = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.bool_(): "boolean"}
+
+
+def ddl(schema: pa.Schema) -> str:
+    """The columns of an Arrow schema as Spark's DDL, all nullable.
+
+    Raises:
+        KeyError: a type that no table of this project has.
+    """
+    return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{_spark_type(kind.value_type)}>"
+    return _SPARK_TYPES[kind]

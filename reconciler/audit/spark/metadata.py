@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from reconciler.audit.spark.types import ddl
+from reconciler.audit.spark.log_dirs import ddl
 from reconciler.desired import BROKER_SCHEMA, REPLICA_SCHEMA, TOPIC_SCHEMA, DesiredState, MetadataIdentity, in_memory
 from reconciler.errors import UsageError
 from reconciler.sources import load

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from reconciler.audit.dimension_tables import parquet_files, parquet_folder
 from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.audit.small_tables import parquet_files, parquet_folder
-from reconciler.audit.spark.types import ddl
-from reconciler.audit.summary import Query
+from reconciler.audit.result import RunQuery
+from reconciler.audit.spark.log_dirs import ddl
 from reconciler.desired import TOPIC_SCHEMA, DesiredState
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _CLUSTER = pa.field("cluster", pa.string())
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AuditRequest:
     """What one audit is to find out, and where it leaves the answer."""
 
     trees: Sequence[str]
@@ -81,7 +81,7 @@ def leave_topics(small: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredS
     small.execute(f"CREATE VIEW topics AS FROM {parquet_files(path)}")
 
 
-def register_topics(spark: SparkSession, ask: Ask) -> None:
+def register_topics(spark: SparkSession, ask: AuditRequest) -> None:
     """Make the view ``topics`` in Spark as well, of what :func:`leave_topics` left."""
     spark.read.parquet(as_it_stands(ask.topics)).createOrReplaceTempView("topics")
 
@@ -96,7 +96,7 @@ def register_found(small: duckdb.DuckDBPyConnection, findings: str) -> None:
     small.execute(f"CREATE VIEW found AS {_FOUND}")
 
 
-def searched_by(spark: SparkSession, ask: Ask) -> Query:
+def searched_by(spark: SparkSession, ask: AuditRequest) -> RunQuery:
     """What runs SQL in Spark, over ``observed`` and ``topics``, which are there, and ``found``, which is made here."""
     findings = spark.read.schema(ddl(FINDING_SCHEMA)).parquet(as_it_stands(ask.findings))
     findings.createOrReplaceTempView("findings")

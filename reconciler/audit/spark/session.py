@@ -126,7 +126,7 @@ def _start(master: str, memory: str) -> SparkSession:
     builder = SparkSession.builder.appName("logstore audit").master(master)
     for name, value in settings(master, memory).items():
         builder = builder.config(name, value)
-    with _noise_aside() as noise:
+    with _stderr_in_file() as noise:
         try:
             spark = builder.getOrCreate()
         except (PySparkException, Py4JError, OSError, RuntimeError) as error:
@@ -138,7 +138,7 @@ def _start(master: str, memory: str) -> SparkSession:
 
 
 @contextmanager
-def _noise_aside() -> Iterator[BinaryIO]:
+def _stderr_in_file() -> Iterator[BinaryIO]:
     """Give a JVM that starts meanwhile a nameless file as its standard error, for all its life."""
     with tempfile.TemporaryFile() as noise:
         sys.stderr.flush()

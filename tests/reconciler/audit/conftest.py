@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.audit import FINDING_SCHEMA, AuditResult
-from reconciler.audit.result import BrokerSummary, FleetFinding
+from reconciler.audit.fleet import FleetFinding
+from reconciler.audit.result import BrokerSummary
 from reconciler.desired import MetadataIdentity
 from reconciler.verdicts import Verdict
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from logstore.rows import ROW_SCHEMA
-from reconciler.audit.duckdb_join import Wanted, configure, judge, look_over
-from reconciler.audit.small_tables import keep_metadata, rows_of
+from reconciler.audit.dimension_tables import keep_metadata, rows_of
+from reconciler.audit.duckdb_join import DesiredTables, configure, judge, look_over
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, Speaks
 
 TOPIC_ID, OLD_ID = "I" * 21 + "A", "J" * 21 + "A"
@@ -46,7 +46,9 @@ def wanted(*nodes: int) -> tuple[pa.Table, pa.Table]:
     return pa.Table.from_pylist(replicas, schema=REPLICA_SCHEMA), pa.Table.from_pylist(topics, schema=TOPIC_SCHEMA)
 
 
-def judged(connection: duckdb.DuckDBPyConnection, told: Wanted, path: Path, *names: str) -> list[tuple[Any, ...]]:
+def judged(
+    connection: duckdb.DuckDBPyConnection, told: DesiredTables, path: Path, *names: str
+) -> list[tuple[Any, ...]]:
     look_over(connection, [rows(*names)], [], 0)
     keep_metadata(connection, ["c1"], [Speaks("c1", 1, True)])
     judge(connection, {"c1": told}, str(path), all_rows=False)
@@ -66,10 +68,10 @@ def test_a_look_tells_the_brokers_and_what_lies_on_them(connection: duckdb.DuckD
 
 def test_what_is_wanted_may_lie_in_tables_or_in_files(tmp_path: Path) -> None:
     replicas, topics = wanted(1)
-    files = Wanted(str(tmp_path / "it's replicas.parquet"), str(tmp_path / "topics.parquet"))
+    files = DesiredTables(str(tmp_path / "it's replicas.parquet"), str(tmp_path / "topics.parquet"))
     for table, path in zip((replicas, topics), files, strict=True):
         pq.write_table(table, path)
-    for told in (Wanted(replicas, topics), files):
+    for told in (DesiredTables(replicas, topics), files):
         with duckdb.connect() as fresh:
             assert judged(fresh, told, tmp_path / "found.parquet", "t-0") == [("STALE_ID", 1, "t-0")]
 
@@ -77,7 +79,7 @@ def test_what_is_wanted_may_lie_in_tables_or_in_files(tmp_path: Path) -> None:
 def test_replicas_that_are_wanted_where_nobody_looked_are_no_findings(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    assert judged(connection, Wanted(*wanted(1, 2)), tmp_path / "found.parquet") == [("MISSING", 1, None)]
+    assert judged(connection, DesiredTables(*wanted(1, 2)), tmp_path / "found.parquet") == [("MISSING", 1, None)]
 
 
 def test_without_metadata_nothing_is_compared(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:

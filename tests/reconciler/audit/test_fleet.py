@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit import audit
-from reconciler.audit.fleet import LIMIT, QUERIES, FleetQuery, tell
-from reconciler.audit.result import FleetFinding
+from reconciler.audit.fleet import LIMIT, QUERIES, FleetFinding, FleetQuery, to_findings
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 
 OLD, NEW = "o" * 21 + "A", "n" * 21 + "A"
@@ -175,7 +174,7 @@ def test_more_rows_than_are_told_are_counted_and_not_dropped_in_silence() -> Non
         {"cluster": "c1", "directory_id": f"d{number:05}", "times": 2, "one": "/a", "other": "/b"}
         for number in range(LIMIT + 1)
     ]
-    findings = tell(query, rows)
+    findings = to_findings(query, rows)
     assert len(findings) == LIMIT + 1
     assert findings[-1].subject == "more" and str(LIMIT) in findings[-1].detail
 

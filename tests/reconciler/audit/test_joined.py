@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 
 from logstore.rows import ROW_SCHEMA
-from reconciler.audit.joined import VIEWS
+from reconciler.audit.join_sql import VIEWS
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA
 from reconciler.verdicts import JoinedRow
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.rows import Kind, MetadataState
-from reconciler.audit.render import case_number, evidence, is_finding, is_worth_a_look, verdict
+from reconciler.audit.case_sql import case_number, evidence, is_finding, is_worth_a_look, verdict
 from reconciler.verdicts import CASES, JoinedRow, Verdict, plainly_in_order
 from reconciler.verdicts import case_number as case_number_in_python
 from reconciler.verdicts import fill_evidence as evidence_in_python

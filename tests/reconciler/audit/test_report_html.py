@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from reconciler.audit import AuditResult, render_report, report_html
-from reconciler.audit.result import FleetFinding
+from reconciler.audit.fleet import FleetFinding
 from reconciler.verdicts import Verdict
 
 Make = Callable[..., AuditResult]

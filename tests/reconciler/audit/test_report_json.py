@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.audit import FINDING_SCHEMA, AuditResult, report_json
-from reconciler.audit.result import FleetFinding
+from reconciler.audit.fleet import FleetFinding
 from reconciler.verdicts import Verdict
 
 Make = Callable[..., AuditResult]

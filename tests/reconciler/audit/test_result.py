@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.audit import FINDING_SCHEMA, AuditResult
-from reconciler.audit.result import FleetFinding
+from reconciler.audit.fleet import FleetFinding
 
 
 def finding(verdict: str, broker: int | None = 1, partition: int = 0) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.audit.small_tables import (
+from reconciler.audit.dimension_tables import (
     brokers_in,
     keep_log_dirs,
     keep_metadata,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.audit.summary import conclude
+from reconciler.audit.result import conclude
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 
 ALL_WELL = {"live": 9, "without_metadata": 0, "without_segment": 0}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.audit import FINDING_SCHEMA, AuditResult
-from reconciler.audit.result import FleetFinding
+from reconciler.audit.fleet import FleetFinding
 from reconciler.cli.frame.tables import PlainPage
 from reconciler.cli.pages import audit_table, next_steps, show_audit
 from reconciler.verdicts import URGENCY, Verdict

@@ -1,7 +1,7 @@
 """The joined row as SQL: a full outer join of what the disks hold with what the metadata wants.
 
 Written in the words that DuckDB and Spark SQL share; Spark puts the same parts together in another order
-(:mod:`reconciler.audit.spark.joined`). It decides nothing: it only puts the two sides next to each other, in the
+(:mod:`reconciler.audit.spark.inventories`). It decides nothing: it only puts the two sides next to each other, in the
 columns of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The engines register five
 tables first:
 

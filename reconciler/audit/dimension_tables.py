@@ -3,11 +3,11 @@
 What concerns log dirs as a whole is asked of these tables alone, so the rows of all replicas are searched only where
 that is the question. Spark's driver asks them here too: a query over a hundred rows costs Spark half a second.
 
-An engine makes the view ``observed`` (:mod:`reconciler.audit.joined`) and the table ``disks``
-(:data:`reconciler.audit.summary.DISKS`), then :func:`keep_log_dirs` and :func:`keep_metadata` make the others:
+An engine makes the view ``observed`` (:mod:`reconciler.audit.join_sql`) and the table ``disks``
+(:data:`reconciler.audit.result.DISKS`), then :func:`keep_log_dirs` and :func:`keep_metadata` make the others:
 
 - ``log_dirs``: the rows of ``observed`` about log dirs and internal directories;
-- ``homes``, ``speaks``: as :mod:`reconciler.audit.joined` wants them;
+- ``homes``, ``speaks``: as :mod:`reconciler.audit.join_sql` wants them;
 - ``registered``: ``(cluster, node, directory_id)``, the log dirs that brokers told their controller of;
 - the type ``clusters``, an enumeration, which is one byte in every key of a join instead of a text.
 """
