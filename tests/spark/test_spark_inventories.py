@@ -1,4 +1,4 @@
-"""The join in Spark says what the embedded audit says, of inventories and of trees among them."""
+"""Inventories and trees in one join of Spark: the findings are those of the embedded audit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from logstore.rows import ROW_SCHEMA
+from logstore.rows import ROW_SCHEMA, inventory
 from logstore.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.audit.spark import engine as spark_engine
+from reconciler.audit.spark.inventories import list_trees, write_inventories
+from reconciler.audit.spark.log_dirs import LogDirs
 from tests.fleets import NOW_MS, random_fleet
 from tests.spark.answers import assert_same, orders
 
-pytestmark = pytest.mark.spark
 
-
+@pytest.mark.spark
 @pytest.mark.parametrize(("seed", "all_rows"), [(7, False), (12, True)])
 def test_spark_and_duckdb_agree_on_findings_totals_bytes_and_the_fleet(
     spark: Any, tmp_path: Path, seed: int, all_rows: bool
@@ -35,6 +36,7 @@ def test_spark_and_duckdb_agree_on_findings_totals_bytes_and_the_fleet(
     assert_same(result, duck)
 
 
+@pytest.mark.spark
 def test_trees_and_inventories_are_audited_together(spark: Any, tmp_path: Path, two_disks: list[str]) -> None:
     tables = [observation.rows for observation in scan_all(two_disks)]
     other = pa.Table.from_pylist(
@@ -53,6 +55,7 @@ def test_trees_and_inventories_are_audited_together(spark: Any, tmp_path: Path, 
     assert ranks == {two_disks[0]: 2, two_disks[1]: 1}
 
 
+@pytest.mark.spark
 def test_a_path_is_taken_as_it_stands_whatever_it_looks_like(spark: Any, tmp_path: Path) -> None:
     rows, _ = random_fleet(7)
     folder = tmp_path / "node_id=5" / "kind=live"
@@ -63,3 +66,34 @@ def test_a_path_is_taken_as_it_stands_whatever_it_looks_like(spark: Any, tmp_pat
     duck = embedded.audit([rows], [], [], str(tmp_path / "duck"), now_ms=NOW_MS)
     result = spark_engine.audit(spark, [], [str(folder / "a[2]{b}.parquet")], [], str(tmp_path), now_ms=NOW_MS)
     assert_same(result, duck)
+
+
+@pytest.mark.spark
+def test_each_task_leaves_an_inventory_and_together_they_hold_every_replica(
+    spark: Any, tmp_path: Path, two_disks: list[str]
+) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    paths = list_trees(spark, [str(Path(two_disks[0]).parent), "/nowhere"], True, str(folder))
+    for path in paths:
+        inventory.check_inventory(path)
+    rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
+    replicas = sorted((row["log_dir"], row["name"], row["leader_epoch"]) for row in rows if row["kind"] == "live")
+    assert replicas == [(two_disks[0], "orders-0", 3), (two_disks[1], "orders-0", 4), (two_disks[1], "orders-1", None)]
+    assert {row["log_dir"] for row in rows if row["kind"] == "log_dir"} == {*two_disks, "/nowhere"}
+    assert {str(path) for path in folder.iterdir()} == set(paths)
+
+
+def test_a_task_that_is_repeated_meets_nothing_of_its_first_attempt(tmp_path: Path, two_disks: list[str]) -> None:
+    groups = [LogDirs(((two_disks[0],),)), LogDirs(((two_disks[1],),))]
+    numbers = pa.RecordBatch.from_pydict({"id": [1]})
+    first, second = (
+        path
+        for _ in range(2)
+        for batch in write_inventories(groups, False, str(tmp_path), [numbers])
+        for path in batch.column("path").to_pylist()
+    )
+    assert first != second
+    assert pq.read_table(first).schema.equals(ROW_SCHEMA)
+    assert pq.read_table(first).column("name").to_pylist() == pq.read_table(second).column("name").to_pylist()
+    assert set(pq.read_table(first).column("log_dir").to_pylist()) == {two_disks[1]}

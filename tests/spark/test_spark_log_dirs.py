@@ -1,4 +1,4 @@
-"""The data source ``kafka_log_dirs``, on small trees."""
+"""The data source ``kafka_log_dirs``, on small trees, and Arrow schemas as DDL."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+from logstore.rows import ROW_SCHEMA
 from reconciler.audit.spark import KafkaLogDirs
 from reconciler.audit.spark import log_dirs as spark_log_dirs
-from reconciler.audit.spark.log_dirs import LogDirsReader, by_broker, grouped, log_dirs_in
-from reconciler.desired import BrokerKey
+from reconciler.audit.spark.log_dirs import LogDirsReader, by_broker, ddl, grouped, log_dirs_in
+from reconciler.desired import BROKER_SCHEMA, BrokerKey
 from reconciler.errors import UsageError
 
 
@@ -108,3 +110,19 @@ def test_there_are_never_more_groups_than_brokers() -> None:
 def test_a_wrong_option_is_one_sentence(options: dict[str, str], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         KafkaLogDirs(options).reader(None)
+
+
+def test_every_column_keeps_its_name_its_place_and_its_width() -> None:
+    columns = ddl(ROW_SCHEMA).split(", ")
+    assert [column.split("`")[1] for column in columns] == ROW_SCHEMA.names
+    assert "`partition` int" in columns
+    assert "`bytes` bigint" in columns
+
+
+def test_a_list_is_an_array() -> None:
+    assert ddl(BROKER_SCHEMA).endswith("`directory_ids` array<string>")
+
+
+def test_a_type_that_no_table_has_is_refused() -> None:
+    with pytest.raises(KeyError):
+        ddl(pa.schema([pa.field("x", pa.float16())]))

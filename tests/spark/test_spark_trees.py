@@ -1,12 +1,17 @@
-"""Trees judged by the tasks that list them: the answer is that of one join over everything."""
+"""Trees that executors list and judge: batch by batch, with the findings of one join over the whole fleet."""
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
@@ -15,15 +20,17 @@ from logstore.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.audit.spark import engine as spark_engine
 from reconciler.audit.spark import trees as spark_trees
-from reconciler.desired import BrokerKey, SavedTable
+from reconciler.audit.spark.log_dirs import LogDirs
+from reconciler.audit.spark.trees import BatchFiles, TreeAuditTask, audit_groups, desired_tables_in_files, judge_batch
+from reconciler.desired import BrokerKey, DesiredState, SavedTable, by_cluster, speaking
 from reconciler.errors import RefusedError
 from reconciler.sources import parquet
-from tests.fleets import NOW_MS
+from reconciler.verdicts import broker_of
+from tests.fleets import NOW_MS, random_fleet
 from tests.spark.answers import OTHER_ID, TOPIC_ID, assert_same, orders
 
-pytestmark = pytest.mark.spark
 
-
+@pytest.mark.spark
 @pytest.mark.parametrize("searched_here", [spark_trees.SEARCHED_HERE, 0])
 def test_trees_are_judged_as_the_embedded_audit_judges_them_whoever_searches_the_fleet(
     spark: Any, tmp_path: Path, two_disks: list[str], monkeypatch: pytest.MonkeyPatch, searched_here: int
@@ -43,6 +50,7 @@ def test_trees_are_judged_as_the_embedded_audit_judges_them_whoever_searches_the
     assert {finding.kind for finding in result.fleet} >= {"TOPIC_UNDER_SEVERAL_IDS", "ONLY_KNOWN_COPY"}
 
 
+@pytest.mark.spark
 def test_a_bad_disk_is_a_finding_among_the_others_and_nothing_else_is_left_behind(
     spark: Any, tmp_path: Path, two_disks: list[str]
 ) -> None:
@@ -53,12 +61,14 @@ def test_a_bad_disk_is_a_finding_among_the_others_and_nothing_else_is_left_behin
     assert {path.name for path in tmp_path.iterdir()} == {"disks", "findings.parquet", "topics.parquet"}
 
 
+@pytest.mark.spark
 def test_without_sizes_no_bytes_are_counted(spark: Any, tmp_path: Path, two_disks: list[str]) -> None:
     result = spark_engine.audit(spark, two_disks, [], [orders()], str(tmp_path), now_ms=NOW_MS, sizes=False)
     assert result.totals["DUPLICATE"] == 2
     assert not any(result.bytes.values())
 
 
+@pytest.mark.spark
 def test_a_saved_state_is_read_where_it_lies(spark: Any, tmp_path: Path, two_disks: list[str]) -> None:
     (tmp_path / "saved").mkdir()
     parquet.save_state(orders(), str(tmp_path / "saved"))
@@ -68,6 +78,7 @@ def test_a_saved_state_is_read_where_it_lies(spark: Any, tmp_path: Path, two_dis
     assert saved.totals == {"OK": 1, "DUPLICATE": 2, "MISSING": 1}
 
 
+@pytest.mark.spark
 def test_an_empty_log_dir_and_no_metadata_give_an_empty_answer(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "meta.properties").write_text("version=1\ncluster.id=C\nnode.id=1\n")
@@ -76,6 +87,7 @@ def test_an_empty_log_dir_and_no_metadata_give_an_empty_answer(spark: Any, tmp_p
     assert [broker.node_id for broker in result.brokers] == [1]
 
 
+@pytest.mark.spark
 def test_a_log_dir_that_changed_its_broker_meanwhile_is_refused(
     spark: Any, tmp_path: Path, two_disks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +100,7 @@ def test_a_log_dir_that_changed_its_broker_meanwhile_is_refused(
     assert not (tmp_path / "findings.parquet").exists()
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("kind", ["file", "link", "folder"])
 def test_findings_of_an_earlier_audit_are_replaced_and_never_what_a_link_leads_to(
     spark: Any, tmp_path: Path, two_disks: list[str], kind: str
@@ -106,3 +119,66 @@ def test_findings_of_an_earlier_audit_are_replaced_and_never_what_a_link_leads_t
     assert result.count == 3
     assert all(path.suffix == ".parquet" for path in findings.iterdir())
     assert (elsewhere / "precious").read_text() == "x"
+
+
+def a_task(
+    folder: Path, states: list[DesiredState], rows: pa.Table, groups: list[LogDirs], all_rows: bool
+) -> TreeAuditTask:
+    brokers = {broker_of(row) for row in rows.to_pylist()}
+    by_id = by_cluster(states, {broker.cluster for broker in brokers})
+    wanted = {
+        cluster: desired_tables_in_files(number, state, str(folder))
+        for number, (cluster, state) in enumerate(by_id.items())
+    }
+    return TreeAuditTask(groups, wanted, speaking(by_id, brokers), str(folder), NOW_MS, True, all_rows)
+
+
+def rows_in(paths: list[str]) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row.values()) for path in paths for row in pq.read_table(path).to_pylist())
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(min_value=0, max_value=10**9), all_rows=st.booleans())
+def test_brokers_judged_one_by_one_give_the_findings_of_the_whole_fleet(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, all_rows: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("tasks")
+    rows, states = random_fleet(seed)
+    task = a_task(folder, states, rows, [], all_rows)
+    brokers: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows.to_pylist():
+        brokers.setdefault(broker_of(row) if row["cluster_id"] else row["log_dir"], []).append(row)
+    left = [BatchFiles(*(f"{folder}/{number}-{name}" for name in BatchFiles._fields)) for number in range(len(brokers))]
+    for part, files in zip(brokers.values(), left, strict=True):
+        judge_batch(task, [pa.Table.from_pylist(part, schema=rows.schema)], files)
+    (folder / "whole").mkdir()
+    whole = embedded.audit([rows], [], states, str(folder / "whole"), now_ms=NOW_MS, all_rows=all_rows)
+    assert rows_in([files.findings for files in left]) == rows_in([whole.findings_path])
+    disks = pa.concat_tables([pq.read_table(files.disks) for files in left])
+    assert sum(disks.column("rows_observed").to_pylist()) == sum(row["kind"] != "log_dir" for row in rows.to_pylist())
+    observed = pa.concat_tables([pq.read_table(files.observed) for files in left])
+    assert observed.num_rows == sum(bool(row["topic_id"]) for row in rows.to_pylist())
+
+
+def test_a_task_that_is_repeated_meets_nothing_of_its_first_attempt(tmp_path: Path, two_disks: list[str]) -> None:
+    groups = [LogDirs((tuple(two_disks),)), LogDirs((("/nowhere",),))]
+    task = TreeAuditTask(groups, {}, [], str(tmp_path), NOW_MS, False, True)
+    (first,), (second,) = (list(audit_groups(task, [0])) for _ in range(2))
+    assert not set(first) & set(second)
+    assert rows_in([first.findings]) == rows_in([second.findings])
+    found = sorted(row["log_dir"] for row in pq.read_table(first.findings).to_pylist())
+    assert found == [two_disks[0], two_disks[1], two_disks[1]]
+
+
+def test_many_rows_are_judged_in_batches_and_a_broker_is_never_cut(
+    tmp_path: Path, two_disks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_trees, "BATCH_ROWS", 1)
+    task = TreeAuditTask([LogDirs((tuple(two_disks), ("/nowhere",)))], {}, [], str(tmp_path), NOW_MS, False, False)
+    batches = [pq.read_table(left.log_dirs).column("log_dir").to_pylist() for left in audit_groups(task, [0])]
+    assert batches == [two_disks, ["/nowhere"]]
+
+
+def test_a_group_without_log_dirs_leaves_files_without_rows(tmp_path: Path) -> None:
+    (left,) = audit_groups(TreeAuditTask([LogDirs(())], {}, [], str(tmp_path), NOW_MS, False, False), [0])
+    assert [pq.read_table(path).num_rows for path in left] == [0, 0, 0, 0]
