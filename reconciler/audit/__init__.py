@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.audit.findings import FINDING_SCHEMA
     from reconciler.audit.next_steps import advised_steps
     from reconciler.audit.report_html import render_report
-    from reconciler.audit.report_json import SCHEMA_VERSION, by_urgency, write_findings, write_summary
+    from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
     from reconciler.audit.result import AuditResult
 else:
     __getattr__ = lazy_exports(
@@ -26,14 +26,14 @@ else:
             "findings": ("FINDING_SCHEMA",),
             "next_steps": ("advised_steps",),
             "report_html": ("render_report",),
-            "report_json": ("SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
+            "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
             "result": ("AuditResult",),
         },
     )
 
 __all__ = [
+    "AUDIT_SCHEMA_VERSION",
     "FINDING_SCHEMA",
-    "SCHEMA_VERSION",
     "TOPICS_FILE",
     "AuditResult",
     "advised_steps",

@@ -24,7 +24,7 @@ from reconciler.desired import MetadataIdentity
 from reconciler.text import write_array
 from reconciler.verdicts import URGENCY, Verdict
 
-SCHEMA_VERSION = 1
+AUDIT_SCHEMA_VERSION = 1
 """Of the document and of the findings' columns; raised whenever a field changes its meaning or goes."""
 
 SORTED_MOST = 1_000_000
@@ -35,7 +35,7 @@ def summary(result: AuditResult) -> dict[str, Any]:
     """The document without its findings, of a size that does not grow with the fleet's replicas."""
     sources = [_identity(source, result.audited_ms) for source in result.metadata]
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": AUDIT_SCHEMA_VERSION,
         "engine": result.engine,
         "audited_ms": result.audited_ms,
         "metadata": sources[0] if len(sources) == 1 else None,

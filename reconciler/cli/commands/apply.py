@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame import Exit, Format, PartlyFailedError, check_output, output_options, say, spare_option
-from reconciler.cli.frame import spare_records as spare_folder
+from reconciler.cli.frame import (
+    Exit,
+    Format,
+    PartlyFailedError,
+    check_output,
+    fallback_records,
+    fallback_records_option,
+    output_options,
+    parse_duration_option,
+    say,
+    user_name,
+)
 from reconciler.errors import UsageError
 from reconciler.text import count, quoted, size
 
@@ -36,7 +46,7 @@ log dir keeps a journal of every run that changed it, .logstore_run.*.ndjson, wh
 @click.option("--changed-data", is_flag=True, help="Also stage replicas whose data has changed since the plan.")
 @click.option("--any-host", is_flag=True, help="Take a plan that was made on a machine of another name.")
 @click.option("--max-age", default="1d", show_default=True, metavar="TIME", help="The greatest age of the plan.")
-@spare_option
+@fallback_records_option
 def command(
     *,
     plan_file: str,
@@ -45,7 +55,7 @@ def command(
     changed_data: bool,
     any_host: bool,
     max_age: str,
-    spare_records: str | None,
+    fallback_folder: str | None,
 ) -> Exit:
     """Carry out a plan that 'logstore plan' made and somebody looked through. The broker must be stopped.
 
@@ -55,21 +65,16 @@ def command(
     Exit code 0: all is as the plan wants it. 3: refused, for example because the broker runs, and nothing was changed.
     4: some of it was skipped or failed; the output says why.
     """
-    from logstore import InvalidSettingError, parse_duration
-    from reconciler.cli.commands.plan import who
     from reconciler.cli.pages import write_outcome
     from reconciler.plan import ApplyOptions, apply_plan
 
-    try:
-        oldest_ms = parse_duration(max_age)
-    except InvalidSettingError as error:
-        raise UsageError(f"--max-age: {error}") from error
+    oldest_ms = parse_duration_option("--max-age", max_age)
     plan = read_plan(plan_file)
     check_output(Format(form), output, [each.path for each in plan.log_dirs], [plan_file])
     how = ApplyOptions(
         os.uname().nodename,
-        who(),
-        spare_records=spare_folder(spare_records).folder,
+        user_name(),
+        spare_records=fallback_records(fallback_folder).folder,
         oldest_ms=oldest_ms,
         any_host=any_host,
         changed_data=changed_data,

@@ -93,7 +93,7 @@ def command(
 
     Exit code 0: nobody has to act. 1: there are findings. 3: metadata or an inventory cannot be trusted.
     """
-    from reconciler.cli.frame import Job, choose_metadata, run_embedded, run_spark, sort_inputs
+    from reconciler.cli.frame import AuditJob, choose_metadata, run_embedded, run_spark, sort_inputs
 
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
     inputs = sort_inputs(paths)
@@ -102,7 +102,7 @@ def command(
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
     with _folder(report, inputs) as folder:
-        job = Job(inputs, states, folder, now_ms, sizes, all_rows, topics)
+        job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics)
         result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
         if not sizes and not inputs.inventories:
             result = replace(result, bytes={})  # no bytes were counted, which is not the same as none
@@ -204,7 +204,7 @@ def _say_what_was_done(result: AuditResult, inputs: Inputs) -> None:
 def _show(
     result: AuditResult, form: Format, output: str | None, verdicts: Sequence[Verdict], limit: int | None
 ) -> None:
-    from reconciler.audit import FINDING_SCHEMA, SCHEMA_VERSION, by_urgency, write_findings
+    from reconciler.audit import AUDIT_SCHEMA_VERSION, FINDING_SCHEMA, by_urgency, write_findings
     from reconciler.cli.frame import open_page
     from reconciler.cli.pages import next_steps, show_audit
 
@@ -219,4 +219,4 @@ def _show(
             write_findings(result, out, verdicts)
         else:
             rows = by_urgency(result, verdicts)
-            write_rows(form, rows, FINDING_SCHEMA, SCHEMA_VERSION, out)
+            write_rows(form, rows, FINDING_SCHEMA, AUDIT_SCHEMA_VERSION, out)

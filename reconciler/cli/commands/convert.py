@@ -34,7 +34,7 @@ Schemes:
 )
 @change_options
 def command(
-    *, paths: tuple[str, ...], scheme: str, dry_run: bool, form: str, output: str | None, spare_records: str | None
+    *, paths: tuple[str, ...], scheme: str, dry_run: bool, form: str, output: str | None, fallback_folder: str | None
 ) -> Exit:
     """Convert all the log dirs of one broker to another scheme: every replica is renamed, nothing is copied.
 
@@ -50,4 +50,4 @@ def command(
 
         return plan_convert(store, Scheme(scheme))
 
-    return change_store(paths, plan, dry_run=dry_run, form=form, output=output, spare_records=spare_records)
+    return change_store(paths, plan, dry_run=dry_run, form=form, output=output, fallback_folder=fallback_folder)

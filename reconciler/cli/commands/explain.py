@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame import Exit, Format, destination, metadata_option, output_options
+from reconciler.cli.frame import Exit, Format, destination, log_dir_of_path, metadata_option, output_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
         explain_file,
         explain_log_dir,
         judge_name,
-        log_dir_of_path,
         scan_rows,
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.frame import (
-    SCHEMA_VERSION,
+    CHANGE_SCHEMA_VERSION,
     TEXT_FORMATS,
     Exit,
     Format,
@@ -141,7 +141,7 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
         raise UsageError(f"there is no namespace {below!r:.80} in these log dirs")
     names = sorted(name for name in known if name and name.startswith(f"{below}:" if below else ""))
     rows = [{"namespace": name, "topics": topics[name], "replicas": replicas[name]} for name in names]
-    document = {"schema_version": SCHEMA_VERSION, "namespaces": rows}
+    document = {"schema_version": CHANGE_SCHEMA_VERSION, "namespaces": rows}
     write_change(rows, ("namespace", "topics", "replicas"), Format(form), output, document)
     for path in half_done:
         say(f"{path}: a change of many steps is under way there, or was cut short by a crash")

@@ -6,9 +6,7 @@ Takes no lock and changes nothing. What may be done is decided by ``reconciler.p
 
 from __future__ import annotations
 
-import getpass
 import os
-import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,7 +21,11 @@ from reconciler.cli.frame import (
     is_standard,
     metadata_option,
     output_options,
+    parse_duration_option,
+    parse_share,
+    parse_size,
     say,
+    user_name,
     why_in_use,
 )
 from reconciler.errors import RefusedError, UsageError
@@ -50,9 +52,6 @@ refused names its override:
   --max-age, --max-share, --max-count      gates that are numbers
   --allow GATE                             cluster, broker, empty, shrunk, absent, sole-copy, internal
 """
-
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kMGT]?)i?B?", re.ASCII)
 
 
 @click.command("plan", epilog=_EPILOG, short_help="Turn verdicts into actions, as a file that is reviewed.")
@@ -112,11 +111,15 @@ def command(
     from reconciler.plan import PlanChoice
 
     policy = Policy(
-        _duration("--max-age", max_age), 0.3, parse_share(max_share), max_count, frozenset(map(Gate, allowed))
+        parse_duration_option("--max-age", max_age),
+        0.3,
+        parse_share(max_share),
+        max_count,
+        frozenset(map(Gate, allowed)),
     )
     choice = PlanChoice(
         policy,
-        _duration("--delay", delay),
+        parse_duration_option("--delay", delay),
         topics,
         frozenset(verdicts),
         None if need is None else parse_size(need),
@@ -133,56 +136,6 @@ def command(
     return Exit.FINDINGS if plan.actions else Exit.CLEAN
 
 
-def parse_size(text: str) -> int:
-    """Read ``200G``, ``1.5T`` or a plain number of bytes; units are powers of 1000, as disks are sold.
-
-    Raises:
-        UsageError: anything else, or nothing at all.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    number = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
-    if number < 1:
-        raise UsageError(
-            f"--need: {text!r:.40} is no size: a number of bytes with k, M, G or T is expected, as in 200G"
-        )
-    return number
-
-
-def parse_share(text: str) -> float:
-    """Read ``30%`` or ``0.3``.
-
-    Raises:
-        UsageError: anything else, or more than all.
-    """
-    digits = text.strip()
-    try:
-        share = float(digits.removesuffix("%")) / (100 if digits.endswith("%") else 1)
-    except ValueError:
-        share = -1
-    if not 0 <= share <= 1:
-        raise UsageError(f"--max-share: {text!r:.40} is no share: 30% or 0.3 is expected")
-    return share
-
-
-def who() -> str:
-    """Who runs this: the user, and behind sudo the one who called it."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        name = f"user {os.getuid()}"
-    caller = os.environ.get("SUDO_USER")
-    return f"{name} (sudo by {caller})" if caller and caller != name else name
-
-
-def _duration(option: str, text: str) -> int:
-    from logstore import InvalidSettingError, parse_duration
-
-    try:
-        return parse_duration(text)
-    except InvalidSettingError as error:
-        raise UsageError(f"{option}: {error}") from error
-
-
 def _planned(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None) -> Plan:
     from reconciler.plan import PlanOrigin, make_plan, read_history
 
@@ -191,7 +144,7 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: 
     history = read_history(view.log_dirs)
     for sentence in history.unreadable:
         say(sentence)
-    return make_plan(view, choice, PlanOrigin(now_ms, os.uname().nodename, who()), history.memory())
+    return make_plan(view, choice, PlanOrigin(now_ms, os.uname().nodename, user_name()), history.memory())
 
 
 def _view(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None, now_ms: int) -> PlanView:
@@ -202,10 +155,12 @@ def _view(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str
     states = choose_metadata(specs, inputs, now_ms)
     seen = list(with_progress(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
     any_cluster = Gate.CLUSTER in choice.policy.allowed
-    return PlanView.of(seen, _aside([each.log_dir for each in seen], staging), states, now_ms, any_cluster=any_cluster)
+    return PlanView.of(
+        seen, _staging_facts([each.log_dir for each in seen], staging), states, now_ms, any_cluster=any_cluster
+    )
 
 
-def _aside(log_dirs: Sequence[str], asked: str | None) -> StagingFacts:
+def _staging_facts(log_dirs: Sequence[str], asked: str | None) -> StagingFacts:
     """Where replicas of the log dirs would be staged, and which strays have a record already.
 
     Raises:

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from reconciler.cli.frame import Exit, Opened, log_dirs_in, on_signals, say, spare_option, why_in_use
-from reconciler.cli.frame import spare_records as spare_folder
+from reconciler.cli.frame import (
+    Exit,
+    OpenedLogDirs,
+    fallback_records,
+    fallback_records_option,
+    log_dirs_in,
+    on_signals,
+    parse_rate,
+    say,
+    why_in_use,
+)
 from reconciler.errors import UsageError
 from reconciler.text import count, listed, moment, size
 
@@ -19,8 +28,6 @@ if TYPE_CHECKING:
     from logstore.staging import FallbackRecords, Staged
 
 Result = TypeVar("Result")
-
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 _EPILOG = """\b
 Examples:
@@ -56,7 +63,7 @@ be unwanted; then it has a record and a due time.
 @click.option("--before-due", is_flag=True, help="Take it though its time has not come; only with --location.")
 @click.option("--keep-held", is_flag=True, help="Leave directories of which a process holds a file open.")
 @click.option("-q", "--quiet", is_flag=True, help="No line for each directory; the sums alone.")
-@spare_option
+@fallback_records_option
 def command(
     *,
     paths: tuple[str, ...],
@@ -68,7 +75,7 @@ def command(
     before_due: bool,
     keep_held: bool,
     quiet: bool,
-    spare_records: str | None,
+    fallback_folder: str | None,
 ) -> Exit:
     """Delete what is staged in log dirs, and whose time has come. What is deleted cannot be brought back.
 
@@ -92,47 +99,30 @@ def command(
         before_due=before_due,
         keep_held=keep_held,
     )
-    spare = spare_folder(spare_records)
+    fallback = fallback_records(fallback_folder)
     log_dirs = log_dirs_in(paths)
     with ExitStack() as stack:
-        opened = Opened(stack)
+        opened = OpenedLogDirs(stack)
         if dry_run:
-            reports = _plan(log_dirs, rules, spare, opened)
+            reports = _plan(log_dirs, rules, fallback, opened)
         else:
-            opened.open(log_dirs, spare)
-            reports = _purge(opened, rules, spare, workers)
+            opened.open(log_dirs, fallback)
+            reports = _purge(opened, rules, fallback, workers)
     for report in reports:
-        _tell(report, quiet=quiet, dry_run=dry_run)
+        _print_report(report, quiet=quiet, dry_run=dry_run)
     if locations and not dry_run and not any(report.purged or report.failures for report in reports):
         say(f"nothing was purged: {listed(locations)} is not staged here, or is not due")
     failed = any(not report.is_whole for report in reports)
     return Exit.PARTLY_FAILED if failed else opened.code(len(reports))
 
 
-def parse_rate(text: str) -> int:
-    """Read ``100M``, ``1.5G`` or a plain number of bytes; units are powers of 1000, as disks are sold.
-
-    Raises:
-        UsageError: anything else, or nothing at all a second.
-    """
-    digits = text.strip().removesuffix("/s").removesuffix("B").strip()
-    unit = digits[-1:] if digits[-1:] in _UNITS else ""
-    try:
-        rate = int(float(digits.removesuffix(unit)) * _UNITS[unit])
-    except (ValueError, OverflowError):
-        rate = 0
-    if rate < 1:
-        raise UsageError(
-            f"--rate: {text!r:.40} is no rate: a number of bytes with k, M, G or T is expected, as in 100M"
-        )
-    return rate
-
-
 def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:
     return lambda staged: staged.location in locations
 
 
-def _plan(log_dirs: Iterable[str], rules: PurgeRules, spare: FallbackRecords, opened: Opened) -> list[LogDirPurge]:
+def _plan(
+    log_dirs: Iterable[str], rules: PurgeRules, fallback: FallbackRecords, opened: OpenedLogDirs
+) -> list[LogDirPurge]:
     from logstore import NotALogDirError
     from logstore.log_dir import ReadOnlyLogDir
     from logstore.purge import planned_purge
@@ -145,7 +135,7 @@ def _plan(log_dirs: Iterable[str], rules: PurgeRules, spare: FallbackRecords, op
             continue
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
-                reports.append(planned_purge(log_dir, rules, spare))
+                reports.append(planned_purge(log_dir, rules, fallback))
         except NotALogDirError as error:
             opened.refuse(str(error), Exit.USAGE)
         except OSError as error:
@@ -153,11 +143,13 @@ def _plan(log_dirs: Iterable[str], rules: PurgeRules, spare: FallbackRecords, op
     return reports
 
 
-def _purge(opened: Opened, rules: PurgeRules, spare: FallbackRecords, workers: int | None) -> list[LogDirPurge]:
+def _purge(
+    opened: OpenedLogDirs, rules: PurgeRules, fallback: FallbackRecords, workers: int | None
+) -> list[LogDirPurge]:
     from logstore.purge import DEFAULT_WORKERS, purge
 
     def work() -> list[LogDirPurge]:
-        done = purge(opened.log_dirs, rules, workers=workers or DEFAULT_WORKERS, spare=spare, may_fork=True)
+        done = purge(opened.log_dirs, rules, workers=workers or DEFAULT_WORKERS, spare=fallback, may_fork=True)
         return list(done.log_dirs)
 
     return until_interrupted(work, rules.cancel) if opened.log_dirs else []
@@ -177,7 +169,7 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
         return pool.submit(work).result()
 
 
-def _tell(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
+def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
     """The lines that are the same whether it was done or not go to standard output; what only a run knows does not."""
     from reconciler.text import visible
 

@@ -13,14 +13,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame import Exit, Format, PartlyFailedError, check_output, output_options, say, spare_option
-from reconciler.errors import RefusedError, UsageError
+from reconciler.cli.frame import (
+    Exit,
+    Format,
+    PartlyFailedError,
+    check_output,
+    fallback_records_option,
+    output_options,
+    parse_duration_option,
+    parse_share,
+    say,
+)
+from reconciler.errors import RefusedError
 from reconciler.text import count, moment
 
 if TYPE_CHECKING:
     from logstore.store import LogStore, StoreOptions
     from reconciler.broker import PartitionKey
-    from reconciler.cli.pages import Report
+    from reconciler.cli.pages import RequestReport
     from reconciler.plan import Policy
     from reconciler.protocol import ControlRequest
 
@@ -68,7 +78,7 @@ What is refused names its override:
     "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice(_ALLOWABLE),
     help=f"Open a gate: {', '.join(_ALLOWABLE)}.",
 )  # fmt: skip
-@spare_option
+@fallback_records_option
 def command(
     *,
     request_spec: str,
@@ -82,7 +92,7 @@ def command(
     max_share: str,
     max_count: int,
     allowed: tuple[str, ...],
-    spare_records: str | None,
+    fallback_folder: str | None,
 ) -> Exit:
     """Handle one LeaderAndIsr or StopReplica request, as the broker of these log dirs would. It must be stopped.
 
@@ -94,18 +104,17 @@ def command(
     changed: a bad request, another broker's disks, a broker that runs, a gate that is shut, a stale epoch. 4: some
     partition is answered with an error.
     """
-    from reconciler.cli.commands.plan import parse_share
     from reconciler.cli.frame import log_dirs_in
     from reconciler.plan import Policy
     from reconciler.sources import STANDARD_INPUT, read_request
 
     policy = Policy(None, None, parse_share(max_share), max_count)
-    options = _store_options(delay, spare_records)
+    options = _store_options(delay, fallback_folder)
     log_dirs = log_dirs_in(paths)
     request, location = read_request(request_spec)
     check_output(Format(form), output, log_dirs, [] if location == STANDARD_INPUT else [location])
     with _opened(log_dirs, options, dry_run=dry_run) as store:
-        run = _Run(store, request, location, _node_of(store, node_id), broker_epoch)
+        run = _RequestRun(store, request, location, _node_of(store, node_id), broker_epoch)
         report = run.rehearse(policy, allowed, dry_run=dry_run)
         if not dry_run and not report.refused:
             report = run.carry_out()
@@ -115,10 +124,10 @@ def command(
     if report.refused and not dry_run:
         raise RefusedError(f"the request is not carried out, and nothing was changed: {'; '.join(report.refused)}")
     write_report(report, Format(form), output)
-    return _told(report, partly=bool(offline))
+    return _say_outcome(report, partly=bool(offline))
 
 
-class _Run:
+class _RequestRun:
     """One request on one store."""
 
     def __init__(
@@ -128,10 +137,10 @@ class _Run:
         self.node_id, self.broker_epoch = node_id, broker_epoch
         self.verdicts = self._verdicts()
 
-    def rehearse(self, policy: Policy, allowed: tuple[str, ...], *, dry_run: bool) -> Report:
+    def rehearse(self, policy: Policy, allowed: tuple[str, ...], *, dry_run: bool) -> RequestReport:
         """What would be done, and the gates that are shut."""
         from reconciler.broker import HandSentRequest, dry_run_request, shut_gates
-        from reconciler.cli.pages import Report
+        from reconciler.cli.pages import RequestReport
 
         with _logged(dry_run):
             response, effects = dry_run_request(self.store, self.request, self.node_id, self.broker_epoch)
@@ -145,12 +154,12 @@ class _Run:
         # A request that is refused by its epochs changes nothing, so there is nothing to hold to the gates.
         shut = shut_gates(sent, policy, allowed) if not response.error else []
         told = (self.request, self.location, self.node_id, True, response, self.verdicts, effects, shut)
-        return Report(*told)
+        return RequestReport(*told)
 
-    def carry_out(self) -> Report:
+    def carry_out(self) -> RequestReport:
         """Handle the request, and look what has changed."""
         from reconciler.broker import Broker, StoreSnapshot, effects
-        from reconciler.cli.pages import Report
+        from reconciler.cli.pages import RequestReport
 
         before = StoreSnapshot.of(self.store)
         broker = Broker(self.store, self.node_id, broker_epoch=self.broker_epoch)
@@ -162,7 +171,7 @@ class _Run:
                 "interrupted; every replica is whole, live or staged. Next: the same command again does the rest"
             ) from error
         done = effects(before, StoreSnapshot.of(self.store))
-        return Report(self.request, self.location, self.node_id, False, response, self.verdicts, done)
+        return RequestReport(self.request, self.location, self.node_id, False, response, self.verdicts, done)
 
     def _verdicts(self) -> dict[PartitionKey, str]:
         from reconciler.broker import Judged, LiveReplicas, judge
@@ -181,19 +190,16 @@ class _Run:
         }
 
 
-def _store_options(delay: str | None, spare_records: str | None) -> StoreOptions:
-    from logstore import DELETE_DELAY, STALE_DELAY, InvalidSettingError, Settings, parse_duration
+def _store_options(delay: str | None, fallback_folder: str | None) -> StoreOptions:
+    from logstore import DELETE_DELAY, STALE_DELAY, Settings
     from logstore.store import StoreOptions
-    from reconciler.cli.frame import spare_records as spare_folder
+    from reconciler.cli.frame import fallback_records
 
-    try:
-        milliseconds = None if delay is None else parse_duration(delay)
-    except InvalidSettingError as error:
-        raise UsageError(f"--delay: {error}") from error
+    milliseconds = None if delay is None else parse_duration_option("--delay", delay)
     settings = (
         Settings() if milliseconds is None else Settings({"": dict.fromkeys((STALE_DELAY, DELETE_DELAY), milliseconds)})
     )
-    return StoreOptions(settings=settings, spare_records=spare_folder(spare_records).folder)
+    return StoreOptions(settings=settings, spare_records=fallback_records(fallback_folder).folder)
 
 
 @contextmanager
@@ -248,7 +254,7 @@ class _Saying(logging.Handler):
             say(record.getMessage())
 
 
-def _told(report: Report, *, partly: bool) -> Exit:
+def _say_outcome(report: RequestReport, *, partly: bool) -> Exit:
     """Say what it comes to and what is next, and give the exit code."""
     from reconciler.broker import EffectKind
     from reconciler.cli.pages import error_name

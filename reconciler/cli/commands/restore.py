@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame import Exit, Opened, describe_staged, log_dirs_in, say, spare_option, why_in_use
-from reconciler.cli.frame import spare_records as spare_folder
+from reconciler.cli.frame import (
+    Exit,
+    OpenedLogDirs,
+    describe_staged,
+    fallback_records,
+    fallback_records_option,
+    log_dirs_in,
+    say,
+    why_in_use,
+)
 from reconciler.errors import UsageError
 from reconciler.text import count, visible
 
@@ -41,7 +49,7 @@ broker finds its offsets anew. Where the name was cut, say what it was with --as
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RestoreChoice:
     """What is to come back; what is None does not matter, and all that is given must hold."""
 
     topic: str | None = None
@@ -70,7 +78,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedRestore:
     """One staged directory that was chosen: where it goes, or why it stays."""
 
     log_dir: LogDirView
@@ -96,7 +104,7 @@ class Step:
 @click.option("--all", "everything", is_flag=True, help="All that has a record; strays are named by other options.")
 @click.option("--as", "was", metavar="TOPIC-PARTITION", help="What a single stray was, where its name was cut.")
 @click.option("--dry-run", is_flag=True, help="Print exactly what would be done, and do nothing; needs no lock.")
-@spare_option
+@fallback_records_option
 def command(
     *,
     paths: tuple[str, ...],
@@ -107,7 +115,7 @@ def command(
     everything: bool,
     was: str | None,
     dry_run: bool,
-    spare_records: str | None,
+    fallback_folder: str | None,
 ) -> Exit:
     """Bring staged replicas back to where they were, with their names and checkpoint entries.
 
@@ -116,24 +124,24 @@ def command(
 
     Exit code 3: a log dir is in use, or nothing could be restored. Exit code 4: some could not be restored.
     """
-    wanted = Wanted(topic, partition, _topic_id(topic_id), locations, everything)
+    wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything)
     if wanted.names_nothing:
         raise UsageError("say what is to come back: --topic, --partition, --topic-id, --location, or --all")
     known = None if was is None else parse_partition(was)
-    spare = spare_folder(spare_records)
+    fallback = fallback_records(fallback_folder)
     log_dirs = log_dirs_in(paths)
     with ExitStack() as stack:
-        opened = Opened(stack)
+        opened = OpenedLogDirs(stack)
         views: Sequence[LogDirView]
         if dry_run:
-            views = _looked_at(log_dirs, opened, stack)
+            views = _open_read_only(log_dirs, opened, stack)
         else:
-            opened.open(log_dirs, spare)
+            opened.open(log_dirs, fallback)
             views = opened.log_dirs
-        steps = _plan(views, wanted, known, spare, opened)
+        steps = _planned_restores(views, wanted, known, fallback, opened)
         done = 0
         for step in steps:
-            moved = step.to is not None and (dry_run or _restore(step, opened.log_dirs, known, spare))
+            moved = step.to is not None and (dry_run or _carry_out(step, opened.log_dirs, known, fallback))
             done += moved
             if moved or step.to is None:
                 click.echo(visible(step.line))
@@ -176,7 +184,7 @@ def _topic_id(text: str | None) -> TopicId | None:
         raise UsageError(f"--topic-id: {error}") from error
 
 
-def _looked_at(log_dirs: Iterable[str], opened: Opened, stack: ExitStack) -> list[LogDirView]:
+def _open_read_only(log_dirs: Iterable[str], opened: OpenedLogDirs, stack: ExitStack) -> list[LogDirView]:
     """Log dirs opened without their locks; those that a real run would be refused are refused here too."""
     from logstore import NotALogDirError
     from logstore.log_dir import ReadOnlyLogDir
@@ -194,20 +202,20 @@ def _looked_at(log_dirs: Iterable[str], opened: Opened, stack: ExitStack) -> lis
     return views
 
 
-def _plan(
+def _planned_restores(
     views: Sequence[LogDirView],
-    wanted: Wanted,
+    wanted: RestoreChoice,
     known: TopicPartition | None,
-    spare: FallbackRecords,
-    opened: Opened,
-) -> list[Step]:
+    fallback: FallbackRecords,
+    opened: OpenedLogDirs,
+) -> list[PlannedRestore]:
     """Look at everything before anything is moved, so that a dry run sees what a real one does."""
     from logstore.staging import find_staged
 
     chosen = []
     for view in views:
         try:
-            chosen += [(view, staged) for staged in find_staged(view, spare) if wanted.chooses(staged)]
+            chosen += [(view, staged) for staged in find_staged(view, fallback) if wanted.chooses(staged)]
         except OSError as error:
             opened.refuse(f"{view.path}: what is staged cannot be listed: {error.strerror}", Exit.PARTLY_FAILED)
     if known is not None and len(chosen) != 1:
@@ -217,7 +225,10 @@ def _plan(
     for view in views:
         disks[brokers[view.path]].append(view)
     taken: dict[_Broker, dict[TopicPartition, str]] = defaultdict(dict)
-    return [_step(view, staged, known, disks[brokers[view.path]], taken[brokers[view.path]]) for view, staged in chosen]
+    return [
+        _planned_restore(view, staged, known, disks[brokers[view.path]], taken[brokers[view.path]])
+        for view, staged in chosen
+    ]
 
 
 def _broker(view: LogDirView) -> _Broker:
@@ -228,28 +239,28 @@ def _broker(view: LogDirView) -> _Broker:
     return (None, None) if identity is None else (identity.cluster_id, identity.node_id)
 
 
-def _step(
+def _planned_restore(
     view: LogDirView,
     staged: Staged,
     known: TopicPartition | None,
     views: Sequence[LogDirView],
     taken: dict[TopicPartition, str],
-) -> Step:
+) -> PlannedRestore:
     from logstore import LogStoreError
     from logstore.staging import planned_restore
 
     try:
         to = planned_restore(view, staged, known)
     except LogStoreError as error:
-        return Step(view, staged, None, str(error))
+        return PlannedRestore(view, staged, None, str(error))
     except OSError as error:
-        return Step(view, staged, None, error.strerror or str(error))
+        return PlannedRestore(view, staged, None, error.strerror or str(error))
     twin = taken.get(to.partition) or _live_elsewhere(to, views)
     if twin is not None:
         problem = f"{to.partition} would be live twice, here and in {twin}: stage that one first, or choose one"
-        return Step(view, staged, None, problem)
+        return PlannedRestore(view, staged, None, problem)
     taken[to.partition] = f"{to.log_dir}/{to.path}"
-    return Step(view, staged, to, None)
+    return PlannedRestore(view, staged, to, None)
 
 
 def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
@@ -268,14 +279,16 @@ def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
     return None
 
 
-def _restore(step: Step, log_dirs: Sequence[LogDir], known: TopicPartition | None, spare: FallbackRecords) -> bool:
+def _carry_out(
+    step: PlannedRestore, log_dirs: Sequence[LogDir], known: TopicPartition | None, fallback: FallbackRecords
+) -> bool:
     """Carry out one step; False: it was refused, which is said."""
     from logstore import LogStoreError
     from logstore.staging import restore
 
     (log_dir,) = (each for each in log_dirs if each.path == step.staged.log_dir)
     try:
-        restore(log_dir, step.staged, partition=known, spare=spare)
+        restore(log_dir, step.staged, partition=known, spare=fallback)
     except LogStoreError as error:
         say(str(error))
         return False

@@ -83,7 +83,7 @@ def command(
                 say(f"seed {seed} breaks a promise; looking for the shortest beginning that still does")
                 outcome = shortest(outcome, settings)
     _write(outcome, Format(form), output)
-    return _told(outcome, keep)
+    return _say_outcome(outcome, keep)
 
 
 @contextmanager
@@ -147,7 +147,7 @@ def _write(outcome: RunOutcome, form: Format, output: str | None) -> None:
         out.write(f"{json.dumps(document, indent=2)}\n".encode())
 
 
-def _told(outcome: RunOutcome, keep: str | None) -> Exit:
+def _say_outcome(outcome: RunOutcome, keep: str | None) -> Exit:
     from reconciler.simulator.runs import METADATA
 
     faults = ", ".join(f"{kind} {number}" for kind, number in outcome.faults.items()) or "none"

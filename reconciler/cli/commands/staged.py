@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame import Exit, Format, check_output, destination, log_dirs_in, output_options, say, spare_option
-from reconciler.cli.frame import spare_records as spare_folder
+from reconciler.cli.frame import (
+    Exit,
+    Format,
+    check_output,
+    destination,
+    fallback_records,
+    fallback_records_option,
+    log_dirs_in,
+    output_options,
+    say,
+)
 from reconciler.text import NOTHING, age, count, moment, size
 
 if TYPE_CHECKING:
@@ -32,7 +41,7 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StagedRow:
     """One staged directory, as the formats for programs have it.
 
     Attributes:
@@ -69,8 +78,8 @@ class Row:
 @click.command("staged", epilog=_EPILOG, short_help="What waits for its purge, and how to bring it back.")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @output_options(Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
-@spare_option
-def command(*, paths: tuple[str, ...], form: str, output: str | None, spare_records: str | None) -> Exit:
+@fallback_records_option
+def command(*, paths: tuple[str, ...], form: str, output: str | None, fallback_folder: str | None) -> Exit:
     """List what is staged in log dirs, and the '-stray' directories that a broker left.
 
     Each one says when a purge may take it, and where it would go back to. Nothing is changed, no lock is taken, and a
@@ -81,7 +90,7 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, spare_reco
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
     now_ms = time.time_ns() // 1_000_000
-    rows, unreadable = _rows(log_dirs, spare_folder(spare_records), now_ms)
+    rows, unreadable = _rows(log_dirs, fallback_records(fallback_folder), now_ms)
     match Format(form):
         case Format.TABLE:
             _show(rows, output, now_ms)
@@ -93,7 +102,7 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, spare_reco
     return Exit.PARTLY_FAILED if unreadable else Exit.CLEAN
 
 
-def _rows(log_dirs: Sequence[str], spare: FallbackRecords, now_ms: int) -> tuple[list[Row], list[str]]:
+def _rows(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[list[StagedRow], list[str]]:
     from logstore import LogStoreError
     from logstore.log_dir import ReadOnlyLogDir
     from logstore.staging import find_staged
@@ -102,7 +111,7 @@ def _rows(log_dirs: Sequence[str], spare: FallbackRecords, now_ms: int) -> tuple
     for path in log_dirs:
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
-                rows += [_row(log_dir, staged, now_ms) for staged in find_staged(log_dir, spare)]
+                rows += [_row(log_dir, staged, now_ms) for staged in find_staged(log_dir, fallback)]
         except LogStoreError as error:
             unreadable.append(str(error))
         except OSError as error:
@@ -110,7 +119,7 @@ def _rows(log_dirs: Sequence[str], spare: FallbackRecords, now_ms: int) -> tuple
     return rows, unreadable
 
 
-def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> Row:
+def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> StagedRow:
     from logstore import LogStoreError
     from logstore.staging import planned_restore
 
@@ -120,7 +129,7 @@ def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> Row:
     except LogStoreError as error:
         problem = problem or str(error)
     files, number_of_bytes = _weigh(log_dir, staged)
-    return Row(
+    return StagedRow(
         log_dir=log_dir.path,
         location=staged.location,
         state=_state(staged, now_ms),
@@ -164,19 +173,19 @@ def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]
     return found.files, found.bytes
 
 
-def _text(form: Format, rows: Sequence[Row]) -> str:
+def _text(form: Format, rows: Sequence[StagedRow]) -> str:
     if form is Format.JSON:
         return json.dumps({"schema_version": SCHEMA_VERSION, "rows": [asdict(row) for row in rows]}) + "\n"
     if form is Format.NDJSON:
         return "".join(json.dumps({"schema_version": SCHEMA_VERSION, **asdict(row)}) + "\n" for row in rows)
     text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
+    writer = csv.DictWriter(text, [field.name for field in fields(StagedRow)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(row) for row in rows)
     return text.getvalue()
 
 
-def _show(rows: Sequence[Row], output: str | None, now_ms: int) -> None:
+def _show(rows: Sequence[StagedRow], output: str | None, now_ms: int) -> None:
     from reconciler.cli.frame import Column, open_page
 
     columns = (
@@ -196,7 +205,7 @@ def _show(rows: Sequence[Row], output: str | None, now_ms: int) -> None:
             opened.line("nothing is staged")
 
 
-def _cells(row: Row, now_ms: int) -> tuple[str, ...]:
+def _cells(row: StagedRow, now_ms: int) -> tuple[str, ...]:
     due = NOTHING if row.due_ms is None else f"{moment(row.due_ms)} ({_distance(now_ms - row.due_ms)})"
     return (
         row.state,

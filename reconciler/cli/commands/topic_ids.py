@@ -69,7 +69,7 @@ def command(
             _refuse_running(seen, address, allowed=running_controller)
             _assign(client, seen, rows)
     _write(seen, rows, Format(form), output)
-    return _told(seen, rows, assign=assign)
+    return _say_outcome(seen, rows, assign=assign)
 
 
 def _is_chosen(topic: str, patterns: tuple[str, ...]) -> bool:
@@ -125,7 +125,7 @@ def _write(seen: ClusterSeen, rows: list[dict[str, Any]], form: Format, output: 
         opened.table(columns, cells, {"without id": "yellow", "assigned": "green", "not written": "bold red"})
 
 
-def _told(seen: ClusterSeen, rows: list[dict[str, Any]], *, assign: bool) -> Exit:
+def _say_outcome(seen: ClusterSeen, rows: list[dict[str, Any]], *, assign: bool) -> Exit:
     """Say what there is, and give the exit code."""
     states = [row["state"] for row in rows]
     told = [f"{count(states.count(state))} {state.replace('_', ' ')}" for state in dict.fromkeys(states)]

@@ -5,78 +5,137 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.cli.frame.commands import Commands
-    from reconciler.cli.frame.engines import Job, run_embedded, run_spark
-    from reconciler.cli.frame.exits import Exit, PartlyFailedError, abandon_output, say
-    from reconciler.cli.frame.inputs import Inputs, sort_inputs
-    from reconciler.cli.frame.layout_options import (
-        SCHEMA_VERSION,
-        TEXT_FORMATS,
-        change_options,
+    from reconciler.cli.frame.changes import (
+        CHANGE_SCHEMA_VERSION,
+        OpenedLogDirs,
         change_store,
+        describe_staged,
         refuse_unsorted,
+        why_in_use,
         write_change,
     )
-    from reconciler.cli.frame.metadata_choice import NO_METADATA, choose_metadata
-    from reconciler.cli.frame.options import metadata_option, output_options, scan_options
-    from reconciler.cli.frame.output import Format, check_output, destination, is_standard, refuse_inside, write_rows
-    from reconciler.cli.frame.progress import show_busy, with_progress
-    from reconciler.cli.frame.signals import interrupt_on_signals, on_signals
-    from reconciler.cli.frame.staging_options import (
-        Opened,
-        describe_staged,
+    from reconciler.cli.frame.engines import AuditJob, run_embedded, run_spark
+    from reconciler.cli.frame.inputs import (
+        NO_METADATA,
+        Inputs,
+        PathInLogDir,
+        choose_metadata,
+        log_dir_of_path,
         log_dirs_in,
-        spare_option,
-        spare_records,
-        why_in_use,
+        sort_inputs,
     )
-    from reconciler.cli.frame.tables import Column, Page, open_page
+    from reconciler.cli.frame.lifecycle import (
+        Commands,
+        Exit,
+        PartlyFailedError,
+        abandon_output,
+        interrupt_on_signals,
+        on_signals,
+        say,
+    )
+    from reconciler.cli.frame.options import (
+        TEXT_FORMATS,
+        change_options,
+        fallback_records,
+        fallback_records_option,
+        metadata_option,
+        output_options,
+        parse_duration_option,
+        parse_rate,
+        parse_share,
+        parse_size,
+        scan_options,
+        user_name,
+    )
+    from reconciler.cli.frame.output import (
+        Column,
+        Format,
+        Page,
+        check_output,
+        destination,
+        is_standard,
+        open_page,
+        refuse_inside,
+        show_busy,
+        with_progress,
+        write_rows,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "commands": ("Commands",),
-            "engines": ("Job", "run_embedded", "run_spark"),
-            "exits": ("Exit", "PartlyFailedError", "abandon_output", "say"),
-            "inputs": ("Inputs", "sort_inputs"),
-            "layout_options": (
-                "SCHEMA_VERSION",
-                "TEXT_FORMATS",
-                "change_options",
+            "changes": (
+                "CHANGE_SCHEMA_VERSION",
+                "OpenedLogDirs",
                 "change_store",
+                "describe_staged",
                 "refuse_unsorted",
+                "why_in_use",
                 "write_change",
             ),
-            "metadata_choice": ("NO_METADATA", "choose_metadata"),
-            "options": ("metadata_option", "output_options", "scan_options"),
-            "output": ("Format", "check_output", "destination", "is_standard", "refuse_inside", "write_rows"),
-            "progress": ("show_busy", "with_progress"),
-            "signals": ("interrupt_on_signals", "on_signals"),
-            "staging_options": (
-                "Opened",
-                "describe_staged",
+            "engines": ("AuditJob", "run_embedded", "run_spark"),
+            "inputs": (
+                "Inputs",
+                "NO_METADATA",
+                "PathInLogDir",
+                "choose_metadata",
+                "log_dir_of_path",
                 "log_dirs_in",
-                "spare_option",
-                "spare_records",
-                "why_in_use",
+                "sort_inputs",
             ),
-            "tables": ("Column", "Page", "open_page"),
+            "lifecycle": (
+                "Commands",
+                "Exit",
+                "PartlyFailedError",
+                "abandon_output",
+                "interrupt_on_signals",
+                "on_signals",
+                "say",
+            ),
+            "options": (
+                "TEXT_FORMATS",
+                "change_options",
+                "fallback_records",
+                "fallback_records_option",
+                "metadata_option",
+                "output_options",
+                "parse_duration_option",
+                "parse_rate",
+                "parse_share",
+                "parse_size",
+                "scan_options",
+                "user_name",
+            ),
+            "output": (
+                "Column",
+                "Format",
+                "Page",
+                "check_output",
+                "destination",
+                "is_standard",
+                "open_page",
+                "refuse_inside",
+                "show_busy",
+                "with_progress",
+                "write_rows",
+            ),
         },
     )
 
 __all__ = [
+    "CHANGE_SCHEMA_VERSION",
     "NO_METADATA",
-    "SCHEMA_VERSION",
     "TEXT_FORMATS",
+    "AuditJob",
     "Column",
     "Commands",
     "Exit",
     "Format",
     "Inputs",
-    "Job",
-    "Opened",
+    "OpenedLogDirs",
     "Page",
     "PartlyFailedError",
+    "PathInLogDir",
     "abandon_output",
     "change_options",
     "change_store",
@@ -84,13 +143,20 @@ __all__ = [
     "choose_metadata",
     "describe_staged",
     "destination",
+    "fallback_records",
+    "fallback_records_option",
     "interrupt_on_signals",
     "is_standard",
+    "log_dir_of_path",
     "log_dirs_in",
     "metadata_option",
     "on_signals",
     "open_page",
     "output_options",
+    "parse_duration_option",
+    "parse_rate",
+    "parse_share",
+    "parse_size",
     "refuse_inside",
     "refuse_unsorted",
     "run_embedded",
@@ -99,8 +165,7 @@ __all__ = [
     "scan_options",
     "show_busy",
     "sort_inputs",
-    "spare_option",
-    "spare_records",
+    "user_name",
     "why_in_use",
     "with_progress",
     "write_change",

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from logstore.rows import InventoryForm, inventory_form, read_inventory
 from reconciler.audit import AuditResult
-from reconciler.cli.frame.exits import PartlyFailedError
 from reconciler.cli.frame.inputs import Inputs
-from reconciler.cli.frame.progress import show_busy, with_progress
+from reconciler.cli.frame.lifecycle import PartlyFailedError
+from reconciler.cli.frame.output import show_busy, with_progress
 from reconciler.desired import DesiredState
 from reconciler.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class AuditJob:
     """What both engines are told."""
 
     inputs: Inputs
@@ -36,7 +36,7 @@ class Job:
     """``topics.parquet`` of an earlier audit."""
 
 
-def run_embedded(job: Job, *, jobs: int | None, memory_limit: str | None) -> AuditResult:
+def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -> AuditResult:
     """Scan the trees with so many processes that look, and join on this machine within so much memory.
 
     Raises:
@@ -69,7 +69,7 @@ def run_embedded(job: Job, *, jobs: int | None, memory_limit: str | None) -> Aud
         raise PartlyFailedError(f"the audit was not finished: {_reason(error, job.folder)}") from error
 
 
-def run_spark(job: Job, *, master: str | None) -> AuditResult:
+def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
     """Let Spark list the trees and join, here or on a cluster.
 
     Raises:

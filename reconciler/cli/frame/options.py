@@ -1,15 +1,38 @@
-"""Options that several commands share, so that they are spelled and explained alike. Loads nothing but click."""
+"""Options that several commands share, spelled and explained alike, and the values that are read from them.
+
+Loads nothing heavier than click. A record that found no room on a full disk lies in a folder on another disk, the
+fallback folder, and every command must look into the same one. So it has one fixed path unless another is named: with
+``sudo`` or from cron the environment is not that of the user who staged, and at three in the morning nobody remembers
+an option.
+"""
 
 from __future__ import annotations
 
+import getpass
+import os
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from reconciler.cli.frame.output import Format
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from logstore.staging import FallbackRecords
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+TEXT_FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
+
+FALLBACK_FOLDER = "/var/lib/logstore/spare-records"
+"""The default, where it exists: an operator makes it once, on a disk that holds no log dir."""
+
+FALLBACK_VARIABLE = "LOGSTORE_SPARE_RECORDS"
+
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kMGT]?)i?B?", re.ASCII)
 
 
 def output_options(*formats: Format) -> Callable[[Function], Function]:
@@ -57,3 +80,110 @@ def scan_options(function: Function) -> Function:
         metavar="N",
         help="Processes that look, beside the one that gathers what they find. [default: as many as pay]",
     )(function)
+
+
+def fallback_records_option(function: Function) -> Function:
+    """The option ``--spare-records``, alike in every command that stages, lists, restores or purges."""
+    return click.option(
+        "--spare-records",
+        "fallback_folder",
+        metavar="DIR",
+        envvar=FALLBACK_VARIABLE,
+        help=f"Folder on another disk with the records that found no room. [default: ${FALLBACK_VARIABLE}, else "
+        f"{FALLBACK_FOLDER} where it is there]",
+    )(function)
+
+
+def fallback_records(folder: str | None) -> FallbackRecords:
+    """Find the folder of fallback records.
+
+    Raises:
+        UsageError: the named folder is not there.
+    """
+    from logstore.staging import FallbackRecords
+
+    if not folder:
+        return FallbackRecords(FALLBACK_FOLDER if os.path.isdir(FALLBACK_FOLDER) else None)
+    if not os.path.isdir(folder):
+        raise UsageError(f"--spare-records: {folder} is no directory")
+    return FallbackRecords(os.path.abspath(folder))
+
+
+def change_options(function: Function) -> Function:
+    """The options ``--dry-run``, ``--format``, ``-o`` and ``--spare-records``, alike in every command of this kind."""
+    function = output_options(*TEXT_FORMATS)(fallback_records_option(function))
+    return click.option("--dry-run", is_flag=True, help="Show every step that would be taken, and take none.")(function)
+
+
+def parse_rate(text: str) -> int:
+    """Read ``100M``, ``1.5G`` or a plain number of bytes; units are powers of 1000, as disks are sold.
+
+    Raises:
+        UsageError: anything else, or nothing at all a second.
+    """
+    digits = text.strip().removesuffix("/s").removesuffix("B").strip()
+    unit = digits[-1:] if digits[-1:] in _UNITS else ""
+    try:
+        rate = int(float(digits.removesuffix(unit)) * _UNITS[unit])
+    except (ValueError, OverflowError):
+        rate = 0
+    if rate < 1:
+        raise UsageError(
+            f"--rate: {text!r:.40} is no rate: a number of bytes with k, M, G or T is expected, as in 100M"
+        )
+    return rate
+
+
+def parse_size(text: str) -> int:
+    """Read ``200G``, ``1.5T`` or a plain number of bytes; units are powers of 1000, as disks are sold.
+
+    Raises:
+        UsageError: anything else, or nothing at all.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    number = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
+    if number < 1:
+        raise UsageError(
+            f"--need: {text!r:.40} is no size: a number of bytes with k, M, G or T is expected, as in 200G"
+        )
+    return number
+
+
+def parse_share(text: str) -> float:
+    """Read ``30%`` or ``0.3``.
+
+    Raises:
+        UsageError: anything else, or more than all.
+    """
+    digits = text.strip()
+    try:
+        share = float(digits.removesuffix("%")) / (100 if digits.endswith("%") else 1)
+    except ValueError:
+        share = -1
+    if not 0 <= share <= 1:
+        raise UsageError(f"--max-share: {text!r:.40} is no share: 30% or 0.3 is expected")
+    return share
+
+
+def user_name() -> str:
+    """Who runs this: the user, and behind sudo the one who called it."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = f"user {os.getuid()}"
+    caller = os.environ.get("SUDO_USER")
+    return f"{name} (sudo by {caller})" if caller and caller != name else name
+
+
+def parse_duration_option(option: str, text: str) -> int:
+    """Read a duration such as ``4h`` or ``7d``, in ms.
+
+    Raises:
+        UsageError: the text is no duration; the message names the option.
+    """
+    from logstore import InvalidSettingError, parse_duration
+
+    try:
+        return parse_duration(text)
+    except InvalidSettingError as error:
+        raise UsageError(f"{option}: {error}") from error

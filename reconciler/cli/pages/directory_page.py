@@ -18,7 +18,8 @@ from logstore import UnreadableFileError
 from logstore.fs import read_small_file, refusal
 from logstore.log_dir import find_lock_holder, read_identity
 from logstore.rows import MetadataState
-from reconciler.cli.pages.explanation import AtStart, Explanation, Home
+from reconciler.cli.frame import PathInLogDir
+from reconciler.cli.pages.explanation import AtStart, Explanation
 from reconciler.preflight import KafkaRelease, Mode, start_with_directory, start_with_metadata
 from reconciler.text import count, listed, size
 
@@ -53,7 +54,7 @@ _BY_TOPIC_ID = "the path is the first two digits of a topic ID in hex, the ID in
 _IN_PLACE = "the name is a stray's, and the record in it says what it was and when a purge may take it"
 
 
-def explain_log_dir(home: Home, rows: Sequence[Mapping[str, Any]]) -> Explanation:
+def explain_log_dir(home: PathInLogDir, rows: Sequence[Mapping[str, Any]]) -> Explanation:
     """Explain a log dir as a whole, from the rows of its scan."""
     found = read_identity(home.log_dir)
     holder = find_lock_holder(home.log_dir)
@@ -77,7 +78,7 @@ def explain_log_dir(home: Home, rows: Sequence[Mapping[str, Any]]) -> Explanatio
     return Explanation(home.log_dir, "a log dir: the root of one disk of a broker", rule, tuple(facts))
 
 
-def explain_directory(path: str, home: Home | None, row: Mapping[str, Any] | None) -> Explanation:
+def explain_directory(path: str, home: PathInLogDir | None, row: Mapping[str, Any] | None) -> Explanation:
     """Explain any other directory.
 
     Args:
@@ -104,11 +105,11 @@ def explain_directory(path: str, home: Home | None, row: Mapping[str, Any] | Non
     return Explanation(path, _WHAT[kind].format_map(values), rule or "", tuple(facts), starts)
 
 
-def _is_directory(home: Home, row: Mapping[str, Any]) -> bool:
+def _is_directory(home: PathInLogDir, row: Mapping[str, Any]) -> bool:
     return os.path.isdir(os.path.join(home.log_dir, str(row["name"])))
 
 
-def _read_name(path: str, home: Home | None) -> DirectoryName:
+def _read_name(path: str, home: PathInLogDir | None) -> DirectoryName:
     """Read the name by the rule of the place where it lies."""
     name = os.path.basename(os.path.abspath(path))
     parent = os.path.basename(os.path.dirname(os.path.abspath(path)))

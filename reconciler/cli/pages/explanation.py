@@ -7,19 +7,15 @@ taken to lie in another.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layout import checkpoint, meta_properties
-from layout.scheme import STAGING_DIR
+from reconciler.cli.frame import PathInLogDir
 
 if TYPE_CHECKING:
     from reconciler.desired import DesiredState
 
-STAGING_SUFFIX = f".{STAGING_DIR}"
-_SIGNS = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
 _JUDGED_MOST = 20
 _UNSEEN = (
     "its live copy lies in another log dir, which was not looked at: 'logstore audit' of all log dirs of this broker "
@@ -63,36 +59,7 @@ class Explanation:
     verdicts: tuple[Judgement, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The log dir that a path belongs to, and the path below it, as the rows of a scan name it."""
-
-    log_dir: str
-    name: str
-    """``.`` for the log dir itself."""
-
-
-def log_dir_of_path(path: str) -> Home | None:
-    """The nearest log dir at or above a path, or the one whose staging directory holds it; None: there is none."""
-    path = os.path.abspath(path)
-    above = path
-    while True:
-        if _is_log_dir(above):
-            return Home(above, os.path.relpath(path, above))
-        beside = above.removesuffix(STAGING_SUFFIX)
-        if beside != above and _is_log_dir(beside):
-            return Home(beside, f"../{os.path.relpath(path, os.path.dirname(above))}")
-        parent = os.path.dirname(above)
-        if parent == above:
-            return None
-        above = parent
-
-
-def _is_log_dir(path: str) -> bool:
-    return any(os.path.lexists(os.path.join(path, sign)) for sign in _SIGNS)
-
-
-def scan_rows(home: Home) -> list[dict[str, Any]]:
+def scan_rows(home: PathInLogDir) -> list[dict[str, Any]]:
     """The rows of a scan of the log dir, without sizes."""
     from logstore.scan import scan
 
@@ -101,7 +68,7 @@ def scan_rows(home: Home) -> list[dict[str, Any]]:
 
 
 def judge_name(
-    home: Home, rows: Sequence[dict[str, Any]], states: Sequence[DesiredState], now_ms: int
+    home: PathInLogDir, rows: Sequence[dict[str, Any]], states: Sequence[DesiredState], now_ms: int
 ) -> tuple[Judgement, ...]:
     """The verdicts of what has this name in the log dir: one, none, or one for each entry of a checkpoint.
 
@@ -131,7 +98,7 @@ def judge_name(
     )
 
 
-def _live_copy(home: Home, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _live_copy(home: PathInLogDir, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of a copy on its way: the live one. It lies in another log dir by nature, so here it is taken to be there."""
     copies = (row for row in rows if row["name"] == home.name and row["kind"] == "future")
     return [row | {"kind": "live", "name": f"{row['topic']}-{row['partition']}"} for row in copies]

@@ -14,7 +14,8 @@ from layout.segment_name import FileKind, Transient
 from logstore import UnreadableFileError
 from logstore.fs import kind_of_file, read_small_file
 from logstore.log_dir import CHECKPOINT_LIMIT, LOCK_FILE, find_lock_holder, read_identity
-from reconciler.cli.pages.explanation import Explanation, Home
+from reconciler.cli.frame import PathInLogDir
+from reconciler.cli.pages.explanation import Explanation
 from reconciler.text import count, size
 
 Facts = list[tuple[str, str]]
@@ -53,7 +54,7 @@ _TRANSIENT: Mapping[Transient, str] = {
 }
 
 
-def explain_file(path: str, home: Home | None) -> Explanation:
+def explain_file(path: str, home: PathInLogDir | None) -> Explanation:
     """Explain what is no directory, by its name and the place where it lies."""
     name = os.path.basename(path)
     mode = os.lstat(path).st_mode

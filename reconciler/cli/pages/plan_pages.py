@@ -1,12 +1,19 @@
-"""Plans and what became of them, as tables for people and as JSON. Decides nothing."""
+"""Plans and what became of them, as tables for people and as JSON. Decides nothing.
+
+Repair plans and what became of them, as tables for people and as JSON. Decides nothing.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
-from logstore.repair import RepairStatus
+import orjson
+
+from layout.ours import RepairPlan
+from logstore.repair import RepairOutcome, RepairStatus, UndoOutcome
 from reconciler.cli.frame import Column, Format, Page, destination, open_page
 from reconciler.plan import STAGING_ACTIONS, Action, AppliedAction, ApplyOutcome, Plan
 from reconciler.text import NOTHING, count, moment, size
@@ -14,13 +21,13 @@ from reconciler.text import NOTHING, count, moment, size
 SCHEMA_VERSION = 1
 """Of the JSON of an outcome; a plan has its own."""
 
-_STYLES = {
+_STATUS_STYLES = {
     RepairStatus.SKIPPED.value: "yellow",
     RepairStatus.FAILED.value: "bold red",
     RepairStatus.DONE.value: "green",
 }
 
-_PLANNED = (
+_PLAN_COLUMNS = (
     Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True), Column("MODIFIED"), Column("VERDICT"),
     Column("WHERE"), Column("WHY"), Column("UNDO"),
 )  # fmt: skip
@@ -48,7 +55,7 @@ def show_plan(plan: Plan) -> None:
 
 def write_outcome(outcome: ApplyOutcome, form: Format, output: str | None) -> None:
     """Write what became of each action of a plan."""
-    rows = [_row(each) for each in outcome.results]
+    rows = [_plan_row(each) for each in outcome.results]
     if form is Format.TABLE:
         with open_page(output) as opened:
             _show_outcome(opened, outcome.results)
@@ -80,7 +87,7 @@ def _show_log_dir(opened: Page, path: str, staging: str, actions: Sequence[Actio
         )
         for each in actions
     ]
-    opened.table(_PLANNED, rows, {})
+    opened.table(_PLAN_COLUMNS, rows, {})
 
 
 def _show_left(opened: Page, plan: Plan) -> None:
@@ -95,7 +102,7 @@ def _show_left(opened: Page, plan: Plan) -> None:
     opened.table((Column("VERDICT"), Column("WHERE"), Column("BECAUSE"), Column("NEXT")), left, {})
 
 
-def _row(each: AppliedAction) -> dict[str, object]:
+def _plan_row(each: AppliedAction) -> dict[str, object]:
     action = {key: value for key, value in asdict(each.action).items() if value is not None}
     return {"status": each.status.value, "detail": each.detail, **action}
 
@@ -119,4 +126,79 @@ def _show_outcome(opened: Page, results: Sequence[AppliedAction]) -> None:
         *(Column("STATUS"), Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True)),
         *(Column("WHERE"), Column("DETAIL")),
     )
-    opened.table(columns, rows, _STYLES)
+    opened.table(columns, rows, _STATUS_STYLES)
+
+
+def show_repair_plan(plan: RepairPlan) -> None:
+    """Write a plan to standard output: action, where, why; and what is left alone."""
+    with open_page(None) as opened:
+        if not plan.actions:
+            opened.line("There is nothing that can be repaired.")
+        else:
+            opened.line(count(len(plan.actions), "action"), "bold")
+            rows = [(each.kind.value, f"{each.log_dir}/{each.path}", each.evidence) for each in plan.actions]
+            opened.table((Column("ACTION"), Column("WHERE"), Column("WHY")), rows, {})
+        if plan.left_alone:
+            opened.line()
+            opened.line("Left alone", "bold")
+            left = [(f"{each.log_dir}/{each.path}".removesuffix("/."), each.reason) for each in plan.left_alone]
+            opened.table((Column("WHERE"), Column("BECAUSE")), left, {})
+
+
+def write_repair_outcome(outcome: RepairOutcome, form: Format, output: str | None) -> None:
+    """Write what became of each action of a plan."""
+    results = [
+        {
+            "status": each.status.value,
+            "kind": each.action.kind.value,
+            "log_dir": each.action.log_dir,
+            "path": each.action.path,
+            "detail": each.detail,
+        }
+        for each in outcome.results
+    ]
+    _write_repair({"results": results, "backups": outcome.backups}, results, form, output)
+
+
+def write_undone(outcomes: Sequence[UndoOutcome], form: Format, output: str | None) -> None:
+    """Write what became of each file that a backup holds."""
+    results = [
+        {
+            "status": each.status.value,
+            "kind": "undo",
+            "log_dir": outcome.log_dir,
+            "path": each.path,
+            "detail": each.detail,
+        }
+        for outcome in outcomes
+        for each in outcome.results
+    ]
+    _write_repair({"results": results}, results, form, output)
+
+
+def _write_repair(
+    document: dict[str, Any], results: Sequence[dict[str, str]], form: Format, output: str | None
+) -> None:
+    if form is Format.JSON:
+        with destination(output) as out:
+            # Paths may hold bytes that are not UTF-8, which orjson refuses as they stand.
+            text = _printable({"schema_version": SCHEMA_VERSION, **document})
+            out.write(orjson.dumps(text, option=orjson.OPT_INDENT_2) + b"\n")
+        return
+    with open_page(output) as opened:
+        if not results:
+            opened.line("There was nothing to do.")
+            return
+        rows = [(each["status"], each["kind"], f"{each['log_dir']}/{each['path']}", each["detail"]) for each in results]
+        opened.table((Column("STATUS"), Column("ACTION"), Column("WHERE"), Column("DETAIL")), rows, _STATUS_STYLES)
+
+
+def _printable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        case dict():
+            return {key: _printable(each) for key, each in value.items()}
+        case list():
+            return [_printable(each) for each in value]
+    return value

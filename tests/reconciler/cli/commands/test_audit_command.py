@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
-from reconciler.audit import SCHEMA_VERSION
+from reconciler.audit import AUDIT_SCHEMA_VERSION
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 from tools.writers import kraft_writer
@@ -56,7 +56,7 @@ def test_an_audit_without_findings_is_clean(cluster, run: Run) -> None:
 
 def test_json_has_totals_and_findings(cluster, run: Run) -> None:
     document = json.loads(run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json").stdout)
-    assert document["schema_version"] == SCHEMA_VERSION
+    assert document["schema_version"] == AUDIT_SCHEMA_VERSION
     assert document["totals"] == {"STALE_ID": 1, "OK": 3}
     (finding,) = document["findings"]
     assert (finding["verdict"], finding["broker"], finding["name"]) == ("STALE_ID", 2, "orders-1")
@@ -77,7 +77,7 @@ def test_every_format_has_the_same_findings(cluster, run: Run, tmp_path: Path) -
     rows = list(csv.DictReader(io.StringIO(run(*args, "csv").stdout)))
     assert run(*args, "parquet", "-o", tmp_path / "found.parquet").exit_code == 1
     table = pq.read_table(tmp_path / "found.parquet").to_pylist()
-    assert {line.pop("schema_version") for line in ndjson} == {SCHEMA_VERSION}
+    assert {line.pop("schema_version") for line in ndjson} == {AUDIT_SCHEMA_VERSION}
     assert ndjson == table
     assert [row["name"] for row in rows] == [row["name"] for row in table] == ["orders-1"]
 
@@ -241,4 +241,4 @@ def test_every_tree_of_a_real_broker_is_audited_without_a_bug(corpus: Path, run:
     for tree in trees:
         result = run("audit", tree, "--format", "json")
         assert result.exit_code in (0, 1), (tree.name, result.stderr)
-        assert json.loads(result.stdout)["schema_version"] == SCHEMA_VERSION
+        assert json.loads(result.stdout)["schema_version"] == AUDIT_SCHEMA_VERSION

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from logstore.log_dir import LogDir
-from reconciler.cli.commands.plan import parse_share, parse_size, who
+from reconciler.cli.frame import parse_share, parse_size, user_name
 from reconciler.errors import UsageError
 from reconciler.plan import parse_plan
 from reconciler.text import size
@@ -200,6 +200,6 @@ def test_sizes_and_shares_are_read() -> None:
 def test_behind_sudo_the_one_who_called_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "root")
     monkeypatch.delenv("SUDO_USER", raising=False)
-    assert who() == "root"
+    assert user_name() == "root"
     monkeypatch.setenv("SUDO_USER", "ada")
-    assert who() == "root (sudo by ada)"
+    assert user_name() == "root (sudo by ada)"

@@ -17,7 +17,8 @@ from click.testing import Result
 from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
 from logstore.staging import Candidate, stage
-from reconciler.cli.commands.purge import freed_text, parse_rate, until_interrupted
+from reconciler.cli.commands.purge import freed_text, until_interrupted
+from reconciler.cli.frame import parse_rate
 from reconciler.errors import UsageError
 from tests.reconciler.cli.conftest import ORDERS, REPOSITORY
 

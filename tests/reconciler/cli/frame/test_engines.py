@@ -8,14 +8,14 @@ import pytest
 from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
 from reconciler.audit import embedded
-from reconciler.cli.frame import Inputs, Job, PartlyFailedError, run_embedded, run_spark, sort_inputs
+from reconciler.cli.frame import AuditJob, Inputs, PartlyFailedError, run_embedded, run_spark, sort_inputs
 from reconciler.errors import UsageError
 from reconciler.sources import load
 
 
-def job(cluster, inputs: Inputs, **changes) -> Job:
+def job(cluster, inputs: Inputs, **changes) -> AuditJob:
     values = {"all_rows": False, "previous": None, "sizes": True, "now_ms": 0} | changes
-    return Job(inputs, load(cluster.metadata), str(cluster.folder), **values)
+    return AuditJob(inputs, load(cluster.metadata), str(cluster.folder), **values)
 
 
 def written(cluster, node: int, form: InventoryForm) -> str:

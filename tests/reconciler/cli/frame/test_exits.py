@@ -11,7 +11,7 @@ import pytest
 
 from logstore import InventoryError, LogStoreError, NotALogDirError
 from reconciler.cli.frame import Exit, PartlyFailedError, abandon_output, say
-from reconciler.cli.frame.exits import TRACEBACK, sentences
+from reconciler.cli.frame.lifecycle import TRACEBACK, sentences
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError, UsageError
 
 

@@ -11,7 +11,7 @@ from click.testing import Result
 
 from logstore.fs import Disk
 from reconciler.cli.frame import refuse_unsorted
-from reconciler.cli.frame.layout_options import opened
+from reconciler.cli.frame.changes import open_store
 from reconciler.errors import RefusedError
 from tests.logstore.changes import lies, look, two_disks
 
@@ -43,7 +43,7 @@ def test_what_an_offline_log_dir_has_no_part_in_was_done_in_part(tmp_path: Path,
 def test_a_log_dir_that_is_offline_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = two_disks(tmp_path)
     (paths[1] / ".logstore_intent").write_bytes(b"nonsense")
-    with opened(tuple(map(str, paths)), None, dry_run=False) as store:
+    with open_store(tuple(map(str, paths)), None, dry_run=False) as store:
         assert list(store.offline) == [str(paths[1])]
     assert f"{paths[1]} is offline" in capsys.readouterr().err
 

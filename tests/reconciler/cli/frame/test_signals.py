@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.frame import signals
+from reconciler.cli.frame import lifecycle as signals
 
 REPOSITORY = Path(__file__).parents[4]
 SECONDS = 30

@@ -10,24 +10,25 @@ import pytest
 from layout.scheme import UNCLEAN_FILE
 from logstore.log_dir import LogDir
 from logstore.staging import FallbackRecords
-from reconciler.cli.frame import Exit, Opened, log_dirs_in, spare_records, staging_options, why_in_use
+from reconciler.cli.frame import Exit, OpenedLogDirs, fallback_records, log_dirs_in, why_in_use
+from reconciler.cli.frame import changes as staging_options
 from reconciler.errors import UsageError
 
 
 def test_spare_records_lie_where_it_is_said_else_in_the_one_place_that_everybody_looks_into(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging_options, "SPARE_FOLDER", str(tmp_path / "usual"))
-    assert spare_records(None).folder is None
+    monkeypatch.setattr(staging_options, "FALLBACK_FOLDER", str(tmp_path / "usual"))
+    assert fallback_records(None).folder is None
     (tmp_path / "usual").mkdir()
-    assert spare_records(None).folder == str(tmp_path / "usual")
-    assert spare_records(str(tmp_path)).folder == str(tmp_path)
+    assert fallback_records(None).folder == str(tmp_path / "usual")
+    assert fallback_records(str(tmp_path)).folder == str(tmp_path)
     with pytest.raises(UsageError, match="is no directory"):
-        spare_records(str(tmp_path / "missing"))
+        fallback_records(str(tmp_path / "missing"))
 
 
 def test_the_environment_names_the_folder_too(run, cluster, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv(staging_options.SPARE_VARIABLE, str(tmp_path / "missing"))
+    monkeypatch.setenv(staging_options.FALLBACK_VARIABLE, str(tmp_path / "missing"))
     result = run("staged", cluster.log_dirs[0])
     assert result.exit_code == 2
     assert "missing is no directory" in result.stderr
@@ -45,7 +46,7 @@ def test_who_holds_a_lock_is_told_without_taking_it(cluster) -> None:
 
 def test_what_stands_in_the_way_of_one_log_dir_does_not_keep_the_others(cluster, tmp_path: Path, capsys) -> None:
     with LogDir.open(cluster.log_dirs[0]), ExitStack() as stack:
-        opened = Opened(stack)
+        opened = OpenedLogDirs(stack)
         opened.open([*cluster.log_dirs, str(tmp_path / "missing")], FallbackRecords(None))
         assert [log_dir.path for log_dir in opened.log_dirs] == cluster.log_dirs[1:]
         assert opened.code(1) is Exit.PARTLY_FAILED
@@ -57,7 +58,7 @@ def test_what_stands_in_the_way_of_one_log_dir_does_not_keep_the_others(cluster,
 
 def test_where_nothing_stands_in_the_way_all_is_clean() -> None:
     with ExitStack() as stack:
-        assert Opened(stack).code(0) is Exit.CLEAN
+        assert OpenedLogDirs(stack).code(0) is Exit.CLEAN
 
 
 def test_what_a_crash_left_is_sorted_out_and_the_mark_goes_when_nothing_is_left_to_do(cluster) -> None:
@@ -65,6 +66,6 @@ def test_what_a_crash_left_is_sorted_out_and_the_mark_goes_when_nothing_is_left_
     (path / UNCLEAN_FILE).touch()
     (path / "recovery-point-offset-checkpoint.tmp").write_text("half")
     with ExitStack() as stack:
-        Opened(stack).open([str(path)], FallbackRecords(None))
+        OpenedLogDirs(stack).open([str(path)], FallbackRecords(None))
     assert not (path / "recovery-point-offset-checkpoint.tmp").exists()
     assert not (path / UNCLEAN_FILE).exists()

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from reconciler.cli.frame import Column, open_page
-from reconciler.cli.frame.tables import PlainPage, TerminalPage
+from reconciler.cli.frame.output import PlainPage, TerminalPage
 
 COLUMNS = (Column("NAME"), Column("SIZE", right=True), Column("WHY"))
 

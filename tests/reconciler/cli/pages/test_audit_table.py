@@ -11,8 +11,9 @@ import pytest
 
 from reconciler.audit import FINDING_SCHEMA, AuditResult
 from reconciler.audit.fleet import FleetFinding
-from reconciler.cli.frame.tables import PlainPage
-from reconciler.cli.pages import audit_table, next_steps, show_audit
+from reconciler.cli.frame.output import PlainPage
+from reconciler.cli.pages import audit_page as audit_table
+from reconciler.cli.pages import next_steps, show_audit
 from reconciler.verdicts import URGENCY, Verdict
 
 NOW_MS = 1_700_000_000_000

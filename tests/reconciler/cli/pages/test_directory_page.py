@@ -8,7 +8,8 @@ import pytest
 
 from layout.ids import TopicId
 from layout.ours import STAGED_RECORD, StagedRecord, encode_record
-from reconciler.cli.pages import Explanation, explain_directory, explain_log_dir, log_dir_of_path, scan_rows
+from reconciler.cli.frame import log_dir_of_path
+from reconciler.cli.pages import Explanation, explain_directory, explain_log_dir, scan_rows
 from reconciler.cli.pages.directory_page import BROKERS
 
 UNIQUE = "0123456789abcdef0123456789abcdef"

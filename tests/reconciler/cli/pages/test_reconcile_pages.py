@@ -7,8 +7,8 @@ from pathlib import Path
 
 from reconciler.broker import Effect, EffectKind
 from reconciler.cli.frame import Format
-from reconciler.cli.pages import Report, error_name, write_report
-from reconciler.cli.pages.reconcile_pages import undo_of
+from reconciler.cli.pages import RequestReport, error_name, write_report
+from reconciler.cli.pages.reconcile_page import undo_of
 from reconciler.protocol import LeaderAndIsrResponse, PartitionError, TopicErrors
 from tests.reconciler.protocol.control_requests import FULL, A, leader_and_isr, topic
 
@@ -17,10 +17,10 @@ MADE = Effect(EffectKind.CREATED, "orders", 1, None, "/d1", "orders-1")
 REQUEST = leader_and_isr(FULL, topic("orders", A, 0, 1, 2))
 
 
-def report(*effects: Effect, errors: tuple[int, ...] = (0, 0, 103)) -> Report:
+def report(*effects: Effect, errors: tuple[int, ...] = (0, 0, 103)) -> RequestReport:
     answers = tuple(PartitionError(number, error) for number, error in enumerate(errors))
     response = LeaderAndIsrResponse(0, (TopicErrors("orders", A, answers),))
-    return Report(REQUEST, "r.json", 1, False, response, {("orders", 1): "MISSING"}, effects)
+    return RequestReport(REQUEST, "r.json", 1, False, response, {("orders", 1): "MISSING"}, effects)
 
 
 def test_the_page_has_a_line_for_each_change_and_error_and_none_for_what_is_in_order(tmp_path: Path) -> None:

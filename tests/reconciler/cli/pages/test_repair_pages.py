@@ -13,7 +13,7 @@ from logstore.repair.apply import Repaired
 from logstore.repair.undo import Undone
 from reconciler.cli.frame import Format
 from reconciler.cli.pages import show_repair_plan, write_repair_outcome, write_undone
-from reconciler.cli.pages.repair_pages import SCHEMA_VERSION
+from reconciler.cli.pages.plan_pages import SCHEMA_VERSION
 
 ACTION = RepairAction(RepairKind.REMOVE_LEFTOVER, "/d", "meta.properties.tmp", "why it goes", "0" * 64, "missing")
 

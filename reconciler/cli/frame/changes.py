@@ -3,6 +3,12 @@
 A dry run makes the same plan as the change itself and stops there, so it says exactly what would be done. It takes the
 locks too, for a plan of disks that change meanwhile is worth nothing; where opening a log dir would begin with sorting
 out what a crash left, a dry run refuses.
+
+What the commands about staged directories share: the folder of spare records, and log dirs opened to be changed.
+
+A record that found no room on a full disk lies in a folder on another disk, and every command must look into the same
+one. So it is one fixed place unless somebody says otherwise: with ``sudo`` or from cron the environment is not the one
+of whoever staged, and at three in the morning nobody remembers an option.
 """
 
 from __future__ import annotations
@@ -11,37 +17,26 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from logstore.namespaces import carry_out
-from reconciler.cli.frame.exits import Exit, say
-from reconciler.cli.frame.options import output_options
-from reconciler.cli.frame.output import Format, check_output, destination
+from reconciler.cli.frame.inputs import log_dirs_in
+from reconciler.cli.frame.lifecycle import Exit, say
+from reconciler.cli.frame.options import fallback_records
+from reconciler.cli.frame.output import Column, Format, check_output, destination, open_page
 from reconciler.errors import RefusedError, UsageError
 from reconciler.text import count
 
 if TYPE_CHECKING:
+    from logstore.log_dir import LogDir
     from logstore.namespaces import PlannedChange
+    from logstore.staging import FallbackRecords, Staged
     from logstore.store import LogStore
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-SCHEMA_VERSION = 1
+CHANGE_SCHEMA_VERSION = 1
 """Of the JSON; raised whenever a field changes its meaning or goes."""
-
-TEXT_FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
-
-
-def change_options(function: Function) -> Function:
-    """The options ``--dry-run``, ``--format``, ``-o`` and ``--spare-records``, alike in every command of this kind."""
-    from reconciler.cli.frame.staging_options import spare_option
-
-    function = output_options(*TEXT_FORMATS)(spare_option(function))
-    return click.option("--dry-run", is_flag=True, help="Show every step that would be taken, and take none.")(function)
 
 
 def change_store(
@@ -51,7 +46,7 @@ def change_store(
     dry_run: bool,
     form: str,
     output: str | None,
-    spare_records: str | None,
+    fallback_folder: str | None,
 ) -> Exit:
     """Plan a change of a store and carry it out, or show what it would do; 4: not in every log dir, one is offline.
 
@@ -61,23 +56,23 @@ def change_store(
         dry_run: stop after the plan.
         form: how the steps are written; a table of them is shown by a dry run alone.
         output: file for them.
-        spare_records: folder of records that found no room.
+        fallback_folder: folder of the records that found no room in a log dir.
 
     Raises:
         UsageError: a path, a name or an option that cannot be used.
         RefusedError: the change would do harm or makes no sense.
         LogStoreError: the system refused, or a disk failed.
     """
-    from reconciler.cli.frame.staging_options import log_dirs_in
+    from logstore.namespaces import carry_out
 
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
-    with opened(log_dirs, spare_records, dry_run=dry_run) as store:
+    with open_store(log_dirs, fallback_folder, dry_run=dry_run) as store:
         planned = plan(store)
         if not dry_run:
             carry_out(store, planned)
         code = Exit.PARTLY_FAILED if store.offline else Exit.CLEAN
-    _write(planned, Format(form), output, dry_run=dry_run)
+    _write_steps(planned, Format(form), output, dry_run=dry_run)
     for note in planned.notes:
         say(note)
     if not planned.intent.steps:
@@ -90,7 +85,7 @@ def change_store(
 
 
 @contextmanager
-def opened(log_dirs: tuple[str, ...], spare_records: str | None, *, dry_run: bool) -> Iterator[LogStore]:
+def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_run: bool) -> Iterator[LogStore]:
     """Open the log dirs of one broker; what is refused inside comes out as the command line's own error.
 
     Raises:
@@ -99,13 +94,12 @@ def opened(log_dirs: tuple[str, ...], spare_records: str | None, *, dry_run: boo
     from layout.errors import InvalidNameError
     from logstore import ChangeRefusedError, UnknownReplicaError
     from logstore.store import LogStore, StoreOptions
-    from reconciler.cli.frame.staging_options import spare_records as spare_folder
 
     if dry_run:
         for path in log_dirs:
             refuse_unsorted(path)
     try:
-        with LogStore.open(log_dirs, StoreOptions(spare_records=spare_folder(spare_records).folder)) as store:
+        with LogStore.open(log_dirs, StoreOptions(spare_records=fallback_records(fallback_folder).folder)) as store:
             for path, reason in store.offline.items():
                 say(f"{path} is offline: {reason}")
             yield store
@@ -135,13 +129,13 @@ def _amount(planned: PlannedChange) -> str:
     return f"{count(len(planned.intent.steps), 'step')} in {count(len(planned.log_dirs), 'log dir')}"
 
 
-def _write(planned: PlannedChange, form: Format, output: str | None, *, dry_run: bool) -> None:
+def _write_steps(planned: PlannedChange, form: Format, output: str | None, *, dry_run: bool) -> None:
     """Write the steps; a table of what was done already helps nobody."""
     if form is Format.TABLE and not dry_run:
         return
     rows = [{"log_dir": log_dir, "step": step} for log_dir, step in planned.lines()]
     head = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": CHANGE_SCHEMA_VERSION,
         "operation": planned.intent.operation,
         "sentence": planned.intent.sentence,
         "dry_run": dry_run,
@@ -154,7 +148,7 @@ def write_change(
 ) -> None:
     """Write rows as a table, NDJSON or CSV, or a whole document as JSON."""
     if form is Format.TABLE:
-        _show(rows, columns, output)
+        _show_changes(rows, columns, output)
         return
     with destination(output) as out:
         match form:
@@ -162,7 +156,7 @@ def write_change(
                 out.write(f"{json.dumps(document, indent=2)}\n".encode())
             case Format.NDJSON:
                 for row in rows:
-                    out.write(f"{json.dumps({'schema_version': SCHEMA_VERSION, **row})}\n".encode())
+                    out.write(f"{json.dumps({'schema_version': CHANGE_SCHEMA_VERSION, **row})}\n".encode())
             case _:
                 text = io.StringIO()
                 writer = csv.DictWriter(text, columns, lineterminator="\n")
@@ -171,10 +165,73 @@ def write_change(
                 out.write(text.getvalue().encode("utf-8", "backslashreplace"))
 
 
-def _show(rows: list[dict[str, Any]], columns: tuple[str, ...], output: str | None) -> None:
-    from reconciler.cli.frame.tables import Column, open_page
-
+def _show_changes(rows: list[dict[str, Any]], columns: tuple[str, ...], output: str | None) -> None:
     with open_page(output) as opened_page:
         if rows:
             titles = [Column(name.upper().replace("_", " "), right=type(rows[0][name]) is int) for name in columns]
             opened_page.table(titles, ([str(row[name]) for name in columns] for row in rows), {})
+
+
+def why_in_use(path: str) -> str | None:
+    """Why a log dir cannot be changed now, as taking its lock would say; None: nobody holds it. Takes no lock."""
+    from logstore.log_dir import find_lock_holder
+
+    holder = find_lock_holder(os.path.abspath(path))
+    if holder is None:
+        return None
+    return (
+        f"{os.path.abspath(path)} is in use by {holder}: stop the broker, or whatever else works on this log dir, first"
+    )
+
+
+class OpenedLogDirs:
+    """Log dirs that were opened to be changed, and what stood in the way of the others."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        """Take what closes them."""
+        self.log_dirs: list[LogDir] = []
+        self._stack = stack
+        self._codes: list[Exit] = []
+
+    def open(self, paths: Iterable[str], spare: FallbackRecords) -> None:
+        """Lock and open log dirs, and sort out what a crash left; what cannot be opened is said."""
+        from logstore import LogDirInUseError, LogStoreError, NotALogDirError
+        from logstore.log_dir import LogDir
+        from logstore.store import recover_all
+
+        for path in paths:
+            try:
+                self.log_dirs.append(self._stack.enter_context(LogDir.open(path)))
+            except LogDirInUseError as error:
+                self.refuse(str(error), Exit.REFUSED)
+            except NotALogDirError as error:
+                self.refuse(str(error), Exit.USAGE)
+            except LogStoreError as error:
+                self.refuse(str(error), Exit.PARTLY_FAILED)
+        try:
+            # What a crash left between these log dirs and others waits until all of them are opened.
+            recover_all(self.log_dirs, spare)
+        except LogStoreError as error:
+            self.refuse(str(error), Exit.PARTLY_FAILED)
+            self.log_dirs = []
+
+    def refuse(self, sentence: str, code: Exit) -> None:
+        """Say why a log dir is left out."""
+        say(sentence)
+        self._codes.append(code)
+
+    def code(self, worked: int) -> Exit:
+        """The exit code: that of what stood in the way if nothing worked, else partly failed, else clean.
+
+        Args:
+            worked: how many log dirs were worked on.
+        """
+        if not self._codes:
+            return Exit.CLEAN
+        return Exit.PARTLY_FAILED if worked else max(self._codes)
+
+
+def describe_staged(staged: Staged) -> str:
+    """A staged directory in a line for people: what it was, as far as that is known."""
+    what = "nobody knows what" if staged.partition is None else str(staged.partition)
+    return f"{what}, topic ID {staged.topic_id or 'unknown'}"

@@ -1,23 +1,67 @@
-"""Exit codes, and every error as one sentence on standard error: nobody meets a traceback unasked.
+"""A group of commands that loads each one when it is called, and lists them all without loading any.
+
+Heavy imports (pyarrow, duckdb, rich) belong to the commands, so ``logstore --help`` costs no more than click does.
+
+Exit codes, and every error as one sentence on standard error: nobody meets a traceback unasked.
 
 Usage errors of click itself (an unknown option, a missing argument) are left to click, which says them and exits with
 2 as well.
+
+The signals that end a command, and what a command does about them instead of what Python would.
+
+A signal that is nothing to the process stays nothing to it: whoever started it with ``nohup`` wants it to outlive the
+terminal, and a shell script starts what runs behind it deaf to Ctrl-C.
 """
 
 from __future__ import annotations
 
 import errno
+import importlib
 import os
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from typing import Any
 
 import click
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
 from reconciler.errors import ReconcilerError
 from reconciler.text import visible
+
+
+class Commands(click.Group):
+    """A group whose commands live in modules of their own, each in a variable called ``command``."""
+
+    def __init__(self, *args: Any, commands_by_name: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        """Take the commands in the order of ``--help``: name → (module, one line of help)."""
+        super().__init__(*args, **kwargs)
+        self._modules = dict(commands_by_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order in which they were given."""
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command; None when there is none of that name."""
+        if cmd_name not in self._modules:
+            return None
+        command: click.Command = importlib.import_module(self._modules[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by the lines that were given, which loads nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in self._modules.items()])
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command; what it returns is the exit code, and what it raises becomes a sentence and an exit code."""
+        with sentences():
+            code = super().invoke(ctx)
+        ctx.exit(0 if code is None else int(code))
+
 
 TRACEBACK = "LOGSTORE_TRACEBACK"
 """Set this in the environment to see where an error came from."""
@@ -108,3 +152,27 @@ def _sentence(error: BaseException) -> str:
                 f"this is a bug in logstore ({type(error).__name__}: {error!s:.200}): run it again with {TRACEBACK}=1 "
                 "and report what it prints"
             )
+
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def on_signals(act: Callable[[int], object]) -> Iterator[None]:
+    """While this lasts, a signal that would end the command calls ``act`` with its number. For the main thread."""
+    former = {number: signal.getsignal(number) for number in ENDING}
+    heeded = [number for number, handler in former.items() if handler is not signal.SIG_IGN]
+    for number in heeded:
+        signal.signal(number, lambda caught, _: act(caught))
+    try:
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, former[number])
+
+
+def interrupt_on_signals() -> None:
+    """Let every signal that would end the command interrupt it as Ctrl-C does, with all that is done on the way out."""
+    for number in ENDING[1:]:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)

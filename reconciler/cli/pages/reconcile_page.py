@@ -24,7 +24,7 @@ _STYLES = {"NONE": "green", NOTHING: "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RequestReport:
     """One request, and what became of it.
 
     Attributes:
@@ -62,7 +62,7 @@ def undo_of(effect: Effect) -> str | None:
     return f"{' '.join(map(quoted, words))} {which}"
 
 
-def write_report(report: Report, form: Format, output: str | None) -> None:
+def write_report(report: RequestReport, form: Format, output: str | None) -> None:
     """Write it to standard output or to a file."""
     if form is Format.TABLE:
         with open_page(output) as opened:
@@ -76,14 +76,14 @@ def write_report(report: Report, form: Format, output: str | None) -> None:
         out.write(f"{json.dumps(_document(report), indent=2)}\n".encode())
 
 
-def _answers(report: Report) -> Iterator[tuple[PartitionKey, str | None, int]]:
+def _answers(report: RequestReport) -> Iterator[tuple[PartitionKey, str | None, int]]:
     for topic in report.response.topics:
         topic_id = None if topic.topic_id is None else str(topic.topic_id)
         for each in topic.partitions:
             yield (topic.topic, each.partition), topic_id, each.error
 
 
-def _rows(report: Report) -> Iterator[tuple[str, ...]]:
+def _rows(report: RequestReport) -> Iterator[tuple[str, ...]]:
     """What becomes of the partitions of the request, and then of what it does not name; what is in order is counted."""
     left: dict[PartitionKey, list[Effect]] = {}
     for effect in report.effects:
@@ -107,7 +107,7 @@ def _cells(effect: Effect) -> tuple[str, ...]:
     return what, f"{effect.log_dir}/{effect.location}", moment(effect.due_ms), undo_of(effect) or NOTHING
 
 
-def _document(report: Report) -> dict[str, object]:
+def _document(report: RequestReport) -> dict[str, object]:
     request = report.request
     leads = isinstance(request, LeaderAndIsrRequest)
     return {
