@@ -1,17 +1,23 @@
-"""What the given paths are."""
+"""What the given paths are.
+
+Which metadata an audit goes by.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from layout.ids import TopicId
 from logstore import InventoryError
 from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
-from reconciler.cli.frame import sort_inputs
-from reconciler.errors import RefusedError, UsageError
+from reconciler.cli.frame import NO_METADATA, choose_metadata, sort_inputs
+from reconciler.errors import MetadataError, RefusedError, UsageError
+from tools.writers import kraft_writer
 
 
 def inventory_of(log_dir: str, path: Path) -> str:
@@ -87,3 +93,81 @@ def test_an_inventory_beside_its_own_tree_is_refused(cluster) -> None:
 def test_an_empty_path_is_told_as_one() -> None:
     with pytest.raises(UsageError, match="a path is empty"):
         sort_inputs([""])
+
+
+NOW_MS = 1_000_000
+TOPIC = TopicId(bytes(range(16)))
+
+
+def kraft_log(log_dir, cluster_id: str, epoch: int = 1) -> None:
+    kraft_writer.write_metadata_dir(
+        log_dir,
+        log=[[kraft_writer.topic_record("orders", TOPIC), kraft_writer.partition_record(TOPIC, 0, [1, 2])]],
+        cluster_id=cluster_id,
+        epoch=epoch,
+    )
+
+
+def test_what_is_named_is_taken_and_told(cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    (state,) = choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), NOW_MS)
+    assert state.topics["topic"].to_pylist() == ["orders"]
+    told = capsys.readouterr().err
+    assert "cluster cluster-of-the-tests, 1 topic and 4 replicas, offset 42" in told
+    assert "16 min old" in told
+
+
+@pytest.mark.parametrize(("ahead_ms", "told"), [(0, " 0 s old"), (400, " 0 s old"), (300_000, " in 5 min old")])
+def test_what_a_live_source_told_while_the_command_began_is_not_of_the_future(
+    cluster, capsys: pytest.CaptureFixture[str], ahead_ms: int, told: str
+) -> None:
+    (state,) = choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), NOW_MS)
+    capsys.readouterr()
+    choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), state.identity.timestamp_ms - ahead_ms)
+    assert told in capsys.readouterr().err
+
+
+def test_a_source_that_is_named_and_bad_ends_the_run(cluster) -> None:
+    (cluster.folder / "metadata" / "replicas.parquet").write_bytes(b"PAR1")
+    with pytest.raises(MetadataError):
+        choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), NOW_MS)
+
+
+def test_none_switches_the_search_off_and_goes_alone(cluster) -> None:
+    kraft_log(cluster.log_dir(1), "cluster-of-the-tests")
+    inputs = sort_inputs(cluster.log_dirs)
+    assert choose_metadata([NO_METADATA], inputs, NOW_MS) == []
+    with pytest.raises(UsageError, match="does not go with another"):
+        choose_metadata([NO_METADATA, cluster.metadata], inputs, NOW_MS)
+
+
+def test_metadata_beside_the_log_dirs_is_found_and_the_newest_wins(cluster) -> None:
+    kraft_log(cluster.log_dir(1), "cluster-of-the-tests", epoch=3)
+    kraft_log(cluster.log_dir(2), "cluster-of-the-tests", epoch=7)
+    (state,) = choose_metadata([], sort_inputs([str(cluster.folder / "disks")]), NOW_MS)
+    assert state.identity.epoch == 7
+    assert any("passed over" in problem for problem in state.identity.problems)
+
+
+def test_metadata_of_a_cluster_that_was_not_given_is_passed_over(cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    stranger = cluster.folder / "disks" / "stranger"
+    shutil.copytree(cluster.log_dir(1), stranger)
+    (stranger / "meta.properties").write_text("version=1\ncluster.id=another\nnode.id=9\n")
+    kraft_log(stranger, "another")
+    (cluster.log_dir(1) / "note").write_text("")
+    inputs = sort_inputs([str(cluster.folder / "disks")])
+    (state,) = choose_metadata([], inputs, NOW_MS)
+    assert state.identity.cluster_id == "another"
+    shutil.rmtree(stranger / "orders-0")
+    (stranger / "meta.properties").write_text("version=1\ncluster.id=a-third\nnode.id=9\n")
+    assert choose_metadata([], sort_inputs(cluster.log_dirs), NOW_MS) == []
+    assert "only what a log dir alone can tell is judged" in capsys.readouterr().err
+
+
+def test_metadata_that_is_found_and_cannot_be_read_is_told_and_passed_over(
+    cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kraft_log(cluster.log_dir(1), "cluster-of-the-tests")
+    for file in (cluster.log_dir(1) / "__cluster_metadata-0").iterdir():
+        file.write_bytes(b"\xff" * 100)
+    assert choose_metadata([], sort_inputs(cluster.log_dirs), NOW_MS) == []
+    assert "was found and is passed over" in capsys.readouterr().err

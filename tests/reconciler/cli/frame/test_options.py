@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import pytest
 
 from reconciler.cli import logstore
-from reconciler.cli.frame import Format, metadata_option, output_options, scan_options
+from reconciler.cli.frame import Format, fallback_records, metadata_option, options, output_options, scan_options
+from reconciler.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -33,3 +36,22 @@ def test_an_option_reaches_its_parameter(decorate, names: set[str]) -> None:
 def test_a_command_takes_the_formats_that_it_can_write(name: str, formats: list[str]) -> None:
     (option,) = (each for each in logstore.get_command(None, name).params if each.name == "form")
     assert list(option.type.choices) == formats
+
+
+def test_fallback_records_lie_in_the_named_folder_else_in_the_default_one_where_it_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "FALLBACK_FOLDER", str(tmp_path / "usual"))
+    assert fallback_records(None).folder is None
+    (tmp_path / "usual").mkdir()
+    assert fallback_records(None).folder == str(tmp_path / "usual")
+    assert fallback_records(str(tmp_path)).folder == str(tmp_path)
+    with pytest.raises(UsageError, match="is no directory"):
+        fallback_records(str(tmp_path / "missing"))
+
+
+def test_the_environment_names_the_folder_too(run, cluster, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv(options.FALLBACK_VARIABLE, str(tmp_path / "missing"))
+    result = run("staged", cluster.log_dirs[0])
+    assert result.exit_code == 2
+    assert "missing is no directory" in result.stderr

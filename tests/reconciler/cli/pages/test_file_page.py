@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from layout import checkpoint
+from reconciler.cli.frame import log_dir_of_path
 from reconciler.cli.pages import Explanation, explain_file
 
 
 def explained(path: Path, content: bytes | None = None) -> Explanation:
     if content is not None:
         path.write_bytes(content)
-    return explain_file(str(path)(str(path)))
+    return explain_file(str(path), log_dir_of_path(str(path)))
 
 
 def facts(explanation: Explanation) -> dict[str, str]:

@@ -1,16 +1,23 @@
-"""What the commands share that change names and layout."""
+"""What the commands share that change names and layout.
+
+What the commands about staged directories share: where spare records lie, and how log dirs are opened.
+"""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from layout.scheme import UNCLEAN_FILE
 from logstore.fs import Disk
-from reconciler.cli.frame import refuse_unsorted
+from logstore.log_dir import LogDir
+from logstore.staging import FallbackRecords
+from reconciler.cli.frame import Exit, OpenedLogDirs, log_dirs_in, refuse_unsorted, why_in_use
 from reconciler.cli.frame.changes import open_store
 from reconciler.errors import RefusedError
 from tests.logstore.changes import lies, look, two_disks
@@ -53,3 +60,40 @@ def test_only_a_log_dir_without_traces_of_a_change_is_sorted(tmp_path: Path) -> 
     (tmp_path / ".logstore_unclean").write_bytes(b"")
     with pytest.raises(RefusedError, match="logstore_unclean"):
         refuse_unsorted(str(tmp_path))
+
+
+def test_folders_of_disks_are_opened_up(cluster) -> None:
+    assert log_dirs_in((str(cluster.folder / "disks"),)) == tuple(cluster.log_dirs)
+
+
+def test_who_holds_a_lock_is_told_without_taking_it(cluster) -> None:
+    assert why_in_use(cluster.log_dirs[0]) is None
+    with LogDir.open(cluster.log_dirs[0]):
+        assert str(why_in_use(cluster.log_dirs[0])).startswith(f"{cluster.log_dirs[0]} is in use by ")
+
+
+def test_what_stands_in_the_way_of_one_log_dir_does_not_keep_the_others(cluster, tmp_path: Path, capsys) -> None:
+    with LogDir.open(cluster.log_dirs[0]), ExitStack() as stack:
+        opened = OpenedLogDirs(stack)
+        opened.open([*cluster.log_dirs, str(tmp_path / "missing")], FallbackRecords(None))
+        assert [log_dir.path for log_dir in opened.log_dirs] == cluster.log_dirs[1:]
+        assert opened.code(1) is Exit.PARTLY_FAILED
+        assert opened.code(0) is Exit.REFUSED
+    said = capsys.readouterr().err
+    assert "in use" in said
+    assert "missing" in said
+
+
+def test_where_nothing_stands_in_the_way_all_is_clean() -> None:
+    with ExitStack() as stack:
+        assert OpenedLogDirs(stack).code(0) is Exit.CLEAN
+
+
+def test_what_a_crash_left_is_sorted_out_and_the_mark_goes_when_nothing_is_left_to_do(cluster) -> None:
+    path = Path(cluster.log_dirs[0])
+    (path / UNCLEAN_FILE).touch()
+    (path / "recovery-point-offset-checkpoint.tmp").write_text("half")
+    with ExitStack() as stack:
+        OpenedLogDirs(stack).open([str(path)], FallbackRecords(None))
+    assert not (path / "recovery-point-offset-checkpoint.tmp").exists()
+    assert not (path / UNCLEAN_FILE).exists()

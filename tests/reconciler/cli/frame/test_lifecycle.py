@@ -1,0 +1,224 @@
+"""The group of commands: listed without loading anything, loaded when called.
+
+Every error is one sentence and one of the documented exit codes; a traceback comes only when it is asked for.
+
+Signals that end a command, and those that are nothing to it.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import Result
+
+from logstore import InventoryError, LogStoreError, NotALogDirError
+from reconciler.cli import logstore
+from reconciler.cli.frame import Exit, PartlyFailedError, abandon_output, interrupt_on_signals, on_signals, say
+from reconciler.cli.frame.lifecycle import ENDING, TRACEBACK, sentences
+from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError, UsageError
+
+Run = Callable[..., Result]
+HEAVY = ("pyarrow", "duckdb", "rich", "jinja2", "pyspark", "orjson", "pandas")
+
+REPOSITORY = Path(__file__).parents[4]
+SECONDS = 30
+
+pytestmark = pytest.mark.usefixtures("every_signal_heard")
+
+
+def modules_after(*args: str) -> set[str]:
+    """The top-level modules that a command line leaves loaded."""
+    program = (
+        "import sys\n"
+        "from reconciler.cli import main\n"
+        f"sys.argv = ['logstore', *{list(args)!r}]\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    print('\\n'.join(sys.modules), file=sys.stderr)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return {line.split(".")[0] for line in answer.stderr.splitlines()}
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], [], ["nonsense"]])
+def test_help_loads_nothing_heavy(args: list[str]) -> None:
+    assert not modules_after(*args) & set(HEAVY)
+
+
+@pytest.mark.parametrize("command", ["scan", "audit", "explain"])
+def test_the_help_of_a_command_loads_nothing_heavy(command: str) -> None:
+    assert not modules_after(command, "--help") & set(HEAVY)
+
+
+@pytest.mark.parametrize("command", [["staged"], ["restore", "--all"], ["purge"]])
+def test_what_works_on_staged_directories_alone_loads_nothing_heavy(command: list[str], cluster) -> None:
+    assert not modules_after(*command, cluster.log_dirs[0]) & set(HEAVY)
+    assert set(HEAVY) & modules_after("scan", cluster.log_dirs[0])
+
+
+def test_help_lists_every_command_with_its_line_the_exit_codes_and_an_example(run: Run) -> None:
+    text = run("--help").output
+    for name in logstore.list_commands(None):
+        command = logstore.get_command(None, name)
+        assert " ".join(command.get_short_help_str(200).split()) in " ".join(text.split())
+        assert re.search(rf"logstore {name} ([a-z]+ \S+ )?(/|zk|--)", text), "an example, of a group's command too"
+    for line in ("0  clean", "1  findings", "2  usage", "3  refused", "4  partly failed"):
+        assert line in text
+
+
+@pytest.mark.parametrize("name", ["scan", "audit", "explain"])
+def test_the_help_of_every_command_has_an_example(run: Run, name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert f"logstore {name} /" in result.output
+
+
+def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
+    result = run("scna")
+    assert (result.exit_code, "scna" in result.stderr) == (2, True)
+
+
+def outcome(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    with pytest.raises(click.exceptions.Exit) as left, sentences():
+        raise error
+    return left.value.exit_code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("no such thing"), Exit.USAGE),
+        (NotALogDirError("no log dir"), Exit.USAGE),
+        (MetadataError("torn"), Exit.REFUSED),
+        (RefusedError("of another cluster"), Exit.REFUSED),
+        (InventoryError("cut off"), Exit.REFUSED),
+        (EngineUnavailableError("no Java"), Exit.REFUSED),
+        (PartlyFailedError("disk full"), Exit.PARTLY_FAILED),
+        (LogStoreError("something else"), Exit.PARTLY_FAILED),
+    ],
+)
+def test_an_error_of_ours_is_its_own_sentence(error: Exception, code: Exit, capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(error, capsys) == (code, f"logstore: {error}\n")
+
+
+def test_an_error_of_the_system_names_its_file(capsys: pytest.CaptureFixture[str]) -> None:
+    error = OSError(28, "No space left on device", "/tmp/x")
+    assert outcome(error, capsys) == (Exit.PARTLY_FAILED, "logstore: /tmp/x: No space left on device\n")
+    assert outcome(OSError(5, "Input/output error"), capsys)[1] == "logstore: Input/output error\n"
+
+
+def test_an_interrupt_and_a_lack_of_memory_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "interrupted" in outcome(KeyboardInterrupt(), capsys)[1]
+    assert "not enough memory" in outcome(MemoryError(), capsys)[1]
+
+
+def test_a_bug_says_how_to_see_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = outcome(ValueError("unexpected\x1b[2J"), capsys)
+    assert code == Exit.PARTLY_FAILED
+    assert "ValueError: unexpected\\x1b[2J" in text
+    assert f"{TRACEBACK}=1" in text
+
+
+def test_a_traceback_comes_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TRACEBACK, "1")
+    with pytest.raises(UsageError), sentences():
+        raise UsageError("no such thing")
+
+
+def test_what_click_raises_is_left_to_click() -> None:
+    for error in (click.UsageError("x"), click.exceptions.Exit(3), click.Abort()):
+        with pytest.raises(type(error)), sentences():
+            raise error
+
+
+def test_prose_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    say("a\x1b[2Jb\nc")
+    assert capsys.readouterr().err == "logstore: a\\x1b[2Jb\\nc\n"
+
+
+def test_output_that_is_no_file_is_abandoned_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    abandon_output()
+    print("still here")
+    assert capsys.readouterr().out in ("still here\n", "")
+
+
+def test_a_current_directory_that_is_gone_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = outcome(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), capsys)
+    assert (code, "the current directory is gone" in text) == (Exit.USAGE, True)
+
+
+class Deaf(io.StringIO):
+    """A stream whose reader has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def test_prose_that_nobody_hears_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", Deaf())
+    with pytest.raises(click.exceptions.Exit) as left, sentences():
+        raise UsageError("no such thing")
+    assert left.value.exit_code == Exit.USAGE
+
+
+@pytest.fixture
+def hangup_is_nothing() -> Iterator[None]:
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGHUP, former)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_each_is_told_by_its_number_and_things_are_as_before_afterwards(number: signal.Signals) -> None:
+    former = signal.getsignal(number)
+    heard: list[int] = []
+    with on_signals(heard.append):
+        os.kill(os.getpid(), number)
+    assert heard == [number]
+    assert signal.getsignal(number) is former
+
+
+def test_one_that_is_nothing_to_the_process_stays_nothing(hangup_is_nothing: None) -> None:
+    heard: list[int] = []
+    with on_signals(heard.append):
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert heard == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_each_interrupts_where_nothing_else_is_asked_for(number: signal.Signals) -> None:
+    interrupt_on_signals()
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), number)
+
+
+def test_what_is_nothing_to_the_process_interrupts_nothing(hangup_is_nothing: None) -> None:
+    interrupt_on_signals()
+    os.kill(os.getpid(), signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_a_watch_under_nohup_outlives_its_terminal(cluster, hangup_is_nothing: None) -> None:
+    command = [sys.executable, "-m", "reconciler.cli", "watch", cluster.log_dirs[0], "--metadata", "none"]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watch:
+        assert watch.stderr is not None
+        while b"watching" not in watch.stderr.readline():
+            pass
+        watch.send_signal(signal.SIGHUP)
+        (cluster.log_dir(1) / "orders-0").rename(cluster.log_dir(1) / "orders-7")
+        assert watch.stdout is not None
+        assert b"orders-" in watch.stdout.readline()
+        assert watch.poll() is None
+        watch.send_signal(signal.SIGTERM)
+        assert watch.wait(SECONDS) == 0
