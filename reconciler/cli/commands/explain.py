@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame import Exit, Format, destination, log_dir_of_path, metadata_option, output_options
+from reconciler.cli.frame import Exit, Format, destination, metadata_option, output_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def command(*, path: str, specs: tuple[str, ...], form: str, output: str | None)
 def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
     from dataclasses import replace
 
-    from reconciler.cli.frame import choose_metadata, sort_inputs
+    from reconciler.cli.frame import choose_metadata, log_dir_of_path, sort_inputs
     from reconciler.cli.pages import (
         explain_directory,
         explain_file,

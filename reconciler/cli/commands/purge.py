@@ -14,7 +14,6 @@ from reconciler.cli.frame import (
     OpenedLogDirs,
     fallback_records,
     fallback_records_option,
-    log_dirs_in,
     on_signals,
     parse_rate,
     say,
@@ -86,6 +85,7 @@ def command(
     """
     from logstore import SystemClock
     from logstore.purge import PurgeRules, Throttle
+    from reconciler.cli.frame import log_dirs_in
 
     if before_due and not locations:
         raise UsageError("--before-due takes what may still be wanted: name each one with --location")

@@ -19,7 +19,6 @@ from reconciler.cli.frame import (
     describe_staged,
     fallback_records,
     fallback_records_option,
-    log_dirs_in,
     say,
     why_in_use,
 )
@@ -124,6 +123,8 @@ def command(
 
     Exit code 3: a log dir is in use, or nothing could be restored. Exit code 4: some could not be restored.
     """
+    from reconciler.cli.frame import log_dirs_in
+
     wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything)
     if wanted.names_nothing:
         raise UsageError("say what is to come back: --topic, --partition, --topic-id, --location, or --all")

@@ -19,7 +19,6 @@ from reconciler.cli.frame import (
     destination,
     fallback_records,
     fallback_records_option,
-    log_dirs_in,
     output_options,
     say,
 )
@@ -87,6 +86,8 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, fallback_f
 
     Exit code 4: a log dir is absent or cannot be read; the others are listed.
     """
+    from reconciler.cli.frame import log_dirs_in
+
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
     now_ms = time.time_ns() // 1_000_000

@@ -13,15 +13,11 @@ of whoever staged, and at three in the morning nobody remembers an option.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from reconciler.cli.frame.inputs import log_dirs_in
 from reconciler.cli.frame.lifecycle import Exit, say
 from reconciler.cli.frame.options import fallback_records
 from reconciler.cli.frame.output import Column, Format, check_output, destination, open_page
@@ -64,6 +60,7 @@ def change_store(
         LogStoreError: the system refused, or a disk failed.
     """
     from logstore.namespaces import carry_out
+    from reconciler.cli.frame.inputs import log_dirs_in
 
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
@@ -147,6 +144,10 @@ def write_change(
     rows: list[dict[str, Any]], columns: tuple[str, ...], form: Format, output: str | None, document: dict[str, Any]
 ) -> None:
     """Write rows as a table, NDJSON or CSV, or a whole document as JSON."""
+    import csv
+    import io
+    import json
+
     if form is Format.TABLE:
         _show_changes(rows, columns, output)
         return

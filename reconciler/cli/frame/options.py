@@ -8,7 +8,6 @@ an option.
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 from collections.abc import Callable
@@ -167,6 +166,8 @@ def parse_share(text: str) -> float:
 
 def user_name() -> str:
     """Who runs this: the user, and behind sudo the one who called it."""
+    import getpass
+
     try:
         name = getpass.getuser()
     except (KeyError, OSError):

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
-from reconciler.cli.frame.inputs import log_dir_of_path
 from reconciler.cli.frame.lifecycle import PartlyFailedError, abandon_output
 from reconciler.errors import UsageError
 from reconciler.text import visible
@@ -80,6 +79,8 @@ def refuse_inside(path: str, log_dirs: Iterable[str], instead: str = "name anoth
     Raises:
         UsageError: it does.
     """
+    from reconciler.cli.frame.inputs import log_dir_of_path
+
     real = os.path.realpath(path)
     homes = [log_dir for log_dir in log_dirs if _contains(os.path.realpath(log_dir), real)]
     home = log_dir_of_path(real)
