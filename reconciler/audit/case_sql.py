@@ -1,7 +1,7 @@
 """The case table as one CASE expression of an engine, and the evidence as another.
 
-An engine shows itself through :class:`Dialect`, four constructors over its own expression objects. Nothing here knows
-which engine it is.
+An engine offers a :class:`Dialect`, four constructors over its own expression objects. Nothing here knows which engine
+it is.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ _LAST_OK = max(number for number, case in enumerate(CASES) if case.verdict is Ve
 
 
 class Dialect(Protocol):
-    """What an engine must offer. Its expressions know ``==``, ``&`` and ``|``."""
+    """Four constructors of an engine's expressions, which must support ``==``, ``&`` and ``|``."""
 
     def column(self, name: str) -> Any:
-        """The value of a column."""
+        """Make the value of a column."""
 
     def literal(self, value: str | int | bool) -> Any:
-        """A constant."""
+        """Make a constant."""
 
     def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
-        """The value beside the first condition that holds, else the last argument."""
+        """Choose the value of the first branch whose condition holds, else ``otherwise``."""
 
     def concat(self, parts: Sequence[Any]) -> Any:
-        """Text parts and columns of any type, one after the other, as text."""
+        """Concatenate text parts and columns of any type as text."""
 
 
 class _Columns:
-    """Gives conditions the attributes of a joined row, each as the engine's column; some may be known beforehand.
+    """A joined row whose attributes are the engine's columns, for the conditions of the case table.
 
-    What is known is a constant, and an engine's optimizer drops the cases that it rules out.
+    An attribute that is known beforehand is a constant, so the engine's optimizer drops the cases that it rules out.
     """
 
     def __init__(self, dialect: Dialect, **known: str | bool) -> None:
@@ -46,17 +46,17 @@ class _Columns:
 
 
 def case_number(dialect: Dialect) -> Any:
-    """The index in :data:`reconciler.verdicts.CASES` of the first case that holds for a row of ``joined``."""
+    """Compute the index in :data:`reconciler.verdicts.CASES` of the first case that holds for a row of ``joined``."""
     row = _Columns(dialect)
     branches = [(case.when(row), dialect.literal(number)) for number, case in enumerate(CASES)]
     return dialect.choose(branches, dialect.literal(-1))
 
 
 def is_finding(dialect: Dialect) -> Any:
-    """Whether the first case that holds means anything but OK: other rows are counted, not listed.
+    """Compute whether the first case that holds means a verdict other than OK; OK rows are counted, not listed.
 
-    This is asked of every row, so the cases that can apply to live directories, nearly all of the rows, stand apart,
-    and what comes after the last case that means OK is left out.
+    Every row is tested. Nearly all rows are live directories, so the cases that can apply to these stand apart, and
+    the cases after the last one that means OK are left out.
     """
     kind = dialect.column("kind")
     live = _is_finding(dialect, _Columns(dialect, kind="live", on_disk=True))
@@ -70,18 +70,18 @@ def _is_finding(dialect: Dialect, row: _Columns) -> Any:
 
 
 def is_worth_a_look(dialect: Dialect) -> Any:
-    """Whether a row may be a finding, by what is known of it before anything is looked up."""
+    """Compute whether a row may be a finding, from the columns that are known before any lookup."""
     in_order = plainly_in_order(_Columns(dialect))
     return dialect.choose([(in_order, dialect.literal(False))], dialect.literal(True))
 
 
 def verdict(dialect: Dialect) -> Any:
-    """The verdict's name, from a column ``case_no``."""
+    """Compute the name of the verdict from a column ``case_no``."""
     return _by_case(dialect, [dialect.literal(case.verdict.value) for case in CASES])
 
 
 def evidence(dialect: Dialect) -> Any:
-    """The evidence as a sentence, from a column ``case_no`` and the columns of the joined row."""
+    """Compute the evidence as a sentence, from a column ``case_no`` and the columns of the joined row."""
     return _by_case(dialect, [_filled(dialect, case.evidence) for case in CASES])
 
 

@@ -1,15 +1,15 @@
 """The tables of an audit that stay small however large the fleet is, in DuckDB, for both engines.
 
-What concerns log dirs as a whole is asked of these tables alone, so the rows of all replicas are searched only where
-that is the question. Spark's driver asks them here too: a query over a hundred rows costs Spark half a second.
+Questions about whole log dirs are asked of these tables alone, so that the rows of all replicas are searched only where
+a question needs them. Spark's driver asks them here too: a query over a hundred rows costs Spark half a second.
 
 An engine makes the view ``observed`` (:mod:`reconciler.audit.join_sql`) and the table ``disks``
 (:data:`reconciler.audit.result.DISKS`), then :func:`keep_log_dirs` and :func:`keep_metadata` make the others:
 
 - ``log_dirs``: the rows of ``observed`` about log dirs and internal directories;
-- ``homes``, ``speaks``: as :mod:`reconciler.audit.join_sql` wants them;
-- ``registered``: ``(cluster, node, directory_id)``, the log dirs that brokers told their controller of;
-- the type ``clusters``, an enumeration, which is one byte in every key of a join instead of a text.
+- ``homes``, ``speaks``: as :mod:`reconciler.audit.join_sql` describes them;
+- ``registered``: ``(cluster, node, directory_id)``, the log dirs that brokers registered with their controller;
+- the type ``clusters``, an enumeration, which takes one byte in every key of a join instead of a text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import duckdb
 
 from reconciler.desired import BrokerKey, Registered, Speaks
 
-# Only the columns that somebody asks for: each one more is read for whole groups of rows to find these few.
+# Only the columns that a query uses: each further column is read for whole row groups to find these few rows.
 _LOG_DIRS = """
     CREATE TABLE log_dirs AS
     SELECT host, cluster, node, directory_id, log_dir, kind, topic, state, problem, clean_shutdown
@@ -38,24 +38,24 @@ _HOMES = """
 
 
 def rows_of(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
-    """All rows of a query, by column name."""
+    """Run a query and return all its rows, by column name."""
     cursor = connection.execute(sql)
     names = [column[0] for column in cursor.description or ()]
     return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
 
 
 def quoted(text: str) -> str:
-    """A text as SQL writes it."""
+    """Quote a text for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def parquet_files(*paths: str) -> str:
-    """Parquet files as a table of SQL, each path as it stands, though it look like a glob or like ``node_id=5/x``."""
+    """Name Parquet files as a table in SQL; a path such as ``a*`` or ``node_id=5/x`` is taken literally."""
     return _read_parquet([glob.escape(path) for path in paths])
 
 
 def parquet_folder(path: str) -> str:
-    """The Parquet files in a folder as a table of SQL."""
+    """Name the Parquet files in a folder as a table in SQL."""
     return _read_parquet([f"{glob.escape(path)}/*.parquet"])
 
 
@@ -64,13 +64,13 @@ def _read_parquet(patterns: Sequence[str]) -> str:
 
 
 def keep_log_dirs(connection: duckdb.DuckDBPyConnection) -> list[BrokerKey]:
-    """Make ``log_dirs``, and say which brokers were scanned."""
+    """Make ``log_dirs``, and return the brokers that were scanned."""
     connection.execute(_LOG_DIRS)
     return brokers_in(connection)
 
 
 def brokers_in(connection: duckdb.DuckDBPyConnection) -> list[BrokerKey]:
-    """The brokers whose log dirs are in ``log_dirs``."""
+    """List the brokers whose log dirs are in ``log_dirs``."""
     return [BrokerKey(row["cluster"], row["node"]) for row in rows_of(connection, _BROKERS)]
 
 
@@ -83,8 +83,8 @@ def keep_metadata(
     """Make ``clusters``, ``homes``, ``speaks`` and ``registered``, after ``log_dirs`` and ``disks``.
 
     Args:
-        connection: the engine's.
-        clusters: the cluster IDs that metadata was given of; those that were scanned are added.
+        connection: the connection of the engine.
+        clusters: the IDs of the clusters whose metadata was given; the scanned clusters are added.
         speaks: the rows of ``speaks``.
         registered: the rows of ``registered``.
     """

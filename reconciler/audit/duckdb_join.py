@@ -1,8 +1,8 @@
-"""The join in DuckDB: what the audit on one machine does, and each task of a fleet's audit for what it listed.
+"""The join in DuckDB, for the audit on one machine and for each task of a fleet's audit.
 
-DuckDB is given the views of :mod:`reconciler.audit.join_sql` and the case table as one CASE expression. The steps come in
-the order of this module: :func:`configure`, :func:`look_over` the rows, say who speaks for whom
-(:func:`reconciler.audit.dimension_tables.keep_metadata`), and :func:`judge`.
+DuckDB gets the views of :mod:`reconciler.audit.join_sql` and the case table as one CASE expression. The steps come in
+this order: :func:`configure`, :func:`make_observed`, :func:`reconciler.audit.dimension_tables.keep_metadata`, which
+says for which brokers the metadata speaks, and :func:`judge`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
 
 
 class DesiredTables(NamedTuple):
-    """The desired state of one cluster; each part is a table in memory, or the path of a Parquet file."""
+    """The desired state of one cluster: each part is a table in memory or the path of a Parquet file."""
 
     replicas: pa.Table | str
     """In REPLICA_SCHEMA."""
@@ -31,19 +31,19 @@ class DesiredTables(NamedTuple):
     """In TOPIC_SCHEMA."""
 
 
-class DuckDialect:
-    """DuckDB's expressions, as the case table needs them."""
+class DuckDBDialect:
+    """The expressions of DuckDB that the case table needs."""
 
     def column(self, name: str) -> Any:
-        """A column of the relation."""
+        """Name a column of the relation."""
         return duckdb.ColumnExpression(name)
 
     def literal(self, value: str | int | bool) -> Any:
-        """A constant."""
+        """Make a constant."""
         return duckdb.ConstantExpression(value)
 
     def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
-        """CASE WHEN … ELSE …."""
+        """Make CASE WHEN … ELSE …."""
         (condition, value), *rest = branches
         expression = duckdb.CaseExpression(condition, value)
         for condition, value in rest:
@@ -51,7 +51,7 @@ class DuckDialect:
         return expression.otherwise(otherwise)
 
     def concat(self, parts: Sequence[Any]) -> Any:
-        """The parts as one text."""
+        """Concatenate the parts as text."""
         return duckdb.FunctionExpression("concat", *parts)
 
 
@@ -61,16 +61,16 @@ def configure(
     """Set up a connection for a join that spills to disk rather than run out of memory.
 
     Args:
-        connection: a new one.
-        spill: a folder for what has no room in memory.
-        memory_limit: as DuckDB writes it, for example ``4GB``; None leaves it to DuckDB.
-        threads: at most this many; None leaves it to DuckDB.
+        connection: a new connection.
+        spill: a folder for data that does not fit in memory.
+        memory_limit: in DuckDB's notation, for example ``4GB``; None: DuckDB's default.
+        threads: the most threads to use; None: DuckDB's default.
     """
     connection.execute("SET temp_directory = ?", [spill])
-    _do_without(connection)
-    # The order of rows means nothing here, and keeping it costs memory.
+    _disable_optimizers(connection)
+    # The order of rows does not matter, and preserving it costs memory.
     connection.execute("SET preserve_insertion_order = false")
-    # Several queries read the same files: their footers are parsed once.
+    # Several queries read the same files; this parses their footers once.
     connection.execute("SET parquet_metadata_cache = true")
     if memory_limit is not None:
         connection.execute("SET memory_limit = ?", [memory_limit])
@@ -78,18 +78,19 @@ def configure(
         connection.execute("SET threads = ?", [threads])
 
 
-def _do_without(connection: duckdb.DuckDBPyConnection, *optimizers: str) -> None:
-    """Turn some of DuckDB's optimizers off, and all others on but one.
+def _disable_optimizers(connection: duckdb.DuckDBPyConnection, *optimizers: str) -> None:
+    """Disable the named optimizers of DuckDB and ``window_self_join``; all others are on.
 
-    That one makes a join of a count over a window, and then searches all replicas twice for topics with several IDs.
+    ``window_self_join`` turns a count over a window into a join, which searches all replicas twice for topics with
+    several IDs.
     """
     connection.execute(f"SET disabled_optimizers = '{','.join(('window_self_join', *optimizers))}'")
 
 
-def look_over(
+def make_observed(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[pa.Table], inventories: Sequence[str], now_ms: int
 ) -> list[BrokerKey]:
-    """Make the views ``rows`` and ``observed`` and the tables ``log_dirs`` and ``disks``; gives the brokers seen.
+    """Make the views ``rows`` and ``observed`` and the tables ``log_dirs`` and ``disks``; return the brokers seen.
 
     Args:
         connection: as :func:`configure` left it.
@@ -115,32 +116,34 @@ def look_over(
 def judge(
     connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, DesiredTables], path: str, all_rows: bool
 ) -> None:
-    """Join, judge, and leave the findings in a Parquet file; afterwards ``found``, ``replicas`` and ``topics`` exist.
+    """Join, judge, and write the findings to a Parquet file; makes ``found``, ``replicas`` and ``topics``.
 
     Args:
-        connection: as :func:`look_over` and :func:`reconciler.audit.dimension_tables.keep_metadata` left it.
+        connection: as :func:`make_observed` and :func:`reconciler.audit.dimension_tables.keep_metadata` left it.
         wanted: the desired state by cluster ID.
-        path: where the file is written.
-        all_rows: list the OK rows as well.
+        path: the file to write.
+        all_rows: whether to list the OK rows as well.
     """
     observed = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']})"
     connection.execute(f"CREATE OR REPLACE VIEW observed AS {observed}")
     _register_desired(connection, wanted)
-    dialect = DuckDialect()
+    dialect = DuckDBDialect()
     views = {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
     views["joined"] = joined("true" if all_rows else str(is_worth_a_look(dialect)))
-    # In the statement itself they are looked at once; as views, each would be again for every one that rests on it.
+    # Stated in the query, each view is planned once; created as views, each would be planned again for every view
+    # that builds on it.
     stated = ", ".join(f"{name} AS NOT MATERIALIZED ({sql})" for name, sql in views.items())
     listed = "kind <> 'log_dir' OR state <> 'ok'" if all_rows else is_finding(dialect)
-    # DuckDB guesses that few rows are live, and would hold the disks' wide rows in memory to join the narrow desired
-    # ones with them. As the views are written, it holds the desired ones, or what is truly small: half the memory.
-    _do_without(connection, "build_side_probe_side")
+    # DuckDB guesses that few rows are live, and would keep the wide rows of the disks in memory to join the narrow
+    # desired rows with them. As the views are written, it keeps the desired rows, or a side that is truly small, which
+    # takes half the memory.
+    _disable_optimizers(connection, "build_side_probe_side")
     connection.execute(
         f"CREATE TEMP TABLE found AS WITH {stated} "
         f"SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence "
         f"FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined WHERE {listed})"
     )
-    _do_without(connection)
+    _disable_optimizers(connection)
     connection.execute(f"COPY ({FINDINGS}) TO {quoted(path)} (FORMAT parquet)")
 
 

@@ -1,8 +1,8 @@
-"""The audit on one machine: DuckDB joins, no JVM, and a disk to spill to.
+"""The audit on one machine: DuckDB joins without a JVM, and spills to disk.
 
-Rows come from trees that were just scanned and from Parquet inventories, the desired state from tables in memory or,
-when it was saved, from its file.
-The join (:mod:`reconciler.audit.duckdb_join`) leaves the findings as a Parquet file; totals are handed back.
+Rows come from trees that were just scanned and from Parquet inventories. The desired state comes from tables in memory
+or from the file of a saved state. :mod:`reconciler.audit.duckdb_join` writes the findings to a Parquet file; totals are
+returned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from reconciler.audit.dimension_tables import keep_metadata, parquet_files, quoted, rows_of
-from reconciler.audit.duckdb_join import DesiredTables, configure, judge, look_over
+from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.desired import DesiredState, SavedTable, by_cluster, registered_log_dirs, speaking
 from reconciler.errors import UsageError
@@ -37,26 +37,26 @@ def audit(
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> AuditResult:
-    """Compare rows with the desired state and leave the findings in a folder.
+    """Compare rows with the desired state and write the findings to a folder.
 
     Args:
         tables: rows of scans, each in ROW_SCHEMA.
         inventories: paths of Parquet files in ROW_SCHEMA.
-        states: what the metadata sources said; none means that only fleet findings can be made.
+        states: the desired states of the metadata sources; without any, only fleet findings can be made.
         folder: an existing folder; ``findings.parquet`` and ``topics.parquet`` are written there.
-        now_ms: the time of the audit, ms since 1970; decides what is due.
-        all_rows: list the OK rows as well.
+        now_ms: the time of the audit, ms since 1970; decides which staged replicas are due.
+        all_rows: whether to list the OK rows as well.
         previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
-        memory_limit: as DuckDB writes it, for example ``4GB``; what needs more goes to disk.
-        threads: at most this many; None leaves it to DuckDB.
+        memory_limit: in DuckDB's notation, for example ``4GB``; a join that needs more spills to disk.
+        threads: the most threads to use; None: DuckDB's default.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.desired.by_cluster`.
-        UsageError: the folder holds what an audit by Spark left.
+        UsageError: the folder holds the findings of an audit by Spark.
     """
     with tempfile.TemporaryDirectory(prefix="logstore-audit-") as spill, duckdb.connect() as connection:
         configure(connection, spill, memory_limit, threads)
-        brokers = look_over(connection, tables, inventories, now_ms)
+        brokers = make_observed(connection, tables, inventories, now_ms)
         by_id = by_cluster(states, {broker.cluster for broker in brokers})
         keep_metadata(connection, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
         findings_path = os.path.join(folder, FINDINGS_FILE)
@@ -77,7 +77,7 @@ def audit(
 
 
 def _tables_of(states: Mapping[str, DesiredState]) -> dict[str, DesiredTables]:
-    """What is wanted, as the join takes it: a saved table stays in its file."""
+    """Convert desired states for the join; a saved table stays in its file."""
     return {
         cluster: DesiredTables(
             state.replicas.path if isinstance(state.replicas, SavedTable) else state.replicas,
@@ -89,7 +89,7 @@ def _tables_of(states: Mapping[str, DesiredState]) -> dict[str, DesiredTables]:
 
 def _leave_topics(connection: duckdb.DuckDBPyConnection, folder: str, previous: str | None) -> None:
     if previous is not None:
-        # Read before the new topics are written: it may be the same file.
+        # Read before the new topics are written, because it may be the same file.
         connection.execute(f"CREATE TABLE previous AS SELECT * FROM {parquet_files(previous)}")
     path = os.path.join(folder, TOPICS_FILE)
     connection.execute(f"COPY (SELECT cluster, topic, topic_id FROM topics) TO {quoted(path)} (FORMAT parquet)")

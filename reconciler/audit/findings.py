@@ -1,7 +1,7 @@
-"""What an audit finds: the columns of a finding, and the SQL that both engines end with.
+"""The columns of a finding, and the SQL with which both engines end.
 
-A finding is a row of ``found`` (``joined``, with the verdict and the evidence that the case table gives it) in the
-words of a report. Everything but OK is a finding; with ``--all`` the OK rows are listed as well.
+A finding is a row of ``found`` (``joined`` with the verdict and the evidence of the case table) with the column names
+of a report. Every verdict but OK is a finding; ``--all`` lists the OK rows as well.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ FINDING_SCHEMA = pa.schema(
     [
         pa.field("verdict", pa.string()),
         pa.field("cluster_id", pa.string()),
-        pa.field("broker", pa.int32()),  # node.id; null where the log dir tells none
+        pa.field("broker", pa.int32()),  # node.id; null where the log dir has none
         pa.field("host", pa.string()),
-        pa.field("log_dir", pa.string()),  # null: nothing lies on a disk
+        pa.field("log_dir", pa.string()),  # null: the replica lies on no disk
         pa.field("directory_id", pa.string()),
         pa.field("name", pa.string()),
         pa.field("kind", pa.string()),
@@ -53,4 +53,4 @@ FINDINGS = f"""
            CASE WHEN verdict = 'DUPLICATE' THEN CAST({_RANK} AS INTEGER) END AS copy_rank, only_in_sync, evidence
     FROM found
 """
-"""From ``found`` to the columns of :data:`FINDING_SCHEMA`; the order of rows is the reader's business."""
+"""Selects the columns of :data:`FINDING_SCHEMA` from ``found``, in no particular order of rows."""

@@ -1,9 +1,9 @@
-"""Fleet findings: what only several rows together tell, with and without metadata.
+"""Fleet findings: facts that only several rows together show, with and without metadata.
 
-Each is one SQL query and a function that turns its few rows into sentences. Most ask only the tables of
-:mod:`reconciler.audit.dimension_tables`, ``topics`` and ``found`` (the listed findings with all their columns). Those that
-search ``observed``, which is every replica of the fleet, are marked, and written in the words that DuckDB and Spark
-share. A query answers at most :data:`LIMIT` rows; what it leaves out is said, never dropped in silence.
+Each kind is one SQL query and a function that turns its few rows into sentences. Most ask only the tables of
+:mod:`reconciler.audit.dimension_tables`, ``topics`` and ``found`` (the listed findings with all their columns). The
+queries that search ``observed``, which holds every replica of the fleet, are marked, and use only the SQL that DuckDB
+and Spark share. A query returns at most :data:`LIMIT` rows; a finding says when there are more.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ FleetRow = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FleetFinding:
-    """Something that only several rows together tell."""
+    """A fact that only several rows together show."""
 
     kind: str
     """The ``kind`` of the query that found it."""
     cluster_id: str | None
     subject: str
-    """What it is about: a topic, a broker, a directory ID."""
+    """The topic, broker or directory ID that the finding is about."""
     detail: str
-    """What was seen, one sentence."""
+    """What was seen, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetQuery:
-    """One kind of fleet finding."""
+    """A query for one kind of fleet finding."""
 
     kind: str
     sql: str
-    """Rows in the order in which they are told; ``cluster`` is always a column."""
-    tell: Callable[[Sequence[FleetRow]], Iterable[FleetFinding]]
+    """Returns the rows in the order of the findings; ``cluster`` is always a column."""
+    describe: Callable[[Sequence[FleetRow]], Iterable[FleetFinding]]
     needs_metadata: bool = False
     searches: bool = False
     """Whether it reads the rows of all replicas."""
@@ -232,7 +232,7 @@ QUERIES: tuple[FleetQuery, ...] = (
         needs_metadata=True,
     ),
 )
-"""Kinds of fleet finding, in the order of a report."""
+"""The kinds of fleet finding, in the order of a report."""
 
 ID_CHANGES = FleetQuery(
     "TOPIC_ID_CHANGED",
@@ -243,12 +243,12 @@ ID_CHANGES = FleetQuery(
     """,
     _id_changes,
 )
-"""Only with the topics of an earlier audit, as the table ``previous``."""
+"""Needs the topics of an earlier audit, as the table ``previous``."""
 
 
 def to_findings(query: FleetQuery, rows: Sequence[FleetRow]) -> list[FleetFinding]:
-    """Turn a query's rows, at most :data:`LIMIT` + 1 of them, into findings."""
-    findings = list(query.tell(rows[:LIMIT]))
+    """Turn the rows of a query, at most :data:`LIMIT` + 1 of them, into findings."""
+    findings = list(query.describe(rows[:LIMIT]))
     if len(rows) > LIMIT:
         first = rows[0]
         findings.append(_finding(query.kind, first, "more", f"only the first {LIMIT} rows of this kind are told"))

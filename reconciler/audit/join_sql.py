@@ -1,22 +1,20 @@
-"""The joined row as SQL: a full outer join of what the disks hold with what the metadata wants.
+"""The joined row as SQL: a full outer join of the replicas on the disks with the replicas that the metadata wants.
 
-Written in the words that DuckDB and Spark SQL share; Spark puts the same parts together in another order
-(:mod:`reconciler.audit.spark.inventories`). It decides nothing: it only puts the two sides next to each other, in the
-columns of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. The engines register five
-tables first:
+The text uses only the SQL that DuckDB and Spark share; Spark combines the same parts in another order
+(:mod:`reconciler.audit.spark.inventories`). It decides nothing: it puts the two sides next to each other, in the
+columns of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. An engine registers five tables
+first:
 
-- ``rows``: rows of a scan (``logstore.rows.ROW_SCHEMA``), from trees and inventories together, each with the
-time
-  of the audit as ``now_ms``;
-- ``replicas`` and ``topics``: the desired state (``reconciler.desired.state``), each with a ``cluster`` column in
-front;
+- ``rows``: the rows of scans (``logstore.rows.ROW_SCHEMA``), from trees and inventories together, each with the time of
+  the audit as ``now_ms``;
+- ``replicas`` and ``topics``: the desired state (:mod:`reconciler.desired`), each with a ``cluster`` column in front;
 - ``speaks``: ``(cluster, node, complete)``, the scanned brokers that some metadata speaks for;
 - ``homes``: ``(cluster, node, directory_id)``, the log dirs that were scanned and can be trusted.
 
-Live directories meet the metadata by name, because a name on a broker is what Kafka itself allows once. All other
-directories meet it by topic ID: Kafka cuts long names when it marks a directory, so theirs prove nothing.
+A live directory meets the metadata by name, because Kafka allows a name once on a broker. Every other directory meets
+it by topic ID: Kafka cuts long names when it marks a directory, so a marked name proves nothing.
 
-The side of each join that an engine should hold in memory stands on the right.
+The side that an engine should keep in memory stands on the right of each join.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _DESIRED = """
     FROM replicas r JOIN speaks s ON r.cluster = s.cluster AND r.node_id = s.node
 """
 
-# A key stands here only when something needs it: two live directories, or a live and a future or deleted one.
+# Only keys that need a count are listed: two live directories, or a live and a future or deleted one.
 _COPIES = """
     SELECT cluster, node, topic, partition, count(*) FILTER (WHERE kind = 'live') AS copies
     FROM observed WHERE kind IN ('live', 'future', 'delete') AND node >= 0
@@ -48,7 +46,7 @@ CARRIED = (
     "host", "directory_id", "log_dir", "name", "namespace", "bytes", "disk_bytes", "files", "modified_ms", "due_ms",
     "end_offset", "leader_epoch",
 )  # fmt: skip
-"""Columns of a directory that a finding shows and no case asks for."""
+"""Columns of a directory that a finding shows and no case reads."""
 
 _CARRIED = ", ".join(f"o.{column}" for column in CARRIED)
 
@@ -68,7 +66,7 @@ BY_NAME = f"""
     CASE WHEN d.topic IS NULL THEN o.topic END AS name_to_look_up,
     CASE WHEN o.kind IS NULL THEN d.wanted_directory_id END AS home_to_look_up
 """
-"""Columns of a live directory ``o`` and a wanted replica ``d``, either of which may be absent; without CARRIED."""
+"""Columns of a live directory ``o`` and a wanted replica ``d``, either of which may be absent; CARRIED not included."""
 
 SAME_NAME = "o.topic = d.topic AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster"
 
@@ -76,16 +74,16 @@ BY_TOPIC_ID = f"""
     o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk, o.cluster, o.node, o.topic,
     o.partition, {_WANTED}, o.topic AS name_to_look_up, NULL AS home_to_look_up
 """
-"""The same columns of any other directory ``o``, which is there, and a wanted replica ``d``, which may be absent."""
+"""The same columns of a directory ``o`` that is not live, and a wanted replica ``d``, which may be absent."""
 
 SAME_TOPIC_ID = """
     o.disk_topic_id = d.wanted_topic_id AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster
     AND o.disk_topic_id <> ''
 """
 
-# A wanted replica brings its topic's name and ID along, and that metadata speaks for its broker. Nearly every row has
-# one; only the others are looked up.
-# Where there is nothing to look up the key is null, which joins with nothing and costs next to nothing.
+# A wanted replica carries the name and the ID of its topic, and shows that metadata speaks for its broker. Nearly every
+# row has one, and only the other rows need a lookup. Elsewhere the key is null, which joins with nothing and costs
+# next to nothing.
 LOOKED_UP = """
     p.node_to_look_up IS NULL OR s.node IS NOT NULL AS judged,
     coalesce(p.wanted_completely, s.complete, false) AS complete,
@@ -95,7 +93,7 @@ LOOKED_UP = """
          ELSE coalesce(i.topic, '') END AS id_topic,
     p.home_to_look_up IS NULL OR h.directory_id IS NOT NULL AS home_seen
 """
-"""What the small tables say of a pair ``p``; wants :data:`LOOKUPS`."""
+"""Columns of the dimension tables for a pair ``p``, joined by :data:`LOOKUPS`."""
 
 LOOKUPS = """
     LEFT JOIN speaks s ON p.node_to_look_up = s.node AND p.cluster = s.cluster
@@ -120,7 +118,7 @@ _COUNTED = """
 
 
 def joined(condition: str) -> str:
-    """The joined rows for which a condition over ``counted`` holds; nothing is looked up for the others."""
+    """Select the joined rows for which a condition over ``counted`` holds; only for these are lookups made."""
     return f"SELECT p.*, {LOOKED_UP} FROM (SELECT * FROM counted WHERE {condition}) p {LOOKUPS}"
 
 
@@ -132,11 +130,11 @@ VIEWS: dict[str, str] = {
     "counted": _COUNTED,
     "joined": joined("true"),
 }
-"""The views, in the order in which they rest on each other; ``joined`` is the answer. They are views, or parts of one
-statement, and never expressions that an engine keeps in memory: it would keep every row of the fleet.
+"""The views, each after the views that it builds on; ``joined`` is the answer. An engine makes them views, or parts of
+one statement, but never materializes them: it would keep every row of the fleet in memory.
 
-``joined`` has every row once: a broker's directory, or a wanted replica that no live directory of its broker holds. It
-multiplies nothing as long as ``(cluster, topic, partition, node_id)`` is unique in ``replicas`` and the names and the
-IDs are in ``topics``, which :class:`reconciler.desired.DesiredBuilder` gives. So what is OK can be counted
-without being listed: everything that was observed, less what the table finds.
+``joined`` has every row once: a directory of a broker, or a wanted replica that no live directory of its broker holds.
+No row is multiplied as long as ``(cluster, topic, partition, node_id)`` is unique in ``replicas``, and names and IDs
+are unique in ``topics``, which :class:`reconciler.desired.DesiredBuilder` guarantees. So OK rows can be counted without
+being listed: all observed rows, less the findings.
 """

@@ -1,4 +1,4 @@
-"""What is advised after an audit: one step for each verdict that asks somebody to act."""
+"""The steps advised after an audit: one for each verdict that asks for action."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.verdicts import ADVICE, BENIGN, Advice, Verdict, next_command
 
 @dataclass(frozen=True, slots=True)
 class AdvisedStep:
-    """What is advised for all findings of one verdict, with a command for the first of them."""
+    """The advice for all findings of one verdict, with a command for the first of them."""
 
     verdict: Verdict
     advice: Advice
@@ -19,7 +19,7 @@ class AdvisedStep:
 
 
 def advised_steps(result: AuditResult, verdicts: Iterable[Verdict]) -> list[AdvisedStep]:
-    """A step for each of the verdicts that an audit gave and that asks somebody to act, in the order given."""
+    """List a step for each of the verdicts that the audit found and that asks for action, in the given order."""
     sources = {source.cluster_id: source.location for source in result.metadata}
     found = []
     for verdict in verdicts:

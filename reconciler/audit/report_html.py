@@ -1,7 +1,7 @@
-"""An audit as one HTML page that stands alone: no script, no link, light and dark, and it prints.
+"""An audit as one self-contained HTML page: no script, no link, light and dark, and printable.
 
-Owns what stands on the page and in which order; how it looks is in ``report.html.jinja``. Nothing here grows with the
-number of replicas: totals, and so many brokers and findings, the most urgent first.
+This module decides the content of the page and its order; ``report.html.jinja`` decides how it looks. Nothing on the
+page grows with the number of replicas: it has totals, and a bounded number of brokers and findings, most urgent first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLEET_SHOWN = 200
 BROKERS_SHOWN = 200
 
 _WIDTH = 1000
-"""Of a chart, in the units of its view box."""
+"""Width of a chart, in the units of its view box."""
 
 _TO_ACT_ON = tuple(verdict for verdict in URGENCY if verdict not in BENIGN)
 
@@ -33,7 +33,7 @@ _Broker = tuple[str | None, int | None]
 
 
 def render_report(result: AuditResult) -> str:
-    """The page."""
+    """Render the page."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["visible"] = visible
     template = environment.from_string(resources.files(__package__).joinpath("report.html.jinja").read_text("utf-8"))
@@ -85,7 +85,7 @@ def _headline(result: AuditResult, total: int) -> Mapping[str, str]:
 
 
 def _totals(result: AuditResult, by_size: bool) -> list[Mapping[str, Any]]:
-    """A row for each verdict that was given; OK has no bar beside others, because it would dwarf all that matters."""
+    """List a row for each verdict found; OK has no bar beside others, because it would dwarf the bars that matter."""
     weights = dict(result.bytes if by_size else result.totals)
     if len(weights) > 1:
         weights.pop(Verdict.OK.value, None)
@@ -115,7 +115,7 @@ def _finding(finding: Mapping[str, Any], now_ms: int) -> Mapping[str, Any]:
 
 
 def _brokers(result: AuditResult) -> list[Mapping[str, Any]]:
-    """Every broker with its bars; those first whose findings weigh most."""
+    """List every broker with its bars, the brokers with the most bytes in findings first."""
     found = _bytes_found(result.findings_path)
     most = max((broker.bytes for broker in result.brokers), default=0) or 1
     rows = [_broker(broker, found.get((broker.cluster_id, broker.node_id), {}), most) for broker in result.brokers]
@@ -142,7 +142,7 @@ def _broker(broker: BrokerSummary, found: Mapping[Severity, int], most: int) -> 
 
 
 def _bytes_found(findings_path: str) -> dict[_Broker, dict[Severity, int]]:
-    """Bytes of each broker's findings by severity, added up batch by batch."""
+    """Add up the bytes of each broker's findings by severity, batch by batch."""
     found: dict[_Broker, dict[Severity, int]] = {}
     keys = ["cluster_id", "broker", "verdict"]
     dataset = ds.dataset(findings_path, schema=FINDING_SCHEMA, format="parquet")

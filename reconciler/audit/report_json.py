@@ -1,12 +1,12 @@
-"""An audit as JSON: totals, brokers and the identity of the metadata first, then the findings, one after the other.
+"""An audit as JSON: totals, brokers and the identity of the metadata first, then the findings.
 
     {"schema_version": 1, "engine": "embedded", "audited_ms": …,
      "metadata": {"source": "kraft", "cluster_id": …, "offset": …, "age_ms": …}, "metadata_sources": […],
      "brokers": […], "totals": {"STALE_ID": 12}, "bytes": {"STALE_ID": 1900000000000}, "fleet": […], "notes": […],
      "findings": [{"verdict": "STALE_ID", "broker": 3, "log_dir": …, "name": "orders-0", …}]}
 
-``metadata`` is the one source, and null when there was none, or several; ``metadata_sources`` has them all. Findings
-have the columns of ``findings.FINDING_SCHEMA``. Owns this document; the text of rows is left to ``row_text``.
+``metadata`` is the only source, and null when there is none or several; ``metadata_sources`` lists all of them.
+Findings have the columns of :data:`reconciler.audit.findings.FINDING_SCHEMA`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from reconciler.text import write_array
 from reconciler.verdicts import URGENCY, Verdict
 
 AUDIT_SCHEMA_VERSION = 1
-"""Of the document and of the findings' columns; raised whenever a field changes its meaning or goes."""
+"""Version of the document and of the columns of findings; raised whenever a field changes its meaning or goes."""
 
 SORTED_MOST = 1_000_000
-"""Findings of one verdict that are sorted; more of them come as the engine left them."""
+"""Up to this many findings of one verdict are sorted; more keep the order in which the engine wrote them."""
 
 
 def summary(result: AuditResult) -> dict[str, Any]:
-    """The document without its findings, of a size that does not grow with the fleet's replicas."""
+    """Build the document without its findings; its size does not grow with the number of replicas."""
     sources = [_identity(source, result.audited_ms) for source in result.metadata]
     return {
         "schema_version": AUDIT_SCHEMA_VERSION,
@@ -49,17 +49,17 @@ def summary(result: AuditResult) -> dict[str, Any]:
 
 
 def write_summary(result: AuditResult, out: BinaryIO) -> None:
-    """Write the document without its findings, for people as well."""
+    """Write the document without its findings, indented."""
     out.write(orjson.dumps(summary(result), option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def write_findings(result: AuditResult, out: BinaryIO, verdicts: Sequence[Verdict] = URGENCY) -> None:
-    """Write the whole document; findings stream, so their number costs no memory.
+    """Write the whole document; findings are streamed, so their number costs no memory.
 
     Args:
-        result: of either engine.
+        result: the audit.
         out: takes the bytes.
-        verdicts: findings of these are written, in this order; totals always speak of all.
+        verdicts: the verdicts whose findings are written, in this order; totals always cover all.
     """
     out.write(orjson.dumps(summary(result))[:-1] + b',"findings":')
     write_array(by_urgency(result, verdicts), out)
@@ -67,7 +67,10 @@ def write_findings(result: AuditResult, out: BinaryIO, verdicts: Sequence[Verdic
 
 
 def by_urgency(result: AuditResult, verdicts: Sequence[Verdict] = URGENCY) -> Iterator[pa.Table]:
-    """Findings by verdict in the order given, each by broker, topic and partition; huge verdicts last and unsorted."""
+    """Yield findings verdict by verdict in the given order, sorted by broker, topic and partition.
+
+    Verdicts with more than :data:`SORTED_MOST` findings come last and unsorted.
+    """
     huge = []
     for verdict in verdicts:
         total = result.totals.get(verdict.value, 0)
@@ -82,7 +85,7 @@ def by_urgency(result: AuditResult, verdicts: Sequence[Verdict] = URGENCY) -> It
 
 
 def _identity(source: MetadataIdentity, audited_ms: int) -> dict[str, Any]:
-    """The identity with its age at the time of the audit, in ms; None where the source does not say its time."""
+    """Convert an identity, with its age at the time of the audit in ms; None where the source gives no time."""
     return {
         **asdict(source),
         "scope": None if source.scope is None else sorted(source.scope),

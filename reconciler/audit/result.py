@@ -1,10 +1,9 @@
-"""What both engines answer: totals in memory, findings in a Parquet dataset, and the same shape for every output.
+"""The result of an audit, the same for both engines, and how it is concluded from an engine's tables.
 
-From an engine's tables to an :class:`AuditResult`: the part of an audit that both engines share.
-
-An engine brings ``observed``, ``found``, ``topics``, the tables of :mod:`reconciler.audit.dimension_tables`, and a function
-that runs a query and gives its rows; where the replicas of a fleet are too many for that, another that searches them.
-Only totals, one line per broker and the bounded fleet findings come back through either.
+An engine brings ``observed``, ``found``, ``topics``, the tables of :mod:`reconciler.audit.dimension_tables`, and a
+function that runs a query; where a fleet has too many replicas for that function, a second one that searches them.
+Totals, one line for each broker and the bounded fleet findings are kept in memory; the findings stay in a Parquet
+dataset.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from reconciler.verdicts import BENIGN, URGENCY, Verdict
 
 @dataclass(frozen=True, slots=True)
 class BrokerSummary:
-    """One broker that was scanned."""
+    """A broker that was scanned."""
 
     cluster_id: str | None
     node_id: int | None
     hosts: tuple[str, ...]
     log_dirs: tuple[Mapping[str, Any], ...]
-    """``{"log_dir", "directory_id", "state", "problem"}`` each."""
+    """A dict with ``log_dir``, ``directory_id``, ``state`` and ``problem`` for each."""
     replicas: int
-    """Partition dirs of any kind that lie on its disks."""
+    """Number of partition dirs of any kind on its disks."""
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """One audit, whichever engine did it."""
+    """The result of one audit by either engine."""
 
     engine: str
     audited_ms: int
@@ -54,27 +53,27 @@ class AuditResult:
     findings_path: str
     """A Parquet file or a folder of them, in the columns of FINDING_SCHEMA."""
     notes: tuple[str, ...] = field(default=())
-    """What a reader should know and nobody must act on."""
+    """Sentences that a reader should know and nobody must act on."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether nobody has to act on anything that was found."""
+        """Whether no finding asks for action."""
         benign = {verdict.value for verdict in BENIGN}
         return not self.fleet and all(name in benign for name in self.totals)
 
     @property
     def count(self) -> int:
-        """Findings that are listed in :attr:`findings_path`."""
+        """Number of findings in :attr:`findings_path`."""
         return int(self._dataset().count_rows())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All findings in no particular order, a batch at a time, however many there are."""
+        """Yield all findings in no particular order, batch by batch."""
         yield from self._dataset().to_batches()
 
     def most_urgent(self, limit: int, verdicts: Sequence[Verdict] = URGENCY) -> pa.Table:
-        """At most ``limit`` findings, by urgency and then by broker, topic and partition.
+        """Return at most ``limit`` findings, by urgency and then by broker, topic and partition.
 
-        Reads one verdict at a time and stops when it has enough, so a million findings cost no more than the first.
+        Reads one verdict at a time and stops when it has enough, so a million findings cost no more than a few.
         """
         import pyarrow.dataset as ds  # as in _dataset
 
@@ -92,14 +91,14 @@ class AuditResult:
         return pa.concat_tables(tables) if tables else FINDING_SCHEMA.empty_table()
 
     def _dataset(self) -> Any:
-        # With pandas on the machine this module imports it, which takes as long as the audit of a hundred brokers.
+        # Where pandas is installed, pyarrow.dataset imports it, which takes as long as the audit of a hundred brokers.
         import pyarrow.dataset as ds
 
         return ds.dataset(self.findings_path, schema=FINDING_SCHEMA, format="parquet")
 
 
 RunQuery = Callable[[str], list[dict[str, Any]]]
-"""Runs SQL and gives all its rows, by column name."""
+"""Runs SQL and returns all its rows, by column name."""
 
 _TOTALS = """
     SELECT verdict, count(*) AS rows_found, coalesce(sum(bytes), 0) AS bytes_found,
@@ -115,7 +114,7 @@ DISKS = """
            count(CASE WHEN kind = 'live' AND segments = 0 THEN 1 END) AS without_segment
     FROM observed WHERE kind <> 'log_dir' GROUP BY cluster, node
 """
-"""The table ``disks``: what lies on the disks of each broker. Everything that is only counted is counted here, once."""
+"""The table ``disks``: the counts and bytes of all that lies on the disks of each broker, counted once."""
 
 _LOG_DIRS = """
     SELECT cluster, node, host, log_dir, directory_id, state, problem, clean_shutdown
@@ -140,11 +139,11 @@ def conclude(
     Args:
         query: runs SQL over the engine's tables.
         states: desired state by cluster ID.
-        engine: its name, for the report.
+        engine: name of the engine, for the report.
         now_ms: when the audit was made, ms since 1970.
-        findings_path: where the engine left the findings.
-        with_previous: a table ``previous`` holds the topics of an earlier audit.
-        search: runs the queries that search all replicas, where ``query`` knows only the small tables.
+        findings_path: where the engine wrote the findings.
+        with_previous: whether a table ``previous`` holds the topics of an earlier audit.
+        search: runs the queries that search all replicas, where ``query`` has only the dimension tables.
     """
     disks = query("SELECT * FROM disks")
     totals, size = _totals(query(_TOTALS), disks)
@@ -173,7 +172,7 @@ def _totals(
     listed = {row["verdict"]: row for row in found if row["verdict"] != Verdict.OK}
     totals = {name: int(row["rows_found"]) for name, row in listed.items()}
     size = {name: int(row["bytes_found"]) for name, row in listed.items()}
-    # Whatever was observed and is no finding is OK; the table lists every row once (reconciler/audit/joined.py).
+    # Every observed row that is no finding is OK, because ``joined`` has every row once (reconciler/audit/join_sql.py).
     ok = sum(int(row["rows_observed"]) for row in disks) - sum(int(row["observed_found"]) for row in listed.values())
     if ok:
         totals[Verdict.OK] = ok
@@ -240,7 +239,7 @@ def _notes(query: RunQuery, states: Mapping[str, DesiredState], brokers: Sequenc
 
 
 def _holders(query: RunQuery, replicas: pa.Table | SavedTable) -> set[int]:
-    """The brokers that hold replicas; of a table that was saved, the engine reads that column in no time."""
+    """List the brokers that hold replicas; the engine reads that column of a saved table in no time."""
     if isinstance(replicas, SavedTable):
         found = query(f"SELECT DISTINCT node_id FROM {parquet_files(replicas.path)}")
         return {row["node_id"] for row in found}
@@ -248,7 +247,7 @@ def _holders(query: RunQuery, replicas: pa.Table | SavedTable) -> set[int]:
 
 
 def _disk_notes(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What is odd about the disks and asks nobody to act."""
+    """Yield notes on oddities of the disks that ask for no action."""
     live, without_metadata, without_segment = (
         sum(row[name] for row in disks) for name in ("live", "without_metadata", "without_segment")
     )

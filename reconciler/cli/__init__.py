@@ -1,28 +1,7 @@
-"""The command line ``logstore``: the group of commands, listed without loading any of them.
+"""The command line ``logstore``: a group of commands, listed without loading any of them.
 
-    commands.py           the group that loads a command when it is called
-    exits.py              exit codes, and every error as one sentence
-    inputs.py             what the given paths are: log dirs, folders of them, inventories
-    metadata_choice.py    which metadata is used: what was named, or what lies beside the log dirs
-    options.py            options that several commands share
-    output.py tables.py progress.py      where data goes, tables for people, progress on a terminal
-    scan_command.py       logstore scan
-    audit_command.py      logstore audit; engines.py runs it, audit_table.py shows it
-    explain_command.py    logstore explain; explanation.py finds out what there is to say
-    preflight_command.py  logstore preflight
-    watch_command.py      logstore watch
-    plan_command.py apply_command.py      logstore plan, apply; plan_pages.py shows plans and what became of them
-    reconcile_command.py  logstore reconcile; reconcile_pages.py shows what a request did
-    topic_ids_command.py  logstore topic-ids
-    staged_command.py restore_command.py purge_command.py   what is staged; staging_options.py has what they share
-    namespace_command.py convert_command.py     logstore namespace, convert; layout_options.py has what they share
-    simulate_command.py   logstore simulate
-    repair_command.py     logstore repair; repair_pages.py shows plans and what became of them
-
-Data goes to standard output, prose to standard error. Nothing here decides anything about a replica; only ``apply``,
-``reconcile``, ``restore``, ``purge``, ``namespace``, ``convert`` and ``repair`` change a log dir, through the engine,
-and only ``topic-ids`` writes to ZooKeeper. Loading this package costs as much as click does: a command imports what it
-needs.
+Data goes to standard output, prose to standard error. Importing this package costs as much as click does: a command
+imports its dependencies when it runs.
 """
 
 from __future__ import annotations
@@ -120,10 +99,10 @@ def main() -> None:
         # A terminal or a locale that lacks a character must not end the run.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    # A command makes millions of small objects and few cycles; the collector would walk them every 700.
+    # A command makes millions of small objects and few cycles; by default the collector would walk them every 700.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     if "--spark" not in sys.argv:
         do_without_pandas()
-    # Whoever ends it in another way than Ctrl-C gets the same: no temporary files left, a sentence, an exit code.
+    # SIGTERM and SIGHUP end a command as Ctrl-C does: with a sentence and an exit code, and without temporary files.
     interrupt_on_signals()
     logstore(prog_name="logstore")

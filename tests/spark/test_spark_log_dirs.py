@@ -14,7 +14,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.spark import KafkaLogDirs
 from reconciler.audit.spark import log_dirs as spark_log_dirs
-from reconciler.audit.spark.log_dirs import LogDirsReader, by_broker, ddl, grouped, log_dirs_in
+from reconciler.audit.spark.log_dirs import LogDirsReader, by_broker, ddl, group_brokers, log_dirs_in
 from reconciler.desired import BROKER_SCHEMA, BrokerKey
 from reconciler.errors import UsageError
 
@@ -87,13 +87,13 @@ def test_log_dirs_of_one_broker_stay_together(two_disks: list[str]) -> None:
 
 def test_brokers_are_spread_over_at_most_as_many_groups_as_asked_for() -> None:
     brokers = [(f"/b{number}/1", f"/b{number}/2") for number in range(10)] + [("/alone",)]
-    groups = grouped(brokers, 4)
+    groups = group_brokers(brokers, 4)
     assert sorted(broker for group in groups for broker in group.brokers) == sorted(brokers)
     assert sorted(sum(map(len, group.brokers)) for group in groups) == [4, 5, 6, 6]
 
 
 def test_there_are_never_more_groups_than_brokers() -> None:
-    assert len(grouped([("/a",), ("/b",)], 8)) == 2
+    assert len(group_brokers([("/a",), ("/b",)], 8)) == 2
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from reconciler.audit import FINDING_SCHEMA
 from reconciler.audit.dimension_tables import rows_of
 from reconciler.audit.spark.output import (
     AuditRequest,
-    as_it_stands,
-    leave_topics,
+    escape_glob,
+    query_by_spark,
     register_found,
     register_topics,
-    searched_by,
+    write_topics,
 )
 from tests.fleets import NOW_MS
 from tests.spark.answers import TOPIC_ID, orders
@@ -39,21 +39,21 @@ def leave_findings(ask: AuditRequest) -> None:
 
 
 def test_a_path_that_looks_like_a_glob_is_escaped_for_spark() -> None:
-    assert as_it_stands("/a[1]/{b}*?\\c") == "/a\\[1\\]/\\{b\\}\\*\\?\\\\c"
-    assert as_it_stands("/plain/node=5") == "/plain/node=5"
+    assert escape_glob("/a[1]/{b}*?\\c") == "/a\\[1\\]/\\{b\\}\\*\\?\\\\c"
+    assert escape_glob("/plain/node=5") == "/plain/node=5"
 
 
 def test_topics_are_left_with_their_cluster_and_without_what_nobody_compares(tmp_path: Path) -> None:
     ask = an_ask(tmp_path)
     with duckdb.connect() as small:
-        leave_topics(small, {"C": orders()}, ask.topics)
+        write_topics(small, {"C": orders()}, ask.topics)
         assert rows_of(small, "FROM topics") == [{"cluster": "C", "topic": "orders", "topic_id": TOPIC_ID}]
     assert pq.read_schema(tmp_path / "topics.parquet").names == ["cluster", "topic", "topic_id"]
 
 
 def test_without_metadata_the_file_of_topics_is_there_and_empty(tmp_path: Path) -> None:
     with duckdb.connect() as small:
-        leave_topics(small, {}, an_ask(tmp_path).topics)
+        write_topics(small, {}, an_ask(tmp_path).topics)
         assert rows_of(small, "FROM topics") == []
 
 
@@ -74,9 +74,9 @@ def test_spark_searches_the_same_topics_and_findings(spark: Any, tmp_path: Path)
     ask = an_ask(tmp_path)
     leave_findings(ask)
     with duckdb.connect() as small:
-        leave_topics(small, {"C": orders()}, ask.topics)
+        write_topics(small, {"C": orders()}, ask.topics)
     own = spark.newSession()
     register_topics(own, ask)
-    search = searched_by(own, ask)
+    search = query_by_spark(own, ask)
     joined = search("SELECT f.verdict, t.topic_id FROM found f JOIN topics t ON t.topic = f.topic")
     assert joined == [{"verdict": "MISSING", "topic_id": TOPIC_ID}]

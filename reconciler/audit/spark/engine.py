@@ -1,12 +1,12 @@
 """The audit of a fleet, on as many machines as Spark has.
 
-Trees alone are judged by the executors that list them (:mod:`reconciler.audit.spark.trees`). With inventories among the
-input, trees are listed into a scratch folder as inventories, and Spark joins them all
-(:mod:`reconciler.audit.spark.inventories`). Either way the findings are left as Parquet, the driver's DuckDB has the
-small tables, and totals and fleet findings come from there, by the SQL that the embedded engine runs as well.
+The executors that list trees also judge them (:mod:`reconciler.audit.spark.trees`). With inventories among the input,
+trees are listed into a scratch folder as inventories, and Spark joins all of them
+(:mod:`reconciler.audit.spark.inventories`). Either way the findings are written as Parquet, the driver's DuckDB holds
+the dimension tables, and totals and fleet findings come from there, by the SQL of the embedded engine.
 
-The output folder must be one that the driver and all executors see under the same path; the scratch folder lies in it.
-Every audit has a Spark session of its own, so that two of them do not meet in their views.
+The driver and all executors must see the output folder under the same path; the scratch folder lies in it. Every audit
+has a Spark session of its own, so that the views of two audits do not meet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from reconciler.audit.dimension_tables import parquet_files, rows_of
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.audit.spark.output import AuditRequest, register_found
-from reconciler.audit.spark.trees import judged_where_they_lie
+from reconciler.audit.spark.trees import judge_trees
 from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
 
@@ -41,17 +41,17 @@ def audit(
     all_rows: bool = False,
     previous: str | None = None,
 ) -> AuditResult:
-    """Compare rows with the desired state and leave the findings in a folder.
+    """Compare rows with the desired state and write the findings to a folder.
 
     Args:
-        spark: a running session; it is left as it was.
+        spark: a running session, which is not changed.
         trees: log dirs, or folders of them, that the driver and all executors see.
         inventories: paths of Parquet files in ROW_SCHEMA; :func:`logstore.rows.inventory.check` has accepted them.
-        states: what the metadata sources said; none means that only fleet findings can be made.
+        states: the desired states of the metadata sources; without any, only fleet findings can be made.
         folder: an existing folder; ``findings.parquet`` (a folder of part files) and ``topics.parquet`` are written.
-        now_ms: the time of the audit, ms since 1970; decides what is due.
-        sizes: add up the files in trees.
-        all_rows: list the OK rows as well.
+        now_ms: the time of the audit, ms since 1970; decides which staged replicas are due.
+        sizes: whether to add up the files in trees.
+        all_rows: whether to list the OK rows as well.
         previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
 
     Raises:
@@ -66,15 +66,15 @@ def audit(
         ):
             small.execute("SET temp_directory = ?", [scratch])
             if previous is not None:
-                # Read before the new topics are written: it may be the same file.
+                # Read before the new topics are written, because it may be the same file.
                 small.execute(f"CREATE TABLE previous AS FROM {parquet_files(previous)}")
             own = spark.newSession()
             if inventories or not trees:
-                from reconciler.audit.spark.inventories import judged_by_a_join
+                from reconciler.audit.spark.inventories import judge_inventories
 
-                by_id, search = judged_by_a_join(own, small, ask, inventories, scratch)
+                by_id, search = judge_inventories(own, small, ask, inventories, scratch)
             else:
-                by_id, search = judged_where_they_lie(own, small, ask, scratch)
+                by_id, search = judge_trees(own, small, ask, scratch)
             register_found(small, ask.findings)
             return conclude(
                 partial(rows_of, small),
@@ -92,7 +92,7 @@ def audit(
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong in one line; of a task that failed, what was raised in it."""
+    """Summarise an error in one line; for a failed task, the exception that it raised."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     for number, line in enumerate(lines):
         if line.lstrip().startswith("Traceback (most recent call last)"):

@@ -5,10 +5,10 @@ r"""The audit as a job for spark-submit, with the session that spark-submit give
 
     python -m reconciler.audit.spark.job --metadata … --out …        the same on this machine
 
-What the package needs, DuckDB and Arrow above all, is installed wherever an executor runs; ``--py-files`` brings only
-the package itself. Leaves ``findings.parquet``, ``topics.parquet`` and ``summary.json`` in the output folder, which the
-driver and all executors must see, and writes the path of the summary to stdout, nothing else. Exit codes are those of
-the command line (DESIGN §9).
+The dependencies of the package, DuckDB and Arrow above all, must be installed wherever an executor runs; ``--py-files``
+brings only the package itself. The job writes ``findings.parquet``, ``topics.parquet`` and ``summary.json`` to the
+output folder, which the driver and all executors must see, and nothing but the path of the summary to standard output.
+Its exit codes are those of the command line (DESIGN §9).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SUMMARY_FILE = "summary.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the audit and give its exit code; what goes wrong is one sentence on stderr."""
+    """Run the audit and return its exit code; an error is one sentence on standard error."""
     options = _parser().parse_args(arguments)
     try:
         result = run(options)
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> AuditResult:
-    """Audit what the options name, and leave the summary.
+    """Audit the trees and inventories of the options, and write the summary.
 
     Raises:
         UsageError: nothing to audit, or no folder to write to.

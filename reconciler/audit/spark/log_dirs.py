@@ -3,17 +3,15 @@
     spark.dataSource.register(KafkaLogDirs)
     spark.read.format("kafka_log_dirs").option("paths", json.dumps(["/data/kafka"])).load()
 
-Options: ``paths`` (a JSON list, or one path per line), ``sizes`` (``true`` or ``false``) and ``groups`` (how many tasks
-at most). A path is a log dir or a folder that holds log dirs; it must be the same on the driver, which looks for log
+Options: ``paths`` (a JSON list, or one path per line), ``sizes`` (``true`` or ``false``) and ``groups`` (the most tasks
+to run). A path is a log dir or a folder that holds log dirs; it must be the same on the driver, which looks for log
 dirs, and on the executors, which list them.
 
-What a task costs hardly depends on what it does, so log dirs are grouped, four groups for each core. All log dirs of
-one broker are in the same group, because only together do they show which replicas lie on it twice. A log dir that
-cannot be scanned is a row that says so, never a failed task.
+The cost of a task hardly depends on its work, so log dirs are grouped, four groups for each core. All log dirs of one
+broker are in the same group, because only together do they show which replicas the broker has twice. A log dir that
+cannot be scanned is a row with the reason, never a failed task.
 
 Executors import this package: it is installed there, or given to spark-submit with ``--py-files``.
-
-Arrow schemas in Spark's words: the schema of a data source as a DDL string.
 """
 
 from __future__ import annotations
@@ -56,18 +54,18 @@ class KafkaLogDirs(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name for ``format``."""
+        """Return the name for ``format``."""
         return "kafka_log_dirs"
 
     def schema(self) -> str:
-        """``logstore.rows.ROW_SCHEMA``."""
+        """Return ``logstore.rows.ROW_SCHEMA`` as DDL."""
         return ddl(ROW_SCHEMA)
 
     def reader(self, schema: object) -> LogDirsReader:
-        """A reader for the options that were given.
+        """Make a reader for the given options.
 
         Raises:
-            UsageError: an option is missing, unknown or not of its form.
+            UsageError: an option is missing, unknown or malformed.
         """
         options = {name.lower(): value for name, value in self.options.items()}
         unknown = sorted(set(options) - _OPTIONS)
@@ -79,7 +77,7 @@ class KafkaLogDirs(DataSource):
 
 
 class LogDirsReader(DataSourceReader):
-    """Finds log dirs on the driver, lists them on the executors."""
+    """Finds log dirs on the driver, and lists them on the executors."""
 
     def __init__(self, paths: Sequence[str], sizes: bool, groups: int) -> None:
         self.paths = paths
@@ -87,75 +85,75 @@ class LogDirsReader(DataSourceReader):
         self.groups = groups
 
     def partitions(self) -> Sequence[LogDirs]:
-        """At most ``groups`` of them, about equal in log dirs."""
-        return grouped(by_broker(log_dirs_in(self.paths)).values(), self.groups)
+        """Group the log dirs into at most ``groups`` partitions of about equal numbers of log dirs."""
+        return group_brokers(by_broker(log_dirs_in(self.paths)).values(), self.groups)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Rows of the log dirs of one partition, in batches of ROW_SCHEMA."""
+        """Yield the rows of the log dirs of one partition, in batches of ROW_SCHEMA."""
         assert isinstance(partition, LogDirs)
-        freeze_what_is_there()
+        freeze_imports()
         schema = ROW_SCHEMA.remove_metadata()
         for broker in partition.brokers:
-            for table in scanned(broker, self.sizes):
+            for table in scan_broker(broker, self.sizes):
                 rows = table.combine_chunks().replace_schema_metadata(None)
                 yield from rows.cast(schema).to_batches(max_chunksize=_BATCH_ROWS)
 
 
-def freeze_what_is_there() -> None:
-    """Take what was imported from the collector, at the start of a task.
+def freeze_imports() -> None:
+    """Hide all imported objects from the garbage collector, at the start of a task.
 
-    A worker collects garbage after every task, and walks all of pyarrow each time; what is frozen is not walked.
+    A worker collects garbage after every task, and walks all of pyarrow each time; frozen objects are not walked.
     """
     gc.collect()
     gc.freeze()
 
 
 def log_dirs_in(trees: Iterable[str]) -> list[str]:
-    """The absolute paths of the log dirs that lie in trees, each once, in the order given."""
+    """List the absolute paths of the log dirs in trees, each once, in the given order."""
     return list(dict.fromkeys(os.path.abspath(log_dir) for tree in trees for log_dir in discover(tree)))
 
 
 def by_broker(log_dirs: Iterable[str]) -> dict[BrokerKey | str, tuple[str, ...]]:
-    """Put the log dirs of one broker together, by what their identity names; one without identity stands alone."""
+    """Group log dirs by the broker that their identity names; a log dir without identity stands alone."""
     brokers: dict[BrokerKey | str, list[str]] = {}
     for log_dir in log_dirs:
         identity = read_identity(log_dir).identity
-        key = log_dir if identity is None else BrokerKey(identity.cluster_id or "", _node(identity.node_id))
+        key = log_dir if identity is None else BrokerKey(identity.cluster_id or "", _node_number(identity.node_id))
         brokers.setdefault(key, []).append(log_dir)
     return {key: tuple(each) for key, each in brokers.items()}
 
 
-def _node(node_id: int | None) -> int:
-    """A node ID as the engines have it: -1 where there is none."""
+def _node_number(node_id: int | None) -> int:
+    """Convert a node ID to the number that the engines use: -1 where there is none."""
     return -1 if node_id is None else node_id
 
 
-def grouped(brokers: Collection[tuple[str, ...]], groups: int) -> list[LogDirs]:
-    """Spread brokers over at most so many partitions, the largest first, each to where there are fewest log dirs."""
+def group_brokers(brokers: Collection[tuple[str, ...]], groups: int) -> list[LogDirs]:
+    """Spread brokers over at most ``groups`` partitions, the largest first, each to the one with fewest log dirs."""
     chosen: list[list[tuple[str, ...]]] = [[] for _ in range(min(groups, len(brokers)))]
     for broker in sorted(brokers, key=len, reverse=True):
         min(chosen, key=lambda group: sum(map(len, group))).append(broker)
     return [LogDirs(tuple(group)) for group in chosen]
 
 
-def scanned(broker: Sequence[str], sizes: bool) -> Iterator[pa.Table]:
-    """The rows of one broker's log dirs; when they fail together, each is tried alone."""
+def scan_broker(broker: Sequence[str], sizes: bool) -> Iterator[pa.Table]:
+    """Yield the rows of one broker's log dirs; when the scan of all fails, each is scanned alone."""
     try:
         tables = [observation.rows for observation in scan_all(broker, sizes=sizes, jobs=0)]
     except _FAILURES:
-        tables = [_scanned_alone(log_dir, sizes) for log_dir in broker]
+        tables = [_scan_alone(log_dir, sizes) for log_dir in broker]
     yield from tables
 
 
-def _scanned_alone(log_dir: str, sizes: bool) -> pa.Table:
+def _scan_alone(log_dir: str, sizes: bool) -> pa.Table:
     try:
         return scan(log_dir, sizes=sizes).rows
     except _FAILURES as error:
-        return absent(log_dir, f"the scan of this log dir failed: {type(error).__name__}: {error}")
+        return absent_row(log_dir, f"the scan of this log dir failed: {type(error).__name__}: {error}")
 
 
-def absent(log_dir: str, problem: str) -> pa.Table:
-    """The one row of a log dir of which nothing else can be said."""
+def absent_row(log_dir: str, problem: str) -> pa.Table:
+    """Make the only row of a log dir that could not be scanned."""
     facts = LogDirFacts(socket.gethostname(), log_dir, time.time_ns() // 1_000_000, None, None, None)
     row = plain_row(".", Kind.LOG_DIR, metadata_state=MetadataState.ABSENT, problem=problem)
     return to_table([to_batch([row])], facts)
@@ -192,7 +190,7 @@ def _groups(options: Mapping[str, str]) -> int:
 
 
 def _default_groups() -> int:
-    """Without the option there is no session to ask for its cores here, so this machine's stand for them."""
+    """Count the cores of this machine: there is no session here to ask for the cores of the cluster."""
     return (os.cpu_count() or 1) * GROUPS_PER_CORE
 
 
@@ -200,10 +198,10 @@ _SPARK_TYPES = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", 
 
 
 def ddl(schema: pa.Schema) -> str:
-    """The columns of an Arrow schema as Spark's DDL, all nullable.
+    """Write the columns of an Arrow schema as Spark's DDL, all nullable.
 
     Raises:
-        KeyError: a type that no table of this project has.
+        KeyError: no table of this project has a column of that type.
     """
     return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
 

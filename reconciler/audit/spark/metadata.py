@@ -1,11 +1,11 @@
-"""The Spark data source ``kafka_metadata``: what a metadata source says, as tables for Spark.
+"""The Spark data source ``kafka_metadata``: the content of a metadata source, as tables for Spark.
 
     spark.dataSource.register(KafkaMetadata)
     spark.read.format("kafka_metadata").options(path="kraft:/disks/__cluster_metadata-0", table="topics").load()
 
 Options: ``path`` (a spec of :mod:`reconciler.sources`) and ``table`` (``replicas``, ``topics``, ``brokers`` or
-``identity``; ``replicas`` when none is given). Every table has the cluster ID in front, "" where the source names none.
-One task decodes the source, on an executor that must see the path.
+``identity``; ``replicas`` by default). Every table has the cluster ID in front, "" where the source names none. One
+task decodes the source, on an executor that must see the path.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class KafkaMetadata(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name for ``format``."""
+        """Return the name for ``format``."""
         return "kafka_metadata"
 
     def schema(self) -> str:
-        """The chosen table's columns, with ``cluster`` in front.
+        """Return the columns of the chosen table as DDL, with ``cluster`` in front.
 
         Raises:
             UsageError: there is no such table.
@@ -64,10 +64,10 @@ class KafkaMetadata(DataSource):
         return ddl(_schema(_table(self.options)))
 
     def reader(self, schema: object) -> MetadataReader:
-        """A reader for the options that were given.
+        """Make a reader for the given options.
 
         Raises:
-            UsageError: an option is missing, unknown or not of its form.
+            UsageError: an option is missing, unknown or malformed.
         """
         options = {name.lower(): value for name, value in self.options.items()}
         unknown = sorted(set(options) - {"path", "table"})
@@ -79,18 +79,18 @@ class KafkaMetadata(DataSource):
 
 
 class MetadataReader(DataSourceReader):
-    """Decodes the source where its one task runs."""
+    """Decodes the source in its only task."""
 
     def __init__(self, spec: str, table: str) -> None:
         self.spec = spec
         self.table = table
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One: a source is decoded from its first byte to its last."""
+        """Return one partition: a source is decoded from its first byte to its last."""
         return [InputPartition(self.spec)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Rows of the chosen table, of every cluster that the spec names."""
+        """Yield the rows of the chosen table, of every cluster that the spec names."""
         for state in load(self.spec):
             yield from _with_cluster(state, self.table).to_batches(max_chunksize=_BATCH_ROWS)
 

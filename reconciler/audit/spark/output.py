@@ -1,4 +1,4 @@
-"""What an audit by Spark is asked, and what both its ways leave in the output folder: topics and findings.
+"""The request of an audit by Spark, and the output of both its ways: topics and findings.
 
 Trees are judged by :mod:`reconciler.audit.spark.trees`, inventories by :mod:`reconciler.audit.spark.inventories`.
 """
@@ -42,12 +42,12 @@ _CLUSTER = pa.field("cluster", pa.string())
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest:
-    """What one audit is to find out, and where it leaves the answer."""
+    """The input of one audit, and the folder for its answer."""
 
     trees: Sequence[str]
     """Log dirs, or folders of them, that the driver and all executors see."""
     states: Sequence[DesiredState]
-    """What the metadata sources said."""
+    """The desired states of the metadata sources."""
     folder: str
     """The output folder, an absolute path that the driver and all executors see."""
     now_ms: int
@@ -64,17 +64,17 @@ class AuditRequest:
 
     @property
     def topics(self) -> str:
-        """The file of the topics that metadata knows, which the next audit compares with its own."""
+        """The file of the topics in the metadata, which the next audit compares with its own."""
         return os.path.join(self.folder, TOPICS_FILE)
 
 
-def as_it_stands(path: str) -> str:
-    """The path of a file for Spark, which would read one that looks like a glob as a glob."""
+def escape_glob(path: str) -> str:
+    """Escape the path of a file for Spark, which would expand a path that looks like a glob."""
     return _GLOB.sub(r"\\\g<0>", path)
 
 
-def leave_topics(small: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredState], path: str) -> None:
-    """Leave the topics in their file, from which every engine reads them, and make the view ``topics`` of it."""
+def write_topics(small: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredState], path: str) -> None:
+    """Write the topics to their file, from which both engines read them, and make the view ``topics`` of it."""
     topics = [_with_cluster(cluster, state.topics) for cluster, state in states.items()]
     schema = pa.schema([_CLUSTER, *TOPIC_SCHEMA])
     pq.write_table(pa.concat_tables([schema.empty_table(), *topics]).drop_columns("partitions"), path)
@@ -82,8 +82,8 @@ def leave_topics(small: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredS
 
 
 def register_topics(spark: SparkSession, ask: AuditRequest) -> None:
-    """Make the view ``topics`` in Spark as well, of what :func:`leave_topics` left."""
-    spark.read.parquet(as_it_stands(ask.topics)).createOrReplaceTempView("topics")
+    """Make the view ``topics`` in Spark, from the file of :func:`write_topics`."""
+    spark.read.parquet(escape_glob(ask.topics)).createOrReplaceTempView("topics")
 
 
 def _with_cluster(cluster: str, table: pa.Table) -> pa.Table:
@@ -96,9 +96,9 @@ def register_found(small: duckdb.DuckDBPyConnection, findings: str) -> None:
     small.execute(f"CREATE VIEW found AS {_FOUND}")
 
 
-def searched_by(spark: SparkSession, ask: AuditRequest) -> RunQuery:
-    """What runs SQL in Spark, over ``observed`` and ``topics``, which are there, and ``found``, which is made here."""
-    findings = spark.read.schema(ddl(FINDING_SCHEMA)).parquet(as_it_stands(ask.findings))
+def query_by_spark(spark: SparkSession, ask: AuditRequest) -> RunQuery:
+    """Make ``found`` in Spark, and return a function that queries it together with ``observed`` and ``topics``."""
+    findings = spark.read.schema(ddl(FINDING_SCHEMA)).parquet(escape_glob(ask.findings))
     findings.createOrReplaceTempView("findings")
     spark.sql(_FOUND).createOrReplaceTempView("found")
     return partial(_rows_of_spark, spark)

@@ -1,8 +1,8 @@
-"""Starts Spark as this project needs it, or says in one sentence why there is none here.
+"""Starts Spark with the settings that this project needs, or says in one sentence why it cannot.
 
-Owns the settings of a session and the checks before it: PySpark is installed, and there is a Java that is new enough. A
-session that is there already (a notebook's, spark-submit's) is taken as it is. Traps that the settings avoid are
-explained beside them. Nothing here imports PySpark before a session is asked for.
+Checks first that PySpark is installed and that there is a Java that is new enough. A running session (a notebook's,
+spark-submit's) is taken as it is. The settings avoid traps that are explained beside them. PySpark is imported only
+when a session is asked for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
-"""Spark 4 needs it."""
+"""Spark 4 needs at least this release."""
 
 WITHOUT = "or leave out --spark: the embedded audit needs neither"
 
@@ -33,15 +33,15 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def open_session(master: str | None = None, *, memory: str = "3g") -> SparkSession:
-    """Return the session that is running, or start one. Who asked for it stops it.
+    """Return the running session, or start one. The caller stops it.
 
     Args:
-        master: as Spark writes it; None: what spark-submit set, else all cores of this machine.
-        memory: heap of the driver, which in local mode is where everything happens. It counts only for a JVM that is
+        master: in Spark's notation; None: the master that spark-submit set, else all cores of this machine.
+        memory: heap of the driver, which in local mode does all the work. It has an effect only on a JVM that is
             started here.
 
     Raises:
-        EngineUnavailableError: no PySpark, no Java or one that is too old, or a master that cannot be reached.
+        EngineUnavailableError: no PySpark, no Java, a Java that is too old, or a master that cannot be reached.
     """
     try:
         from pyspark.sql import SparkSession
@@ -58,10 +58,10 @@ def open_session(master: str | None = None, *, memory: str = "3g") -> SparkSessi
 
 
 def settings(master: str, memory: str) -> dict[str, str]:
-    """The settings of a session that is started here."""
+    """List the settings of a session that is started here."""
     chosen = {
         "spark.driver.memory": memory,
-        # An audit is over before a collector that works beside it pays: this one leaves the processors to the join.
+        # An audit is too short for a concurrent collector to pay; this one leaves the processors to the join.
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -80,7 +80,7 @@ def settings(master: str, memory: str) -> dict[str, str]:
 
 
 def local_cores(master: str) -> int | None:
-    """Cores that a local master uses; None for a cluster."""
+    """Count the cores that a local master uses; None for a cluster."""
     match = _LOCAL.fullmatch(master)
     if match is None:
         return None
@@ -88,10 +88,10 @@ def local_cores(master: str) -> int | None:
 
 
 def check_java(environ: Mapping[str, str] = os.environ) -> None:
-    """Make sure that the Java which Spark will take is there and new enough.
+    """Check that the Java that Spark will use exists and is new enough.
 
     Raises:
-        EngineUnavailableError: it is not.
+        EngineUnavailableError: there is no Java, or it is too old.
     """
     advice = f"install Java {OLDEST_JAVA} or newer (or set JAVA_HOME to one), {WITHOUT}"
     home = environ.get("JAVA_HOME")
@@ -110,8 +110,8 @@ def check_java(environ: Mapping[str, str] = os.environ) -> None:
 
 
 def _environment(local: bool) -> None:
-    """Set what Spark reads from the environment only, where the user has not set it."""
-    # Workers would otherwise run the first python3 of the PATH, which need not have pyarrow, nor this package.
+    """Set the variables that Spark reads only from the environment, unless the user has set them."""
+    # Workers would otherwise run the first python3 of the PATH, which may lack pyarrow or this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if local:
@@ -139,7 +139,7 @@ def _start(master: str, memory: str) -> SparkSession:
 
 @contextmanager
 def _stderr_in_file() -> Iterator[BinaryIO]:
-    """Give a JVM that starts meanwhile a nameless file as its standard error, for all its life."""
+    """Give a JVM that starts meanwhile an unnamed file as its standard error for its whole life."""
     with tempfile.TemporaryFile() as noise:
         sys.stderr.flush()
         kept = os.dup(2)
@@ -152,8 +152,8 @@ def _stderr_in_file() -> Iterator[BinaryIO]:
 
 
 def _reason(error: Exception, noise: BinaryIO) -> str:
-    """The line that says most: of what the JVM wrote, else of the error."""
+    """Pick the most telling line of the JVM's standard error, else of the error."""
     noise.seek(0)
     lines = [line.strip() for line in noise.read(1 << 20).decode("utf-8", "replace").splitlines()]
-    told = [line for line in lines if "Exception" in line or line.startswith("Error")]
-    return (told or str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    causes = [line for line in lines if "Exception" in line or line.startswith("Error")]
+    return (causes or str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -1,4 +1,4 @@
-"""What verbs share: options, inputs, output, exit codes, signals."""
+"""The options, inputs, output, exit codes and signals that commands share."""
 
 from typing import TYPE_CHECKING
 

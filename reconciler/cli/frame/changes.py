@@ -1,14 +1,8 @@
-"""What the commands share that change names and layout: a store that is opened for it, and how the steps are shown.
+"""How commands open log dirs to change them, and show the steps of a change of names or scheme.
 
-A dry run makes the same plan as the change itself and stops there, so it says exactly what would be done. It takes the
-locks too, for a plan of disks that change meanwhile is worth nothing; where opening a log dir would begin with sorting
-out what a crash left, a dry run refuses.
-
-What the commands about staged directories share: the folder of spare records, and log dirs opened to be changed.
-
-A record that found no room on a full disk lies in a folder on another disk, and every command must look into the same
-one. So it is one fixed place unless somebody says otherwise: with ``sudo`` or from cron the environment is not the one
-of whoever staged, and at three in the morning nobody remembers an option.
+A dry run makes the same plan as the change itself and stops there, so it shows exactly the steps of the change. It
+takes the locks too, because a plan is worthless when the disks change meanwhile; where opening a log dir would begin
+with the recovery after a crash, a dry run refuses.
 """
 
 from __future__ import annotations
@@ -32,7 +26,7 @@ if TYPE_CHECKING:
 
 
 CHANGE_SCHEMA_VERSION = 1
-"""Of the JSON; raised whenever a field changes its meaning or goes."""
+"""Version of the JSON; raised whenever a field changes its meaning or goes."""
 
 
 def change_store(
@@ -44,18 +38,18 @@ def change_store(
     output: str | None,
     fallback_folder: str | None,
 ) -> Exit:
-    """Plan a change of a store and carry it out, or show what it would do; 4: not in every log dir, one is offline.
+    """Plan a change of a store and carry it out, or show its steps; the exit code is 4 if a log dir is offline.
 
     Args:
         paths: log dirs of one broker, all of them.
         plan: makes the plan.
-        dry_run: stop after the plan.
-        form: how the steps are written; a table of them is shown by a dry run alone.
-        output: file for them.
+        dry_run: whether to stop after the plan.
+        form: format of the steps; only a dry run shows a table of them.
+        output: file for the steps.
         fallback_folder: folder of the records that found no room in a log dir.
 
     Raises:
-        UsageError: a path, a name or an option that cannot be used.
+        UsageError: a path, a name or an option cannot be used.
         RefusedError: the change would do harm or makes no sense.
         LogStoreError: the system refused, or a disk failed.
     """
@@ -83,7 +77,7 @@ def change_store(
 
 @contextmanager
 def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_run: bool) -> Iterator[LogStore]:
-    """Open the log dirs of one broker; what is refused inside comes out as the command line's own error.
+    """Open the log dirs of one broker; refusals of the engine become errors of the command line.
 
     Raises:
         UsageError, RefusedError: as :func:`change_store`.
@@ -107,10 +101,10 @@ def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_ru
 
 
 def refuse_unsorted(path: str) -> None:
-    """Refuse a log dir in which the next one to open it has work to do.
+    """Refuse a log dir that must be recovered when it is opened.
 
     Raises:
-        RefusedError: a crash left something half done, or somebody is at work there right now.
+        RefusedError: a crash left a change unfinished, or a process is changing the log dir right now.
     """
     from layout.scheme import INTENT_FILE, UNCLEAN_FILE
 
@@ -127,7 +121,7 @@ def _amount(planned: PlannedChange) -> str:
 
 
 def _write_steps(planned: PlannedChange, form: Format, output: str | None, *, dry_run: bool) -> None:
-    """Write the steps; a table of what was done already helps nobody."""
+    """Write the steps; a table of steps that are done already helps nobody."""
     if form is Format.TABLE and not dry_run:
         return
     rows = [{"log_dir": log_dir, "step": step} for log_dir, step in planned.lines()]
@@ -174,7 +168,7 @@ def _show_changes(rows: list[dict[str, Any]], columns: tuple[str, ...], output: 
 
 
 def why_in_use(path: str) -> str | None:
-    """Why a log dir cannot be changed now, as taking its lock would say; None: nobody holds it. Takes no lock."""
+    """Say why a log dir is locked, in the words of a failed lock; None: no process holds it. Takes no lock."""
     from logstore.log_dir import find_lock_holder
 
     holder = find_lock_holder(os.path.abspath(path))
@@ -186,16 +180,16 @@ def why_in_use(path: str) -> str | None:
 
 
 class OpenedLogDirs:
-    """Log dirs that were opened to be changed, and what stood in the way of the others."""
+    """Log dirs that were opened to be changed, and the exit codes of the log dirs that could not be."""
 
     def __init__(self, stack: ExitStack) -> None:
-        """Take what closes them."""
+        """Take the stack that closes the log dirs."""
         self.log_dirs: list[LogDir] = []
         self._stack = stack
         self._codes: list[Exit] = []
 
-    def open(self, paths: Iterable[str], spare: FallbackRecords) -> None:
-        """Lock and open log dirs, and sort out what a crash left; what cannot be opened is said."""
+    def open(self, paths: Iterable[str], fallback: FallbackRecords) -> None:
+        """Lock, open and recover log dirs; for each that cannot be opened, say why."""
         from logstore import LogDirInUseError, LogStoreError, NotALogDirError
         from logstore.log_dir import LogDir
         from logstore.store import recover_all
@@ -210,8 +204,8 @@ class OpenedLogDirs:
             except LogStoreError as error:
                 self.refuse(str(error), Exit.PARTLY_FAILED)
         try:
-            # What a crash left between these log dirs and others waits until all of them are opened.
-            recover_all(self.log_dirs, spare)
+            # A change between several log dirs can be finished only when all of them are open.
+            recover_all(self.log_dirs, fallback)
         except LogStoreError as error:
             self.refuse(str(error), Exit.PARTLY_FAILED)
             self.log_dirs = []
@@ -222,10 +216,10 @@ class OpenedLogDirs:
         self._codes.append(code)
 
     def code(self, worked: int) -> Exit:
-        """The exit code: that of what stood in the way if nothing worked, else partly failed, else clean.
+        """Return the exit code: the gravest refusal if nothing was worked on, else partly failed, else clean.
 
         Args:
-            worked: how many log dirs were worked on.
+            worked: number of log dirs that were worked on.
         """
         if not self._codes:
             return Exit.CLEAN
@@ -233,6 +227,6 @@ class OpenedLogDirs:
 
 
 def describe_staged(staged: Staged) -> str:
-    """A staged directory in a line for people: what it was, as far as that is known."""
+    """Describe a staged directory in a line for people: its partition and topic ID, as far as they are known."""
     what = "nobody knows what" if staged.partition is None else str(staged.partition)
     return f"{what}, topic ID {staged.topic_id or 'unknown'}"

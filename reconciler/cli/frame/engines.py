@@ -1,7 +1,7 @@
-"""Runs an audit: scans the trees, hands rows and metadata to an engine, and tells its failures in words.
+"""Runs an audit: scans the trees, hands rows and metadata to an engine, and turns its failures into sentences.
 
-The engines themselves are ``reconciler.audit.embedded`` and ``reconciler.audit.spark.engine``; each is loaded only when
-it is used, so neither needs what the other needs.
+The engines are :mod:`reconciler.audit.embedded` and :mod:`reconciler.audit.spark`; each is loaded only when it is used,
+so that neither needs the dependencies of the other.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from reconciler.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class AuditJob:
-    """What both engines are told."""
+    """The parameters of an audit that both engines take."""
 
     inputs: Inputs
     states: Sequence[DesiredState]
     folder: str
-    """Where the findings go; it exists."""
+    """The existing folder for the findings."""
     now_ms: int
     sizes: bool
     all_rows: bool
@@ -37,11 +37,11 @@ class AuditJob:
 
 
 def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -> AuditResult:
-    """Scan the trees with so many processes that look, and join on this machine within so much memory.
+    """Scan the trees with at most ``jobs`` processes, and join on this machine within ``memory_limit``.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs.
-        PartlyFailedError: the engine gave up: no memory, no room for its files, or rows that cannot be read.
+        PartlyFailedError: the engine gave up for lack of memory or disk space, or because rows cannot be read.
     """
     import duckdb
 
@@ -70,7 +70,7 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
 
 
 def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
-    """Let Spark list the trees and join, here or on a cluster.
+    """Let Spark list the trees and join, on this machine or on a cluster.
 
     Raises:
         EngineUnavailableError: there is no Java or no PySpark.
@@ -104,7 +104,7 @@ def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
 
 
 def _reason(error: Exception, folder: str) -> str:
-    """Why DuckDB gave up, in one line, and what to do where that is known."""
+    """Say in one line why DuckDB gave up, and what to do where that is known."""
     reason = str(error).splitlines()[0]
     if os.strerror(errno.ENOSPC) in reason:
         spill = tempfile.gettempdir()
@@ -115,7 +115,7 @@ def _reason(error: Exception, folder: str) -> str:
 
 
 def _by_form(inventories: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Inventories in Parquet, which engines read themselves, and in Arrow's own form."""
-    # Absolute, because to an engine a name may begin with a sign of its own, such as ~.
+    """Split inventories into Parquet files, which engines read themselves, and Arrow files."""
+    # Absolute, because an engine gives a meaning to some first characters of a name, such as ~.
     parquet = [os.path.abspath(path) for path in inventories if inventory_form(path) is InventoryForm.PARQUET]
     return parquet, [path for path in inventories if inventory_form(path) is InventoryForm.ARROW]

@@ -1,12 +1,11 @@
-"""What the given paths are: log dirs, folders of brokers' disks, or inventories that other machines wrote.
+"""The inputs of a command: log dirs, folders of brokers' disks, inventories of other machines, and metadata.
 
-Nothing is scanned here. A path that is absent stays among the log dirs, so that the scan gives it its row; only when
-nothing that was given can be looked at, there is no run.
+Nothing is scanned here. A path that is absent stays among the log dirs, so that the scan gives it a row; a command is
+refused only when none of its paths can be used.
 
-Which metadata an audit goes by: what ``--metadata`` names, or what lies beside the log dirs.
-
-Reading a source is left to ``reconciler.sources``. What is found without being named is taken only when it can be read
-and speaks for a cluster that is there; whatever is passed over is told.
+Metadata is the source that ``--metadata`` names, or one that lies beside the log dirs; :mod:`reconciler.sources` reads
+it. A source that was found without being named is used only if it can be read and speaks for the cluster of a given log
+dir; every source that is passed over is reported.
 """
 
 from __future__ import annotations
@@ -33,30 +32,30 @@ _LOG_DIR_IDENTITY = ("host", "log_dir", "cluster_id", "node_id", "directory_id",
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What there is to look at."""
+    """The log dirs and inventories that a command looks at."""
 
     log_dirs: tuple[str, ...]
-    """Trees on this machine, each once, in the order given."""
+    """Log dirs on this machine, each once, in the given order."""
     inventories: tuple[str, ...]
-    """Inventory files, checked."""
+    """Inventory files, already checked."""
     folders: tuple[str, ...]
-    """The directories that were given: where metadata may lie beside the log dirs."""
+    """The given directories, in which metadata may lie beside the log dirs."""
     inventoried: tuple[dict[str, Any], ...]
     """The ``log_dir`` rows of all inventories."""
 
     @property
     def places(self) -> int:
-        """How many log dirs that makes, trees and inventoried ones."""
+        """Number of log dirs, on this machine and in inventories."""
         return len(self.log_dirs) + len(self.inventoried)
 
 
 def sort_inputs(paths: Sequence[str]) -> Inputs:
-    """Tell what each path is.
+    """Sort paths into log dirs, folders and inventories.
 
     Raises:
-        UsageError: not one of them is a directory or an inventory.
-        RefusedError: two of them tell of the same log dir, so that each replica would count twice.
-        InventoryError: a file looks like an inventory, and cannot be used as one.
+        UsageError: none of the paths is a directory or an inventory.
+        RefusedError: two of the paths cover the same log dir, so that each replica would count twice.
+        InventoryError: a file looks like an inventory, but cannot be used as one.
     """
     unusable = [path for path in paths if not os.path.isdir(path) and not _is_inventory(path)]
     if len(unusable) == len(paths):
@@ -64,18 +63,18 @@ def sort_inputs(paths: Sequence[str]) -> Inputs:
     inventories = [path for path in _distinct(paths) if not os.path.isdir(path) and path not in unusable]
     folders = [path for path in _distinct(paths) if os.path.isdir(path)]
     log_dirs = list(_distinct(found for path in paths if path not in inventories for found in _log_dirs(path)))
-    told = _log_dir_rows(inventories)
-    _refuse_overlap(told)
-    _refuse_scanned_already(told, log_dirs)
-    rows = tuple(row for rows in told.values() for row in rows)
+    inventoried = _log_dir_rows(inventories)
+    _refuse_overlap(inventoried)
+    _refuse_scanned_already(inventoried, log_dirs)
+    rows = tuple(row for rows in inventoried.values() for row in rows)
     return Inputs(tuple(log_dirs), tuple(inventories), tuple(folders), rows)
 
 
 def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """The log dirs that are meant by paths, each once: log dirs themselves, or folders of them.
+    """List the log dirs that the paths name, each once; a path is a log dir or a folder of log dirs.
 
     Raises:
-        UsageError: not one of them is there, or one is an inventory, in which nothing can be changed.
+        UsageError: none of the paths exists, or one is an inventory, in which nothing can be changed.
     """
     inputs = sort_inputs(paths)
     if inputs.inventories:
@@ -86,14 +85,14 @@ def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
 def _is_inventory(path: str) -> bool:
     if not os.path.isfile(path):
         return False
-    # Imported where there is a file, because it brings Arrow along, which a scan of trees imports later.
+    # Imported only for a file, because it loads Arrow, which a scan of trees loads later, while its workers look.
     from logstore.rows import inventory_form
 
     return inventory_form(path) is not None
 
 
 def _log_dir_rows(inventories: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """The ``log_dir`` rows of each inventory. Raises InventoryError."""
+    """Read the ``log_dir`` rows of each inventory. Raises InventoryError."""
     if not inventories:
         return {}
     from logstore.rows import inventory_log_dirs  # as in _is_inventory
@@ -119,7 +118,7 @@ def _log_dirs(path: str) -> list[str]:
 
 
 def _distinct(paths: Iterable[str]) -> Iterator[str]:
-    """Paths without those that lead to the same place as one before, by a link or by a second mount."""
+    """Yield paths; skip a path that leads to the same file as an earlier one, by a link or by a second mount."""
     seen: set[str | tuple[int, int]] = set()
     for path in paths:
         place = _file_identity(path)
@@ -136,10 +135,10 @@ def _file_identity(path: str) -> str | tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _refuse_overlap(told: dict[str, list[dict[str, Any]]]) -> None:
-    """Refuse inventories that tell of one log dir twice; two machines may well use the same path."""
+def _refuse_overlap(inventoried: dict[str, list[dict[str, Any]]]) -> None:
+    """Refuse inventories that have one log dir twice; two machines may well use the same path."""
     first: dict[tuple[Any, ...], str] = {}
-    for path, rows in told.items():
+    for path, rows in inventoried.items():
         for row in rows:
             identity = tuple(row[name] for name in _LOG_DIR_IDENTITY)
             if identity in first:
@@ -150,11 +149,11 @@ def _refuse_overlap(told: dict[str, list[dict[str, Any]]]) -> None:
             first[identity] = path
 
 
-def _refuse_scanned_already(told: dict[str, list[dict[str, Any]]], log_dirs: Iterable[str]) -> None:
-    """Refuse an inventory of this machine that tells of a log dir which is given as a tree too."""
+def _refuse_scanned_already(inventoried: dict[str, list[dict[str, Any]]], log_dirs: Iterable[str]) -> None:
+    """Refuse an inventory of this machine with a log dir that is also given as a tree."""
     host = os.uname().nodename
     trees = set(map(os.path.abspath, log_dirs))
-    for path, rows in told.items():
+    for path, rows in inventoried.items():
         for row in rows:
             if row["host"] == host and row["log_dir"] in trees:
                 raise RefusedError(
@@ -165,7 +164,7 @@ def _refuse_scanned_already(told: dict[str, list[dict[str, Any]]], log_dirs: Ite
 
 @dataclass(frozen=True, slots=True)
 class PathInLogDir:
-    """The log dir that a path belongs to, and the path below it, as the rows of a scan name it."""
+    """A log dir and a path below it, as the rows of a scan name it."""
 
     log_dir: str
     name: str
@@ -173,7 +172,7 @@ class PathInLogDir:
 
 
 def log_dir_of_path(path: str) -> PathInLogDir | None:
-    """The nearest log dir at or above a path, or the one whose staging directory holds it; None: there is none."""
+    """Find the nearest log dir at or above a path, or the log dir whose staging directory holds it."""
     path = os.path.abspath(path)
     above = path
     while True:
@@ -193,17 +192,17 @@ def _is_log_dir(path: str) -> bool:
 
 
 NO_METADATA = "none"
-"""The value of ``--metadata`` that switches the search off."""
+"""The value of ``--metadata`` that turns the search for metadata off."""
 
 _BEGINNING_MS = 60_000
 
 
 def choose_metadata(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[DesiredState]:
-    """Load the metadata that an audit goes by, and say on standard error which it is.
+    """Load the metadata for an audit, and name each source on standard error.
 
     Raises:
-        UsageError: a source that was named does not exist, or ``none`` was named beside others.
-        MetadataError: a source that was named cannot be trusted.
+        UsageError: a named source does not exist, or ``none`` was named beside others.
+        MetadataError: a named source cannot be trusted.
     """
     from reconciler.sources import load
 
@@ -220,7 +219,7 @@ def choose_metadata(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[D
 
 
 def _find_metadata(inputs: Inputs) -> list[DesiredState]:
-    """The newest metadata of each cluster whose log dirs were given, from what lies at or below the given folders."""
+    """Find the newest metadata of each cluster whose log dirs were given, at or below the given folders."""
     from reconciler.sources import newest_per_cluster
 
     clusters = _clusters(inputs)
@@ -228,8 +227,8 @@ def _find_metadata(inputs: Inputs) -> list[DesiredState]:
     fitting = [state for state in found if state.identity.cluster_id in clusters]
     strangers = [state.identity for state in found if state.identity.cluster_id not in clusters]
     if strangers:
-        told = listed([f"{each.location} (cluster {each.cluster_id or 'not named'})" for each in strangers])
-        say(f"metadata of no cluster whose log dirs were given is passed over: {told}")
+        sources = listed([f"{each.location} (cluster {each.cluster_id or 'not named'})" for each in strangers])
+        say(f"metadata of no cluster whose log dirs were given is passed over: {sources}")
     return newest_per_cluster(fitting)
 
 
@@ -264,13 +263,13 @@ def _clusters(inputs: Inputs) -> frozenset[str]:
 
 
 def _since(timestamp_ms: int, now_ms: int) -> int:
-    """How old metadata is, in ms; what a live source told while this command began is not of the future."""
+    """Compute the age of metadata in ms; a live source that answered while this command began is not in the future."""
     since = now_ms - timestamp_ms
     return 0 if -_BEGINNING_MS < since < 0 else since
 
 
 def _described(state: DesiredState, now_ms: int) -> str:
-    """One source in a line: what it is, for which cluster, how far it reaches, how old it is."""
+    """Describe one source in a line: its kind, its cluster, its size, its offset and its age."""
     from reconciler.desired import Completeness
 
     identity = state.identity

@@ -1,16 +1,12 @@
-"""A group of commands that loads each one when it is called, and lists them all without loading any.
+"""The life of a command: loaded when it is called, ended by an exit code, an error or a signal.
 
 Heavy imports (pyarrow, duckdb, rich) belong to the commands, so ``logstore --help`` costs no more than click does.
 
-Exit codes, and every error as one sentence on standard error: nobody meets a traceback unasked.
+Every error becomes one sentence on standard error; a traceback is shown only on request. Usage errors of click itself
+(an unknown option, a missing argument) are left to click, which reports them and exits with 2 as well.
 
-Usage errors of click itself (an unknown option, a missing argument) are left to click, which says them and exits with
-2 as well.
-
-The signals that end a command, and what a command does about them instead of what Python would.
-
-A signal that is nothing to the process stays nothing to it: whoever started it with ``nohup`` wants it to outlive the
-terminal, and a shell script starts what runs behind it deaf to Ctrl-C.
+A signal that the process ignores stays ignored: whoever starts a command with ``nohup`` wants it to outlive the
+terminal, and a shell script makes its background processes ignore Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ from reconciler.text import visible
 
 
 class Commands(click.Group):
-    """A group whose commands live in modules of their own, each in a variable called ``command``."""
+    """A group of commands, each in a module of its own, in a variable called ``command``."""
 
     def __init__(self, *args: Any, commands_by_name: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         """Take the commands in the order of ``--help``: name → (module, one line of help)."""
@@ -41,23 +37,23 @@ class Commands(click.Group):
         self._modules = dict(commands_by_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order in which they were given."""
+        """Return the names, in the given order."""
         return list(self._modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command; None when there is none of that name."""
+        """Load a command; None: there is none of that name."""
         if cmd_name not in self._modules:
             return None
         command: click.Command = importlib.import_module(self._modules[cmd_name][0]).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands by the lines that were given, which loads nothing."""
+        """List the commands with their given lines, which loads none of them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in self._modules.items()])
 
     def invoke(self, ctx: click.Context) -> None:
-        """Run the command; what it returns is the exit code, and what it raises becomes a sentence and an exit code."""
+        """Run the command; its result is the exit code, and an exception becomes a sentence and an exit code."""
         with sentences():
             code = super().invoke(ctx)
         ctx.exit(0 if code is None else int(code))
@@ -68,7 +64,7 @@ TRACEBACK = "LOGSTORE_TRACEBACK"
 
 
 class Exit(IntEnum):
-    """What the exit code says (DESIGN §9)."""
+    """The exit codes (DESIGN §9)."""
 
     CLEAN = 0
     FINDINGS = 1
@@ -78,13 +74,13 @@ class Exit(IntEnum):
 
 
 class PartlyFailedError(ReconcilerError):
-    """Something was done, and not all of it: output is incomplete, or an engine gave up."""
+    """A part of the work was done: output is incomplete, or an engine gave up."""
 
     exit_code = Exit.PARTLY_FAILED
 
 
 def code_of(error: BaseException) -> Exit:
-    """The exit code that stands for an error."""
+    """Return the exit code for an error."""
     match error:
         case ReconcilerError():
             return Exit(error.exit_code)
@@ -100,7 +96,7 @@ def code_of(error: BaseException) -> Exit:
 
 @contextmanager
 def sentences() -> Iterator[None]:
-    """Say what goes wrong inside in one sentence, and leave with the exit code for it."""
+    """Turn an exception inside into one sentence and the exit code for it."""
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -113,16 +109,16 @@ def sentences() -> Iterator[None]:
 
 
 def say(sentence: str) -> None:
-    """Write a line of prose to standard error; names in it cannot steer the terminal.
+    """Write a line of prose to standard error; control characters in names cannot steer the terminal.
 
-    Where nobody listens any more, there is nobody to tell that either: the exit code still says it.
+    When the reader of standard error is gone, the error is dropped; the exit code still reports the failure.
     """
     with suppress(OSError):
         click.echo(f"logstore: {visible(sentence)}", err=True)
 
 
 def abandon_output() -> None:
-    """Stop writing to standard output, which cannot take any more; else Python complains of it once more at its end."""
+    """Point standard output, which takes no more data, at nothing; else Python complains again when it exits."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -131,7 +127,7 @@ def abandon_output() -> None:
 
 
 def _without_current_directory(error: FileNotFoundError) -> bool:
-    """Whether this is what a relative path gives when the current directory was removed."""
+    """Whether this is the error of a relative path after the current directory was removed."""
     return error.filename is None and error.strerror == os.strerror(errno.ENOENT)
 
 
@@ -159,7 +155,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def on_signals(act: Callable[[int], object]) -> Iterator[None]:
-    """While this lasts, a signal that would end the command calls ``act`` with its number. For the main thread."""
+    """Call ``act`` with the number of each signal that would end the command, in the main thread."""
     former = {number: signal.getsignal(number) for number in ENDING}
     heeded = [number for number, handler in former.items() if handler is not signal.SIG_IGN]
     for number in heeded:
@@ -172,7 +168,7 @@ def on_signals(act: Callable[[int], object]) -> Iterator[None]:
 
 
 def interrupt_on_signals() -> None:
-    """Let every signal that would end the command interrupt it as Ctrl-C does, with all that is done on the way out."""
+    """Let every signal that would end the command interrupt it as Ctrl-C does, with all clean-up on the way out."""
     for number in ENDING[1:]:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)

@@ -35,7 +35,7 @@ _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kMGT]?)i?B?", re.ASCII)
 
 
 def output_options(*formats: Format) -> Callable[[Function], Function]:
-    """The options ``--format`` and ``-o``, alike in every command that has data."""
+    """Add the options ``--format`` and ``-o``, alike in every command that has data."""
 
     def decorate(function: Function) -> Function:
         function = click.option(
@@ -54,7 +54,7 @@ def output_options(*formats: Format) -> Callable[[Function], Function]:
 
 
 def metadata_option(function: Function) -> Function:
-    """The option ``--metadata``, alike in every command that compares."""
+    """Add the option ``--metadata``, alike in every command that compares."""
     return click.option(
         "--metadata",
         "specs",
@@ -69,7 +69,7 @@ def metadata_option(function: Function) -> Function:
 
 
 def scan_options(function: Function) -> Function:
-    """The options ``--jobs`` and ``--sizes``, of every command that scans."""
+    """Add the options ``--jobs`` and ``--sizes``, alike in every command that scans."""
     function = click.option(
         "--sizes/--no-sizes", default=True, help="Add up the files of each directory. [default: --sizes]"
     )(function)
@@ -82,7 +82,7 @@ def scan_options(function: Function) -> Function:
 
 
 def fallback_records_option(function: Function) -> Function:
-    """The option ``--spare-records``, alike in every command that stages, lists, restores or purges."""
+    """Add the option ``--spare-records``, alike in every command that stages, lists, restores or purges."""
     return click.option(
         "--spare-records",
         "fallback_folder",
@@ -109,7 +109,7 @@ def fallback_records(folder: str | None) -> FallbackRecords:
 
 
 def change_options(function: Function) -> Function:
-    """The options ``--dry-run``, ``--format``, ``-o`` and ``--spare-records``, alike in every command of this kind."""
+    """Add ``--dry-run``, ``--format``, ``-o`` and ``--spare-records``, alike in every command that changes a store."""
     function = output_options(*TEXT_FORMATS)(fallback_records_option(function))
     return click.option("--dry-run", is_flag=True, help="Show every step that would be taken, and take none.")(function)
 
@@ -118,7 +118,7 @@ def parse_rate(text: str) -> int:
     """Read ``100M``, ``1.5G`` or a plain number of bytes; units are powers of 1000, as disks are sold.
 
     Raises:
-        UsageError: anything else, or nothing at all a second.
+        UsageError: the text is no rate, or a rate of zero.
     """
     digits = text.strip().removesuffix("/s").removesuffix("B").strip()
     unit = digits[-1:] if digits[-1:] in _UNITS else ""
@@ -137,7 +137,7 @@ def parse_size(text: str) -> int:
     """Read ``200G``, ``1.5T`` or a plain number of bytes; units are powers of 1000, as disks are sold.
 
     Raises:
-        UsageError: anything else, or nothing at all.
+        UsageError: the text is no size, or a size of zero.
     """
     match = _SIZE.fullmatch(text.strip())
     number = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
@@ -152,7 +152,7 @@ def parse_share(text: str) -> float:
     """Read ``30%`` or ``0.3``.
 
     Raises:
-        UsageError: anything else, or more than all.
+        UsageError: the text is no share, or not between 0 and 1.
     """
     digits = text.strip()
     try:
@@ -165,7 +165,7 @@ def parse_share(text: str) -> float:
 
 
 def user_name() -> str:
-    """Who runs this: the user, and behind sudo the one who called it."""
+    """Name the user who runs the command and, under sudo, the user who called it."""
     import getpass
 
     try:

@@ -1,12 +1,7 @@
-"""Where data goes, and in which format: standard output or a file, text or rows for other programs.
+"""Output: standard output or a file, rows for programs or pages for people, and progress on a terminal.
 
-Tables for people are left to ``tables``, the text of rows to ``row_text``, inventories to ``logstore.rows.inventory``.
-
-Tables and lines for people: rich on a terminal, plain aligned text in a pipe or a file, nothing cut short in either.
-
-A :class:`Page` is where both go. What stands in a table is left to the commands.
-
-Progress on a terminal, silence everywhere else.
+A :class:`Page` takes lines and tables: rich on a terminal, plain aligned text in a pipe or a file, nothing cut short in
+either. Progress is shown on a terminal only.
 """
 
 from __future__ import annotations
@@ -29,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What ``--format`` takes."""
+    """The values of ``--format``."""
 
     TABLE = "table"
     JSON = "json"
@@ -40,22 +35,22 @@ class Format(StrEnum):
 
     @property
     def is_binary(self) -> bool:
-        """Whether a terminal cannot show it."""
+        """Whether a terminal cannot show the format."""
         return self in (Format.PARQUET, Format.ARROW)
 
 
 def check_output(form: Format, path: str | None, log_dirs: Iterable[str], read: Iterable[str] = ()) -> None:
-    """Make sure that there is somewhere to write to, before any work is done.
+    """Check that the output can be written, before any work is done.
 
     Args:
-        form: what will be written.
+        form: the format of the output.
         path: the file, or None for standard output.
-        log_dirs: nothing may be written into any of these.
-        read: files that will be read, which must not be written over.
+        log_dirs: log dirs, into which nothing may be written.
+        read: files that will be read, which must not be overwritten.
 
     Raises:
-        UsageError: a binary format would go to a terminal, or the file cannot be made, would lie in a log dir, or is
-            one of those that are read.
+        UsageError: a binary format would go to a terminal, or the file cannot be made, would lie in a log dir, or will
+            be read.
     """
     if is_standard(path):
         if form.is_binary and sys.stdout is not None and sys.stdout.isatty():
@@ -72,12 +67,12 @@ def refuse_inside(path: str, log_dirs: Iterable[str], instead: str = "name anoth
     """Refuse a path that lies in a log dir, where a broker or an audit would stumble over it.
 
     Args:
-        path: where something is to be written.
-        log_dirs: those that are known; any other is recognised by the files in it.
-        instead: what to do, for the sentence.
+        path: the path to write to.
+        log_dirs: the known log dirs; any other is recognised by the files in it.
+        instead: the advice at the end of the sentence.
 
     Raises:
-        UsageError: it does.
+        UsageError: the path lies in a log dir.
     """
     from reconciler.cli.frame.inputs import log_dir_of_path
 
@@ -95,7 +90,7 @@ def _contains(folder: str, path: str) -> bool:
 
 
 def _refuse_unwritable(path: str) -> None:
-    """Refuse a file that cannot be made or written over, without touching it."""
+    """Refuse a file that cannot be made or overwritten, without touching it."""
     folder = os.path.dirname(path) or os.curdir
     if os.path.isdir(path):
         problem = errno.EISDIR
@@ -115,18 +110,18 @@ def is_standard(path: str | None) -> bool:
 
 @contextmanager
 def destination(path: str | None) -> Iterator[BinaryIO]:
-    """Open what ``-o`` names for writing bytes; None and ``-`` are standard output.
+    """Open the file of ``-o`` for writing bytes; None and ``-`` are standard output.
 
     Raises:
-        UsageError: it cannot be opened.
-        PartlyFailedError: it cannot take everything, and what is there is incomplete.
+        UsageError: the file cannot be opened.
+        PartlyFailedError: the file cannot take all data, so it is incomplete.
     """
     if is_standard(path):
         yield from _standard_output()
         return
     assert path is not None
     try:
-        file = open(path, "wb")  # noqa: SIM115 - opening it fails for other reasons than writing to it
+        file = open(path, "wb")  # noqa: SIM115 - opening fails for other reasons than writing
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
     try:
@@ -143,7 +138,7 @@ def _standard_output() -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     except KeyboardInterrupt:
-        # What is still buffered would wait once more for a reader that may never come.
+        # Flushing the buffer would wait again for a reader that may never come.
         abandon_output()
         raise
     except BrokenPipeError as error:
@@ -155,13 +150,13 @@ def _standard_output() -> Iterator[BinaryIO]:
 
 
 def write_rows(form: Format, batches: Iterable[Any], schema: Any, schema_version: int, out: BinaryIO) -> None:
-    """Write Arrow rows in one of the formats that need nothing but rows.
+    """Write Arrow rows in a format that needs nothing but rows.
 
     Args:
         form: ``ndjson``, ``csv``, ``parquet`` or ``arrow``.
-        batches: Arrow tables in the columns of the schema.
-        schema: of the rows.
-        schema_version: of the rows, for the lines of NDJSON.
+        batches: Arrow tables with the columns of the schema.
+        schema: the schema of the rows.
+        schema_version: the version of the schema, for the lines of NDJSON.
         out: takes the bytes.
     """
     from logstore.rows import InventoryForm, write_inventory
@@ -177,15 +172,15 @@ def write_rows(form: Format, batches: Iterable[Any], schema: Any, schema_version
 
 
 _WIDE_TERMINAL = 150
-"""Characters from which on a terminal is wide."""
+"""A terminal with at least this many characters in a line is wide."""
 
 _WIDEST = 80
-"""Characters to which a column of plain text is padded."""
+"""A column of plain text is padded to at most this many characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's title, and whether its cells are figures, which stand to the right."""
+    """The title of a column, and whether its cells are numbers, which are aligned to the right."""
 
     title: str
     right: bool = False
@@ -196,18 +191,18 @@ class Page(Protocol):
 
     is_terminal: bool
     is_wide: bool
-    """Whether there is room for columns that are merely good to have."""
+    """Whether there is room for columns that are not essential."""
 
     def line(self, text: str = "", style: str = "") -> None:
-        """A line of text; the style is for terminals."""
+        """Write a line of text; the style is for terminals."""
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
-        """A table with its titles on top; ``styles`` goes by the text of a row's first cell, and is for terminals."""
+        """Write a table with titles; ``styles`` maps the text of a row's first cell to a style for terminals."""
 
 
 @contextmanager
 def open_page(path: str | None) -> Iterator[Page]:
-    """Open a page on what ``-o`` names; only standard output can be a terminal.
+    """Open a page on the file of ``-o``; only standard output can be a terminal.
 
     Raises:
         UsageError, PartlyFailedError: as :func:`reconciler.cli.frame.destination`.
@@ -222,21 +217,21 @@ def open_page(path: str | None) -> Iterator[Page]:
 
 
 class PlainPage:
-    """Aligned text, without colour and as wide as it needs to be."""
+    """A page of aligned text without colour, as wide as its content."""
 
     is_terminal = False
     is_wide = True
 
     def __init__(self, out: BinaryIO) -> None:
-        """Write to an open file."""
+        """Take an open file."""
         self._out = out
 
     def line(self, text: str = "", style: str = "") -> None:
-        """A line of text; there are no styles."""
+        """Write a line of text; there are no styles."""
         self._out.write(f"{visible(text)}\n".encode())
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
-        """A table; the last column is not padded, and a cell that is wider than most shifts its line alone."""
+        """Write a table; the last column is not padded, and a very wide cell shifts only its own line."""
         lines = [[column.title for column in columns], *([visible(cell) for cell in row] for row in rows)]
         widths = [min(_WIDEST, max(map(len, cells))) for cells in zip(*lines, strict=True)]
         for line in lines:
@@ -248,23 +243,23 @@ class PlainPage:
 
 
 class TerminalPage:
-    """Tables that fold long cells, in colour where the terminal has it."""
+    """A page on a terminal: long cells are folded, and coloured where the terminal has colour."""
 
     is_terminal = True
 
     def __init__(self, console: Console) -> None:
-        """Write to a terminal."""
+        """Take the console of the terminal."""
         self._console = console
         self.is_wide = console.width >= _WIDE_TERMINAL
 
     def line(self, text: str = "", style: str = "") -> None:
-        """A line of text in a style of rich."""
+        """Write a line of text in a style of rich."""
         from rich.text import Text
 
         self._console.print(Text(visible(text), style=style))
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
-        """A table as wide as the terminal."""
+        """Write a table as wide as the terminal."""
         from rich.table import Table
         from rich.text import Text
 
@@ -281,7 +276,7 @@ Item = TypeVar("Item")
 
 
 def with_progress(items: Iterable[Item], total: int, doing: str) -> Iterator[Item]:
-    """Hand on the items, and show on a terminal how many there were; nothing is shown of a single one or of none."""
+    """Yield the items, and show their progress on a terminal, unless there are fewer than two."""
     if total < 2 or not _on_terminal():
         yield from items
         return
@@ -295,7 +290,7 @@ def with_progress(items: Iterable[Item], total: int, doing: str) -> Iterator[Ite
 
 @contextmanager
 def show_busy(doing: str) -> Iterator[None]:
-    """Show on a terminal what is being done, as long as it takes."""
+    """Show on a terminal what is being done while the block runs."""
     if not _on_terminal():
         yield
         return

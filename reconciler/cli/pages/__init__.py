@@ -1,4 +1,4 @@
-"""What verbs print: tables and explanations."""
+"""The pages that commands print: audits, plans, outcomes and explanations."""
 
 from typing import TYPE_CHECKING
 

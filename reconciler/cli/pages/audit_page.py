@@ -1,7 +1,7 @@
-"""An audit as a page for a person at night: totals, what concerns the fleet, the most urgent findings, what to do next.
+"""An audit as a page for a person at night: totals, fleet findings, the most urgent findings, and the next steps.
 
-Owns the order and the wording; how tables look is left to ``tables``, and what is advised to
-``reconciler.verdicts.advice``.
+This module decides the order and the wording; :class:`reconciler.cli.frame.Page` decides how tables look, and
+:mod:`reconciler.verdicts` has the advice.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from reconciler.text import NOTHING, age, count, json_objects, size
 from reconciler.verdicts import URGENCY, Severity, Verdict, full_evidence, location_of, severity
 
 SHOWN_ON_TERMINAL = 50
-"""Findings that are shown on a terminal unless more are asked for."""
+"""Number of findings shown on a terminal unless the user asks for more."""
 
 STEPS_SHOWN = 5
-"""Verdicts for which the next command is told; more of them would be read by nobody."""
+"""Number of verdicts for which the next command is printed; nobody would read more."""
 
 _STYLE_OF = {
     Severity.CRITICAL: "bold red",
@@ -39,10 +39,10 @@ def show_audit(result: AuditResult, page: Page, verdicts: Sequence[Verdict], lim
     """Write the page.
 
     Args:
-        result: of either engine.
-        page: takes it.
-        verdicts: findings of these are listed; the totals always speak of all.
-        limit: so many findings at most; None: all of them in a pipe, some on a terminal.
+        result: the audit.
+        page: takes the text.
+        verdicts: the verdicts whose findings are listed; the totals always cover all.
+        limit: the most findings to list; None: all of them in a pipe, some on a terminal.
     """
     _totals(result, page)
     _fleet(result, page)
@@ -55,13 +55,13 @@ def show_audit(result: AuditResult, page: Page, verdicts: Sequence[Verdict], lim
 
 
 def next_steps(result: AuditResult, verdicts: Sequence[Verdict]) -> list[str]:
-    """What the most urgent verdicts mean, and the next safe command for the first finding of each."""
+    """Say what the most urgent verdicts mean, with the next safe command for the first finding of each."""
     advised = advised_steps(result, verdicts)
-    told = [f"{step.verdict}: {step.advice.meaning} Next: {step.command}" for step in advised[:STEPS_SHOWN]]
+    lines = [f"{step.verdict}: {step.advice.meaning} Next: {step.command}" for step in advised[:STEPS_SHOWN]]
     if len(advised) > STEPS_SHOWN:
         rest = ", ".join(step.verdict for step in advised[STEPS_SHOWN:])
-        told.append(f"--verdict and --report FOLDER say what is next for {rest}")
-    return told
+        lines.append(f"--verdict and --report FOLDER say what is next for {rest}")
+    return lines
 
 
 def _totals(result: AuditResult, page: Page) -> None:
@@ -98,7 +98,7 @@ def _findings(result: AuditResult, page: Page, verdicts: Sequence[Verdict], show
     rows = (_cells(finding, result.audited_ms) for table in tables for finding in json_objects(table))
     columns = _COLUMNS
     if not page.is_wide:
-        # Where the topic IDs matter, the evidence names them.
+        # Where topic IDs matter, the evidence names them.
         columns = tuple(column for column in _COLUMNS if column not in _ID_COLUMNS)
         kept = [_COLUMNS.index(column) for column in columns]
         rows = (tuple(row[index] for index in kept) for row in rows)

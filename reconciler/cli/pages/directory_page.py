@@ -1,7 +1,7 @@
-"""Explains a directory: what its name says, what lies in it, and what each release of Kafka does with it at start.
+"""Explains a directory: the meaning of its name, its content, and what each release of Kafka does with it at start.
 
-What a name means is ``layout.directory_name``'s to say, what a broker does ``reconciler.preflight.releases``'s; here
-are the words around it.
+:mod:`layout.directory_name` says what a name means, :mod:`reconciler.preflight` what a broker does; this module adds
+the words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BROKERS = (
     (KafkaRelease(3, 9), Mode.KRAFT),
     (KafkaRelease(4, 0), Mode.KRAFT),
 )
-"""The releases and modes that are told of: where the answers differ."""
+"""The releases and modes that are explained, because their answers differ."""
 
 _WHAT: Mapping[DirectoryKind, str] = {
     DirectoryKind.LIVE: "a live replica: partition {partition} of topic {topic}",
@@ -82,9 +82,9 @@ def explain_directory(path: str, home: PathInLogDir | None, row: Mapping[str, An
     """Explain any other directory.
 
     Args:
-        path: where it is.
-        home: the log dir that it belongs to; None: told by its name alone.
-        row: what the scan says of it.
+        path: the path of the directory.
+        home: its log dir; None: there is none, and only the name is explained.
+        row: the row of the scan for it.
     """
     name = _read_name(path, home)
     kind = name.kind if row is None else DirectoryKind(row["kind"])
@@ -110,7 +110,7 @@ def _is_directory(home: PathInLogDir, row: Mapping[str, Any]) -> bool:
 
 
 def _read_name(path: str, home: PathInLogDir | None) -> DirectoryName:
-    """Read the name by the rule of the place where it lies."""
+    """Parse the name by the rule of the place where the directory lies."""
     name = os.path.basename(os.path.abspath(path))
     parent = os.path.basename(os.path.dirname(os.path.abspath(path)))
     if home is not None and (home.name.startswith("../") or parent == "deleting"):
@@ -132,7 +132,7 @@ def _metadata_facts(path: str, row: Mapping[str, Any] | None) -> list[tuple[str,
 
 
 def _partition_metadata(path: str) -> tuple[MetadataState, BrokerEffect, partition_metadata.PartitionMetadata | None]:
-    """State of the file, what it does to a broker, and what it says."""
+    """Read the file: its state, its effect on a broker, and its content."""
     try:
         data = read_small_file(os.path.join(path, partition_metadata.FILE_NAME), 1 << 16)
         if data is None:
@@ -149,7 +149,7 @@ def _partition_metadata(path: str) -> tuple[MetadataState, BrokerEffect, partiti
 
 
 def _file_facts(path: str) -> list[tuple[str, str]]:
-    """How many files of each kind there are, their bytes, and names that a broker fails on."""
+    """Count the files of each kind and their bytes, and list the names on which a broker fails."""
     numbers, weights, leftovers, wrong = Counter[str](), Counter[str](), list[str](), list[str]()
     try:
         with os.scandir(path) as entries:
@@ -166,8 +166,8 @@ def _file_facts(path: str) -> list[tuple[str, str]]:
                     wrong.append(f"{entry.name}: {read.problem}")
     except OSError as error:
         return [("files", f"the directory {refusal(error)}")]
-    told = [f"{number:,} {kind} ({size(weights[kind])})" for kind, number in sorted(numbers.items())]
-    facts = [("files", f"{size(sum(weights.values()))} in {', '.join(told)}" if told else "none")]
+    kinds = [f"{number:,} {kind} ({size(weights[kind])})" for kind, number in sorted(numbers.items())]
+    facts = [("files", f"{size(sum(weights.values()))} in {', '.join(kinds)}" if kinds else "none")]
     if leftovers:
         facts.append(
             ("leftovers", f"{count(len(leftovers), 'file')} of a change under way: {listed(sorted(leftovers))}")
@@ -177,7 +177,7 @@ def _file_facts(path: str) -> list[tuple[str, str]]:
 
 def _at_start(path: str, name: DirectoryName, row: Mapping[str, Any] | None) -> tuple[AtStart, ...]:
     state, effect, found = _partition_metadata(path)
-    # Only what does not parse needs the effect; each of the other states says more than its effect.
+    # Only a malformed file needs the effect; every other state says more than its effect.
     effect = effect if state is MetadataState.MALFORMED else BrokerEffect.NONE
     version = 0 if found is None else found.version
     answers = []

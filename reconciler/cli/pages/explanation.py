@@ -1,8 +1,7 @@
-"""What there is to say about one path: the value that ``logstore explain`` shows, and how it is put together.
+"""The explanation of one path, which ``logstore explain`` shows, and its verdicts.
 
-Directories are told of by ``explain_directory``, plain files by ``explain_file``. The verdict comes from the case
-table, by the same comparison as in an audit, over the rows of this one log dir; of a copy on its way, the live one is
-taken to lie in another.
+The verdict comes from the case table, by the same comparison as in an audit, over the rows of this one log dir. For a
+future replica, the live one is taken to lie in another log dir.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _UNSEEN = (
 
 @dataclass(frozen=True, slots=True)
 class AtStart:
-    """What one release of Kafka does at its start with what lies there."""
+    """What one release of Kafka does with the path at its start."""
 
     kafka: str
     """Release and mode, for example ``3.9 KRaft``."""
@@ -46,21 +45,21 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that there is to say about a path."""
+    """Everything that is known about a path."""
 
     path: str
     what: str
-    """What it is, one sentence."""
+    """What the path is, in one sentence."""
     rule: str
-    """By which rule."""
+    """The rule by which the path is recognised."""
     facts: tuple[tuple[str, str], ...] = ()
-    """What was found in it: a label and a text each."""
+    """The facts that were found, each a label and a text."""
     at_start: tuple[AtStart, ...] = ()
     verdicts: tuple[Judgement, ...] = ()
 
 
 def scan_rows(home: PathInLogDir) -> list[dict[str, Any]]:
-    """The rows of a scan of the log dir, without sizes."""
+    """Scan the log dir, without sizes."""
     from logstore.scan import scan
 
     rows: list[dict[str, Any]] = scan(home.log_dir, sizes=False).rows.to_pylist()
@@ -70,7 +69,7 @@ def scan_rows(home: PathInLogDir) -> list[dict[str, Any]]:
 def judge_name(
     home: PathInLogDir, rows: Sequence[dict[str, Any]], states: Sequence[DesiredState], now_ms: int
 ) -> tuple[Judgement, ...]:
-    """The verdicts of what has this name in the log dir: one, none, or one for each entry of a checkpoint.
+    """Judge the name in the log dir; it has one verdict, none, or one for each entry of a checkpoint.
 
     Raises:
         RefusedError: the metadata does not fit the log dir.
@@ -99,6 +98,6 @@ def judge_name(
 
 
 def _live_copy(home: PathInLogDir, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of a copy on its way: the live one. It lies in another log dir by nature, so here it is taken to be there."""
+    """Make the row of a future replica's live copy, which lies in another log dir, so it is taken to be there."""
     copies = (row for row in rows if row["name"] == home.name and row["kind"] == "future")
     return [row | {"kind": "live", "name": f"{row['topic']}-{row['partition']}"} for row in copies]

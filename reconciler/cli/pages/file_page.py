@@ -1,6 +1,6 @@
-"""Explains a plain file of a log dir or of a partition dir: what it is for, whether it reads, and what hangs on it.
+"""Explains a plain file of a log dir or of a partition dir: its purpose, whether it parses, and what depends on it.
 
-The formats are ``layout``'s; here are the words around them.
+:mod:`layout` has the formats; this module adds the words.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _TRANSIENT: Mapping[Transient, str] = {
 
 
 def explain_file(path: str, home: PathInLogDir | None) -> Explanation:
-    """Explain what is no directory, by its name and the place where it lies."""
+    """Explain a path that is no directory, by its name and the place where it lies."""
     name = os.path.basename(path)
     mode = os.lstat(path).st_mode
     facts: Facts = [("log dir", "none above it" if home is None else home.log_dir)]
@@ -78,7 +78,7 @@ def explain_file(path: str, home: PathInLogDir | None) -> Explanation:
 
 
 def _content(path: str, name: str) -> Facts:
-    """What the file says, or why it does not read."""
+    """Describe the content of the file, or say why it cannot be read."""
     reader = _READERS.get(name)
     if reader is None:
         return []

@@ -1,7 +1,4 @@
-"""Plans and what became of them, as tables for people and as JSON. Decides nothing.
-
-Repair plans and what became of them, as tables for people and as JSON. Decides nothing.
-"""
+"""Plans, repair plans and their outcomes, as tables for people and as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from reconciler.plan import STAGING_ACTIONS, Action, AppliedAction, ApplyOutcome
 from reconciler.text import NOTHING, count, moment, size
 
 SCHEMA_VERSION = 1
-"""Of the JSON of an outcome; a plan has its own."""
+"""Version of the JSON of an outcome; a plan has its own."""
 
 _STATUS_STYLES = {
     RepairStatus.SKIPPED.value: "yellow",
@@ -34,11 +31,11 @@ _PLAN_COLUMNS = (
 
 
 def show_plan(plan: Plan) -> None:
-    """Write a plan to standard output: what, where, how much, why, and how to take it back."""
+    """Write a plan to standard output: each action with its place, size, reason and undo."""
     with open_page(None) as opened:
         for source in plan.metadata:
-            told = [f"{key} {value}" for key, value in source.items() if key not in ("source", "location")]
-            opened.line(", ".join([f"metadata: {source.get('source')} {source.get('location')}", *told]))
+            details = [f"{key} {value}" for key, value in source.items() if key not in ("source", "location")]
+            opened.line(", ".join([f"metadata: {source.get('source')} {source.get('location')}", *details]))
         for log_dir in plan.log_dirs:
             of_log_dir = [action for action in plan.actions if action.log_dir == log_dir.path]
             if of_log_dir:
@@ -54,7 +51,7 @@ def show_plan(plan: Plan) -> None:
 
 
 def write_outcome(outcome: ApplyOutcome, form: Format, output: str | None) -> None:
-    """Write what became of each action of a plan."""
+    """Write the result of each action of a plan."""
     rows = [_plan_row(each) for each in outcome.results]
     if form is Format.TABLE:
         with open_page(output) as opened:
@@ -130,7 +127,7 @@ def _show_outcome(opened: Page, results: Sequence[AppliedAction]) -> None:
 
 
 def show_repair_plan(plan: RepairPlan) -> None:
-    """Write a plan to standard output: action, where, why; and what is left alone."""
+    """Write a repair plan to standard output: each action with its place and reason, and what is left alone."""
     with open_page(None) as opened:
         if not plan.actions:
             opened.line("There is nothing that can be repaired.")
@@ -146,7 +143,7 @@ def show_repair_plan(plan: RepairPlan) -> None:
 
 
 def write_repair_outcome(outcome: RepairOutcome, form: Format, output: str | None) -> None:
-    """Write what became of each action of a plan."""
+    """Write the result of each action of a plan."""
     results = [
         {
             "status": each.status.value,
@@ -161,7 +158,7 @@ def write_repair_outcome(outcome: RepairOutcome, form: Format, output: str | Non
 
 
 def write_undone(outcomes: Sequence[UndoOutcome], form: Format, output: str | None) -> None:
-    """Write what became of each file that a backup holds."""
+    """Write the result for each file that a backup holds."""
     results = [
         {
             "status": each.status.value,

@@ -1,4 +1,4 @@
-"""What a control request did, or would do, as a table for people and as JSON. Decides nothing."""
+"""The effects of a control request, done or planned, as a table for people and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.protocol import ControlRequest, ControlResponse, LeaderAndIsrReq
 from reconciler.text import NOTHING, moment, quoted
 
 SCHEMA_VERSION = 1
-"""Of the JSON; raised whenever a field changes its meaning or goes."""
+"""Version of the JSON; raised whenever a field changes its meaning or goes."""
 
 _COLUMNS = (
     *(Column("ANSWER"), Column("REPLICA"), Column("TOPIC ID"), Column("VERDICT"), Column("WHAT"), Column("WHERE")),
@@ -25,17 +25,17 @@ _STYLES = {"NONE": "green", NOTHING: "yellow"}
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """One request, and what became of it.
+    """A request and its outcome.
 
     Attributes:
-        request: that was sent.
-        location: of its file.
-        node_id: of the broker.
+        request: the request that was sent.
+        location: the path of its file.
+        node_id: the ID of the broker.
         dry_run: whether nothing was changed.
-        response: what the broker answers.
-        verdicts: of the case table, for each partition that a LeaderAndIsr names and the broker has or should have.
-        effects: what was done, or would be.
-        refused: why it would not be carried out, one sentence for each gate that is shut.
+        response: the answer of the broker.
+        verdicts: the verdict of each partition that a LeaderAndIsr names and the broker has or should have.
+        effects: the changes that were made, or would be.
+        refused: why the request would be refused, one sentence for each shut gate.
     """
 
     request: ControlRequest
@@ -49,12 +49,12 @@ class RequestReport:
 
 
 def error_name(number: int) -> str:
-    """Kafka's name of an error."""
+    """Return Kafka's name of an error."""
     return KafkaError(number).name if number in tuple(KafkaError) else str(number)
 
 
 def undo_of(effect: Effect) -> str | None:
-    """The command that brings back what was staged; None of what was not."""
+    """Return the command that restores a staged replica; None for other effects."""
     if effect.kind is not EffectKind.STAGED:
         return None
     words = ("logstore", "restore", effect.log_dir, "--topic", effect.topic)
@@ -63,7 +63,7 @@ def undo_of(effect: Effect) -> str | None:
 
 
 def write_report(report: RequestReport, form: Format, output: str | None) -> None:
-    """Write it to standard output or to a file."""
+    """Write a report to standard output or to a file."""
     if form is Format.TABLE:
         with open_page(output) as opened:
             rows = list(_rows(report))
@@ -84,7 +84,7 @@ def _answers(report: RequestReport) -> Iterator[tuple[PartitionKey, str | None, 
 
 
 def _rows(report: RequestReport) -> Iterator[tuple[str, ...]]:
-    """What becomes of the partitions of the request, and then of what it does not name; what is in order is counted."""
+    """Yield the effects on the partitions of the request, then on partitions that it does not name."""
     left: dict[PartitionKey, list[Effect]] = {}
     for effect in report.effects:
         left.setdefault(effect.key, []).append(effect)

@@ -13,7 +13,7 @@ import pytest
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.dimension_tables import keep_metadata, rows_of
-from reconciler.audit.duckdb_join import DesiredTables, configure, judge, look_over
+from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, Speaks
 
 TOPIC_ID, OLD_ID = "I" * 21 + "A", "J" * 21 + "A"
@@ -49,7 +49,7 @@ def wanted(*nodes: int) -> tuple[pa.Table, pa.Table]:
 def judged(
     connection: duckdb.DuckDBPyConnection, told: DesiredTables, path: Path, *names: str
 ) -> list[tuple[Any, ...]]:
-    look_over(connection, [rows(*names)], [], 0)
+    make_observed(connection, [rows(*names)], [], 0)
     keep_metadata(connection, ["c1"], [Speaks("c1", 1, True)])
     judge(connection, {"c1": told}, str(path), all_rows=False)
     return sorted((row["verdict"], row["broker"], row["name"]) for row in pq.read_table(path).to_pylist())
@@ -61,7 +61,7 @@ def test_a_connection_keeps_to_its_memory_and_threads(connection: duckdb.DuckDBP
 
 
 def test_a_look_tells_the_brokers_and_what_lies_on_them(connection: duckdb.DuckDBPyConnection) -> None:
-    assert look_over(connection, [rows("t-0", "u-1")], [], 0) == [BrokerKey("c1", 1)]
+    assert make_observed(connection, [rows("t-0", "u-1")], [], 0) == [BrokerKey("c1", 1)]
     (disk,) = rows_of(connection, "FROM disks")
     assert (disk["cluster"], disk["node"], disk["live"], disk["bytes"]) == ("c1", 1, 2, 10)
 
@@ -83,7 +83,7 @@ def test_replicas_that_are_wanted_where_nobody_looked_are_no_findings(
 
 
 def test_without_metadata_nothing_is_compared(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    look_over(connection, [rows("t-0")], [], 0)
+    make_observed(connection, [rows("t-0")], [], 0)
     keep_metadata(connection, [], [])
     judge(connection, {}, str(tmp_path / "found.parquet"), all_rows=True)
     assert [row["verdict"] for row in pq.read_table(tmp_path / "found.parquet").to_pylist()] == ["NOT_COMPARED"]
