@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconciler.plan import ApplyOutcome, Plan
 
 PLAN_LIMIT = 1 << 30
-"""Bytes of a plan that are read; an action takes about a thousand."""
+"""The largest plan that is read, in bytes; an action takes about a thousand."""
 
 _EPILOG = """\b
 Examples:
@@ -96,7 +96,7 @@ def read_plan(path: str) -> Plan:
 
     Raises:
         UsageError: there is no such file.
-        RefusedError: it is no plan, or was changed in other ways than by taking out lines.
+        RefusedError: the file is no plan, or was changed otherwise than by taking out lines.
     """
     from logstore import UnreadableFileError
     from logstore.fs import read_small_file
@@ -120,8 +120,8 @@ def _say_next(plan: Plan, outcome: ApplyOutcome) -> None:
     for journal in outcome.journals:
         say(f"journal: {journal}")
     by_status = {status: [each for each in outcome.results if each.status is status] for status in RepairStatus}
-    told = [f"{count(len(found))} {status}" for status, found in by_status.items() if found]
-    say(f"{count(len(outcome.results), 'action')}: {', '.join(told) or 'nothing to do'}")
+    counts = [f"{count(len(found))} {status}" for status, found in by_status.items() if found]
+    say(f"{count(len(outcome.results), 'action')}: {', '.join(counts) or 'nothing to do'}")
     staged = [each.action for each in by_status[RepairStatus.DONE] if each.action.kind in STAGING_ACTIONS]
     if staged:
         log_dirs = " ".join(map(quoted, dict.fromkeys(action.log_dir for action in staged)))

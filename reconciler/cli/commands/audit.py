@@ -1,6 +1,6 @@
-"""``logstore audit``: log dirs against the cluster's metadata, a verdict for each replica.
+"""``logstore audit``: compares log dirs with the cluster's metadata, and gives each replica a verdict.
 
-Owns the order of an audit and its options; what is decided is decided by the case table, and joined by an engine.
+This module has the options and the order of an audit; the case table decides, and an engine joins.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def command(
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics)
         result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
         if not sizes and not inputs.inventories:
-            result = replace(result, bytes={})  # no bytes were counted, which is not the same as none
+            result = replace(result, bytes={})  # no bytes were counted, which differs from zero bytes
         if report is not None:
             _write_report(result, report)
         listed = _listed(chosen, Format(form), all_rows)
@@ -129,7 +129,7 @@ def _check_options(
 
 
 def _topics_of(previous: str, report: str | None) -> str:
-    """The topics that an earlier audit left."""
+    """Find the topics of an earlier audit."""
     from reconciler.audit import TOPICS_FILE
 
     if report is not None and os.path.realpath(previous) == os.path.realpath(report):
@@ -150,8 +150,8 @@ def _refuse_odd_bytes(option: str, path: str) -> None:
 
 @contextmanager
 def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
-    """Where the engine leaves its findings: the folder of the report, or one that goes when the audit is over."""
-    # An engine spills there too; and where nothing else can be written to, it is the current directory.
+    """Provide the folder for the findings: the folder of the report, or a temporary one."""
+    # An engine spills there too; where no other folder is writable, it is the current directory.
     refuse_inside(tempfile.gettempdir(), inputs.log_dirs, "set TMPDIR to another place for temporary files")
     if report is None:
         with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
@@ -171,7 +171,7 @@ def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
         raise UsageError(f"{report} cannot be made: {os.strerror(error.errno) if error.errno else error}") from error
     if not os.access(report, os.W_OK | os.X_OK):
         raise UsageError(f"{report} cannot be written to: name another folder with --report")
-    # Absolute, because to an engine a name may begin with a sign of its own, such as ~ or s3:.
+    # Absolute, because an engine gives a meaning to some beginnings of a name, such as ~ or s3:.
     yield os.path.abspath(report)
 
 
@@ -185,7 +185,7 @@ def _write_report(result: AuditResult, folder: str) -> None:
 
 
 def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequence[Verdict]:
-    """The verdicts whose findings are shown: the named ones, else all; a table leaves out what asks nobody to act."""
+    """Choose the verdicts to show: the named ones, else all; a table leaves out verdicts that ask for no action."""
     from reconciler.verdicts import BENIGN, URGENCY
 
     if chosen:

@@ -1,4 +1,4 @@
-"""``logstore convert``: lays out log dirs by another scheme. What that takes is planned by ``logstore.namespaces``."""
+"""``logstore convert``: lays out log dirs by another scheme, as :mod:`logstore.namespaces` plans it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``logstore explain``: what one path is, by which rule, what a broker would do with it, and what to do next."""
+"""``logstore explain``: says what one path is, by which rule, what a broker does with it, and what to do next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reconciler.cli.pages import Explanation
 
 SCHEMA_VERSION = 1
-"""Of the JSON; raised whenever a field changes its meaning or goes."""
+"""Version of the JSON; raised whenever a field changes its meaning or goes."""
 
 _EPILOG = """\b
 Examples:

@@ -1,7 +1,6 @@
-"""``logstore namespace``: create, list, delete; move a topic between namespaces, and rename one.
+"""``logstore namespace``: creates, lists and deletes namespaces, moves a topic between them, and renames a topic.
 
-What each takes is planned by ``logstore.namespaces.namespaces`` and ``logstore.namespaces.rename``. Only ``list``
-takes no lock.
+:mod:`logstore.namespaces` plans each change. ``list`` takes no lock.
 """
 
 from __future__ import annotations
@@ -134,9 +133,11 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
 
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
-    tiers, half_done = _tiers(log_dirs)
+    with_directory, half_done = _namespaces_with_directory(log_dirs)
     topics, replicas = _topics(log_dirs)
-    known = tiers | {":".join(name.split(":")[:length]) for name in topics for length in range(1, name.count(":") + 2)}
+    known = with_directory | {
+        ":".join(name.split(":")[:length]) for name in topics for length in range(1, name.count(":") + 2)
+    }
     if below and below not in known:
         raise UsageError(f"there is no namespace {below!r:.80} in these log dirs")
     names = sorted(name for name in known if name and name.startswith(f"{below}:" if below else ""))
@@ -148,8 +149,8 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
     return Exit.FINDINGS if half_done else Exit.CLEAN
 
 
-def _tiers(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
-    """Namespaces that have a directory in some log dir; and the log dirs in which a change is not finished."""
+def _namespaces_with_directory(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
+    """Find the namespaces with a directory in some log dir, and the log dirs with an unfinished change."""
     from layout.scheme import INTENT_FILE
     from logstore.journal import find_namespace_dirs, namespace_at
     from logstore.log_dir import ReadOnlyLogDir
@@ -159,14 +160,14 @@ def _tiers(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
         with ReadOnlyLogDir.open(path) as log_dir:
             if not log_dir.is_ours:
                 raise RefusedError(f"{log_dir.path} is a real broker's log dir, which has no namespaces")
-            found |= {namespace_at(tier) for tier in find_namespace_dirs(log_dir)}
+            found |= {namespace_at(path) for path in find_namespace_dirs(log_dir)}
             if log_dir.root.holds(INTENT_FILE):
                 half_done.append(log_dir.path)
     return found, half_done
 
 
 def _topics(log_dirs: tuple[str, ...]) -> tuple[Counter[str], Counter[str]]:
-    """How many topics and how many live replicas are in each namespace, the default one under the empty name."""
+    """Count the topics and the live replicas of each namespace; the default one has the empty name."""
     from layout.topic import namespace_of
     from logstore.rows import Kind
     from logstore.scan import scan_all

@@ -1,7 +1,7 @@
 """``logstore plan``: turns verdicts into actions, held to the gates, as a file that somebody reviews.
 
-Takes no lock and changes nothing. What may be done is decided by ``reconciler.plan.proposal``, how it is shown by
-``plan_pages``; owns the options, and the order in which things are read.
+Takes no lock and changes nothing. :mod:`reconciler.plan` decides which actions are allowed; this module has the options
+and the order in which things are read.
 """
 
 from __future__ import annotations
@@ -161,10 +161,10 @@ def _view(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str
 
 
 def _staging_facts(log_dirs: Sequence[str], asked: str | None) -> StagingFacts:
-    """Where replicas of the log dirs would be staged, and which strays have a record already.
+    """Find where the replicas of the log dirs would be staged, and which strays have a record already.
 
     Raises:
-        RefusedError: they cannot be staged in the place that is asked for.
+        RefusedError: they cannot be staged in the requested place.
     """
     from logstore import LogStoreError
     from logstore.log_dir import ReadOnlyLogDir
@@ -183,7 +183,7 @@ def _staging_facts(log_dirs: Sequence[str], asked: str | None) -> StagingFacts:
                     if staged.placement is Placement.IN_PLACE and staged.record is not None
                 }
         except (LogStoreError, OSError):
-            continue  # the scan has a row that says what is wrong with it
+            continue  # the scan has a row with the problem of this log dir
     return StagingFacts(staging, frozenset(recorded))
 
 
@@ -192,7 +192,7 @@ def _placement(log_dir: LogDirView, asked: str | None) -> Placement:
 
     chosen = choose_placement(log_dir)
     if asked is None or asked == chosen or asked not in placements(log_dir):
-        return chosen  # a log dir that is ours has one place
+        return chosen  # one of our own log dirs has only one place
     if asked == Placement.IN_PLACE:
         return Placement.IN_PLACE
     raise RefusedError(

@@ -1,6 +1,6 @@
-"""``logstore preflight``: would a broker start on these log dirs, what would it lose, and what is to do before.
+"""``logstore preflight``: says whether a broker would start here, what it would lose, and what to do before.
 
-Owns the options, the words around the answer, and its JSON; every rule is in ``reconciler.preflight``.
+This module has the options, the words around the answer, and its JSON; :mod:`reconciler.preflight` has every rule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SHOWN_ON_TERMINAL = 50
 STEPS_SHOWN = 5
-"""Rules for which the next command is told below a table."""
+"""Number of rules for which the next command is printed below a table."""
 
 _MODES = ("kraft", "zookeeper", "migration")
 _EPILOG = """\b
@@ -122,7 +122,7 @@ def command(
 
 
 def _say_what_lies_below(paths: Sequence[str]) -> None:
-    """Tell of a folder of log dirs that was given as a log dir: a broker would not look for them either."""
+    """Say which given paths are folders of log dirs: a broker would not look for log dirs in them either."""
     from logstore.log_dir import discover
     from reconciler.text import listed
 
@@ -146,7 +146,7 @@ def _early_question(kafka: str, mode: str | None) -> None:
 
 
 def _question(kafka: str, mode: str | None, seen: SeenBroker) -> BrokerAsked:
-    """Which broker is asked about; without ``--mode`` the identities tell: version 0 is ZooKeeper's, 1 KRaft's."""
+    """Choose the broker in question; without ``--mode`` the identities decide: version 0 is ZooKeeper's, 1 KRaft's."""
     from layout.errors import InvalidQuestionError
     from layout.meta_properties import MetaProperties
     from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease
@@ -155,10 +155,10 @@ def _question(kafka: str, mode: str | None, seen: SeenBroker) -> BrokerAsked:
     if mode is not None:
         return BrokerAsked.of(release, BrokerMode(mode))
     versions = {each.identity.version for each in seen.log_dirs if isinstance(each.identity, MetaProperties)}
-    told = BrokerMode.ZOOKEEPER if versions == {0} else BrokerMode.KRAFT
-    other = BrokerMode.KRAFT if told is BrokerMode.ZOOKEEPER else BrokerMode.ZOOKEEPER
+    likely = BrokerMode.ZOOKEEPER if versions == {0} else BrokerMode.KRAFT
+    other = BrokerMode.KRAFT if likely is BrokerMode.ZOOKEEPER else BrokerMode.ZOOKEEPER
     try:
-        return BrokerAsked.of(release, told)
+        return BrokerAsked.of(release, likely)
     except InvalidQuestionError:
         return BrokerAsked.of(release, other)
 
@@ -173,7 +173,7 @@ def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now
 
 
 def _rows(answer: Preflight, log_dirs: Sequence[str], source: str | None, notes: bool) -> list[dict[str, Any]]:
-    """The findings in the columns of ``FINDING_SCHEMA``."""
+    """List the findings with the columns of ``FINDING_SCHEMA``."""
     from reconciler.preflight import Effect, next_command, source_of
 
     return [
@@ -275,11 +275,11 @@ def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | No
 
 
 def _steps(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The next safe command for the first finding of each of the gravest rules."""
+    """Give the next safe command for the first finding of each of the gravest rules."""
     first: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         if row["effect"] != "note" and row["next"] is not None:
             first.setdefault(row["rule"], row)
-    told = [f"{rule.replace('_', ' ')}: {row['problem']}. Next: {row['next']}" for rule, row in first.items()]
-    rest = f"--format json has the next command for {count(len(told) - STEPS_SHOWN, 'rule')} more"
-    return told[:STEPS_SHOWN] + ([rest] if len(told) > STEPS_SHOWN else [])
+    lines = [f"{rule.replace('_', ' ')}: {row['problem']}. Next: {row['next']}" for rule, row in first.items()]
+    rest = f"--format json has the next command for {count(len(lines) - STEPS_SHOWN, 'rule')} more"
+    return lines[:STEPS_SHOWN] + ([rest] if len(lines) > STEPS_SHOWN else [])

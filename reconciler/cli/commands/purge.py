@@ -1,4 +1,4 @@
-"""``logstore purge``: delete for ever what is staged and due; dry run and real run print the same lines."""
+"""``logstore purge``: deletes for ever what is staged and due; a dry run prints the same lines as a real run."""
 
 from __future__ import annotations
 
@@ -156,10 +156,10 @@ def _purge(
 
 
 def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Result:
-    """Do some work in a thread; an interrupt cancels it, and it comes to an orderly end before this returns.
+    """Do some work in a thread; an interrupt cancels it, and the work ends in an orderly way before this returns.
 
-    The handler only sets the event. Raised as an exception, an interrupt could hit any line of this thread; and this
-    thread never waits for that event itself, so it cannot hold its lock meanwhile.
+    The handler only sets the event. Raised as an exception, an interrupt could hit any line of this thread. This thread
+    never waits for the event itself, so it cannot hold the lock of the event when the handler sets it.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -170,7 +170,7 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
 
 
 def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
-    """The lines that are the same whether it was done or not go to standard output; what only a run knows does not."""
+    """Print the lines that a dry run prints too to standard output, and the facts of a real run to standard error."""
     from reconciler.text import visible
 
     lines = [] if quiet else _lines(report)
@@ -198,7 +198,7 @@ def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
 
 
 def freed_text(freed: int, expected: int) -> str:
-    """What became of the free space, in bytes; meanwhile others may have written more than a purge has freed."""
+    """Describe the change of the free space; meanwhile others may have written more than a purge has freed."""
     if freed < 0:
         return f"{size(expected)} expected, and {size(-freed)} less free than before: others write to the file system"
     return f"{size(freed)} freed, {size(expected)} expected, as the file system counts it"

@@ -1,12 +1,11 @@
-"""``logstore reconcile``: one control request handled on real disks, as the broker that they belong to would.
+"""``logstore reconcile``: handles one control request on real disks, as the broker of these disks would.
 
-What a request does is decided by ``reconciler.broker``, which gates it is held to by ``request_gates``; owns the
-options, the order, and the words. A request is always rehearsed first, under the locks: a dry run is the rehearsal.
+:mod:`reconciler.broker` decides what a request does, and to which gates it is held; this module has the options, the
+order, and the words. A dry run always comes first, under the locks; with ``--dry-run`` it is all.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from reconciler.cli.frame import (
     parse_duration_option,
     parse_share,
     say,
+    say_warnings,
 )
 from reconciler.errors import RefusedError
 from reconciler.text import count, moment
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from reconciler.plan import Policy
     from reconciler.protocol import ControlRequest
 
+_LOGGERS = ("logstore", "reconciler")
 _ALLOWABLE = ("broker", "empty", "absent", "sole-copy", "internal", "create")
 
 _EPILOG = """\b
@@ -115,7 +116,7 @@ def command(
     check_output(Format(form), output, log_dirs, [] if location == STANDARD_INPUT else [location])
     with _opened(log_dirs, options, dry_run=dry_run) as store:
         run = _RequestRun(store, request, location, _node_of(store, node_id), broker_epoch)
-        report = run.rehearse(policy, allowed, dry_run=dry_run)
+        report = run.dry_run(policy, allowed, dry_run=dry_run)
         if not dry_run and not report.refused:
             report = run.carry_out()
         offline = dict(store.offline)
@@ -137,12 +138,12 @@ class _RequestRun:
         self.node_id, self.broker_epoch = node_id, broker_epoch
         self.verdicts = self._verdicts()
 
-    def rehearse(self, policy: Policy, allowed: tuple[str, ...], *, dry_run: bool) -> RequestReport:
-        """What would be done, and the gates that are shut."""
+    def dry_run(self, policy: Policy, allowed: tuple[str, ...], *, dry_run: bool) -> RequestReport:
+        """Report what would be done, and the gates that are shut."""
         from reconciler.broker import HandSentRequest, dry_run_request, shut_gates
         from reconciler.cli.pages import RequestReport
 
-        with _logged(dry_run):
+        with say_warnings(*_LOGGERS, silent=not dry_run):
             response, effects = dry_run_request(self.store, self.request, self.node_id, self.broker_epoch)
         cluster = next((each.identity.cluster_id for each in self.store.log_dirs), None)
         sent = HandSentRequest(
@@ -153,18 +154,17 @@ class _RequestRun:
         )
         # A request that is refused by its epochs changes nothing, so there is nothing to hold to the gates.
         shut = shut_gates(sent, policy, allowed) if not response.error else []
-        told = (self.request, self.location, self.node_id, True, response, self.verdicts, effects, shut)
-        return RequestReport(*told)
+        return RequestReport(self.request, self.location, self.node_id, True, response, self.verdicts, effects, shut)
 
     def carry_out(self) -> RequestReport:
-        """Handle the request, and look what has changed."""
+        """Handle the request, and report what has changed."""
         from reconciler.broker import Broker, StoreSnapshot, effects
         from reconciler.cli.pages import RequestReport
 
         before = StoreSnapshot.of(self.store)
         broker = Broker(self.store, self.node_id, broker_epoch=self.broker_epoch)
         try:
-            with _logged(True):
+            with say_warnings(*_LOGGERS):
                 response = broker.handle(self.request)
         except KeyboardInterrupt as error:
             raise PartlyFailedError(
@@ -204,7 +204,7 @@ def _store_options(delay: str | None, fallback_folder: str | None) -> StoreOptio
 
 @contextmanager
 def _opened(log_dirs: tuple[str, ...], options: StoreOptions, *, dry_run: bool) -> Iterator[LogStore]:
-    """The store over the log dirs, under all their locks."""
+    """Open the store over the log dirs, under all their locks."""
     from logstore.store import LogStore
     from reconciler.cli.frame import refuse_unsorted
 
@@ -218,7 +218,7 @@ def _opened(log_dirs: tuple[str, ...], options: StoreOptions, *, dry_run: bool) 
 
 
 def _node_of(store: LogStore, node_id: int | None) -> int:
-    """The broker's number, which must be that of the log dirs where they have one."""
+    """Determine the broker's ID, which must be that of the log dirs where they have one."""
     named = next((each.identity.node_id for each in store.log_dirs if each.identity.node_id is not None), None)
     if named is None and node_id is None:
         raise RefusedError("the log dirs do not say whose they are: give the broker's number with --node-id")
@@ -229,33 +229,8 @@ def _node_of(store: LogStore, node_id: int | None) -> int:
     return found
 
 
-@contextmanager
-def _logged(said: bool) -> Iterator[None]:
-    """What a broker writes into its log goes to standard error, or nowhere where it will be said again."""
-    loggers, handler = [logging.getLogger(name) for name in ("logstore", "reconciler")], _Saying(logging.WARNING)
-    handler.said = said
-    for logger in loggers:
-        logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
-
-
-class _Saying(logging.Handler):
-    """Says what is logged."""
-
-    said = True
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Say one record's message."""
-        if self.said:
-            say(record.getMessage())
-
-
 def _say_outcome(report: RequestReport, *, partly: bool) -> Exit:
-    """Say what it comes to and what is next, and give the exit code."""
+    """Say the outcome and the next step, and return the exit code."""
     from reconciler.broker import EffectKind
     from reconciler.cli.pages import error_name
 

@@ -1,7 +1,7 @@
 """``logstore repair``: makes a plan that somebody reviews, applies a plan, or takes one back.
 
-Making a plan takes no lock and changes nothing; what may be done is decided by ``reconciler.plan.repair_proposal``, and
-done by ``logstore.repair.apply``. Owns the three ways of calling it, and what it says.
+Making a plan takes no lock and changes nothing. :mod:`reconciler.plan` decides what may be repaired, and
+:mod:`logstore.repair` repairs it; this module has the three ways of calling it, and the words.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from reconciler.plan import RepairChoice
 
 PLAN_LIMIT = 1 << 30
-"""Bytes of a plan that are read; an action takes about a thousand."""
+"""The largest plan that is read, in bytes; an action takes about a thousand."""
 
 _EPILOG = """\b
 Examples:
@@ -93,7 +93,7 @@ def command(
     refused, for example because the broker runs. 4: some of it was skipped or failed; the output says why.
     """
     if backups:
-        # The shell makes several files of one pattern, and only the first of them stands behind --undo.
+        # The shell expands a pattern to several files, and only the first of them is the value of --undo.
         backups, paths = (*backups, *paths), ()
     if bool(paths) + (plan_file is not None) + bool(backups) != 1:
         raise UsageError("give log dirs to plan for, or --apply PLAN, or --undo BACKUP, and one of them only")
@@ -186,7 +186,7 @@ def _read_plan(path: str) -> RepairPlan:
 
     Raises:
         UsageError: there is no such file.
-        RefusedError: it is no plan, or was changed since it was made.
+        RefusedError: the file is no plan, or was changed since it was made.
     """
     from layout.errors import LayoutError
     from layout.ours import parse_repair_plan
@@ -206,7 +206,7 @@ def _read_plan(path: str) -> RepairPlan:
 
 @contextmanager
 def _refusals(interrupted: str) -> Iterator[None]:
-    """Turn what keeps the engine from beginning into a refusal, and say what an interruption leaves."""
+    """Turn an error that keeps the engine from beginning into a refusal, and say what an interruption leaves."""
     from logstore import ChangeRefusedError, NotALogDirError
 
     try:

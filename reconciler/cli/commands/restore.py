@@ -1,6 +1,6 @@
-"""``logstore restore``: bring staged replicas back, and adopt strays that a broker left.
+"""``logstore restore``: brings staged replicas back, and adopts strays that a broker left.
 
-Everything is planned before anything is moved, and a dry run is the plan alone; so both print the same lines.
+Everything is planned before anything is moved, and a dry run is the plan alone, so both print the same lines.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ broker finds its offsets anew. Where the name was cut, say what it was with --as
 
 @dataclass(frozen=True, slots=True)
 class RestoreChoice:
-    """What is to come back; what is None does not matter, and all that is given must hold."""
+    """The staged directories to restore; they must match every field that is not None."""
 
     topic: str | None = None
     partition: int | None = None
@@ -59,12 +59,12 @@ class RestoreChoice:
 
     @property
     def names_nothing(self) -> bool:
-        """Whether it would choose everything without having said so."""
+        """Whether the choice would match everything although ``--all`` was not given."""
         given = (self.topic, self.partition, self.topic_id, self.locations or None)
         return not self.everything and all(each is None for each in given)
 
     def chooses(self, staged: Staged) -> bool:
-        """Whether a staged directory is meant. Of strays only those are that were named in some way, never by --all."""
+        """Whether a staged directory is chosen. A stray is chosen only by another option than ``--all``."""
         if self.everything and staged.record is None:
             return False
         known = staged.partition
@@ -78,7 +78,7 @@ class RestoreChoice:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRestore:
-    """One staged directory that was chosen: where it goes, or why it stays."""
+    """A chosen staged directory: the place it goes to, or why it stays."""
 
     log_dir: LogDirView
     staged: Staged
@@ -87,7 +87,7 @@ class PlannedRestore:
 
     @property
     def line(self) -> str:
-        """What is printed of it, whether it is done or not."""
+        """The line that is printed, by a dry run too."""
         start = f"{self.staged.log_dir}: "
         if self.to is None:
             return f"{start}keep {self.staged.location}: {self.problem}"
@@ -159,7 +159,7 @@ def parse_partition(text: str) -> TopicPartition:
     """Read ``orders-3``, by the topic's full name.
 
     Raises:
-        UsageError: it names no partition that could be.
+        UsageError: the text names no possible partition.
     """
     from layout.directory_name import MAX_PARTITION
     from layout.errors import LayoutError
@@ -186,7 +186,7 @@ def _topic_id(text: str | None) -> TopicId | None:
 
 
 def _open_read_only(log_dirs: Iterable[str], opened: OpenedLogDirs, stack: ExitStack) -> list[LogDirView]:
-    """Log dirs opened without their locks; those that a real run would be refused are refused here too."""
+    """Open log dirs without their locks; refuse the log dirs that a real run would refuse."""
     from logstore import NotALogDirError
     from logstore.log_dir import ReadOnlyLogDir
 
@@ -210,7 +210,7 @@ def _planned_restores(
     fallback: FallbackRecords,
     opened: OpenedLogDirs,
 ) -> list[PlannedRestore]:
-    """Look at everything before anything is moved, so that a dry run sees what a real one does."""
+    """Plan every restore before anything is moved, so that a dry run sees the same as a real one."""
     from logstore.staging import find_staged
 
     chosen = []
@@ -233,7 +233,7 @@ def _planned_restores(
 
 
 def _broker(view: LogDirView) -> _Broker:
-    """Whose log dir it is, by its ``meta.properties``; log dirs that do not say so are taken for one broker's."""
+    """Identify the broker of a log dir by ``meta.properties``; log dirs without it are taken for one broker's."""
     from logstore.log_dir import read_identity
 
     identity = read_identity(view.path, None).identity
@@ -265,7 +265,7 @@ def _planned_restore(
 
 
 def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
-    """Where the same partition is live in another log dir of its broker, which stops at two of one (FACTS §1.7)."""
+    """Find the same partition live in another log dir of its broker, which would not start with both (FACTS §1.7)."""
     from logstore import LogStoreError
 
     folder, _, name = to.path.rpartition("/")
@@ -283,7 +283,7 @@ def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
 def _carry_out(
     step: PlannedRestore, log_dirs: Sequence[LogDir], known: TopicPartition | None, fallback: FallbackRecords
 ) -> bool:
-    """Carry out one step; False: it was refused, which is said."""
+    """Restore one directory; False: the engine refused, and the reason was said."""
     from logstore import LogStoreError
     from logstore.staging import restore
 

@@ -1,4 +1,4 @@
-"""``logstore scan``: what lies in log dirs, for people and for other programs. Judges nothing.
+"""``logstore scan``: lists the content of log dirs, for people and for other programs, and judges nothing.
 
 One log dir is scanned and written at a time, so a fleet of trees needs no more memory than its largest broker.
 """
@@ -61,7 +61,7 @@ def command(
 
 
 class _Scanned:
-    """Tables of rows, one log dir after the other, and what is known of each log dir besides."""
+    """Yields tables of rows, one log dir after the other, and collects further facts about each log dir."""
 
     def __init__(self, inputs: Inputs, sizes: bool, jobs: int | None) -> None:
         self._inputs = inputs
@@ -74,11 +74,11 @@ class _Scanned:
         from logstore.scan import scan_all
         from reconciler.cli.frame import with_progress
 
-        lost = (MetadataState.ABSENT, MetadataState.UNREADABLE)
+        failed = (MetadataState.ABSENT, MetadataState.UNREADABLE)
         log_dirs = self._inputs.log_dirs
         observations = scan_all(log_dirs, sizes=self._sizes, jobs=self._jobs)
         for seen in with_progress(observations, len(log_dirs), "scanning log dirs"):
-            if seen.state in lost:
+            if seen.state in failed:
                 self.unreadable.append(f"{seen.log_dir}: {seen.problem}")
             holder = None if seen.lock is None else str(seen.lock)
             self._know(seen.rows.slice(0, 1).to_pylist()[0], seen.rows.num_rows - 1, holder)
@@ -101,7 +101,7 @@ def _write(scanned: _Scanned, form: Format, output: str | None) -> None:
 
     with destination(output) as out:
         tables = _begun(iter(scanned))
-        # Not before the first rows: what writes them brings Arrow along, which a scan imports while its workers look.
+        # After the first rows, because this loads Arrow, which a scan loads while its workers look.
         from logstore.rows import ROW_SCHEMA
 
         if form is Format.JSON:
@@ -111,14 +111,14 @@ def _write(scanned: _Scanned, form: Format, output: str | None) -> None:
 
 
 def _begun(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same tables, handed on when the first is there."""
+    """Wait for the first table, and yield the same tables."""
     return itertools.chain(list(itertools.islice(tables, 1)), tables)
 
 
 def _write_json(
     tables: Iterable[pa.Table], log_dirs: Sequence[dict[str, Any]], schema_version: int, out: BinaryIO
 ) -> None:
-    """One object; the log dirs come last, because only then all is known of them."""
+    """Write one object; the log dirs come last, because only then are all their facts known."""
     import orjson
 
     from reconciler.text import write_array
@@ -138,7 +138,7 @@ def _show(scanned: _Scanned, output: str | None, limit: int | None) -> None:
 
 
 def _show_table(opened: Page, table: pa.Table, known: list[dict[str, Any]], most: int | None) -> None:
-    """Every log dir of a table: a heading, what there is of each kind, and the rows, those with a problem first."""
+    """Show every log dir of a table: a heading, the counts by kind, and the rows, rows with a problem first."""
     from reconciler.text import json_objects
 
     grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -171,16 +171,16 @@ def _heading(log_dir: dict[str, Any], host: str) -> str:
 
 
 def _kinds(rows: list[dict[str, Any]]) -> str:
-    """How many rows there are of each kind, and their bytes where those are known."""
+    """Count the rows of each kind, and add up their bytes where they are known."""
     numbers, weights = Counter(row["kind"] for row in rows), Counter[str]()
     for row in rows:
         if row["bytes"] is not None:
             weights[row["kind"]] += row["bytes"]
-    told = (
+    parts = (
         f"{count(number)} {kind.replace('_', ' ')}" + (f" ({size(weights[kind])})" if kind in weights else "")
         for kind, number in numbers.most_common()
     )
-    return ", ".join(told) or "nothing lies here"
+    return ", ".join(parts) or "nothing lies here"
 
 
 def _order(row: dict[str, Any]) -> tuple[bool, str, str, int, str]:

@@ -1,7 +1,7 @@
-"""``logstore simulate``: a controller and brokers in one process, with faults from a seed, or a scenario line by line.
+"""``logstore simulate``: runs a controller and brokers in one process, with faults from a seed, or plays a scenario.
 
-What happens is left to ``reconciler.simulator``. The history goes to standard output, what became of it to standard
-error. Disks lie in memory where there is room for them, and are gone afterwards unless ``--keep`` names a folder.
+:mod:`reconciler.simulator` does the work. The history goes to standard output, the outcome to standard error. Disks lie
+in memory where there is room for them, and are gone afterwards unless ``--keep`` names a folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reconciler.simulator.runs import RunOutcome, Scenario
 
 SCHEMA_VERSION = 1
-"""Of the JSON; raised whenever a field changes its meaning or goes."""
+"""Version of the JSON; raised whenever a field changes its meaning or goes."""
 
 _EPILOG = """\b
 Examples:
@@ -88,7 +88,7 @@ def command(
 
 @contextmanager
 def _quiet(*names: str) -> Iterator[None]:
-    """Keep the engine's own log to itself meanwhile: the history tells the same."""
+    """Silence the engine's own log meanwhile, because the history has the same facts."""
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""``logstore staged``: what waits for its purge, and which strays a broker left. Takes no lock and changes nothing."""
+"""``logstore staged``: lists staged replicas and the strays that a broker left. Takes no lock and changes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from logstore.staging import FallbackRecords, Staged
 
 SCHEMA_VERSION = 1
-"""Of the JSON; raised whenever a field changes its meaning or goes."""
+"""Version of the JSON; raised whenever a field changes its meaning or goes."""
 
 _EPILOG = """\b
 Examples:
@@ -41,22 +41,22 @@ Examples:
 
 @dataclass(frozen=True, slots=True)
 class StagedRow:
-    """One staged directory, as the formats for programs have it.
+    """A staged directory, with the fields of the formats for programs.
 
     Attributes:
         log_dir: path of the log dir.
-        location: what ``--location`` takes.
-        state: ``due``, ``staged``, ``stray`` (a broker left it), or ``damaged`` (its record is no use).
-        topic: full name; None: not known.
-        partition: None: not known.
-        topic_id: None: not known.
-        bytes: what a purge would give back.
-        files: in it, the record not counted.
+        location: the value for ``--location``.
+        state: ``due``, ``staged``, ``stray`` (a broker left it), or ``damaged`` (its record is unusable).
+        topic: full name; None: unknown.
+        partition: None: unknown.
+        topic_id: None: unknown.
+        bytes: the bytes that a purge would free.
+        files: number of files, without the record.
         staged_ms: when it was staged, in ms since 1970.
         due_ms: when a purge may take it.
         verdict: why it was staged.
-        returns_to: where ``logstore restore`` would put it, below its log dir; None: nothing says.
-        problem: why it cannot be purged, or not restored; one sentence.
+        returns_to: the path below its log dir to which ``logstore restore`` would move it; None: unknown.
+        problem: why it cannot be purged or restored, in one sentence.
     """
 
     log_dir: str
@@ -158,7 +158,7 @@ def _state(staged: Staged, now_ms: int) -> str:
 
 
 def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]:
-    """Files and bytes; None: it cannot be looked into, or is gone by now."""
+    """Count files and bytes; None: the directory cannot be read, or is gone by now."""
     from logstore import LogStoreError
     from logstore.purge import measure_removal
     from logstore.staging import open_staging_root

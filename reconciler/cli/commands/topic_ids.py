@@ -1,7 +1,6 @@
-"""``logstore topic-ids``: which topics of a ZooKeeper cluster have no topic ID, and, when asked, an ID for each.
+"""``logstore topic-ids``: lists the topics of a ZooKeeper cluster that have no topic ID, and assigns IDs on request.
 
-What a node becomes is decided by ``reconciler.topic_ids.migrate``, and written by ``znode_writing``. Without
-``--assign`` nothing is written.
+:mod:`reconciler.topic_ids` decides what a node becomes, and writes it. Nothing is written without ``--assign``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from reconciler.topic_ids import ClusterSeen, TopicFound
 
 SCHEMA_VERSION = 1
-"""Of the JSON; raised whenever a field changes its meaning or goes."""
+"""Version of the JSON; raised whenever a field changes its meaning or goes."""
 
 ASSIGNED, NOT_WRITTEN = "assigned", "not_written"
 """States of topics after ``--assign``, besides those of :class:`reconciler.topic_ids.TopicState`."""
@@ -90,7 +89,7 @@ def _refuse_running(seen: ClusterSeen, address: str, *, allowed: bool) -> None:
 
 
 def _assign(client: Any, seen: ClusterSeen, rows: list[dict[str, Any]]) -> None:
-    """Write one node after the other, and note in the rows what became of each."""
+    """Write one node after the other, and note the result in the rows."""
     from reconciler.topic_ids import TopicState, assign_topic_id, new_ids
 
     by_name = {topic.topic: topic for topic in seen.topics}
@@ -126,10 +125,10 @@ def _write(seen: ClusterSeen, rows: list[dict[str, Any]], form: Format, output: 
 
 
 def _say_outcome(seen: ClusterSeen, rows: list[dict[str, Any]], *, assign: bool) -> Exit:
-    """Say what there is, and give the exit code."""
+    """Say what was found, and return the exit code."""
     states = [row["state"] for row in rows]
-    told = [f"{count(states.count(state))} {state.replace('_', ' ')}" for state in dict.fromkeys(states)]
-    say(f"cluster {seen.cluster_id or 'not named'}: {count(len(rows), 'topic')}: {', '.join(told) or 'none'}")
+    counts = [f"{count(states.count(state))} {state.replace('_', ' ')}" for state in dict.fromkeys(states)]
+    say(f"cluster {seen.cluster_id or 'not named'}: {count(len(rows), 'topic')}: {', '.join(counts) or 'none'}")
     if NOT_WRITTEN in states:
         return Exit.PARTLY_FAILED
     without = "without_id" in states

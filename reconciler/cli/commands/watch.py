@@ -1,13 +1,11 @@
-"""``logstore watch``: one line of NDJSON for each verdict that changes, until somebody ends it.
+"""``logstore watch``: writes one line of NDJSON for each verdict that changes, until it is ended.
 
-Owns the options, the lines, and how it ends: by a signal, by its time, or because nobody reads any more, all of which
-are no failure. What changed is found out by ``logstore.watch.watch``, and what that means by
-``reconciler.watch.verdicts``.
+This module has the options, the lines, and the three ways to end without failure: a signal, the end of its time, or a
+reader that is gone. :mod:`logstore.watch` finds what changed, and :mod:`reconciler.watch` what that means.
 """
 
 from __future__ import annotations
 
-import logging
 import select
 import signal
 import sys
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from reconciler.cli.frame import Exit, abandon_output, destination, metadata_option, on_signals, say
+from reconciler.cli.frame import Exit, abandon_output, destination, metadata_option, on_signals, say, say_warnings
 from reconciler.errors import UsageError
 from reconciler.text import count
 
@@ -29,10 +27,10 @@ if TYPE_CHECKING:
     from reconciler.watch import VerdictChange, WatchedMetadata
 
 SCHEMA_VERSION = 1
-"""Of a line; raised whenever a field changes its meaning or goes."""
+"""Version of a line; raised whenever a field changes its meaning or goes."""
 
 MOST_WEIGHED = 1000
-"""Directories whose files are added up when more verdicts change at once; the bytes of the others are null."""
+"""When more verdicts change at once, only this many directories are weighed; the bytes of the others are null."""
 
 _TICK_S = 1.0
 
@@ -83,7 +81,7 @@ def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval:
     metadata = _metadata(specs, inputs)
     until = None if seconds is None else time.monotonic() + seconds
     watch = Watch(inputs.log_dirs, WatchTimes(interval=interval))
-    with _warnings_said(), _stopped_by_signals(watch), watch, destination(None) as out:
+    with say_warnings("logstore"), _stopped_by_signals(watch), watch, destination(None) as out:
         if watch.is_stopped:
             return
         known = sum(len(disk.known) for disk in watch.log_dirs.values())
@@ -95,7 +93,7 @@ def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval:
 
 
 def _metadata(specs: Sequence[str], inputs: Inputs) -> WatchedMetadata:
-    """Load the metadata as an audit does; what was found without being named is watched where it was found."""
+    """Load the metadata as an audit does; a source that was found without being named is watched where it lies."""
     from reconciler.cli.frame import NO_METADATA, choose_metadata
     from reconciler.watch import WatchedMetadata
 
@@ -110,7 +108,7 @@ def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initi
     is_shown, left = initial, MOST_WEIGHED
     for changes in verdict_changes(watch, metadata, tick_s=_TICK_S):
         for change in changes if is_shown else ():
-            # Only the end of all that changed at once gives the next ones their bytes again.
+            # The count starts again only after all verdicts that changed at once.
             size, left = (_bytes_of(change, watch), left - 1) if left else (None, 0)
             out.write(_line(change, size))
             out.flush()
@@ -154,7 +152,7 @@ def _line(change: VerdictChange, size: int | None) -> bytes:
 
 @contextmanager
 def _stopped_by_signals(watch: Watch) -> Iterator[None]:
-    """The first signal stops the watch between two lines; a second one interrupts whatever goes on."""
+    """Stop the watch between two lines at the first signal; a second signal interrupts at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -167,27 +165,8 @@ def _stopped_by_signals(watch: Watch) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _warnings_said() -> Iterator[None]:
-    """What the engine warns of goes to standard error, as a sentence like all others."""
-    logger, handler = logging.getLogger("logstore"), _Saying(logging.WARNING)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-
-
-class _Saying(logging.Handler):
-    """Says what is logged."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Say one record's message."""
-        say(record.getMessage())
-
-
 def _is_nobody_reading(out: BinaryIO) -> bool:
-    """Whether standard output is a pipe whose reader is gone, which otherwise only the next line would show."""
+    """Whether standard output is a pipe whose reader is gone, which otherwise only the next write would show."""
     try:
         poller = select.poll()
         poller.register(out.fileno(), 0)

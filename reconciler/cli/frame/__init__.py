@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         interrupt_on_signals,
         on_signals,
         say,
+        say_warnings,
     )
     from reconciler.cli.frame.options import (
         TEXT_FORMATS,
@@ -91,6 +92,7 @@ else:
                 "interrupt_on_signals",
                 "on_signals",
                 "say",
+                "say_warnings",
             ),
             "options": (
                 "TEXT_FORMATS",
@@ -162,6 +164,7 @@ __all__ = [
     "run_embedded",
     "run_spark",
     "say",
+    "say_warnings",
     "scan_options",
     "show_busy",
     "sort_inputs",

@@ -154,6 +154,26 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
+def say_warnings(*loggers: str, silent: bool = False) -> Iterator[None]:
+    """Say every warning that is logged meanwhile; silent: drop it, because it will be said again."""
+    import logging
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if not silent:
+                say(record.getMessage())
+
+    handler = Handler(logging.WARNING)
+    for name in loggers:
+        logging.getLogger(name).addHandler(handler)
+    try:
+        yield
+    finally:
+        for name in loggers:
+            logging.getLogger(name).removeHandler(handler)
+
+
+@contextmanager
 def on_signals(act: Callable[[int], object]) -> Iterator[None]:
     """Call ``act`` with the number of each signal that would end the command, in the main thread."""
     former = {number: signal.getsignal(number) for number in ENDING}

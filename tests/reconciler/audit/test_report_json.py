@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.audit import FINDING_SCHEMA, AuditResult, report_json
+from reconciler.audit import FINDING_SCHEMA, AuditResult, by_urgency, report_json
 from reconciler.audit.fleet import FleetFinding
 from reconciler.verdicts import Verdict
 
@@ -94,3 +94,10 @@ def test_the_summary_is_the_document_without_findings(make_result: Make, fleet_f
     del complete["findings"]
     assert read == complete
     assert (read["fleet"][0]["subject"], read["notes"]) == ("orders", ["a note"])
+
+
+def test_findings_come_verdict_by_verdict_and_sorted_within_each(make_result: Make) -> None:
+    result = make_result(STRAY | {"broker": 2}, STALE, STRAY)
+    tables = list(by_urgency(result, (Verdict.STRAY, Verdict.STALE_ID)))
+    assert [table.column("verdict").to_pylist() for table in tables] == [["STRAY", "STRAY"], ["STALE_ID"]]
+    assert tables[0].column("broker").to_pylist() == [1, 2]

@@ -6,6 +6,7 @@ What the commands about staged directories share: where spare records lie, and h
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,9 +16,21 @@ from click.testing import Result
 
 from layout.scheme import UNCLEAN_FILE
 from logstore.fs import Disk
-from logstore.log_dir import LogDir
-from logstore.staging import FallbackRecords
-from reconciler.cli.frame import Exit, OpenedLogDirs, log_dirs_in, refuse_unsorted, why_in_use
+from logstore.log_dir import LogDir, ReadOnlyLogDir
+from logstore.namespaces import plan_create
+from logstore.staging import FallbackRecords, find_staged
+from reconciler.cli.frame import (
+    CHANGE_SCHEMA_VERSION,
+    Exit,
+    Format,
+    OpenedLogDirs,
+    change_store,
+    describe_staged,
+    log_dirs_in,
+    refuse_unsorted,
+    why_in_use,
+    write_change,
+)
 from reconciler.cli.frame.changes import open_store
 from reconciler.errors import RefusedError
 from tests.logstore.changes import lies, look, two_disks
@@ -37,6 +50,37 @@ def test_a_full_disk_is_said_and_nothing_was_changed(tmp_path: Path, run: Run, m
     assert "cannot create namespace org: No space left on device" in result.stderr
     assert "nothing was changed" in result.stderr
     assert (look(paths), lies(paths)) == (before, [])
+
+
+def test_a_dry_run_shows_the_steps_of_a_change_and_takes_none(tmp_path: Path) -> None:
+    paths, out = two_disks(tmp_path), tmp_path / "steps.json"
+    before = look(paths)
+    how = {"dry_run": True, "form": "json", "output": str(out), "fallback_folder": None}
+    assert change_store(tuple(map(str, paths)), lambda store: plan_create(store, "org"), **how) is Exit.CLEAN
+    document = json.loads(out.read_text())
+    assert (document["schema_version"], document["dry_run"]) == (CHANGE_SCHEMA_VERSION, True)
+    assert len(document["steps"]) == len(paths)
+    assert look(paths) == before
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (Format.TABLE, "LOG DIR  STEPS\n/d           3\n"),
+        (Format.CSV, "log_dir,steps\n/d,3\n"),
+        (Format.NDJSON, '{"schema_version": 1, "log_dir": "/d", "steps": 3}\n'),
+        (Format.JSON, '{\n  "whole": true\n}\n'),
+    ],
+)
+def test_rows_are_written_in_every_text_format(tmp_path: Path, form: Format, text: str) -> None:
+    write_change([{"log_dir": "/d", "steps": 3}], ("log_dir", "steps"), form, str(tmp_path / "out"), {"whole": True})
+    assert (tmp_path / "out").read_text() == text
+
+
+def test_a_staged_directory_is_described_by_its_partition_and_its_topic_id(cluster) -> None:
+    (cluster.log_dir(1) / f"orders-3.{'0' * 32}-stray").mkdir()
+    with ReadOnlyLogDir.open(str(cluster.log_dir(1))) as log_dir:
+        assert [describe_staged(staged) for staged in find_staged(log_dir)] == ["orders-3, topic ID unknown"]
 
 
 def test_what_an_offline_log_dir_has_no_part_in_was_done_in_part(tmp_path: Path, run: Run) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import re
 import signal
@@ -23,7 +24,16 @@ from click.testing import Result
 
 from logstore import InventoryError, LogStoreError, NotALogDirError
 from reconciler.cli import logstore
-from reconciler.cli.frame import Exit, PartlyFailedError, abandon_output, interrupt_on_signals, on_signals, say
+from reconciler.cli.frame import (
+    Commands,
+    Exit,
+    PartlyFailedError,
+    abandon_output,
+    interrupt_on_signals,
+    on_signals,
+    say,
+    say_warnings,
+)
 from reconciler.cli.frame.lifecycle import ENDING, TRACEBACK, sentences
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError, UsageError
 
@@ -67,6 +77,7 @@ def test_what_works_on_staged_directories_alone_loads_nothing_heavy(command: lis
 
 def test_help_lists_every_command_with_its_line_the_exit_codes_and_an_example(run: Run) -> None:
     text = run("--help").output
+    assert isinstance(logstore, Commands)
     for name in logstore.list_commands(None):
         command = logstore.get_command(None, name)
         assert " ".join(command.get_short_help_str(200).split()) in " ".join(text.split())
@@ -154,6 +165,17 @@ def test_output_that_is_no_file_is_abandoned_in_silence(capsys: pytest.CaptureFi
 def test_a_current_directory_that_is_gone_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = outcome(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), capsys)
     assert (code, "the current directory is gone" in text) == (Exit.USAGE, True)
+
+
+@pytest.mark.parametrize(("silent", "said"), [(False, "logstore: a disk is slow\n"), (True, "")])
+def test_warnings_of_the_engine_become_sentences_or_nothing(
+    silent: bool, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logger = logging.getLogger("logstore.somewhere")
+    with say_warnings("logstore", silent=silent):
+        logger.info("nothing to see")
+        logger.warning("a disk is slow")
+    assert capsys.readouterr().err == said
 
 
 class Deaf(io.StringIO):

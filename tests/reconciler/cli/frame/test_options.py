@@ -8,7 +8,18 @@ import click
 import pytest
 
 from reconciler.cli import logstore
-from reconciler.cli.frame import Format, fallback_records, metadata_option, options, output_options, scan_options
+from reconciler.cli.frame import (
+    TEXT_FORMATS,
+    Format,
+    change_options,
+    fallback_records,
+    fallback_records_option,
+    metadata_option,
+    options,
+    output_options,
+    parse_duration_option,
+    scan_options,
+)
 from reconciler.errors import UsageError
 
 
@@ -18,6 +29,8 @@ from reconciler.errors import UsageError
         (metadata_option, {"specs"}),
         (scan_options, {"jobs", "sizes"}),
         (output_options(Format.TABLE, Format.JSON), {"form", "output"}),
+        (fallback_records_option, {"fallback_folder"}),
+        (change_options, {"dry_run", "form", "output", "fallback_folder"}),
     ],
 )
 def test_an_option_reaches_its_parameter(decorate, names: set[str]) -> None:
@@ -31,6 +44,7 @@ def test_an_option_reaches_its_parameter(decorate, names: set[str]) -> None:
         ("scan", ["table", "json", "ndjson", "csv", "parquet", "arrow"]),
         ("audit", ["table", "json", "ndjson", "csv", "parquet"]),
         ("explain", ["table", "json"]),
+        ("convert", list(TEXT_FORMATS)),
     ],
 )
 def test_a_command_takes_the_formats_that_it_can_write(name: str, formats: list[str]) -> None:
@@ -55,3 +69,9 @@ def test_the_environment_names_the_folder_too(run, cluster, tmp_path: Path, monk
     result = run("staged", cluster.log_dirs[0])
     assert result.exit_code == 2
     assert "missing is no directory" in result.stderr
+
+
+def test_a_duration_is_read_or_refused_by_the_name_of_its_option() -> None:
+    assert parse_duration_option("--delay", "4h") == 4 * 3_600_000
+    with pytest.raises(UsageError, match="--delay: "):
+        parse_duration_option("--delay", "soon")
