@@ -36,18 +36,18 @@ def test_metadata_of_another_cluster_is_refused(spark: Any, tmp_path: Path, two_
 
 
 def test_an_inventory_that_went_is_one_sentence(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match=r"Spark did not finish the audit.*nowhere") as told:
+    with pytest.raises(RefusedError, match=r"Spark did not finish the audit.*nowhere") as shown:
         spark_engine.audit(spark, [], ["/nowhere.parquet"], [], str(tmp_path), now_ms=NOW_MS)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(shown.value)
 
 
 def test_a_task_that_failed_is_one_sentence_with_what_was_raised_in_it(
     spark: Any, tmp_path: Path, two_disks: list[str]
 ) -> None:
     saved = SavedTable(str(tmp_path / "went.parquet"), REPLICA_SCHEMA, 3)
-    with pytest.raises(RefusedError, match=r"a task failed: .*IOException.*went\.parquet") as told:
+    with pytest.raises(RefusedError, match=r"a task failed: .*IOException.*went\.parquet") as shown:
         spark_engine.audit(spark, two_disks, [], [replace(orders(), replicas=saved)], str(tmp_path), now_ms=NOW_MS)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(shown.value)
     assert {path.name for path in tmp_path.iterdir()} == {"disks", "topics.parquet"}
 
 

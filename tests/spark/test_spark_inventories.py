@@ -56,7 +56,7 @@ def test_trees_and_inventories_are_audited_together(spark: Any, tmp_path: Path, 
 
 
 @pytest.mark.spark
-def test_a_path_is_taken_as_it_stands_whatever_it_looks_like(spark: Any, tmp_path: Path) -> None:
+def test_a_path_is_taken_literally_whatever_it_looks_like(spark: Any, tmp_path: Path) -> None:
     rows, _ = random_fleet(7)
     folder = tmp_path / "node_id=5" / "kind=live"
     folder.mkdir(parents=True)

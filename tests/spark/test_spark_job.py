@@ -25,12 +25,12 @@ def test_the_job_prints_the_path_of_the_summary_and_nothing_else(
     program = [sys.executable, "-m", "reconciler.audit.spark.job", *arguments]
     done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=180)
     assert (done.returncode, done.stdout, done.stderr) == (1, f"{out}/summary.json\n", "")
-    # Without metadata a duplicate is told all the same, and the replica beside it is not compared.
+    # Without metadata a duplicate is shown all the same, and the replica beside it is not compared.
     assert json.loads((out / "summary.json").read_text())["totals"] == {"DUPLICATE": 2, "NOT_COMPARED": 1}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "shown"),
     [
         (["--out", "."], 2, "there is nothing to audit"),
         (["--out", "/nowhere", "--trees", "/a"], 2, "/nowhere is no folder"),
@@ -39,9 +39,9 @@ def test_the_job_prints_the_path_of_the_summary_and_nothing_else(
     ],
 )
 def test_what_is_wrong_is_one_sentence_before_spark_starts(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
+    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, shown: str
 ) -> None:
     assert spark_job.main(arguments) == code
     captured = capsys.readouterr()
-    assert told in captured.err
+    assert shown in captured.err
     assert (captured.out, captured.err.count("\n")) == ("", 1)

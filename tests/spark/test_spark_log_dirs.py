@@ -97,7 +97,7 @@ def test_there_are_never_more_groups_than_brokers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "shown"),
     [
         ({}, "must name log dirs"),
         ({"paths": "[1]"}, "must name log dirs"),
@@ -107,8 +107,8 @@ def test_there_are_never_more_groups_than_brokers() -> None:
         ({"path": "/a"}, "has no option 'path'"),
     ],
 )
-def test_a_wrong_option_is_one_sentence(options: dict[str, str], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_wrong_option_is_one_sentence(options: dict[str, str], shown: str) -> None:
+    with pytest.raises(UsageError, match=shown):
         KafkaLogDirs(options).reader(None)
 
 

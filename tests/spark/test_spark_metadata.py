@@ -54,13 +54,13 @@ def test_brokers_and_identity_arrive_with_their_lists(spark: Any, saved: str) ->
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "shown"),
     [
         ({}, "must name a metadata source"),
         ({"path": "/x", "table": "acls"}, "there is no table 'acls'; the tables are replicas, topics"),
         ({"path": "/x", "node": "1"}, "has no option 'node'"),
     ],
 )
-def test_a_wrong_option_is_one_sentence(options: dict[str, str], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_wrong_option_is_one_sentence(options: dict[str, str], shown: str) -> None:
+    with pytest.raises(UsageError, match=shown):
         KafkaMetadata(options).reader(None)

@@ -26,7 +26,7 @@ from tests.fleets import NOW_MS
 from tests.spark.answers import TOPIC_ID, orders
 
 
-def an_ask(folder: Path) -> AuditRequest:
+def a_request(folder: Path) -> AuditRequest:
     return AuditRequest([], [orders()], str(folder), NOW_MS, sizes=False, all_rows=False)
 
 
@@ -44,7 +44,7 @@ def test_a_path_that_looks_like_a_glob_is_escaped_for_spark() -> None:
 
 
 def test_topics_are_left_with_their_cluster_and_without_what_nobody_compares(tmp_path: Path) -> None:
-    ask = an_ask(tmp_path)
+    ask = a_request(tmp_path)
     with duckdb.connect() as small:
         write_topics(small, {"C": orders()}, ask.topics)
         assert rows_of(small, "FROM topics") == [{"cluster": "C", "topic": "orders", "topic_id": TOPIC_ID}]
@@ -53,12 +53,12 @@ def test_topics_are_left_with_their_cluster_and_without_what_nobody_compares(tmp
 
 def test_without_metadata_the_file_of_topics_is_there_and_empty(tmp_path: Path) -> None:
     with duckdb.connect() as small:
-        write_topics(small, {}, an_ask(tmp_path).topics)
+        write_topics(small, {}, a_request(tmp_path).topics)
         assert rows_of(small, "FROM topics") == []
 
 
 def test_findings_are_found_again_in_the_words_of_the_join(tmp_path: Path) -> None:
-    ask = an_ask(tmp_path)
+    ask = a_request(tmp_path)
     leave_findings(ask)
     with duckdb.connect() as small:
         register_found(small, ask.findings)
@@ -71,7 +71,7 @@ def test_findings_are_found_again_in_the_words_of_the_join(tmp_path: Path) -> No
 
 @pytest.mark.spark
 def test_spark_searches_the_same_topics_and_findings(spark: Any, tmp_path: Path) -> None:
-    ask = an_ask(tmp_path)
+    ask = a_request(tmp_path)
     leave_findings(ask)
     with duckdb.connect() as small:
         write_topics(small, {"C": orders()}, ask.topics)

@@ -26,9 +26,9 @@ def test_a_java_that_is_new_enough_is_taken(tmp_path: Path, version: str) -> Non
     check_java(java(tmp_path, version))
 
 
-@pytest.mark.parametrize(("version", "told"), [('openjdk version "11.0.2"', "11"), ('java version "1.8.0_291"', "8")])
-def test_a_java_that_is_too_old_is_refused_with_its_version(tmp_path: Path, version: str, told: str) -> None:
-    with pytest.raises(EngineUnavailableError, match=f"is version {told}: install Java 17"):
+@pytest.mark.parametrize(("version", "shown"), [('openjdk version "11.0.2"', "11"), ('java version "1.8.0_291"', "8")])
+def test_a_java_that_is_too_old_is_refused_with_its_version(tmp_path: Path, version: str, shown: str) -> None:
+    with pytest.raises(EngineUnavailableError, match=f"is version {shown}: install Java 17"):
         check_java(java(tmp_path, version))
 
 

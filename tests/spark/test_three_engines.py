@@ -21,12 +21,12 @@ FLEETS = range(1000, 1080)
 Rows = Counter[tuple[Any, ...]]
 
 
-def told(result: AuditResult) -> Rows:
+def shown(result: AuditResult) -> Rows:
     columns = ("verdict", "cluster_id", "broker", "log_dir", "name", "topic", "partition", "evidence")
     return Counter(tuple(row[name] for name in columns) for batch in result.batches() for row in batch.to_pylist())
 
 
-def told_in_python(observed: list[dict[str, Any]], states: list[Any]) -> tuple[Rows, Counter[str]]:
+def judged_in_python(observed: list[dict[str, Any]], states: list[Any]) -> tuple[Rows, Counter[str]]:
     """Rows and totals by the table in Python, one cluster at a time, so that a wanted replica knows its cluster."""
     rows: Rows = Counter()
     totals: Counter[str] = Counter()
@@ -50,7 +50,7 @@ def test_three_engines_agree_on_every_row_and_every_total(spark: Any, tmp_path: 
     from reconciler.audit.spark import engine as spark_engine
 
     rows, states = many_fleets(FLEETS)
-    python, totals = told_in_python(rows.to_pylist(), states)
+    python, totals = judged_in_python(rows.to_pylist(), states)
     (tmp_path / "duck").mkdir()
     duck = embedded.audit([rows], [], states, str(tmp_path / "duck"), now_ms=NOW_MS, all_rows=True)
     pq.write_table(rows, tmp_path / "rows.parquet")
@@ -60,5 +60,5 @@ def test_three_engines_agree_on_every_row_and_every_total(spark: Any, tmp_path: 
     assert sum(python.values()) > 1000
     assert set(totals) == set(Verdict)
     assert dict(duck.totals) == dict(sparked.totals) == dict(totals)
-    assert told(duck) == told(sparked) == python
+    assert shown(duck) == shown(sparked) == python
     assert (duck.bytes, duck.fleet, duck.brokers) == (sparked.bytes, sparked.fleet, sparked.brokers)

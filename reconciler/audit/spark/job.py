@@ -1,6 +1,6 @@
 r"""The audit as a job for spark-submit, with the session that spark-submit gives it.
 
-    spark-submit --master spark://… --py-files kafka_logstore-….whl spark_job.py \
+    spark-submit --master spark://… --py-files kafka_logstore-….whl job.py \
         --metadata kraft:/data/__cluster_metadata-0 --out /shared/audit --inventories /shared/inventories/*.parquet
 
     python -m reconciler.audit.spark.job --metadata … --out …        the same on this machine

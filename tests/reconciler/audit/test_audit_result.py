@@ -1,7 +1,4 @@
-"""What an audit hands on, read from a Parquet dataset.
-
-Totals, brokers and notes, from an engine that answers with what it is told.
-"""
+"""The result of an audit: findings read from a Parquet dataset, and totals, brokers and notes from an engine's answers."""
 
 from __future__ import annotations
 
@@ -51,8 +48,8 @@ def test_findings_may_be_a_folder_of_files(tmp_path: Path) -> None:
 def test_the_most_urgent_come_first_and_no_more_than_asked_for(tmp_path: Path) -> None:
     rows = [finding("STRAY"), finding("DAMAGED", 2), finding("DAMAGED", 1, 9), finding("DAMAGED", 1, 3), finding("OK")]
     audit = result(tmp_path / "f.parquet", *rows)
-    told = [(row["verdict"], row["broker"], row["partition"]) for row in audit.most_urgent(4).to_pylist()]
-    assert told == [("DAMAGED", 1, 3), ("DAMAGED", 1, 9), ("DAMAGED", 2, 0), ("STRAY", 1, 0)]
+    shown = [(row["verdict"], row["broker"], row["partition"]) for row in audit.most_urgent(4).to_pylist()]
+    assert shown == [("DAMAGED", 1, 3), ("DAMAGED", 1, 9), ("DAMAGED", 2, 0), ("STRAY", 1, 0)]
     assert audit.most_urgent(1).num_rows == 1
 
 
@@ -145,8 +142,8 @@ def test_log_dirs_are_grouped_into_brokers() -> None:
         log_dir(2, "/c"),
     ]
     result = ask(answers([], [disk(1, 10, 100)], log_dirs))
-    told = [(b.cluster_id, b.node_id, len(b.log_dirs), b.replicas, b.bytes) for b in result.brokers]
-    assert told == [(None, None, 1, 0, 0), (CLUSTER, 1, 2, 10, 100), (CLUSTER, 2, 1, 0, 0)]
+    shown = [(b.cluster_id, b.node_id, len(b.log_dirs), b.replicas, b.bytes) for b in result.brokers]
+    assert shown == [(None, None, 1, 0, 0), (CLUSTER, 1, 2, 10, 100), (CLUSTER, 2, 1, 0, 0)]
     assert result.brokers[0].log_dirs[0]["problem"] == "no meta.properties"
     assert result.brokers[1].log_dirs[0]["problem"] is None
 
@@ -172,8 +169,8 @@ def test_problems_of_a_source_are_notes_that_name_it() -> None:
 
 
 def notes(log_dirs: list[dict[str, Any]], **live: int) -> tuple[str, ...]:
-    told: tuple[str, ...] = ask(answers([], [disk(1, 9, 0) | live], log_dirs)).notes
-    return told
+    shown: tuple[str, ...] = ask(answers([], [disk(1, 9, 0) | live], log_dirs)).notes
+    return shown
 
 
 def test_replicas_without_metadata_or_segment_are_counted_in_the_notes() -> None:

@@ -47,11 +47,11 @@ def wanted(*nodes: int) -> tuple[pa.Table, pa.Table]:
 
 
 def judged(
-    connection: duckdb.DuckDBPyConnection, told: DesiredTables, path: Path, *names: str
+    connection: duckdb.DuckDBPyConnection, desired: DesiredTables, path: Path, *names: str
 ) -> list[tuple[Any, ...]]:
     make_observed(connection, [rows(*names)], [], 0)
     keep_metadata(connection, ["c1"], [Speaks("c1", 1, True)])
-    judge(connection, {"c1": told}, str(path), all_rows=False)
+    judge(connection, {"c1": desired}, str(path), all_rows=False)
     return sorted((row["verdict"], row["broker"], row["name"]) for row in pq.read_table(path).to_pylist())
 
 
@@ -71,9 +71,9 @@ def test_what_is_wanted_may_lie_in_tables_or_in_files(tmp_path: Path) -> None:
     files = DesiredTables(str(tmp_path / "it's replicas.parquet"), str(tmp_path / "topics.parquet"))
     for table, path in zip((replicas, topics), files, strict=True):
         pq.write_table(table, path)
-    for told in (DesiredTables(replicas, topics), files):
+    for desired in (DesiredTables(replicas, topics), files):
         with duckdb.connect() as fresh:
-            assert judged(fresh, told, tmp_path / "found.parquet", "t-0") == [("STALE_ID", 1, "t-0")]
+            assert judged(fresh, desired, tmp_path / "found.parquet", "t-0") == [("STALE_ID", 1, "t-0")]
 
 
 def test_replicas_that_are_wanted_where_nobody_looked_are_no_findings(

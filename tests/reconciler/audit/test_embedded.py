@@ -21,10 +21,10 @@ from reconciler.errors import RefusedError, UsageError
 from reconciler.verdicts import Judged, Verdict, broker_of, compare
 from tests.fleets import NOW_MS, random_fleet
 
-Told = tuple[Any, ...]
+FindingKey = tuple[Any, ...]
 
 
-def told_in_python(rows: pa.Table, states: list[Any]) -> list[Judged]:
+def judged_in_python(rows: pa.Table, states: list[Any]) -> list[Judged]:
     observed = rows.to_pylist()
     by_id = by_cluster(states, {broker_of(row).cluster for row in observed})
     return [
@@ -34,12 +34,12 @@ def told_in_python(rows: pa.Table, states: list[Any]) -> list[Judged]:
     ]
 
 
-def as_told(judged: Judged) -> Told:
+def as_finding(judged: Judged) -> FindingKey:
     row = judged.observed or {}
     return (judged.verdict.value, row.get("log_dir"), row.get("name"), judged.row.topic or None, judged.evidence)
 
 
-def from_findings(findings: Iterable[dict[str, Any]]) -> list[Told]:
+def from_findings(findings: Iterable[dict[str, Any]]) -> list[FindingKey]:
     return [(f["verdict"], f["log_dir"], f["name"], f["topic"], f["evidence"]) for f in findings]
 
 
@@ -54,12 +54,12 @@ def test_duckdb_and_python_agree_on_every_row_and_every_total(
 ) -> None:
     rows, states = random_fleet(seed)
     folder = str(tmp_path_factory.mktemp("audit"))
-    expected = told_in_python(rows, states)
+    expected = judged_in_python(rows, states)
     everything = audit([rows], [], states, folder, now_ms=NOW_MS, all_rows=True)
-    assert Counter(from_findings(findings_of(everything))) == Counter(map(as_told, expected))
+    assert Counter(from_findings(findings_of(everything))) == Counter(map(as_finding, expected))
     listed = audit([rows], [], states, folder, now_ms=NOW_MS)
     assert Counter(from_findings(findings_of(listed))) == Counter(
-        as_told(judged) for judged in expected if judged.verdict is not Verdict.OK
+        as_finding(judged) for judged in expected if judged.verdict is not Verdict.OK
     )
     assert listed.totals == everything.totals == dict(Counter(judged.verdict.value for judged in expected))
     size: Counter[str] = Counter()
@@ -141,7 +141,7 @@ def test_metadata_of_another_cluster_is_refused(tmp_path: Path) -> None:
         audit([table(one_log_dir())], [], [state], str(tmp_path), now_ms=NOW_MS)
 
 
-def test_a_topic_that_was_recreated_since_the_last_audit_is_told(tmp_path: Path) -> None:
+def test_a_topic_that_was_recreated_since_the_last_audit_is_reported(tmp_path: Path) -> None:
     def state(topic_id: str) -> Any:
         builder = DesiredBuilder()
         builder.topic("t", topic_id)

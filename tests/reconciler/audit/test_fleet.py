@@ -48,7 +48,7 @@ def test_a_healthy_fleet_has_no_fleet_findings(tmp_path: Path) -> None:
     assert fleet(tmp_path, rows, state(1, 2)) == []
 
 
-def test_a_topic_under_several_ids_is_told_without_metadata(tmp_path: Path) -> None:
+def test_a_topic_under_several_ids_is_reported_without_metadata(tmp_path: Path) -> None:
     rows = [row(1), row(2), row(3), live(1, NEW), live(2, NEW), live(3, OLD)]
     (finding,) = fleet(tmp_path, rows)
     assert (finding.kind, finding.cluster_id, finding.subject) == ("TOPIC_UNDER_SEVERAL_IDS", "c1", "t")
@@ -71,7 +71,7 @@ def test_the_same_name_in_two_clusters_is_no_finding(tmp_path: Path) -> None:
     assert fleet(tmp_path, rows) == []
 
 
-def test_a_node_of_two_clusters_on_one_host_is_told(tmp_path: Path) -> None:
+def test_a_node_of_two_clusters_on_one_host_is_reported(tmp_path: Path) -> None:
     other = {"cluster_id": "c2", "log_dir": "/other", "directory_id": "d9"}
     (finding,) = fleet(tmp_path, [row(1), row(1) | other])
     assert (finding.kind, finding.subject) == ("NODE_IN_SEVERAL_CLUSTERS", "broker 1")
@@ -89,7 +89,7 @@ def registering(*directory_ids: str) -> DesiredState:
     return builder.build(MetadataIdentity("kraft", "/m", "c1"))
 
 
-def test_a_log_dir_that_its_broker_did_not_register_is_told(tmp_path: Path) -> None:
+def test_a_log_dir_that_its_broker_did_not_register_is_reported(tmp_path: Path) -> None:
     extra = {"log_dir": "/extra", "directory_id": "d9"}
     (finding,) = fleet(tmp_path, [row(1), live(1, NEW), row(1) | extra], registering("d1"))
     assert (finding.kind, finding.subject) == ("LOG_DIR_NOT_REGISTERED", "/extra")
@@ -102,7 +102,7 @@ def test_the_metadata_log_dir_needs_no_registration(tmp_path: Path) -> None:
     assert fleet(tmp_path, rows, registering("d1")) == []
 
 
-def test_a_registered_log_dir_that_was_not_scanned_is_told(tmp_path: Path) -> None:
+def test_a_registered_log_dir_that_was_not_scanned_is_reported(tmp_path: Path) -> None:
     (finding,) = fleet(tmp_path, [row(1), live(1, NEW)], registering("d1", "d2"))
     assert (finding.kind, finding.subject) == ("LOG_DIR_NOT_SEEN", "d2")
 
@@ -111,18 +111,18 @@ def test_a_broker_that_registers_no_log_dirs_says_nothing_about_them(tmp_path: P
     assert fleet(tmp_path, [row(1), live(1, NEW)], registering()) == []
 
 
-def test_a_directory_id_in_two_log_dirs_is_told(tmp_path: Path) -> None:
+def test_a_directory_id_in_two_log_dirs_is_reported(tmp_path: Path) -> None:
     (finding,) = fleet(tmp_path, [row(1), row(2, directory_id="d1")])
     assert (finding.kind, finding.subject) == ("DUPLICATE_DIRECTORY_ID", "d1")
     assert "/b1" in finding.detail and "/b2" in finding.detail
 
 
-def test_a_node_id_on_two_hosts_is_told(tmp_path: Path) -> None:
+def test_a_node_id_on_two_hosts_is_reported(tmp_path: Path) -> None:
     (finding,) = fleet(tmp_path, [row(1), row(1, host="h9", log_dir="/b9", directory_id="d9")])
     assert (finding.kind, finding.subject) == ("DUPLICATE_NODE_ID", "broker 1")
 
 
-def test_two_metadata_logs_under_one_node_id_are_told(tmp_path: Path) -> None:
+def test_two_metadata_logs_under_one_node_id_are_reported(tmp_path: Path) -> None:
     metadata = {"kind": "internal", "name": "__cluster_metadata-0", "topic": "__cluster_metadata", "partition": 0}
     second = {"log_dir": "/b1b", "directory_id": "d1b"}
     rows = [row(1), row(1) | metadata, row(1) | second, row(1) | second | metadata]
@@ -133,17 +133,17 @@ def test_two_log_dirs_of_one_broker_are_no_finding(tmp_path: Path) -> None:
     assert fleet(tmp_path, [row(1), row(1, log_dir="/b1b", directory_id="d1b")]) == []
 
 
-def test_log_dirs_of_a_cluster_without_metadata_are_told(tmp_path: Path) -> None:
+def test_log_dirs_of_a_cluster_without_metadata_are_reported(tmp_path: Path) -> None:
     rows = [row(1), live(1, NEW), row(2, cluster_id="c2")]
     (finding,) = fleet(tmp_path, rows, state(1))
     assert (finding.kind, finding.subject) == ("OTHER_CLUSTER", "c2")
 
 
-def test_the_only_copy_of_a_topic_id_is_told(tmp_path: Path) -> None:
+def test_the_only_copy_of_a_topic_id_is_reported(tmp_path: Path) -> None:
     rows = [row(1), row(2), live(1, NEW), live(2, OLD)]
     only = [f for f in fleet(tmp_path, rows, state(1)) if f.kind == "ONLY_KNOWN_COPY"]
-    told = f"partition 0 is STALE_ID on broker 2, and no other copy of topic ID {OLD} was scanned"
-    assert [(f.subject, f.detail) for f in only] == [("t", told)]
+    shown = f"partition 0 is STALE_ID on broker 2, and no other copy of topic ID {OLD} was scanned"
+    assert [(f.subject, f.detail) for f in only] == [("t", shown)]
 
 
 def test_a_second_copy_anywhere_takes_that_finding_away(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_an_empty_replica_is_no_copy_worth_telling(tmp_path: Path) -> None:
     assert "ONLY_KNOWN_COPY" not in {f.kind for f in fleet(tmp_path, rows, state(1))}
 
 
-def test_a_missing_replica_that_is_the_only_in_sync_one_is_told(tmp_path: Path) -> None:
+def test_a_missing_replica_that_is_the_only_in_sync_one_is_reported(tmp_path: Path) -> None:
     rows = [row(1), row(2), live(2, NEW)]
     (finding,) = fleet(tmp_path, rows, state(1, 2, isr=(1,)))
     assert (finding.kind, finding.subject) == ("ONLY_IN_SYNC_COPY", "t")
@@ -168,7 +168,7 @@ def test_a_missing_replica_with_in_sync_peers_is_no_fleet_finding(tmp_path: Path
     assert fleet(tmp_path, [row(1), row(2), live(2, NEW)], state(1, 2)) == []
 
 
-def test_more_rows_than_are_told_are_counted_and_not_dropped_in_silence() -> None:
+def test_more_rows_than_are_reported_are_counted_and_not_dropped_in_silence() -> None:
     query = next(query for query in QUERIES if query.kind == "DUPLICATE_DIRECTORY_ID")
     rows = [
         {"cluster": "c1", "directory_id": f"d{number:05}", "times": 2, "one": "/a", "other": "/b"}

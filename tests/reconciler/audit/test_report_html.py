@@ -51,8 +51,8 @@ def test_the_page_stands_alone(make_result: Make, fleet_finding: FleetFinding) -
 def test_the_page_tells_metadata_totals_findings_and_what_is_next(make_result: Make) -> None:
     stray = {"verdict": "STRAY", "name": "orders-0.aa-stray", "bytes": 1_900_000_000_000}
     text = Page(render_report(make_result(stray, ok=2))).text
-    for told in ("cluster c1", "/meta", "42, epoch 3", "1.9 TB", "/disks/1/orders-0.aa-stray"):
-        assert told in text
+    for shown in ("cluster c1", "/meta", "42, epoch 3", "1.9 TB", "/disks/1/orders-0.aa-stray"):
+        assert shown in text
     assert "60 s before the audit" in text
     assert "logstore explain /disks/1/orders-0.aa-stray --metadata /meta" in text
     assert "1 finding to act on, first of all STRAY." in text

@@ -40,7 +40,7 @@ def test_totals_bytes_and_findings_say_the_same(make_result: Make) -> None:
     assert list(read["findings"][0]) == FINDING_SCHEMA.names
 
 
-def test_the_metadata_is_told_with_its_age(make_result: Make) -> None:
+def test_the_metadata_is_reported_with_its_age(make_result: Make) -> None:
     read = document(make_result())
     assert read["metadata"]["age_ms"] == 60_000
     assert (read["metadata"]["cluster_id"], read["metadata"]["offset"]) == ("c1", 42)

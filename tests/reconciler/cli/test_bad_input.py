@@ -111,9 +111,9 @@ def test_a_fifo_for_metadata_keeps_nobody_waiting(refused, cluster, scheme: str)
 def test_metadata_of_another_cluster(run, cluster) -> None:
     kraft_writer.write_metadata_dir(cluster.folder / "other", snapshot=[], cluster_id="another-cluster-entirely")
     result = run("audit", *cluster.log_dirs, "--metadata", cluster.folder / "other")
-    told, sentence = result.stderr.splitlines()
+    shown, sentence = result.stderr.splitlines()
     assert (result.exit_code, result.stdout) == (Exit.REFUSED, "")
-    assert "metadata: kraft" in told
+    assert "metadata: kraft" in shown
     assert "is of cluster another-cluster-entirely, the log dirs are of cluster cluster-of-the-tests: give" in sentence
 
 
@@ -123,7 +123,7 @@ def test_metadata_twice_for_one_cluster(run, cluster) -> None:
     assert "two metadata sources speak for cluster cluster-of-the-tests" in result.stderr.splitlines()[-1]
 
 
-def test_a_request_that_is_none_is_told_all_its_faults_at_once(refused, cluster) -> None:
+def test_a_request_that_is_none_is_reported_all_its_faults_at_once(refused, cluster) -> None:
     path = cluster.folder / "request.json"
     path.write_text(json.dumps({"controllerId": "x", "controllerEpoch": 1.5, "topicStates": [4]}))
     sentence = refused(Exit.REFUSED, "audit", *cluster.log_dirs, "--metadata", path)
@@ -283,7 +283,7 @@ def test_no_permission(process, cluster, bound, args: tuple[str, ...], code: Exi
 
 @pytest.mark.usefixtures("every_signal_heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_is_told_and_leaves_nothing_behind(cluster, tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupt_is_reported_and_leaves_nothing_behind(cluster, tmp_path: Path, number: signal.Signals) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     # Nobody reads from this FIFO, so the run surely waits there when the signal comes.

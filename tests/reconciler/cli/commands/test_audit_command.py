@@ -23,12 +23,12 @@ Run = Callable[..., Result]
 ORDERS, NEWER_ORDERS = TopicId(bytes(range(16))), TopicId(bytes(range(50, 66)))
 
 
-def refused(result: Result, code: int, *told: str) -> None:
+def refused(result: Result, code: int, *shown: str) -> None:
     """One sentence on standard error, nothing on standard output, and the exit code."""
     last = result.stderr.splitlines()[-1]
     assert (result.exit_code, result.stdout) == (code, ""), result.output
     assert last.startswith(("logstore: ", "Error: "))
-    for text in told:
+    for text in shown:
         assert text in last
     assert "Traceback" not in result.output
     assert "bug" not in result.output
@@ -194,7 +194,7 @@ def test_json_that_is_no_request_is_refused_with_all_reasons(cluster, run: Run, 
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "shown"),
     [
         (["--metadata", "nowhere"], "nowhere"),
         (["--metadata", "oracle:x"], "oracle"),
@@ -208,8 +208,8 @@ def test_json_that_is_no_request_is_refused_with_all_reasons(cluster, run: Run, 
         (["--format", "xml"], "xml"),
     ],
 )
-def test_what_does_not_exist_or_fit_together_is_a_usage_error(cluster, run: Run, args: list[str], told: str) -> None:
-    refused(run("audit", cluster.log_dirs[0], *args), 2, told)
+def test_what_does_not_exist_or_fit_together_is_a_usage_error(cluster, run: Run, args: list[str], shown: str) -> None:
+    refused(run("audit", cluster.log_dirs[0], *args), 2, shown)
 
 
 def test_a_report_is_never_written_into_a_log_dir(cluster, run: Run) -> None:

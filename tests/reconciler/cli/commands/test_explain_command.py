@@ -17,14 +17,14 @@ Run = Callable[..., Result]
 def test_a_stale_replica_is_explained_with_verdict_evidence_and_what_is_next(cluster, run: Run) -> None:
     result = run("explain", cluster.log_dir(2) / "orders-1", "--metadata", cluster.metadata)
     assert result.exit_code == 1
-    for told in (
+    for shown in (
         "is a live replica: partition 1 of topic orders",
         "rule: the name is topic, '-', partition",
         "3.9 KRaft, 4.0 KRaft",
         "STALE_ID: the disk holds topic ID",
         "next: kafka-topics.sh",
     ):
-        assert told in result.stdout
+        assert shown in result.stdout
 
 
 def test_json_says_the_same(cluster, run: Run) -> None:

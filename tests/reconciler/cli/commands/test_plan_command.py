@@ -104,12 +104,12 @@ def test_picks_narrow_the_plan(plan: Callable[..., Result]) -> None:
     assert plan(*asked, "--verdict", "STRAY").exit_code == 0
 
 
-def test_a_need_that_cannot_be_met_is_told(cluster, plan: Callable[..., Result]) -> None:
+def test_a_need_that_cannot_be_met_is_reported(cluster, plan: Callable[..., Result]) -> None:
     result = plan(*OLD_METADATA, *HALF, "--need", "2G")
     assert (result.exit_code, f"2.0 GB are needed, and no more than {taken(cluster)}" in result.stderr) == (1, True)
 
 
-def test_a_running_broker_is_told_of_because_its_data_will_change(cluster, plan: Callable[..., Result]) -> None:
+def test_a_running_broker_is_reported_of_because_its_data_will_change(cluster, plan: Callable[..., Result]) -> None:
     with LogDir.open(str(cluster.log_dir(2))):
         result = plan(*OLD_METADATA, *HALF)
     assert (result.exit_code, "--changed-data" in result.stderr) == (1, True)

@@ -150,7 +150,7 @@ def test_nothing_is_changed_and_no_lock_is_left(cluster, run: Run) -> None:
     assert names() == before
 
 
-def test_a_folder_of_log_dirs_is_taken_for_a_log_dir_and_what_lies_below_is_told(cluster, run: Run) -> None:
+def test_a_folder_of_log_dirs_is_taken_for_a_log_dir_and_what_lies_below_is_reported(cluster, run: Run) -> None:
     result = run("preflight", cluster.folder / "disks", "--metadata", "none")
     assert result.exit_code == 1
     assert f"log dirs lie below it: {cluster.log_dir(1)}, {cluster.log_dir(2)}" in result.stderr

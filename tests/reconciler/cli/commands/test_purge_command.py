@@ -27,7 +27,7 @@ LONG_AGO_MS, HOUR_MS = 1_000_000, 3_600_000
 FAR_AWAY_MS = 80 * 366 * 24 * HOUR_MS
 
 
-def put_aside(log_dir: str, partition: int, delay_ms: int = 0) -> str:
+def stage_replica(log_dir: str, partition: int, delay_ms: int = 0) -> str:
     """Stage one replica of the small cluster; its location."""
     what = Candidate(
         f"orders-{partition}", TopicPartition("orders", partition), ORDERS, "NOT_ASSIGNED", "moved away", delay_ms
@@ -40,8 +40,8 @@ def put_aside(log_dir: str, partition: int, delay_ms: int = 0) -> str:
 @pytest.fixture
 def log_dir(cluster) -> str:
     """Of broker 1; ``orders-0`` is staged and due, ``orders-1`` waits for many years."""
-    put_aside(cluster.log_dirs[0], 0)
-    put_aside(cluster.log_dirs[0], 1, FAR_AWAY_MS)
+    stage_replica(cluster.log_dirs[0], 0)
+    stage_replica(cluster.log_dirs[0], 1, FAR_AWAY_MS)
     return cluster.log_dirs[0]
 
 
@@ -77,7 +77,7 @@ def test_what_is_not_due_goes_only_when_it_is_named_and_that_is_said(run: Run, l
     assert below(log_dir) == {f"{ORDERS}_0"}
 
 
-def test_a_stray_that_a_broker_left_is_kept_and_told(run: Run, log_dir: str) -> None:
+def test_a_stray_that_a_broker_left_is_kept_and_reported(run: Run, log_dir: str) -> None:
     stray = Path(log_dir) / f"orders-7.{'0' * 32}-stray"
     stray.mkdir()
     result = run("purge", log_dir)
@@ -109,7 +109,7 @@ def test_quiet_prints_the_sums_alone_and_rates_are_accepted(run: Run, log_dir: s
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc")
-def test_held_files_are_told_and_can_be_a_reason_to_wait(run: Run, log_dir: str) -> None:
+def test_held_files_are_reported_and_can_be_a_reason_to_wait(run: Run, log_dir: str) -> None:
     with open(f"{log_dir}.deleting/{ORDERS}_0/00000000000000000000.log", "rb"):
         waiting = run("purge", log_dir, "--keep-held")
         assert f"held open by process {os.getpid()}" in waiting.stdout
@@ -159,7 +159,7 @@ def test_interrupted_it_says_so_and_leaves_the_rest_to_the_next(cluster, log_dir
     assert not marker.exists()
 
 
-def test_space_that_others_took_meanwhile_is_not_told_as_a_negative_number() -> None:
+def test_space_that_others_took_meanwhile_is_not_reported_as_a_negative_number() -> None:
     assert freed_text(1_700_000, 1_200_000) == "1.7 MB freed, 1.2 MB expected, as the file system counts it"
     assert freed_text(0, 5000) == "0 B freed, 5.0 kB expected, as the file system counts it"
     assert freed_text(-425_000_000, 590_000) == (

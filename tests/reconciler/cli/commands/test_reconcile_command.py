@@ -119,14 +119,14 @@ def test_a_dry_run_foretells_what_the_request_then_does_and_changes_nothing(
     send: Callable[..., Result], sim: Sim
 ) -> None:
     before = trees(sim)
-    foretold = send(wanted(), "--dry-run", "--format", "json")
-    assert (foretold.exit_code, trees(sim)) == (1, before)
+    planned = send(wanted(), "--dry-run", "--format", "json")
+    assert (planned.exit_code, trees(sim)) == (1, before)
     done = send(wanted(), "--format", "json")
-    told, document = json.loads(foretold.stdout), json.loads(done.stdout)
-    for each in (*told["changes"], *document["changes"]):
+    shown, document = json.loads(planned.stdout), json.loads(done.stdout)
+    for each in (*shown["changes"], *document["changes"]):
         del each["due_ms"]
-    assert (told.pop("dry_run"), document.pop("dry_run")) == (True, False)
-    assert told == document
+    assert (shown.pop("dry_run"), document.pop("dry_run")) == (True, False)
+    assert shown == document
     assert (document["schema_version"], document["request"]["type"], document["error"]) == (1, "FULL", 0)
     assert {each["verdict"] for each in document["partitions"]} == {"STALE_ID", "NO_ID", "MISSING", "OK"}
 
@@ -152,15 +152,15 @@ def test_other_types_leave_alone_what_they_do_not_name(
     assert (errors["orders-0"], result.exit_code) == ((0, 0) if expected else (103, 4))
 
 
-def test_what_is_staged_under_the_wanted_id_is_brought_back_and_foretold(send: Callable[..., Result], sim: Sim) -> None:
+def test_what_is_staged_under_the_wanted_id_is_brought_back_as_planned(send: Callable[..., Result], sim: Sim) -> None:
     # The old ID comes back into force: the newer replica makes room for the older one, which is there still.
     send(wanted())
     again = leader_and_isr(FULL, topic("orders", A, 0), topic("kept", KEPT, *range(MANY)), topic("gone", C, 0))
-    foretold = changes(send(again, "--dry-run", "--format", "json"))
+    planned = changes(send(again, "--dry-run", "--format", "json"))
     done = changes(send(again, "--format", "json"))
     assert (
         done
-        == foretold
+        == planned
         == {
             "staged": ["orders-0", "orders-1", "orders-2"],
             "restored": ["gone-0", "orders-0"],
@@ -197,7 +197,7 @@ def test_a_line_of_a_request_log_is_read_from_standard_input(sim: Sim) -> None:
 
 # KIP516-7
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4, KIP516])
-def test_a_stop_replica_is_told_from_the_other_by_its_fields(
+def test_a_stop_replica_is_distinguished_from_a_leader_and_isr_by_its_fields(
     send: Callable[..., Result], sim: Sim, version: Version
 ) -> None:
     result = send(stop_replica("kept", 3), "--format", "json", version=version)
@@ -286,7 +286,7 @@ def test_a_real_brokers_log_dir_gets_no_empty_replicas_unasked(run: Run, tmp_pat
     assert (path / "orders-5" / "partition.metadata").read_text() == f"version: 0\ntopic_id: {ORDERS}"
 
 
-def test_a_stale_epoch_is_told_for_the_whole_request(send: Callable[..., Result], sim: Sim) -> None:
+def test_a_stale_epoch_is_reported_for_the_whole_request(send: Callable[..., Result], sim: Sim) -> None:
     before = names(sim)
     request = leader_and_isr(FULL, broker_epoch=5)
     result = send(request, "--broker-epoch", "6")

@@ -14,7 +14,7 @@ from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
 from reconciler.cli.commands.restore import parse_partition
 from reconciler.errors import UsageError
-from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, put_aside
+from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, stage_replica
 from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, make_log_dir
 
 Run = Callable[..., Result]
@@ -24,7 +24,7 @@ Run = Callable[..., Result]
 def log_dir(cluster) -> str:
     """Of broker 1, with both its replicas staged."""
     for partition in (0, 1):
-        put_aside(cluster.log_dirs[0], partition, FAR_AWAY_MS)
+        stage_replica(cluster.log_dirs[0], partition, FAR_AWAY_MS)
     return cluster.log_dirs[0]
 
 
@@ -113,7 +113,7 @@ def test_no_partition_becomes_live_twice(run: Run, cluster, log_dir: str, dry: t
     result = run("restore", log_dir, second, "--partition", 0, *dry)
     assert result.exit_code == 3
     assert f"would be live twice, here and in {second}/orders-0" in result.stdout
-    put_aside(second, 0)
+    stage_replica(second, 0)
     both = run("restore", log_dir, second, "--partition", 0, *dry)
     assert both.exit_code == 4
     assert [line.split(": ")[1].split()[0] for line in both.stdout.splitlines()] == ["restore", "keep"]
@@ -122,7 +122,7 @@ def test_no_partition_becomes_live_twice(run: Run, cluster, log_dir: str, dry: t
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_another_brokers_replica_of_the_same_partition_is_no_second_one(run: Run, cluster, log_dir: str, dry) -> None:
     assert run("restore", *cluster.log_dirs, "--partition", 0, *dry).exit_code == 0
-    put_aside(cluster.log_dirs[1], 0)
+    stage_replica(cluster.log_dirs[1], 0)
     assert run("restore", *cluster.log_dirs, "--partition", 0, *dry).exit_code == 0
     assert live(log_dir) == (set() if dry else {"orders-0"})
 

@@ -52,10 +52,10 @@ from logstore.scan import walk as directories
 from reconciler import cli
 directories._UNIT = 1
 fork = os.fork
-def told():
+def counted_fork():
     print("pyarrow" in sys.modules, file=sys.stderr)
     return fork()
-os.fork = told
+os.fork = counted_fork
 cli.logstore(sys.argv[1:], standalone_mode=False)
 """
     output = cluster.folder / "output"
@@ -133,7 +133,7 @@ def test_nothing_but_bad_paths_is_a_usage_error(tmp_path: Path, run: Run, name: 
     assert result.stderr.count("\n") == 1
 
 
-def test_an_unknown_scheme_in_the_identity_is_told_and_is_no_bug(cluster, run: Run) -> None:
+def test_an_unknown_scheme_in_the_identity_is_reported_and_is_no_bug(cluster, run: Run) -> None:
     with (cluster.log_dir(1) / "meta.properties").open("a") as file:
         file.write("logstore.scheme=spiral\n")
     result = run("scan", cluster.log_dirs[0])
@@ -165,10 +165,10 @@ def test_a_reader_that_stops_early_is_one_sentence(cluster) -> None:
     assert scanning.stderr is not None
     scanning.stdout.readline()
     scanning.stdout.close()
-    told = scanning.stderr.read()
+    shown = scanning.stderr.read()
     scanning.stderr.close()
     assert scanning.wait(30) == 4
-    assert told == "logstore: whoever read the output stopped before its end\n"
+    assert shown == "logstore: whoever read the output stopped before its end\n"
 
 
 def test_an_interrupt_is_one_sentence(cluster) -> None:
@@ -182,10 +182,10 @@ def test_an_interrupt_is_one_sentence(cluster) -> None:
     while not _blocked(scanning.pid):
         time.sleep(0.01)
     scanning.send_signal(signal.SIGINT)
-    _, told = scanning.communicate(timeout=30)
+    _, shown = scanning.communicate(timeout=30)
     assert scanning.returncode == 4
-    assert told.startswith("logstore: interrupted")
-    assert told.count("\n") == 1
+    assert shown.startswith("logstore: interrupted")
+    assert shown.count("\n") == 1
 
 
 def _blocked(pid: int) -> bool:
@@ -214,7 +214,7 @@ def as_nobody(run: Run, tmp_path: Path) -> Iterator[Run]:
 
 
 @pytest.mark.root
-def test_a_log_dir_that_may_not_be_read_is_told(as_nobody: Run) -> None:
+def test_a_log_dir_that_may_not_be_read_is_reported(as_nobody: Run) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         log_dir = Path(folder) / "disk"
@@ -226,7 +226,7 @@ def test_a_log_dir_that_may_not_be_read_is_told(as_nobody: Run) -> None:
 
 
 @pytest.mark.root
-def test_a_path_that_may_not_be_walked_is_told(as_nobody: Run) -> None:
+def test_a_path_that_may_not_be_walked_is_reported(as_nobody: Run) -> None:
     with tempfile.TemporaryDirectory() as folder:
         result = as_nobody("scan", Path(folder) / "disk")
     assert (result.exit_code, "disk: Permission denied" in result.stderr) == (2, True)

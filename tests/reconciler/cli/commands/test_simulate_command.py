@@ -25,10 +25,10 @@ def test_the_same_seed_gives_the_same_history_and_another_one_another(run: Run) 
 
 
 def test_as_json_it_has_all_that_is_needed_to_play_it_again(run: Run) -> None:
-    told = json.loads(run("simulate", "--seed", "4", *SMALL, "--format", "json").stdout)
-    assert (told["schema_version"], told["seed"], told["steps"], told["broken"]) == (1, 4, 60, None)
-    assert len(told["history"]) > 10 and told["events"] > 60
-    assert set(told["faults"]) <= {*told["faults"], "crash"}
+    shown = json.loads(run("simulate", "--seed", "4", *SMALL, "--format", "json").stdout)
+    assert (shown["schema_version"], shown["seed"], shown["steps"], shown["broken"]) == (1, 4, 60, None)
+    assert len(shown["history"]) > 10 and shown["events"] > 60
+    assert set(shown["faults"]) <= {*shown["faults"], "crash"}
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))
@@ -62,16 +62,16 @@ def test_a_broken_promise_gives_the_seed_and_the_shortest_beginning(run: Run, mo
         if any("creates " in line for line in lines):
             raise BrokenPromiseError("somebody created a topic")
 
-    monkeypatch.setattr("reconciler.simulator.runs.simulation.check_rest", check)
+    monkeypatch.setattr("reconciler.simulator.runs.simulation.check_converged", check)
     assert rest.check_converged is not check
     result = run("simulate", "--seed", "4", "--brokers", "2", "--steps", "400", "--faults", "none", "--format", "json")
     assert result.exit_code == 1
-    told = json.loads(result.stdout)
-    assert "somebody created a topic" in told["broken"]
-    assert 0 < told["steps"] < 400
-    fewer = run("simulate", "--seed", "4", "--brokers", "2", "--steps", str(told["steps"] - 1), "--faults", "none")
+    shown = json.loads(result.stdout)
+    assert "somebody created a topic" in shown["broken"]
+    assert 0 < shown["steps"] < 400
+    fewer = run("simulate", "--seed", "4", "--brokers", "2", "--steps", str(shown["steps"] - 1), "--faults", "none")
     assert fewer.exit_code == 0
-    assert f"seed 4: {told['steps']} steps" in result.stderr
+    assert f"seed 4: {shown['steps']} steps" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from click.testing import Result
 from layout.ours import STAGED_RECORD
 from logstore.log_dir import LogDir
 from reconciler.cli.commands.staged import SCHEMA_VERSION
-from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, LONG_AGO_MS, put_aside
+from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, LONG_AGO_MS, stage_replica
 from tests.reconciler.cli.conftest import ORDERS
 
 Run = Callable[..., Result]
@@ -25,8 +25,8 @@ STRAY = f"orders-7.{'0' * 32}-stray"
 @pytest.fixture
 def log_dir(cluster) -> str:
     """Of broker 1: one replica is due, one waits, and a broker left a stray."""
-    put_aside(cluster.log_dirs[0], 0)
-    put_aside(cluster.log_dirs[0], 1, FAR_AWAY_MS)
+    stage_replica(cluster.log_dirs[0], 0)
+    stage_replica(cluster.log_dirs[0], 1, FAR_AWAY_MS)
     (Path(cluster.log_dirs[0]) / STRAY).mkdir()
     return cluster.log_dirs[0]
 
@@ -81,7 +81,7 @@ def test_it_takes_no_lock_and_leaves_no_trace(run: Run, log_dir: str) -> None:
         assert len(rows(run, log_dir)) == 3
 
 
-def test_a_damaged_record_and_a_taken_home_are_told(run: Run, log_dir: str) -> None:
+def test_a_damaged_record_and_a_taken_home_are_reported(run: Run, log_dir: str) -> None:
     record = Path(f"{log_dir}.deleting/{ORDERS}_0/{STAGED_RECORD}")
     record.unlink()
     record.write_bytes(b"{}")

@@ -83,7 +83,7 @@ def lines(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_all_that_is_not_ok_now_can_be_told_once(cluster, run: Run) -> None:
+def test_all_that_is_not_ok_now_can_be_reported_once(cluster, run: Run) -> None:
     result = run("watch", *cluster.log_dirs, "--metadata", cluster.metadata, "--initial", "--for", 0)
     (line,) = lines(result)
     assert result.exit_code == 0

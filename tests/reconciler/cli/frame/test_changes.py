@@ -1,7 +1,4 @@
-"""What the commands share that change names and layout.
-
-What the commands about staged directories share: where spare records lie, and how log dirs are opened.
-"""
+"""Log dirs that commands open to change them, and the steps of a change."""
 
 from __future__ import annotations
 
@@ -110,7 +107,7 @@ def test_folders_of_disks_are_opened_up(cluster) -> None:
     assert log_dirs_in((str(cluster.folder / "disks"),)) == tuple(cluster.log_dirs)
 
 
-def test_who_holds_a_lock_is_told_without_taking_it(cluster) -> None:
+def test_who_holds_a_lock_is_reported_without_taking_it(cluster) -> None:
     assert why_in_use(cluster.log_dirs[0]) is None
     with LogDir.open(cluster.log_dirs[0]):
         assert str(why_in_use(cluster.log_dirs[0])).startswith(f"{cluster.log_dirs[0]} is in use by ")

@@ -1,4 +1,4 @@
-"""What an engine is given, and how its failures are told."""
+"""The parameters that an engine gets, and the sentences for its failures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_trees_and_inventories_of_both_forms_give_the_same_audit(cluster) -> Non
         assert dict(result.totals) == {"OK": 3, "STALE_ID": 1}
 
 
-def test_an_engine_that_gives_up_is_told_in_a_sentence(cluster) -> None:
+def test_an_engine_that_gives_up_is_reported_in_a_sentence(cluster) -> None:
     with pytest.raises(PartlyFailedError, match="the audit was not finished: "):
         run_embedded(job(cluster, sort_inputs(cluster.log_dirs), previous="/nowhere"), jobs=1, memory_limit=None)
 

@@ -1,7 +1,4 @@
-"""What the given paths are.
-
-Which metadata an audit goes by.
-"""
+"""Paths sorted into log dirs, folders and inventories, and the metadata that is chosen for them."""
 
 from __future__ import annotations
 
@@ -90,7 +87,7 @@ def test_an_inventory_beside_its_own_tree_is_refused(cluster) -> None:
         sort_inputs([path, str(cluster.folder / "disks")])
 
 
-def test_an_empty_path_is_told_as_one() -> None:
+def test_an_empty_path_is_reported_as_one() -> None:
     with pytest.raises(UsageError, match="a path is empty"):
         sort_inputs([""])
 
@@ -108,22 +105,22 @@ def kraft_log(log_dir, cluster_id: str, epoch: int = 1) -> None:
     )
 
 
-def test_what_is_named_is_taken_and_told(cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_named_is_taken_and_reported(cluster, capsys: pytest.CaptureFixture[str]) -> None:
     (state,) = choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), NOW_MS)
     assert state.topics["topic"].to_pylist() == ["orders"]
-    told = capsys.readouterr().err
-    assert "cluster cluster-of-the-tests, 1 topic and 4 replicas, offset 42" in told
-    assert "16 min old" in told
+    shown = capsys.readouterr().err
+    assert "cluster cluster-of-the-tests, 1 topic and 4 replicas, offset 42" in shown
+    assert "16 min old" in shown
 
 
-@pytest.mark.parametrize(("ahead_ms", "told"), [(0, " 0 s old"), (400, " 0 s old"), (300_000, " in 5 min old")])
-def test_what_a_live_source_told_while_the_command_began_is_not_of_the_future(
-    cluster, capsys: pytest.CaptureFixture[str], ahead_ms: int, told: str
+@pytest.mark.parametrize(("future_ms", "shown"), [(0, " 0 s old"), (400, " 0 s old"), (300_000, " in 5 min old")])
+def test_what_a_live_source_reported_while_the_command_began_is_not_of_the_future(
+    cluster, capsys: pytest.CaptureFixture[str], future_ms: int, shown: str
 ) -> None:
     (state,) = choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), NOW_MS)
     capsys.readouterr()
-    choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), state.identity.timestamp_ms - ahead_ms)
-    assert told in capsys.readouterr().err
+    choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), state.identity.timestamp_ms - future_ms)
+    assert shown in capsys.readouterr().err
 
 
 def test_a_source_that_is_named_and_bad_ends_the_run(cluster) -> None:
@@ -163,7 +160,7 @@ def test_metadata_of_a_cluster_that_was_not_given_is_passed_over(cluster, capsys
     assert "only what a log dir alone can tell is judged" in capsys.readouterr().err
 
 
-def test_metadata_that_is_found_and_cannot_be_read_is_told_and_passed_over(
+def test_metadata_that_is_found_and_cannot_be_read_is_reported_and_passed_over(
     cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kraft_log(cluster.log_dir(1), "cluster-of-the-tests")

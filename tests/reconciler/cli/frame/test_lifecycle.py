@@ -1,9 +1,4 @@
-"""The group of commands: listed without loading anything, loaded when called.
-
-Every error is one sentence and one of the documented exit codes; a traceback comes only when it is asked for.
-
-Signals that end a command, and those that are nothing to it.
-"""
+"""The life of a command: loaded when it is called, ended by an exit code, one sentence for an error, or a signal."""
 
 from __future__ import annotations
 
@@ -127,7 +122,7 @@ def test_an_error_of_the_system_names_its_file(capsys: pytest.CaptureFixture[str
     assert outcome(OSError(5, "Input/output error"), capsys)[1] == "logstore: Input/output error\n"
 
 
-def test_an_interrupt_and_a_lack_of_memory_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupt_and_a_lack_of_memory_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert "interrupted" in outcome(KeyboardInterrupt(), capsys)[1]
     assert "not enough memory" in outcome(MemoryError(), capsys)[1]
 
@@ -162,7 +157,7 @@ def test_output_that_is_no_file_is_abandoned_in_silence(capsys: pytest.CaptureFi
     assert capsys.readouterr().out in ("still here\n", "")
 
 
-def test_a_current_directory_that_is_gone_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_current_directory_that_is_gone_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = outcome(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), capsys)
     assert (code, "the current directory is gone" in text) == (Exit.USAGE, True)
 
@@ -200,7 +195,7 @@ def hangup_is_nothing() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", ENDING)
-def test_each_is_told_by_its_number_and_things_are_as_before_afterwards(number: signal.Signals) -> None:
+def test_each_is_reported_by_its_number_and_things_are_as_before_afterwards(number: signal.Signals) -> None:
     former = signal.getsignal(number)
     heard: list[int] = []
     with on_signals(heard.append):

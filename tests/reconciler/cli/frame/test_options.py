@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the values that are read from them."""
 
 from __future__ import annotations
 

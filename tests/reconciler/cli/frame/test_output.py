@@ -1,9 +1,4 @@
-"""Where data goes.
-
-Tables for people: nothing cut short, nothing that steers a terminal.
-
-Progress is for terminals.
-"""
+"""Output to files and standard output, pages that cut nothing short, and progress for terminals only."""
 
 from __future__ import annotations
 
@@ -62,7 +57,7 @@ def test_a_file_that_cannot_be_opened_is_a_usage_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV, Format.PARQUET, Format.ARROW])
-def test_a_full_disk_is_told_as_incomplete_output(form: Format) -> None:
+def test_a_full_disk_is_reported_as_incomplete_output(form: Format) -> None:
     table = pa.table({"name": ["x" * 100] * 10_000})
     with (
         pytest.raises(PartlyFailedError, match=r"/dev/full is incomplete: .*No space left"),
@@ -108,7 +103,7 @@ def test_a_log_dir_that_was_not_given_is_recognised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"), [("absent/file", "No such file or directory"), (".", "Is a directory"), ("in", "while it is")]
 )
-def test_a_file_that_cannot_be_written_is_told_before_any_work(tmp_path: Path, name: str, reason: str) -> None:
+def test_a_file_that_cannot_be_written_is_reported_before_any_work(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "in").touch()
     with pytest.raises(UsageError, match=reason):
         check_output(Format.JSON, str(tmp_path / name), [], [str(tmp_path / "in")])

@@ -1,4 +1,4 @@
-"""The page of an audit: totals, fleet, findings, what is next."""
+"""The page of an audit: totals, fleet findings, findings, and next steps."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_totals_come_first_the_most_urgent_on_top(tmp_path: Path) -> None:
     ]
 
 
-def test_a_finding_is_told_with_its_place_size_age_and_evidence(tmp_path: Path) -> None:
+def test_a_finding_is_reported_with_its_place_size_age_and_evidence(tmp_path: Path) -> None:
     line = shown(audited(tmp_path, "STALE_ID"))[-1]
     assert line.split() == ["STALE_ID", "3", "/disks/1/t-0", "–", "–", "2.0", "kB", "3", "d", "seen"]
 
@@ -83,7 +83,7 @@ def test_fleet_findings_stand_before_those_of_replicas(tmp_path: Path) -> None:
     assert start < lines.index("1 finding")
 
 
-def test_the_cluster_is_told_only_where_there_are_several(tmp_path: Path) -> None:
+def test_the_cluster_is_reported_only_where_there_are_several(tmp_path: Path) -> None:
     lines = shown(audited(tmp_path, fleet=(FleetFinding("ONLY_KNOWN_COPY", "c1", "t-0", "nowhere else"),)))
     assert not any("c1" in line for line in lines)
 

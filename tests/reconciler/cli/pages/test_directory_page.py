@@ -1,4 +1,4 @@
-"""What is said of a directory."""
+"""The explanation of a directory."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_live_replica_tells_its_topic_id_and_its_files(cluster) -> None:
     ("content", "said"),
     [(b"", "empty"), (b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", "zero ID"), (b"\xff\n\xff", "not UTF-8")],
 )
-def test_a_damaged_file_is_told_with_what_it_does_to_each_release(cluster, content: bytes, said: str) -> None:
+def test_a_damaged_file_is_reported_with_what_it_does_to_each_release(cluster, content: bytes, said: str) -> None:
     (cluster.log_dir(1) / "orders-0" / "partition.metadata").write_bytes(content)
     explanation = explained(cluster, "orders-0")
     assert said in facts(explanation)["partition.metadata"]
@@ -107,7 +107,7 @@ def test_a_stray_is_unknown_to_old_releases(cluster) -> None:
     assert starts["4.0 KRaft"] == "loaded, and kept as a stray"
 
 
-def test_a_directory_outside_any_log_dir_is_told_by_its_name(tmp_path) -> None:
+def test_a_directory_outside_any_log_dir_is_reported_by_its_name(tmp_path) -> None:
     (tmp_path / "orders-0").mkdir()
     explanation = explain_directory(str(tmp_path / "orders-0"), None, None)
     assert "by its name alone" in facts(explanation)["log dir"]

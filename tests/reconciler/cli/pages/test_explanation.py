@@ -1,4 +1,4 @@
-"""Where a path belongs, and what the case table says of it."""
+"""The log dir of a path, and the verdict of the case table on it."""
 
 from __future__ import annotations
 

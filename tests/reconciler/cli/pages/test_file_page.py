@@ -1,4 +1,4 @@
-"""What is said of a plain file."""
+"""The explanation of a plain file."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_an_empty_offset_checkpoint_is_normal_and_a_torn_one_is_not(cluster) -> 
     assert "a broker warns and ignores it" in facts(explained(path, b"0\n1\norders 0 x\n"))["content"]
 
 
-def test_the_identity_is_told_key_by_key_or_with_its_problem(cluster) -> None:
+def test_the_identity_is_reported_key_by_key_or_with_its_problem(cluster) -> None:
     path = cluster.log_dir(1) / "meta.properties"
     found = facts(explained(path))
     assert (found["node.id"], found["cluster.id"], found["content"]) == ("1", "cluster-of-the-tests", "in order")
     assert "version" in facts(explained(path, b"version=9\n"))["content"]
 
 
-def test_files_of_a_partition_dir_are_told_by_their_names(cluster) -> None:
+def test_files_of_a_partition_dir_are_reported_by_their_names(cluster) -> None:
     folder = cluster.log_dir(1) / "orders-0"
     assert explained(folder / "00000000000000000000.log").what == "a segment: records from offset 0 on"
     assert facts(explained(folder / "partition.metadata"))["topic ID"] == "AAECAwQFBgcICQoLDA0ODw"
@@ -57,7 +57,7 @@ def test_a_segment_whose_name_is_no_offset_stops_a_broker(cluster) -> None:
     assert "no offset" in facts(explained(cluster.log_dir(1) / "orders-0" / "backup.log", b""))["stops a broker"]
 
 
-def test_the_lock_and_the_clean_stop_are_told(cluster) -> None:
+def test_the_lock_and_the_clean_stop_are_reported(cluster) -> None:
     assert facts(explained(cluster.log_dir(1) / ".lock", b""))["held by"] == "nobody who can be seen from here"
     marker = cluster.log_dir(1) / ".kafka_cleanshutdown"
     assert facts(explained(marker, b'{"version":0,"brokerEpoch":10}'))["broker epoch"] == "10"
@@ -68,7 +68,7 @@ def test_a_strangers_file_is_nothing_to_a_broker(cluster) -> None:
     assert "no file of Kafka's" in explained(cluster.log_dir(1) / "notes.txt", b"hello").what
 
 
-def test_a_temporary_file_is_told_as_one(cluster) -> None:
+def test_a_temporary_file_is_reported_as_one(cluster) -> None:
     assert "never read" in explained(cluster.log_dir(1) / "cleaner-offset-checkpoint.tmp", b"").what
 
 

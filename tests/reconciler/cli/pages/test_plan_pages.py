@@ -1,7 +1,4 @@
-"""How plans and outcomes are written: tables for people, JSON that any name survives.
-
-Plans and outcomes as people and programs see them.
-"""
+"""Plans, repair plans and their outcomes: tables for people, and JSON that any name survives."""
 
 from __future__ import annotations
 

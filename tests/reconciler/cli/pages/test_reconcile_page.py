@@ -1,4 +1,4 @@
-"""What a request did, on a page and as JSON."""
+"""The effects of a request, on a page and as JSON."""
 
 from __future__ import annotations
 
