@@ -196,7 +196,7 @@ def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequen
 
 
 def _say_what_was_done(result: AuditResult, inputs: Inputs) -> None:
-    say(f"{count(inputs.places, 'log dir')} of {count(len(result.brokers), 'broker')} ({result.engine})")
+    say(f"{count(inputs.log_dir_count, 'log dir')} of {count(len(result.brokers), 'broker')} ({result.engine})")
     for note in result.notes:
         say(f"note: {note}")
 

@@ -206,11 +206,11 @@ def _store_options(delay: str | None, fallback_folder: str | None) -> StoreOptio
 def _opened(log_dirs: tuple[str, ...], options: StoreOptions, *, dry_run: bool) -> Iterator[LogStore]:
     """Open the store over the log dirs, under all their locks."""
     from logstore.store import LogStore
-    from reconciler.cli.frame import refuse_unsorted
+    from reconciler.cli.frame import refuse_unrecovered
 
     if dry_run:
         for path in log_dirs:
-            refuse_unsorted(path)
+            refuse_unrecovered(path)
     with LogStore.open(log_dirs, options) as store:
         for path, reason in store.offline.items():
             say(f"{path} is offline: {reason}")

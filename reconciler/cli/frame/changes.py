@@ -88,7 +88,7 @@ def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_ru
 
     if dry_run:
         for path in log_dirs:
-            refuse_unsorted(path)
+            refuse_unrecovered(path)
     try:
         with LogStore.open(log_dirs, StoreOptions(spare_records=fallback_records(fallback_folder).folder)) as store:
             for path, reason in store.offline.items():
@@ -100,7 +100,7 @@ def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_ru
         raise RefusedError(str(error)) from error
 
 
-def refuse_unsorted(path: str) -> None:
+def refuse_unrecovered(path: str) -> None:
     """Refuse a log dir that must be recovered when it is opened.
 
     Raises:
@@ -143,7 +143,7 @@ def write_change(
     import json
 
     if form is Format.TABLE:
-        _show_changes(rows, columns, output)
+        _write_table(rows, columns, output)
         return
     with destination(output) as out:
         match form:
@@ -160,7 +160,7 @@ def write_change(
                 out.write(text.getvalue().encode("utf-8", "backslashreplace"))
 
 
-def _show_changes(rows: list[dict[str, Any]], columns: tuple[str, ...], output: str | None) -> None:
+def _write_table(rows: list[dict[str, Any]], columns: tuple[str, ...], output: str | None) -> None:
     with open_page(output) as opened_page:
         if rows:
             titles = [Column(name.upper().replace("_", " "), right=type(rows[0][name]) is int) for name in columns]

@@ -44,7 +44,7 @@ class Inputs:
     """The ``log_dir`` rows of all inventories."""
 
     @property
-    def places(self) -> int:
+    def log_dir_count(self) -> int:
         """Number of log dirs, on this machine and in inventories."""
         return len(self.log_dirs) + len(self.inventoried)
 

@@ -59,7 +59,10 @@ class Commands(click.Group):
         ctx.exit(0 if code is None else int(code))
 
 
-TRACEBACK = "LOGSTORE_TRACEBACK"
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that end a command."""
+
+TRACEBACK_VARIABLE = "LOGSTORE_TRACEBACK"
 """Set this in the environment to see where an error came from."""
 
 
@@ -102,7 +105,7 @@ def sentences() -> Iterator[None]:
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except BaseException as error:
-        if os.environ.get(TRACEBACK) or isinstance(error, SystemExit):
+        if os.environ.get(TRACEBACK_VARIABLE) or isinstance(error, SystemExit):
             raise
         say(_sentence(error))
         raise click.exceptions.Exit(code_of(error)) from error
@@ -145,12 +148,9 @@ def _sentence(error: BaseException) -> str:
             return "there is not enough memory: audit fewer log dirs at a time, or inventories instead of trees"
         case _:
             return (
-                f"this is a bug in logstore ({type(error).__name__}: {error!s:.200}): run it again with {TRACEBACK}=1 "
-                "and report what it prints"
+                f"this is a bug in logstore ({type(error).__name__}: {error!s:.200}): run it again with "
+                f"{TRACEBACK_VARIABLE}=1 and report what it prints"
             )
-
-
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def say_warnings(*loggers: str, silent: bool = False) -> Iterator[None]:
 @contextmanager
 def on_signals(act: Callable[[int], object]) -> Iterator[None]:
     """Call ``act`` with the number of each signal that would end the command, in the main thread."""
-    former = {number: signal.getsignal(number) for number in ENDING}
+    former = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     heeded = [number for number, handler in former.items() if handler is not signal.SIG_IGN]
     for number in heeded:
         signal.signal(number, lambda caught, _: act(caught))
@@ -189,6 +189,6 @@ def on_signals(act: Callable[[int], object]) -> Iterator[None]:
 
 def interrupt_on_signals() -> None:
     """Let every signal that would end the command interrupt it as Ctrl-C does, with all clean-up on the way out."""
-    for number in ENDING[1:]:
+    for number in ENDING_SIGNALS[1:]:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The result of an audit: findings read from a Parquet dataset, and totals, brokers and notes from an engine's answers."""
+"""The result of an audit: findings in a Parquet dataset; totals, brokers and notes from an engine's answers."""
 
 from __future__ import annotations
 

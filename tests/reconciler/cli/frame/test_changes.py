@@ -24,7 +24,7 @@ from reconciler.cli.frame import (
     change_store,
     describe_staged,
     log_dirs_in,
-    refuse_unsorted,
+    refuse_unrecovered,
     why_in_use,
     write_change,
 )
@@ -97,10 +97,10 @@ def test_a_log_dir_that_is_offline_is_said(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_only_a_log_dir_without_traces_of_a_change_is_sorted(tmp_path: Path) -> None:
-    refuse_unsorted(str(two_disks(tmp_path)[0]))
+    refuse_unrecovered(str(two_disks(tmp_path)[0]))
     (tmp_path / ".logstore_unclean").write_bytes(b"")
     with pytest.raises(RefusedError, match="logstore_unclean"):
-        refuse_unsorted(str(tmp_path))
+        refuse_unrecovered(str(tmp_path))
 
 
 def test_folders_of_disks_are_opened_up(cluster) -> None:

@@ -29,7 +29,7 @@ from reconciler.cli.frame import (
     say,
     say_warnings,
 )
-from reconciler.cli.frame.lifecycle import ENDING, TRACEBACK, sentences
+from reconciler.cli.frame.lifecycle import ENDING_SIGNALS, TRACEBACK_VARIABLE, sentences
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError, UsageError
 
 Run = Callable[..., Result]
@@ -131,11 +131,11 @@ def test_a_bug_says_how_to_see_where_it_is(capsys: pytest.CaptureFixture[str]) -
     code, text = outcome(ValueError("unexpected\x1b[2J"), capsys)
     assert code == Exit.PARTLY_FAILED
     assert "ValueError: unexpected\\x1b[2J" in text
-    assert f"{TRACEBACK}=1" in text
+    assert f"{TRACEBACK_VARIABLE}=1" in text
 
 
 def test_a_traceback_comes_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TRACEBACK, "1")
+    monkeypatch.setenv(TRACEBACK_VARIABLE, "1")
     with pytest.raises(UsageError), sentences():
         raise UsageError("no such thing")
 
@@ -194,7 +194,7 @@ def hangup_is_nothing() -> Iterator[None]:
     signal.signal(signal.SIGHUP, former)
 
 
-@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("number", ENDING_SIGNALS)
 def test_each_is_reported_by_its_number_and_things_are_as_before_afterwards(number: signal.Signals) -> None:
     former = signal.getsignal(number)
     heard: list[int] = []
@@ -213,7 +213,7 @@ def test_one_that_is_nothing_to_the_process_stays_nothing(hangup_is_nothing: Non
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
-@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("number", ENDING_SIGNALS)
 def test_each_interrupts_where_nothing_else_is_asked_for(number: signal.Signals) -> None:
     interrupt_on_signals()
     with pytest.raises(KeyboardInterrupt):
