@@ -116,7 +116,7 @@ def command(
     check_output(Format(form), output, log_dirs, [] if location == STANDARD_INPUT else [location])
     with _opened(log_dirs, options, dry_run=dry_run) as store:
         run = _RequestRun(store, request, location, _node_of(store, node_id), broker_epoch)
-        report = run.dry_run(policy, allowed, dry_run=dry_run)
+        report = run.dry_run(policy, allowed, silent=not dry_run)
         if not dry_run and not report.refused:
             report = run.carry_out()
         offline = dict(store.offline)
@@ -138,12 +138,12 @@ class _RequestRun:
         self.node_id, self.broker_epoch = node_id, broker_epoch
         self.verdicts = self._verdicts()
 
-    def dry_run(self, policy: Policy, allowed: tuple[str, ...], *, dry_run: bool) -> RequestReport:
-        """Report what would be done, and the gates that are shut."""
+    def dry_run(self, policy: Policy, allowed: tuple[str, ...], *, silent: bool) -> RequestReport:
+        """Report what would be done, and the gates that are shut; silent: without the warnings of the log."""
         from reconciler.broker import HandSentRequest, dry_run_request, shut_gates
         from reconciler.cli.pages import RequestReport
 
-        with say_warnings(*_LOGGERS, silent=not dry_run):
+        with say_warnings(*_LOGGERS, silent=silent):
             response, effects = dry_run_request(self.store, self.request, self.node_id, self.broker_epoch)
         cluster = next((each.identity.cluster_id for each in self.store.log_dirs), None)
         sent = HandSentRequest(
