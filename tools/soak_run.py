@@ -67,13 +67,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def play(work: tuple[int, int, int]) -> Played:
     """Play one seed: its number, how many steps, how many brokers."""
     from reconciler.simulator.kernel import FaultRates
-    from reconciler.simulator.runs import settings_for, simulate
+    from reconciler.simulator.runs import history_settings, simulate
 
     logging.disable(logging.CRITICAL)  # the history tells what the engine's own log would
     seed, steps, brokers = work
     mood = list(MOODS)[seed % len(MOODS)]
     faults, durable = MOODS[mood]
-    outcome = simulate(seed, steps, settings_for(brokers, FaultRates.parse(faults), durable=durable))
+    outcome = simulate(seed, steps, history_settings(brokers, FaultRates.parse(faults), durable=durable))
     return Played(seed, mood, outcome.steps, outcome.events, outcome.faults, outcome.broken)
 
 

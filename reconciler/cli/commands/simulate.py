@@ -68,7 +68,7 @@ def command(
     Exit code 0: every promise was kept. 1: one was broken; standard error has the seed, the number of steps and why.
     """
     from reconciler.simulator.kernel import FaultRates
-    from reconciler.simulator.runs import play_scenario, settings_for, shortest, simulate
+    from reconciler.simulator.runs import history_settings, play_scenario, shortest_failure, simulate
 
     check_output(Format(form), output, [])
     rates, asked = FaultRates.parse(faults), None if scenario is None else _scenario(scenario)
@@ -77,11 +77,11 @@ def command(
         if asked is not None:
             outcome = play_scenario(asked, seed, folder=folder)
         else:
-            settings = settings_for(brokers, rates, durable=durable)
+            settings = history_settings(brokers, rates, durable=durable)
             outcome = simulate(seed, steps, settings, folder=folder)
             if outcome.broken is not None and keep is None:
                 say(f"seed {seed} breaks a promise; looking for the shortest beginning that still does")
-                outcome = shortest(outcome, settings)
+                outcome = shortest_failure(outcome, settings)
     _write(outcome, Format(form), output)
     return _say_outcome(outcome, keep)
 
@@ -103,9 +103,9 @@ def _quiet(*names: str) -> Iterator[None]:
 def _scenario(given: str) -> Scenario:
     from logstore import UnreadableFileError
     from logstore.fs import read_small_file
-    from reconciler.simulator.runs import parse_scenario, shipped
+    from reconciler.simulator.runs import parse_scenario, shipped_scenarios
 
-    known = shipped()
+    known = shipped_scenarios()
     if given in known:
         return parse_scenario(known[given], given)
     try:
@@ -148,7 +148,7 @@ def _write(outcome: RunOutcome, form: Format, output: str | None) -> None:
 
 
 def _say_outcome(outcome: RunOutcome, keep: str | None) -> Exit:
-    from reconciler.simulator.runs import METADATA
+    from reconciler.simulator.runs import METADATA_FOLDER
 
     faults = ", ".join(f"{kind} {number}" for kind, number in outcome.faults.items()) or "none"
     say(
@@ -158,7 +158,7 @@ def _say_outcome(outcome: RunOutcome, keep: str | None) -> Exit:
     say(f"history {outcome.digest}")
     if keep is not None:
         disks = f"{quoted(keep)}/broker-*/disk-*/data"
-        wanted = quoted(f"{keep}/{METADATA}")
+        wanted = quoted(f"{keep}/{METADATA_FOLDER}")
         say(f"the disks are in {keep}; look at them with: logstore audit {disks} --metadata {wanted}")
     if outcome.broken is None:
         say("every promise was kept")

@@ -37,7 +37,7 @@ KIP-4's errors, and the numbers that Kafka gave them::
 
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
-from reconciler.simulator.admin.commands import NOT_GIVEN, AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.admin.commands import NOT_GIVEN, AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.delete_partitions import DeletePartitions
 from reconciler.simulator.admin.describe import is_created
 
@@ -46,8 +46,8 @@ __all__ = [
     "Admin",
     "AlterTopic",
     "BrokerNamespaces",
+    "CommandOutcome",
     "CreateTopic",
     "DeletePartitions",
-    "Outcome",
     "is_created",
 ]

@@ -20,21 +20,26 @@ from reconciler.simulator.admin.batches import carry_out, outcome_of
 from reconciler.simulator.admin.commands import (
     ANYBODY,
     AlterTopic,
+    CommandOutcome,
     CommandRefusedError,
     CreateTopic,
-    Outcome,
     TopicDescription,
 )
 from reconciler.simulator.admin.configs import alter_namespace_configs
 from reconciler.simulator.admin.controller_node import AdminController, ControllerNode
 from reconciler.simulator.admin.create_topics import create_topic
-from reconciler.simulator.admin.delete_partitions import DeletePartitions, PartitionOutcome, request_fewer, told
+from reconciler.simulator.admin.delete_partitions import (
+    DeletePartitions,
+    PartitionOutcome,
+    partition_outcomes,
+    request_fewer,
+)
 from reconciler.simulator.admin.delete_topics import mark_for_deletion, name_of
 from reconciler.simulator.admin.moving_topics import move_topic
 from reconciler.simulator.admin.namespace_sweep import NamespaceSweep
-from reconciler.simulator.admin.partition_count import PartitionCount, fewer_told, more_told
+from reconciler.simulator.admin.partition_count import PartitionCount, outcome_of_fewer, outcome_of_more
 from reconciler.simulator.admin.replication import PreferredElections, check_reassigned, start_reassignment
-from reconciler.simulator.admin.subscriptions import matching
+from reconciler.simulator.admin.subscriptions import subscribed_topics
 from reconciler.simulator.controller import FewerPartitionsSettings
 from reconciler.simulator.kernel import Timers
 from reconciler.simulator.zookeeper import Session, decode_topic, topic_path
@@ -75,7 +80,7 @@ class Admin:
         """Begin to watch for namespaces that can go, in the session that the broker holds now; twice is once."""
         self._sweep.start()
 
-    def create_topics(self, batch: Sequence[CreateTopic], principal: str = ANYBODY) -> dict[str, Outcome]:
+    def create_topics(self, batch: Sequence[CreateTopic], principal: str = ANYBODY) -> dict[str, CommandOutcome]:
         """Create topics (KIP4-3)."""
 
         def create(wanted: CreateTopic) -> None:
@@ -84,7 +89,7 @@ class Admin:
 
         return carry_out(batch, lambda each: each.topic, create)
 
-    def alter_topics(self, batch: Sequence[AlterTopic], principal: str = ANYBODY) -> dict[str, Outcome]:
+    def alter_topics(self, batch: Sequence[AlterTopic], principal: str = ANYBODY) -> dict[str, CommandOutcome]:
         """Alter topics: one change for each (KIP4-3)."""
 
         def alter(wanted: AlterTopic) -> None:
@@ -93,13 +98,15 @@ class Admin:
 
         return carry_out(batch, lambda each: each.topic, alter)
 
-    def delete_topics(self, batch: Sequence[str | TopicId], principal: str = ANYBODY) -> dict[str | TopicId, Outcome]:
+    def delete_topics(
+        self, batch: Sequence[str | TopicId], principal: str = ANYBODY
+    ) -> dict[str | TopicId, CommandOutcome]:
         """Delete topics, each by its full name or its ID (KIP516-10).
 
         A topic that is given by name and by ID is given twice; the outcomes go by what was given.
         """
         names: dict[str | TopicId, str] = {}
-        unknown: dict[str | TopicId, Outcome] = {}
+        unknown: dict[str | TopicId, CommandOutcome] = {}
         for topic in batch:
             outcome = outcome_of(partial(self._resolve, topic, names))
             if outcome.error is not KafkaError.NONE:
@@ -126,7 +133,9 @@ class Admin:
 
         outcomes = carry_out(batch, lambda each: each.topic, request)
         return [
-            each for topic, outcome in outcomes.items() for each in told(topic, outcome, going.get(topic, []), delay_ms)
+            each
+            for topic, outcome in outcomes.items()
+            for each in partition_outcomes(topic, outcome, going.get(topic, []), delay_ms)
         ]
 
     def set_partitions(
@@ -136,8 +145,8 @@ class Admin:
         found = self.node.current.find(topic_path(topic)) if not self.node.current.expired else None
         if found is not None and 0 < total < len(decode_topic(found.data).partitions):
             told_of = self.delete_partitions([DeletePartitions(topic, total)], delete_delay_ms, principal)
-            return fewer_told(told_of)
-        return more_told(self.alter_topics([AlterTopic(topic, total)], principal)[topic])
+            return outcome_of_fewer(told_of)
+        return outcome_of_more(self.alter_topics([AlterTopic(topic, total)], principal)[topic])
 
     def describe_topics(self, topics: Sequence[str] = (), principal: str = ANYBODY) -> list[TopicDescription]:
         """Describe topics as this broker knows them, controller or not; none are named: all that there are.
@@ -164,11 +173,11 @@ class Admin:
         Raises:
             UsageError: it is no regular expression.
         """
-        return matching(pattern, self.list_topics(principal))
+        return subscribed_topics(pattern, self.list_topics(principal))
 
     def reassign(
         self, batch: Sequence[tuple[TopicPartition, tuple[int, ...] | None]], principal: str = ANYBODY
-    ) -> dict[TopicPartition, Outcome]:
+    ) -> dict[TopicPartition, CommandOutcome]:
         """Begin to give partitions other replicas; None cancels what was begun (KIP4-1)."""
 
         def begin(instruction: tuple[TopicPartition, tuple[int, ...] | None]) -> None:
@@ -183,7 +192,7 @@ class Admin:
 
     def elect_preferred(
         self, batch: Sequence[TopicPartition] = (), principal: str = ANYBODY
-    ) -> dict[TopicPartition, Outcome]:
+    ) -> dict[TopicPartition, CommandOutcome]:
         """Begin an election of the first replicas as leaders; none are named: for all partitions (KIP4-1).
 
         As long as one election runs, no other begins (KIP4-2).
@@ -202,7 +211,7 @@ class Admin:
             outcomes |= dict.fromkeys(electing, begun)
         return outcomes
 
-    def create_namespace(self, namespace: str, principal: str = ANYBODY) -> Outcome:
+    def create_namespace(self, namespace: str, principal: str = ANYBODY) -> CommandOutcome:
         """Create a namespace with all its tiers (KIP37-3)."""
         return self._one(principal, AclOperation.CREATE, namespace, zookeeper_namespaces.create_namespace)
 
@@ -215,12 +224,12 @@ class Admin:
         self._sweep.start()
         return zookeeper_namespaces.list_namespaces(self.node, below)
 
-    def delete_namespace(self, namespace: str, *, recursive: bool = False, principal: str = ANYBODY) -> Outcome:
+    def delete_namespace(self, namespace: str, *, recursive: bool = False, principal: str = ANYBODY) -> CommandOutcome:
         """Have a namespace deleted with its topics; ``recursive``: with those below it too (KIP37-3)."""
         delete = partial(zookeeper_namespaces.delete_namespace, recursive=recursive)
         return self._one(principal, AclOperation.DELETE, namespace, delete)
 
-    def move_topic(self, topic: str, namespace: str, principal: str = ANYBODY) -> Outcome:
+    def move_topic(self, topic: str, namespace: str, principal: str = ANYBODY) -> CommandOutcome:
         """Move a topic to another namespace; its ID and its data stay (KIP37-3)."""
 
         def move() -> None:
@@ -232,7 +241,7 @@ class Admin:
 
     def alter_namespace_configs(
         self, namespace: str, configs: Mapping[str, str], deleted: Sequence[str] = (), principal: str = ANYBODY
-    ) -> Outcome:
+    ) -> CommandOutcome:
         """Set configs that the topics below a namespace inherit; empty: that all topics inherit (KIP37-5)."""
         alter = partial(alter_namespace_configs, configs=configs, deleted=deleted)
         return self._one(principal, AclOperation.ALTER, namespace, alter)
@@ -243,7 +252,7 @@ class Admin:
 
     def _one(
         self, principal: str, operation: AclOperation, namespace: str, do: Callable[[ControllerNode, str], None]
-    ) -> Outcome:
+    ) -> CommandOutcome:
         def checked() -> None:
             self.node.check_active()
             self._sweep.start()

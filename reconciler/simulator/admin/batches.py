@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from layout.errors import LayoutError
 from logstore import KafkaError
-from reconciler.simulator.admin.commands import CommandRefusedError, Outcome
+from reconciler.simulator.admin.commands import CommandOutcome, CommandRefusedError
 from reconciler.simulator.controller import AssignmentError
 
 Key = TypeVar("Key", bound=Hashable)
@@ -18,7 +18,7 @@ Instruction = TypeVar("Instruction")
 
 def carry_out(
     batch: Sequence[Instruction], key: Callable[[Instruction], Key], do: Callable[[Instruction], None]
-) -> dict[Key, Outcome]:
+) -> dict[Key, CommandOutcome]:
     """Carry out the instructions of a batch, one after the other; one that is refused stops no other.
 
     Args:
@@ -30,23 +30,23 @@ def carry_out(
         The outcomes in the order of the batch.
     """
     times = Counter(key(instruction) for instruction in batch)
-    outcomes: dict[Key, Outcome] = {}
+    outcomes: dict[Key, CommandOutcome] = {}
     for instruction in batch:
         about = key(instruction)
         if times[about] > 1:
             text = f"{about} has {times[about]} instructions in one batch, and may have one; send them in turn"
-            outcomes[about] = Outcome(KafkaError.INVALID_REQUEST, text)
+            outcomes[about] = CommandOutcome(KafkaError.INVALID_REQUEST, text)
         else:
             outcomes[about] = outcome_of(partial(do, instruction))
     return outcomes
 
 
-def outcome_of(do: Callable[[], None]) -> Outcome:
+def outcome_of(do: Callable[[], None]) -> CommandOutcome:
     """Carry out one instruction; what it is refused for becomes its outcome."""
     try:
         do()
     except (CommandRefusedError, AssignmentError) as error:
-        return Outcome(error.error, str(error))
+        return CommandOutcome(error.error, str(error))
     except LayoutError as error:
-        return Outcome(KafkaError.INVALID_TOPIC_EXCEPTION, str(error))
-    return Outcome()
+        return CommandOutcome(KafkaError.INVALID_TOPIC_EXCEPTION, str(error))
+    return CommandOutcome()

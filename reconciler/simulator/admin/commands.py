@@ -27,7 +27,7 @@ class CommandRefusedError(ReconcilerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     """What became of one instruction; NONE: it was written down, and is being carried out."""
 
     error: KafkaError = KafkaError.NONE

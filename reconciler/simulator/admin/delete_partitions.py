@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logstore import KafkaError
-from reconciler.simulator.admin.commands import CommandRefusedError, Outcome
+from reconciler.simulator.admin.commands import CommandOutcome, CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.known_topic import find_steady
 from reconciler.simulator.controller import FewerPartitionsSettings, PartitionsRequest, encode_request
@@ -37,7 +37,7 @@ class PartitionOutcome:
     partition: int
     """-1: the topic as a whole was refused."""
     mode: PartitionMode
-    outcome: Outcome
+    outcome: CommandOutcome
 
 
 def request_fewer(
@@ -67,9 +67,11 @@ def request_fewer(
     found = find_steady(node, wanted.topic)
     there = sorted(found.node.partitions)
     if wanted.total <= 0:
-        raise _refused(f"{wanted.topic} cannot have {wanted.total} partitions; to have none, delete the topic")
+        raise _invalid_partitions(
+            f"{wanted.topic} cannot have {wanted.total} partitions; to have none, delete the topic"
+        )
     if wanted.total >= len(there):
-        raise _refused(
+        raise _invalid_partitions(
             f"{wanted.topic} has {len(there)} partitions, and {wanted.total} are not fewer; for more, alter the topic"
         )
     request = PartitionsRequest(
@@ -83,7 +85,9 @@ def request_fewer(
     return [partition for partition in there if partition >= wanted.total]
 
 
-def told(topic: str, outcome: Outcome, partitions: Sequence[int], delay_ms: int) -> list[PartitionOutcome]:
+def partition_outcomes(
+    topic: str, outcome: CommandOutcome, partitions: Sequence[int], delay_ms: int
+) -> list[PartitionOutcome]:
     """The answer for one topic: each partition that goes with its mode, or the topic's error."""
     if outcome.error is not KafkaError.NONE:
         return [PartitionOutcome(topic, ALL, PartitionMode.READ_WRITE, outcome)]
@@ -91,5 +95,5 @@ def told(topic: str, outcome: Outcome, partitions: Sequence[int], delay_ms: int)
     return [PartitionOutcome(topic, partition, mode, outcome) for partition in partitions]
 
 
-def _refused(message: str) -> CommandRefusedError:
+def _invalid_partitions(message: str) -> CommandRefusedError:
     return CommandRefusedError(KafkaError.INVALID_PARTITIONS, message)

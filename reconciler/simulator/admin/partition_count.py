@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logstore import KafkaError
-from reconciler.simulator.admin.commands import Outcome
+from reconciler.simulator.admin.commands import CommandOutcome
 from reconciler.simulator.admin.delete_partitions import PartitionOutcome
 
 UNDER_CHANGE = "WARNING: The topic is currently under changes"
@@ -28,26 +28,26 @@ _BESIDE_ERRORS = {
 class PartitionCount:
     """What became of the command."""
 
-    outcome: Outcome
+    outcome: CommandOutcome
     going: tuple[int, ...] = ()
     """The partitions that will go."""
     warnings: tuple[str, ...] = ()
     """In the proposal's words."""
 
 
-def more_told(outcome: Outcome) -> PartitionCount:
+def outcome_of_more(outcome: CommandOutcome) -> PartitionCount:
     """The answer where more partitions were asked for."""
     grows = outcome.error is KafkaError.NONE
     return PartitionCount(outcome, warnings=(GROWING,) if grows else _warnings(outcome))
 
 
-def fewer_told(outcomes: Sequence[PartitionOutcome]) -> PartitionCount:
+def outcome_of_fewer(outcomes: Sequence[PartitionOutcome]) -> PartitionCount:
     """The answer where fewer partitions were asked for."""
     outcome = outcomes[0].outcome
     going = tuple(each.partition for each in outcomes) if outcome.error is KafkaError.NONE else ()
     return PartitionCount(outcome, going, _warnings(outcome))
 
 
-def _warnings(outcome: Outcome) -> tuple[str, ...]:
+def _warnings(outcome: CommandOutcome) -> tuple[str, ...]:
     warning = _BESIDE_ERRORS.get(outcome.error)
     return () if warning is None else (warning,)

@@ -13,7 +13,7 @@ from layout.topic import INTERNAL_TOPICS
 from reconciler.errors import UsageError
 
 
-def matching(pattern: str, topics: Iterable[str]) -> list[str]:
+def subscribed_topics(pattern: str, topics: Iterable[str]) -> list[str]:
     """The topics that a pattern subscribes to, sorted.
 
     Args:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from layout.topic import TopicPartition
 from logstore.scan import scan_all
 from reconciler.desired import DesiredState, MetadataIdentity
-from reconciler.simulator.cluster import Oracle, Wanted
+from reconciler.simulator.cluster import Oracle, WantedReplica
 from reconciler.simulator.zookeeper import ZooKeeper
 from reconciler.sources.zookeeper import Znode, assemble
 from reconciler.verdicts import Verdict, compare
@@ -33,7 +33,7 @@ def expected_state(zookeeper: ZooKeeper) -> DesiredState:
     return assemble(nodes, MetadataIdentity("zookeeper", "simulated"))
 
 
-def audit(cluster: Cluster) -> list[str]:
+def audit_differences(cluster: Cluster) -> list[str]:
     """Where the audit of a cluster's disks, as they are now, says something else than the znodes do.
 
     Machines that are off are looked at too; of a disk that failed, or was never formatted, only its log dir is there to
@@ -73,9 +73,9 @@ def _differences(state: DesiredState, rows: Sequence[Row], truth: Oracle, now_ms
     for judged in found:
         told = judged.observed or judged.wanted or {}
         if judged.observed:
-            expected = _of_row(judged.observed, truth, node_id, now_ms, copies)
+            expected = _verdicts_of_row(judged.observed, truth, node_id, now_ms, copies)
         else:
-            expected = _of_wanted(told, truth)
+            expected = _verdicts_of_wanted(told, truth)
         if judged.verdict not in expected:
             where = told.get("name") or f"{told.get('topic')}-{told.get('partition')}"
             wrong.append(f"broker {node_id}: {where} is {judged.verdict}, and {' or '.join(expected)} was expected")
@@ -101,7 +101,7 @@ _BY_KIND = {
 """What hangs on nothing else."""
 
 
-def _of_row(
+def _verdicts_of_row(
     row: Row, truth: Oracle, node_id: int, now_ms: int, copies: Mapping[TopicPartition, int]
 ) -> tuple[Verdict, ...]:
     """The verdicts that are right for something on the disk; none: there should be no such thing."""
@@ -123,11 +123,11 @@ def _of_row(
     if node_id < 0 or not truth.known():
         # Metadata that knows no topic at all speaks for nobody: a cluster that lost it looks the same.
         return (Verdict.NOT_COMPARED,)
-    return (_of_live(_partition(row), row["topic_id"], truth, truth.assigned(node_id)),)
+    return (_verdict_of_live(_partition(row), row["topic_id"], truth, truth.assigned(node_id)),)
 
 
-def _of_live(
-    partition: TopicPartition, topic_id: str | None, truth: Oracle, wanted: Mapping[TopicPartition, Wanted]
+def _verdict_of_live(
+    partition: TopicPartition, topic_id: str | None, truth: Oracle, wanted: Mapping[TopicPartition, WantedReplica]
 ) -> Verdict:
     ids = {name: str(each) for name, each in truth.known().items() if each is not None}
     if topic_id is None:
@@ -144,7 +144,7 @@ def _of_live(
     return Verdict.STALE_ID if partition.topic in ids else Verdict.UNKNOWN_TOPIC
 
 
-def _of_wanted(wanted: Row, truth: Oracle) -> tuple[Verdict, ...]:
+def _verdicts_of_wanted(wanted: Row, truth: Oracle) -> tuple[Verdict, ...]:
     """The verdicts that are right for a replica that is wanted and not there."""
     replica = truth.assigned(wanted["node_id"]).get(_partition(wanted))
     if replica is None:

@@ -22,7 +22,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.simulator.checks.served import wrongly_served
 from reconciler.simulator.checks.staging_watch import StagingWatch
 from reconciler.simulator.kernel import Record, Request, Response
-from reconciler.simulator.machine import Acknowledged, Believed
+from reconciler.simulator.machine import AcknowledgedRecord, BelievedPartition
 
 if TYPE_CHECKING:
     from reconciler.simulator.cluster import Cluster, Member
@@ -43,7 +43,7 @@ class Invariants:
         """Begin to listen: to events, to the clients, and to what brokers answer and purge."""
         self._cluster = cluster
         self._staging = StagingWatch(cluster.truth, self.acknowledged)
-        self._acknowledged: dict[Believed, dict[int, str]] = {}
+        self._acknowledged: dict[BelievedPartition, dict[int, str]] = {}
         self.looks = 0
         self._broken: list[str] = []
         cluster.happened = self.look
@@ -91,11 +91,11 @@ class Invariants:
         if wrong is not None:
             self._broken.append(wrong)
 
-    def _promised(self, record: Acknowledged) -> None:
+    def _promised(self, record: AcknowledgedRecord) -> None:
         known = self._acknowledged.setdefault((record.partition, record.topic_id), {})
         known[record.offset] = record.value
 
-    def _read(self, believed: Believed, record: Record) -> None:
+    def _read(self, believed: BelievedPartition, record: Record) -> None:
         partition, topic_id = believed
         if record.topic_id != topic_id:
             self._broken.append(

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
 from logstore.scan import scan_all
-from reconciler.simulator.checks.expected import audit
+from reconciler.simulator.checks.expected import audit_differences
 from reconciler.simulator.checks.promises import BrokenPromiseError, Invariants
 from reconciler.simulator.kernel import Record
-from reconciler.simulator.machine import SEGMENT, decode_record
+from reconciler.simulator.machine import SEGMENT_FILE, decode_records
 
 if TYPE_CHECKING:
     from reconciler.simulator.cluster import Cluster, Member
@@ -40,7 +40,7 @@ made, or whose disk failed, stays offline until its broker starts again (FACTS Â
 _WAIT_MS = 3_600_000
 """By so much all clocks go on, where what is to go waits for its time."""
 
-_LEFT_OVER = ("leftover", "foreign", "delete", "stray", "future")
+_LEFTOVER_KINDS = ("leftover", "foreign", "delete", "stray", "future")
 """Kinds of rows that no log dir has at rest; the last three are drafts of replicas, and what Kafka makes."""
 
 
@@ -62,7 +62,7 @@ def converge(cluster: Cluster, promises: Invariants) -> None:
     restart_ms = world.now_ms + _RESTART_MS
     quiet_ms, end_ms = world.now_ms + 3 * cluster.settings.broker.purge_ms, world.now_ms + WITHIN_MS
     while True:
-        unrest = list(_unrest(cluster))
+        unrest = list(_unfinished(cluster))
         if not unrest and world.now_ms >= quiet_ms:
             return
         if unrest and world.now_ms >= end_ms:
@@ -96,7 +96,7 @@ def _restart_where_replicas_are_offline(cluster: Cluster) -> None:
         return
     away = {replica.broker for replica in active.controller.context.offline}
     for node_id, member in cluster.members.items():
-        held_up = _was_full(cluster, member) and any(_surplus(cluster, member)) if member.running else False
+        held_up = _was_full(cluster, member) and any(_unwanted_replicas(cluster, member)) if member.running else False
         if member.running and (node_id in away or member.broker.store.offline or held_up):
             member.shut_down()
         member.start()
@@ -122,12 +122,12 @@ def check_converged(cluster: Cluster, *, durable: bool = False) -> None:
     Raises:
         BrokenPromiseError: with everything that is not as it must be.
     """
-    wrong = [sentence for member in cluster.members.values() for sentence in _of_member(cluster, member)]
-    wrong += [sentence for member in cluster.members.values() for sentence in _of_staging(cluster, member)]
-    wrong += audit(cluster)
-    wrong += _of_replicas(cluster)
+    wrong = [sentence for member in cluster.members.values() for sentence in _wrong_on_member(cluster, member)]
+    wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_staging(cluster, member)]
+    wrong += audit_differences(cluster)
+    wrong += _wrong_in_replicas(cluster)
     if durable:
-        wrong += _lost(cluster)
+        wrong += _lost_records(cluster)
     if wrong:
         raise BrokenPromiseError("at rest: " + "; ".join(wrong[:8]))
 
@@ -170,18 +170,18 @@ def check_audit(cluster: Cluster) -> None:
     Raises:
         BrokenPromiseError: the audit says something else than the znodes do.
     """
-    wrong = audit(cluster)
+    wrong = audit_differences(cluster)
     if wrong:
         raise BrokenPromiseError("the audit: " + "; ".join(wrong[:8]))
 
 
-def _unrest(cluster: Cluster) -> Iterator[str]:
+def _unfinished(cluster: Cluster) -> Iterator[str]:
     """What is not at rest yet, a sentence each."""
     for member in cluster.members.values():
         if not member.running or member.node_id not in cluster.truth.brokers():
             yield f"{member.name} is not registered"
         if member.running:
-            yield from _surplus(cluster, member)
+            yield from _unwanted_replicas(cluster, member)
     active = cluster.active
     if active is None or active.controller.work is None:
         yield "there is no controller"
@@ -198,19 +198,19 @@ def _unrest(cluster: Cluster) -> Iterator[str]:
             yield f"{partition} has {list(replicas[0].isr)} in sync, of {[each.node_id for each in replicas]}"
 
 
-def _surplus(cluster: Cluster, member: Member) -> Iterator[str]:
+def _unwanted_replicas(cluster: Cluster, member: Member) -> Iterator[str]:
     wanted = cluster.truth.on(member.node_id)
     live = {replica.partition for replica in member.broker.store.replicas()}
     for partition in sorted(live - wanted.keys()):
         yield f"{member.name} still has {partition}"
 
 
-def _of_member(cluster: Cluster, member: Member) -> Iterator[str]:
+def _wrong_on_member(cluster: Cluster, member: Member) -> Iterator[str]:
     wanted = cluster.truth.on(member.node_id)
     rows = [row for seen in scan_all(member.disks.log_dirs, sizes=False, jobs=0) for row in seen.rows.to_pylist()]
     live: dict[TopicPartition, str | None] = {}
     for row in rows:
-        if row["kind"] in _LEFT_OVER:
+        if row["kind"] in _LEFTOVER_KINDS:
             yield f"{member.name}: {row['name']} is left over"
         elif row["kind"] == "live":
             live[TopicPartition(row["topic"], row["partition"])] = row["topic_id"]
@@ -226,7 +226,7 @@ def _of_member(cluster: Cluster, member: Member) -> Iterator[str]:
         yield f"{member.name} has {partition} {'in memory' if partition in known else 'on its disk'} alone"
 
 
-def _of_staging(cluster: Cluster, member: Member) -> Iterator[str]:
+def _wrong_in_staging(cluster: Cluster, member: Member) -> Iterator[str]:
     now_ms = cluster.world.clock_of(member.name)
     late_ms = now_ms - 2 * cluster.settings.broker.purge_ms
     for staged in member.broker.store.staged():
@@ -236,10 +236,10 @@ def _of_staging(cluster: Cluster, member: Member) -> Iterator[str]:
             yield f"{member.name} has {staged.location}, which was due at {staged.record.due_ms}, and it is {now_ms}"
 
 
-def _of_replicas(cluster: Cluster) -> Iterator[str]:
+def _wrong_in_replicas(cluster: Cluster) -> Iterator[str]:
     """What the disks of a partition's replicas hold, read anew, for what is in memory may be something else."""
     for partition, replicas in cluster.truth.wanted().items():
-        logs = {replica.node_id: _on_disk(cluster.members[replica.node_id], partition) for replica in replicas}
+        logs = {replica.node_id: _records_on_disk(cluster.members[replica.node_id], partition) for replica in replicas}
         for replica in replicas:
             log = logs[replica.node_id]
             if log is None:
@@ -255,10 +255,11 @@ def _of_replicas(cluster: Cluster) -> Iterator[str]:
                 yield f"{where} serves {hosted.log.end} records, and other ones than the {len(log)} on its disk"
             leader = logs.get(replica.leader)
             if leader is not None and replica.node_id in replica.isr and log != leader:
-                yield f"{where} holds other records than on its leader {replica.leader}: {_parting(log, leader)}"
+                parting = _first_difference(log, leader)
+                yield f"{where} holds other records than on its leader {replica.leader}: {parting}"
 
 
-def _parting(log: Sequence[Record], leader: Sequence[Record]) -> str:
+def _first_difference(log: Sequence[Record], leader: Sequence[Record]) -> str:
     """Where two logs part."""
     for one, other in zip(log, leader, strict=False):
         if one != other:
@@ -266,19 +267,19 @@ def _parting(log: Sequence[Record], leader: Sequence[Record]) -> str:
     return f"it ends at {len(log)} and not at {len(leader)}"
 
 
-def _on_disk(member: Member, partition: TopicPartition) -> list[Record] | None:
+def _records_on_disk(member: Member, partition: TopicPartition) -> list[Record] | None:
     """The records of a live replica as its disk has them; None: there is no such replica."""
     entry = member.broker.store.entries().get((partition.topic, partition.partition))
     if entry is None:
         return None
     try:
-        with open(f"{entry.log_dir}/{entry.path}/{SEGMENT}", "rb") as file:
-            return decode_record(file.read())[0]
+        with open(f"{entry.log_dir}/{entry.path}/{SEGMENT_FILE}", "rb") as file:
+            return decode_records(file.read())[0]
     except FileNotFoundError:
         return []
 
 
-def _lost(cluster: Cluster) -> Iterator[str]:
+def _lost_records(cluster: Cluster) -> Iterator[str]:
     for record in cluster.producer.acknowledged:
         if (record.partition, record.topic_id) in cluster.truth.left:
             continue

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 _Identity = tuple[str, int | None]
 """A topic ID as text, and a partition."""
 
-_ZERO = str(TopicId(bytes(16)))
+_ZERO_ID = str(TopicId(bytes(16)))
 
 
 @dataclass(slots=True)
-class _Seen:
+class _LastLook:
     """What was seen of one machine when it was looked at last.
 
     Attributes:
@@ -70,14 +70,14 @@ class StagingWatch:
             acknowledged: whether a partition, under the topic ID that it has now, holds what was acknowledged.
         """
         self._truth, self._acknowledged = truth, acknowledged
-        self._seen: dict[int, _Seen] = {}
+        self._seen: dict[int, _LastLook] = {}
 
     def purged(self, member: Member, purged: Purged, now_ms: int) -> Iterator[str]:
         """Take note of a purge that a broker reports, at its machine's time; gives what is wrong with it."""
         record = purged.record
         if record is None:
             return  # an empty directory: what lay in it was reported before, or was missed by the next look
-        self._seen.setdefault(member.node_id, _Seen()).purged.append(record)
+        self._seen.setdefault(member.node_id, _LastLook()).purged.append(record)
         if record.due_ms > now_ms:
             yield f"{member.name} purged {purged.location} at {now_ms}, which was due at {record.due_ms}"
 
@@ -87,10 +87,10 @@ class StagingWatch:
         What is staged and brought back at once is seen here alone. The name has to do, for nothing else is safe to be
         read in the middle of a change.
         """
-        disks, seen = member.disks, self._seen.setdefault(member.node_id, _Seen())
+        disks, seen = member.disks, self._seen.setdefault(member.node_id, _LastLook())
         for number in disks.online:
             known = seen.names.setdefault(disks.serial(number), {})
-            names = _names(f"{disks.log_dirs[number]}/{STAGING_DIR}")
+            names = _staged_names(f"{disks.log_dirs[number]}/{STAGING_DIR}")
             if names == known.keys():
                 continue
             for name in sorted(known.keys() - names):
@@ -101,7 +101,7 @@ class StagingWatch:
 
     def look(self, member: Member, now_ms: int) -> Iterator[str]:
         """Look at the disks of a machine after an event, at its time; gives what is wrong."""
-        seen = self._seen.setdefault(member.node_id, _Seen())
+        seen = self._seen.setdefault(member.node_id, _LastLook())
         yield from self.look_inside(member, now_ms)
         if not member.running:
             seen.store, seen.live = None, {}
@@ -111,18 +111,18 @@ class StagingWatch:
         same_life = store is seen.store
         for record, since_ms in came:
             yield from self._came(member, record, since_ms)
-        identities: set[_Identity] = {(entry.topic_id or _ZERO, key[1]) for key, entry in live.items()}
+        identities: set[_Identity] = {(entry.topic_id or _ZERO_ID, key[1]) for key, entry in live.items()}
         for name, record in went:
             undone = (str(record.topic_id), record.partition) in identities
             if record.due_ms > now_ms and not undone and record not in seen.purged:
                 yield f"{member.name} lost {name}, which is due at {record.due_ms}, and it is {now_ms}"
         if same_life:
-            yield from _let_go(member, seen, live, identities)
+            yield from _vanished(member, seen, live, identities)
         seen.store, seen.live = store, live
         seen.purged.clear()
 
     def _changes(
-        self, member: Member, seen: _Seen
+        self, member: Member, seen: _LastLook
     ) -> tuple[list[tuple[StagedRecord, int | None]], list[tuple[str, StagedRecord]]]:
         """What was staged since the last look, and when; and what is staged no more; on the disks that work."""
         came: list[tuple[StagedRecord, int | None]] = []
@@ -132,11 +132,11 @@ class StagingWatch:
         for number in disks.online:
             log_dir, serial = disks.log_dirs[number], disks.serial(number)
             known = seen.staged.setdefault(serial, {})
-            names = _names(f"{log_dir}/{STAGING_DIR}")
+            names = _staged_names(f"{log_dir}/{STAGING_DIR}")
             if names == known.keys() or log_dir in member.broker.store.offline:
                 continue
             if records is None:
-                records = _records(member.broker.store)
+                records = _staged_records(member.broker.store)
             for name in sorted(names - known.keys()):
                 if (log_dir, name) in records:  # else it is half gone, or half there
                     known[name] = record = records[log_dir, name]
@@ -167,8 +167,8 @@ class StagingWatch:
                 )
 
 
-def _let_go(
-    member: Member, seen: _Seen, live: Mapping[tuple[str, int], Entry], identities: set[_Identity]
+def _vanished(
+    member: Member, seen: _LastLook, live: Mapping[tuple[str, int], Entry], identities: set[_Identity]
 ) -> Iterator[str]:
     """Replicas that were live, and are neither that nor staged nor purged."""
     staged = [parse_staged(name) for names in seen.names.values() for name in names]
@@ -177,18 +177,18 @@ def _let_go(
     for (topic, number), entry in seen.live.items():
         now = live.get((topic, number))
         got_its_id = now is not None and entry.topic_id is None and now[:2] == entry[:2]
-        if now != entry and not got_its_id and (entry.topic_id or _ZERO, number) not in here:
+        if now != entry and not got_its_id and (entry.topic_id or _ZERO_ID, number) not in here:
             yield f"{member.name} let go of {topic}-{number} of topic ID {entry.topic_id}, and did not stage it"
 
 
-def _names(path: str) -> set[str]:
+def _staged_names(path: str) -> set[str]:
     try:
         return set(os.listdir(path))
     except FileNotFoundError:
         return set()
 
 
-def _records(store: LogStore) -> dict[tuple[str, str], StagedRecord | None]:
+def _staged_records(store: LogStore) -> dict[tuple[str, str], StagedRecord | None]:
     """Log dir and name → record, of all that is staged."""
     try:
         return {(each.log_dir, each.name): each.record for each in store.staged()}

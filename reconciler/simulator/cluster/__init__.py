@@ -2,12 +2,12 @@
 
 from reconciler.simulator.cluster.cluster import Cluster
 from reconciler.simulator.cluster.member import ClusterSettings, Member
-from reconciler.simulator.cluster.truth import Oracle, Wanted
+from reconciler.simulator.cluster.truth import Oracle, WantedReplica
 
 __all__ = [
     "Cluster",
     "ClusterSettings",
     "Member",
     "Oracle",
-    "Wanted",
+    "WantedReplica",
 ]

@@ -28,7 +28,7 @@ from typing import Self
 from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.errors import ReconcilerError, RefusedError
-from reconciler.simulator.admin import NOT_GIVEN, CreateTopic, Outcome, is_created
+from reconciler.simulator.admin import NOT_GIVEN, CommandOutcome, CreateTopic, is_created
 from reconciler.simulator.cluster.member import ClusterSettings, Member
 from reconciler.simulator.cluster.truth import Oracle
 from reconciler.simulator.kernel import World
@@ -248,7 +248,7 @@ class Cluster:
             member.disks.close()
         self._opened.close()
 
-    def _ask(self, command: Callable[[Member], Outcome]) -> None:
+    def _ask(self, command: Callable[[Member], CommandOutcome]) -> None:
         """Give a command to whoever is the controller, as soon as somebody is."""
         self.run_until("there is a controller", lambda: self.active is not None)
         member = self.active

@@ -25,7 +25,7 @@ from reconciler.simulator.zookeeper import (
 )
 
 
-class Wanted(NamedTuple):
+class WantedReplica(NamedTuple):
     """A replica that some broker is meant to have."""
 
     topic_id: TopicId | None
@@ -48,8 +48,8 @@ class Oracle:
         """Read this server."""
         self._zookeeper, self._session = zookeeper, zookeeper.session("observer")
         self._topics: dict[str, TopicId | None] = {}
-        self._wanted: dict[TopicPartition, tuple[Wanted, ...]] = {}
-        self._leaving: dict[TopicPartition, tuple[Wanted, ...]] = {}
+        self._wanted: dict[TopicPartition, tuple[WantedReplica, ...]] = {}
+        self._leaving: dict[TopicPartition, tuple[WantedReplica, ...]] = {}
         self.left: set[tuple[TopicPartition, TopicId | None]] = set()
         self._read_at = -1
 
@@ -80,22 +80,22 @@ class Oracle:
         self._read()
         return self._topics.get(topic)
 
-    def wanted(self) -> dict[TopicPartition, tuple[Wanted, ...]]:
+    def wanted(self) -> dict[TopicPartition, tuple[WantedReplica, ...]]:
         """Every partition with the replicas that it is meant to have."""
         self._read()
         return self._wanted
 
-    def on(self, node_id: int) -> dict[TopicPartition, Wanted]:
+    def on(self, node_id: int) -> dict[TopicPartition, WantedReplica]:
         """What one broker is meant to have."""
-        return _on(self.wanted(), node_id)
+        return _replicas_on(self.wanted(), node_id)
 
-    def assigned(self, node_id: int) -> dict[TopicPartition, Wanted]:
+    def assigned(self, node_id: int) -> dict[TopicPartition, WantedReplica]:
         """The same with what may go from now on, and what the znodes of topics still name.
 
         That is what whoever reads the cluster's metadata has to go by (KIP694-3).
         """
         self._read()
-        return _on({**self._wanted, **self._leaving}, node_id)
+        return _replicas_on({**self._wanted, **self._leaving}, node_id)
 
     def _read(self) -> None:
         written = self._zookeeper.nodes.last_transaction
@@ -117,7 +117,7 @@ class Oracle:
                 moving = {*node.adding.get(number, ()), *node.removing.get(number, ())}
                 leader, isr = (-1, ()) if state is None else (state.leader, state.isr)
                 (self._leaving if may_go else self._wanted)[partition] = tuple(
-                    Wanted(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
+                    WantedReplica(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
                 )
         self.left |= before - {(at, replicas[0].topic_id) for at, replicas in self._wanted.items() if replicas}
         self._read_at = written
@@ -132,7 +132,9 @@ class Oracle:
         return request.total if request.topic_id in (None, None if topic_id is None else str(topic_id)) else None
 
 
-def _on(partitions: dict[TopicPartition, tuple[Wanted, ...]], node_id: int) -> dict[TopicPartition, Wanted]:
+def _replicas_on(
+    partitions: dict[TopicPartition, tuple[WantedReplica, ...]], node_id: int
+) -> dict[TopicPartition, WantedReplica]:
     return {
         partition: replica
         for partition, replicas in partitions.items()

@@ -25,19 +25,19 @@ Source: FACTS §2.4, §4, §8; KIP516-8, KIP516-9; KIP694-1.
 
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.client_metadata import ClientMetadata
-from reconciler.simulator.machine.consumer import Believed, Consumer
+from reconciler.simulator.machine.consumer import BelievedPartition, Consumer
 from reconciler.simulator.machine.disk_faults import faults_while_running, faults_while_stopped
 from reconciler.simulator.machine.disks import MachineDisks
-from reconciler.simulator.machine.producer import Acknowledged, Producer
-from reconciler.simulator.machine.record_lines import decode_record
-from reconciler.simulator.machine.replica_log import SEGMENT
+from reconciler.simulator.machine.producer import AcknowledgedRecord, Producer
+from reconciler.simulator.machine.record_lines import decode_records
+from reconciler.simulator.machine.replica_log import SEGMENT_FILE
 from reconciler.simulator.machine.simulated_broker import SimulatedBroker
 from reconciler.simulator.machine.watched_network import WatchedNetwork
 
 __all__ = [
-    "SEGMENT",
-    "Acknowledged",
-    "Believed",
+    "SEGMENT_FILE",
+    "AcknowledgedRecord",
+    "BelievedPartition",
     "BrokerSettings",
     "ClientMetadata",
     "Consumer",
@@ -45,7 +45,7 @@ __all__ = [
     "Producer",
     "SimulatedBroker",
     "WatchedNetwork",
-    "decode_record",
+    "decode_records",
     "faults_while_running",
     "faults_while_stopped",
 ]

@@ -28,13 +28,13 @@ from reconciler.simulator.kernel import (
     Request,
     UpdateMetadataRequest,
 )
-from reconciler.simulator.machine.control import Control
-from reconciler.simulator.machine.fetching import Fetching
-from reconciler.simulator.machine.host import Host, short
-from reconciler.simulator.machine.hosted_replicas import Replicas
-from reconciler.simulator.machine.in_sync import InSync
+from reconciler.simulator.machine.control import ControlRequests
+from reconciler.simulator.machine.fetching import FollowerFetching
+from reconciler.simulator.machine.host import Host, short_path
+from reconciler.simulator.machine.hosted_replicas import HostedReplicas
+from reconciler.simulator.machine.in_sync import InSyncSets
 from reconciler.simulator.machine.metadata_cache import MetadataCache
-from reconciler.simulator.machine.serving import Serving
+from reconciler.simulator.machine.serving import LeaderRequests
 from reconciler.simulator.zookeeper import (
     CONTROLLER,
     LOG_DIR_EVENTS,
@@ -63,7 +63,7 @@ class RunsController(Protocol):
         """Answer a leader that asks for another in-sync set."""
 
 
-class Life:
+class BrokerLife:
     """A broker from a start to its end.
 
     Attributes:
@@ -105,11 +105,11 @@ class Life:
         """Told of each session under which the broker is registered."""
         self.untold = 0
         """Log dirs that failed, which ZooKeeper was not told of yet."""
-        self.replicas = Replicas(host, self.store)
-        self.serving = Serving(host, broker, self.replicas)
-        self.fetching = Fetching(host, self.broker_epoch)
-        self.in_sync = InSync(host, self.broker_epoch, self.active_controller)
-        self.control = Control(host, broker, self.replicas)
+        self.replicas = HostedReplicas(host, self.store)
+        self.serving = LeaderRequests(host, broker, self.replicas)
+        self.fetching = FollowerFetching(host, self.broker_epoch)
+        self.in_sync = InSyncSets(host, self.broker_epoch, self.active_controller)
+        self.control = ControlRequests(host, broker, self.replicas)
         self.replicas.ended = self.serving.ended
         self.serving.caught_up = self.in_sync.caught_up
         self.in_sync.agreed = self.serving.advance
@@ -255,7 +255,7 @@ class Life:
             return
         self.offline = frozenset(offline)
         for path in failed:
-            self.host.say(f"{short(path)} is offline")
+            self.host.say(f"{short_path(path)} is offline")
         self.replicas.follow_the_store()
         if all(log_dir.offline is not None for log_dir in self.store.log_dirs):
             self.halt("no log dir is left")

@@ -28,7 +28,7 @@ from reconciler.simulator.kernel import (
 )
 from reconciler.simulator.machine.client_metadata import ClientMetadata
 
-Believed: TypeAlias = tuple[TopicPartition, TopicId | None]
+BelievedPartition: TypeAlias = tuple[TopicPartition, TopicId | None]
 """A partition, of the topic that had this ID when it was asked for."""
 
 
@@ -49,11 +49,11 @@ class Consumer:
             network: by which it asks.
             by_name: ask without topic IDs, as clients before KIP-516 do.
         """
-        self.seen: dict[Believed, list[Record]] = {}
-        self.told: Callable[[Believed, Record], None] = lambda believed, record: None
+        self.seen: dict[BelievedPartition, list[Record]] = {}
+        self.told: Callable[[BelievedPartition, Record], None] = lambda believed, record: None
         self._endpoint, self._metadata, self._network, self._by_name = endpoint, metadata, network, by_name
-        self._next: dict[Believed, int] = {}
-        self._asking: set[Believed] = set()
+        self._next: dict[BelievedPartition, int] = {}
+        self._asking: set[BelievedPartition] = set()
 
     def poll(self, topics: Iterable[str]) -> int:
         """Ask for what comes next in these topics; gives how many requests that took.
@@ -73,7 +73,7 @@ class Consumer:
                 self._metadata.refresh()
         return asked
 
-    def _ask(self, believed: Believed, leader: int) -> None:
+    def _ask(self, believed: BelievedPartition, leader: int) -> None:
         at, topic_id = believed[0], None if self._by_name else believed[1]
         request: Request
         if believed in self._next:
@@ -84,7 +84,7 @@ class Consumer:
         endpoint = broker_endpoint(leader)
         self._network.call(self._endpoint, endpoint, request, lambda response: self._answered(believed, response))
 
-    def _answered(self, believed: Believed, response: Response | None) -> None:
+    def _answered(self, believed: BelievedPartition, response: Response | None) -> None:
         self._asking.discard(believed)
         if isinstance(response, ListOffsetsResponse) and response.error is KafkaError.NONE:
             self._next[believed] = response.start

@@ -34,22 +34,22 @@ from reconciler.protocol import (
     encode_message,
 )
 from reconciler.simulator.machine.host import Host
-from reconciler.simulator.machine.hosted_replicas import Replicas
-from reconciler.simulator.machine.partition import Partition
-from reconciler.simulator.machine.renaming import Renaming, merged
+from reconciler.simulator.machine.hosted_replicas import HostedReplicas
+from reconciler.simulator.machine.partition import HostedPartition
+from reconciler.simulator.machine.renaming import NamespaceChanges, merged
 
-_NAMED: Version = 4
+_VERSION_WITH_NAMES: Version = 4
 """A version of the LeaderAndIsr answer that names topics."""
 
 
-class Control:
+class ControlRequests:
     """What controllers ask of one broker."""
 
-    def __init__(self, host: Host, broker: Broker, replicas: Replicas) -> None:
+    def __init__(self, host: Host, broker: Broker, replicas: HostedReplicas) -> None:
         """Handle requests for this broker."""
         self._host, self._broker, self._replicas = host, broker, replicas
-        self._renaming = Renaming(host, broker.store, replicas)
-        self.changed: Callable[[Partition], None] = lambda partition: None
+        self._renaming = NamespaceChanges(host, broker.store, replicas)
+        self.changed: Callable[[HostedPartition], None] = lambda partition: None
         """Told of each partition that got another role."""
 
     def handle(self, sent: ControlRequest) -> ControlResponse:
@@ -65,7 +65,7 @@ class Control:
         return self._stop(decode_stop_replica(encode_message(sent, version), version), version)
 
     def _lead(self, request: LeaderAndIsrRequest) -> ControlResponse:
-        self._replicas.flush(each for each in self._replicas if _may_go(each, request))
+        self._replicas.flush(each for each in self._replicas if _may_be_staged(each, request))
         answered = self._broker.handle(request)
         if answered.error == KafkaError.NONE:
             again = self._renaming.prepare(request, answered)
@@ -79,14 +79,16 @@ class Control:
             for state in topic.partitions
         }
         if response.error == KafkaError.NONE:
-            response = _each(response, lambda at, error: self._take_role(at, states[at], error))
-        version: Version = KIP516 if all(topic.topic_id is not None for topic in request.topics) else _NAMED
-        return _carried(request, response, version)
+            response = _with_errors(response, lambda at, error: self._take_role(at, states[at], error))
+        version: Version = (
+            KIP516 if all(topic.topic_id is not None for topic in request.topics) else _VERSION_WITH_NAMES
+        )
+        return _as_received(request, response, version)
 
     def _take_role(self, at: TopicPartition, state: PartitionState, error: int) -> int:
         """Take the role that a partition was given; gives what is answered for it."""
         if error != KafkaError.NONE:
-            self._host.say(f"{at}: {_name(error)} to leader {state.leader} at epoch {state.leader_epoch}")
+            self._host.say(f"{at}: {_error_name(error)} to leader {state.leader} at epoch {state.leader_epoch}")
             return error
         try:
             partition = self._replicas.take_role(at, state)
@@ -105,18 +107,18 @@ class Control:
         self._replicas.flush(each for each in hosted if each is not None)
         response = self._broker.handle(request)
         if response.error == KafkaError.NONE:
-            _each(response, self._stopped)
+            _with_errors(response, self._stopped)
         self._replicas.follow_the_store()
-        return _carried(request, response, version)
+        return _as_received(request, response, version)
 
     def _stopped(self, at: TopicPartition, error: int) -> int:
         if error == KafkaError.NONE:
             self._replicas.drop(at)
-        self._host.say(f"{at}: {_name(error)} to StopReplica")
+        self._host.say(f"{at}: {_error_name(error)} to StopReplica")
         return error
 
 
-def _may_go(partition: Partition, request: LeaderAndIsrRequest) -> bool:
+def _may_be_staged(partition: HostedPartition, request: LeaderAndIsrRequest) -> bool:
     """Whether a request may stage a replica, so that its records should be on the disk."""
     for topic in request.topics:
         if topic.topic == partition.at.topic:
@@ -124,7 +126,7 @@ def _may_go(partition: Partition, request: LeaderAndIsrRequest) -> bool:
     return request.type is RequestType.FULL
 
 
-def _each(response: ControlResponse, change: Callable[[TopicPartition, int], int]) -> ControlResponse:
+def _with_errors(response: ControlResponse, change: Callable[[TopicPartition, int], int]) -> ControlResponse:
     """The answer with each partition's error put through a function."""
     topics = tuple(
         TopicErrors(
@@ -140,19 +142,19 @@ def _each(response: ControlResponse, change: Callable[[TopicPartition, int], int
     return replace(response, topics=topics)
 
 
-def _carried(request: ControlRequest, response: ControlResponse, version: Version) -> ControlResponse:
+def _as_received(request: ControlRequest, response: ControlResponse, version: Version) -> ControlResponse:
     """The answer as it arrives, with the names and IDs that the controller finds in its own request."""
     kind = LeaderAndIsrResponse if isinstance(request, LeaderAndIsrRequest) else StopReplicaResponse
     arrived = decode_response(kind, encode_message(response, version), version)
     names = {topic.topic_id: topic.topic for topic in request.topics if topic.topic_id is not None}
     ids = {topic.topic: topic.topic_id for topic in request.topics}
-    named = [replace(each, topic=_name_of(each, names)) for each in arrived.topics]
+    named = [replace(each, topic=_topic_name(each, names)) for each in arrived.topics]
     return replace(arrived, topics=tuple(replace(each, topic_id=ids.get(each.topic)) for each in named))
 
 
-def _name_of(errors: TopicErrors, names: Mapping[TopicId, str]) -> str:
+def _topic_name(errors: TopicErrors, names: Mapping[TopicId, str]) -> str:
     return errors.topic or ("" if errors.topic_id is None else names.get(errors.topic_id, ""))
 
 
-def _name(error: int) -> str:
+def _error_name(error: int) -> str:
     return KafkaError(error).name if error in tuple(KafkaError) else str(error)

@@ -24,30 +24,30 @@ from reconciler.simulator.kernel import (
 )
 from reconciler.simulator.machine.epoch_starts import UNDEFINED
 from reconciler.simulator.machine.host import Host
-from reconciler.simulator.machine.partition import NOBODY, Partition
+from reconciler.simulator.machine.partition import NO_LEADER, HostedPartition
 
-_Told: TypeAlias = Callable[[Partition, Response], bool]
+_TakesAnswer: TypeAlias = Callable[[HostedPartition, Response], bool]
 """Takes an answer; whether the next request goes out at once."""
 
 
-class Fetching:
+class FollowerFetching:
     """The follower's side of one broker."""
 
     def __init__(self, host: Host, broker_epoch: Callable[[], int]) -> None:
         """Fetch for this broker, whose epoch goes with each request."""
         self._host, self._broker_epoch = host, broker_epoch
 
-    def start(self, partition: Partition) -> None:
+    def start(self, partition: HostedPartition) -> None:
         """Follow, from a new role on; a partition without a leader waits for one."""
-        if not partition.leads and partition.leader != NOBODY:
+        if not partition.leads and partition.leader != NO_LEADER:
             self._next(partition, partition.role)
 
-    def _next(self, partition: Partition, role: int) -> None:
+    def _next(self, partition: HostedPartition, role: int) -> None:
         """Send the next request, if the partition is still in the role for which it was meant."""
         if partition.role != role or partition.dropped:
             return
         at, topic_id, epoch = partition.at, partition.topic_id, partition.leader_epoch
-        told: _Told
+        told: _TakesAnswer
         request: EpochEndRequest | FetchRequest
         if partition.diverged and partition.log.end:
             request = EpochEndRequest(at, topic_id, epoch, partition.log.epochs.last)
@@ -59,7 +59,7 @@ class Fetching:
         endpoint = broker_endpoint(partition.leader)
         self._host.call(endpoint, request, lambda response: self._answered(partition, role, told, response))
 
-    def _answered(self, partition: Partition, role: int, told: _Told, response: Response | None) -> None:
+    def _answered(self, partition: HostedPartition, role: int, told: _TakesAnswer, response: Response | None) -> None:
         if partition.role != role or partition.dropped:
             return
         try:
@@ -73,7 +73,7 @@ class Fetching:
             label = f"fetch {partition.at} again"
             self._host.after(self._host.settings.backoff_ms, label, lambda: self._next(partition, role))
 
-    def _cut(self, partition: Partition, response: Response) -> bool:
+    def _cut(self, partition: HostedPartition, response: Response) -> bool:
         """Cut off what the leader does not have (KIP-101, KIP-279)."""
         if not isinstance(response, EpochEndResponse) or response.error is not KafkaError.NONE:
             return False
@@ -89,7 +89,7 @@ class Fetching:
         partition.diverged = not done
         return True
 
-    def _take(self, partition: Partition, response: Response) -> bool:
+    def _take(self, partition: HostedPartition, response: Response) -> bool:
         """Append what was fetched."""
         if not isinstance(response, FetchResponse):
             return False
@@ -110,7 +110,7 @@ class Fetching:
         partition.high_watermark = max(partition.high_watermark, min(response.high_watermark, partition.log.end))
         return True
 
-    def _truncate(self, partition: Partition, end: int) -> None:
+    def _truncate(self, partition: HostedPartition, end: int) -> None:
         before = partition.log.end
         if partition.log.truncate(end):
             self._host.say(f"{partition.at} is cut off from {before} to {partition.log.end}")

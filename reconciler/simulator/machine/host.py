@@ -42,7 +42,7 @@ class Host:
     def say(self, text: str) -> None:
         """Add a line to the history."""
         for path in self.log_dirs:
-            text = text.replace(path, short(path))
+            text = text.replace(path, short_path(path))
         self.journal.say(self.endpoint, text)
 
     def after(self, delay_ms: int, label: str, act: Callable[[], None]) -> Timer:
@@ -68,6 +68,6 @@ class Host:
             self.noticed()
 
 
-def short(path: str) -> str:
+def short_path(path: str) -> str:
     """The end of a log dir's path, which tells it from the broker's others: ``disk-1/data``."""
     return "/".join(path.rsplit("/", 2)[-2:])

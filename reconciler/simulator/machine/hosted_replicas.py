@@ -16,11 +16,11 @@ from logstore import LogStoreError
 from logstore.store import LogStore
 from reconciler.protocol import PartitionState
 from reconciler.simulator.machine.host import Host
-from reconciler.simulator.machine.partition import Partition
+from reconciler.simulator.machine.partition import HostedPartition
 from reconciler.simulator.machine.replica_log import ReplicaLog
 
 
-class Replicas:
+class HostedReplicas:
     """The partitions that a broker leads or follows, in the order in which it was told of them."""
 
     def __init__(self, host: Host, store: LogStore) -> None:
@@ -31,19 +31,19 @@ class Replicas:
             store: where they lie.
         """
         self._host, self._store = host, store
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self._partitions: dict[TopicPartition, HostedPartition] = {}
         self._log_dirs = {each.path: each for each in store.log_dirs}
-        self.ended: Callable[[Partition], None] = lambda partition: None
+        self.ended: Callable[[HostedPartition], None] = lambda partition: None
         """Told of each partition whose role ends, also where it gets another."""
 
-    def __iter__(self) -> Iterator[Partition]:
+    def __iter__(self) -> Iterator[HostedPartition]:
         return iter(list(self._partitions.values()))
 
-    def get(self, at: TopicPartition) -> Partition | None:
+    def get(self, at: TopicPartition) -> HostedPartition | None:
         """The partition, where the broker has a role for it."""
         return self._partitions.get(at)
 
-    def take_role(self, at: TopicPartition, state: PartitionState) -> Partition | None:
+    def take_role(self, at: TopicPartition, state: PartitionState) -> HostedPartition | None:
         """Lead or follow a replica that is live here; None: that role is taken already, or a newer one.
 
         Raises:
@@ -55,7 +55,7 @@ class Replicas:
             log = ReplicaLog(self._log_dirs[replica.log_dir], replica)
             if log.torn:
                 self._host.say(f"{at}: {log.torn} bytes of torn records are cut off; it ends at {log.end}")
-            partition = self._partitions[at] = Partition(at, replica.topic_id, log, log.checkpointed)
+            partition = self._partitions[at] = HostedPartition(at, replica.topic_id, log, log.checkpointed)
         elif partition.leader_epoch >= state.leader_epoch:
             partition.topic_id = replica.topic_id
             return None
@@ -78,10 +78,15 @@ class Replicas:
         for at, partition in list(self._partitions.items()):
             entry, was = entries.get((at.topic, at.partition)), partition.log.replica
             same = entry is not None and (entry.log_dir, entry.path) == (was.log_dir, was.path)
-            if not same or was.log_dir in offline or entry is None or not _agree(partition.topic_id, entry.topic_id):
+            if (
+                not same
+                or was.log_dir in offline
+                or entry is None
+                or not _is_same_id(partition.topic_id, entry.topic_id)
+            ):
                 self.drop(at)
 
-    def flush(self, which: Iterable[Partition] | None = None) -> None:
+    def flush(self, which: Iterable[HostedPartition] | None = None) -> None:
         """Make the records of some partitions durable, None: of all; a disk that fails holds up no other."""
         for partition in self if which is None else which:
             try:
@@ -115,6 +120,6 @@ class Replicas:
         return well
 
 
-def _agree(one: TopicId | None, text: str | None) -> bool:
+def _is_same_id(one: TopicId | None, text: str | None) -> bool:
     """Whether a replica may still be the one that it was: an ID that was written meanwhile is no other."""
     return one is None or text is None or str(one) == text

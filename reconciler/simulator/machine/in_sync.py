@@ -13,9 +13,9 @@ from collections.abc import Callable
 from logstore import KafkaError
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, Response, broker_endpoint
 from reconciler.simulator.machine.host import Host
-from reconciler.simulator.machine.partition import Partition
+from reconciler.simulator.machine.partition import HostedPartition
 
-_FOR_GOOD = (
+_FINAL_ERRORS = (
     KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
     KafkaError.UNKNOWN_TOPIC_ID,
     KafkaError.INCONSISTENT_TOPIC_ID,
@@ -24,7 +24,7 @@ _FOR_GOOD = (
 )
 
 
-class InSync:
+class InSyncSets:
     """The in-sync sets of one broker's partitions."""
 
     def __init__(self, host: Host, broker_epoch: Callable[[], int], controller: Callable[[], int | None]) -> None:
@@ -36,27 +36,27 @@ class InSync:
             controller: who is the active one; None: nobody is.
         """
         self._host, self._broker_epoch, self._controller = host, broker_epoch, controller
-        self.agreed: Callable[[Partition], None] = lambda partition: None
+        self.agreed: Callable[[HostedPartition], None] = lambda partition: None
         """Told of a set that is in force, for the high watermark may rise by it."""
 
-    def caught_up(self, partition: Partition, broker: int) -> None:
+    def caught_up(self, partition: HostedPartition, broker: int) -> None:
         """A follower fetched: it joins, if it has come far enough."""
         if partition.joins(broker):
             self._propose(partition, (*partition.isr, broker), f"{broker} caught up")
 
-    def shrink(self, partition: Partition) -> None:
+    def shrink(self, partition: HostedPartition) -> None:
         """Leave out who has not caught up for too long."""
         lagging = partition.lagging(self._host.timers.now_ms(), self._host.settings.replica_lag_ms)
         if lagging:
             left = tuple(each for each in partition.isr if each not in lagging)
             self._propose(partition, left, f"{', '.join(map(str, lagging))} lags")
 
-    def _propose(self, partition: Partition, isr: tuple[int, ...], why: str) -> None:
+    def _propose(self, partition: HostedPartition, isr: tuple[int, ...], why: str) -> None:
         self._host.say(f"{partition.at}: {why}, so {list(isr)} should be in sync")
         partition.proposed = isr
         self._send(partition, partition.role)
 
-    def _send(self, partition: Partition, role: int) -> None:
+    def _send(self, partition: HostedPartition, role: int) -> None:
         """Ask the controller for what is proposed."""
         if partition.role != role or partition.proposed is None:
             return
@@ -71,19 +71,19 @@ class InSync:
         endpoint = broker_endpoint(controller)
         self._host.call(endpoint, request, lambda response: self._answered(partition, role, response))
 
-    def _answered(self, partition: Partition, role: int, response: Response | None) -> None:
+    def _answered(self, partition: HostedPartition, role: int, response: Response | None) -> None:
         if partition.role != role or partition.proposed is None:
             return
         if not isinstance(response, AlterIsrResponse):
             self._again(partition, role)
         elif response.error is not KafkaError.NONE:
             self._host.say(f"{partition.at}: the controller refuses another in-sync set: {response.error.name}")
-            if response.error not in _FOR_GOOD:
+            if response.error not in _FINAL_ERRORS:
                 self._again(partition, role)
         elif response.leader_epoch == partition.leader_epoch and response.partition_epoch >= partition.partition_epoch:
             partition.agree(response.isr, response.partition_epoch)
             self.agreed(partition)
 
-    def _again(self, partition: Partition, role: int) -> None:
+    def _again(self, partition: HostedPartition, role: int) -> None:
         label = f"in-sync set of {partition.at} again"
         self._host.after(self._host.settings.backoff_ms, label, lambda: self._send(partition, role))

@@ -17,12 +17,12 @@ from reconciler.protocol import PartitionState
 from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine.replica_log import ReplicaLog
 
-NOBODY = -1
+NO_LEADER = -1
 """The leader of a partition that has none."""
 
 
 @dataclass(slots=True)
-class Follower:
+class FollowerState:
     """What a leader knows of one follower. Times are of the leader's clock, in ms."""
 
     caught_up_ms: int
@@ -36,7 +36,7 @@ class Follower:
 
 
 @dataclass(slots=True)
-class Partition:
+class HostedPartition:
     """One partition that this broker was told to lead or to follow.
 
     Attributes:
@@ -55,13 +55,13 @@ class Partition:
     role: int = 0
     dropped: bool = False
     leads: bool = False
-    leader: int = NOBODY
+    leader: int = NO_LEADER
     leader_epoch: int = -1
     partition_epoch: int = -1
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
     proposed: tuple[int, ...] | None = None
-    followers: dict[int, Follower] = field(default_factory=dict)
+    followers: dict[int, FollowerState] = field(default_factory=dict)
     diverged: bool = False
     """Whether a follower must ask where its log left the leader's, before it fetches."""
 
@@ -76,7 +76,7 @@ class Partition:
         if self.leads:
             self.log.epochs.assign(state.leader_epoch, self.log.end)
             others = [each for each in state.replicas if each != node_id]
-            self.followers = {each: Follower(now_ms if each in state.isr else 0) for each in others}
+            self.followers = {each: FollowerState(now_ms if each in state.isr else 0) for each in others}
             self.advance()
 
     def drop(self) -> None:

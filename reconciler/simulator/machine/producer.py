@@ -26,7 +26,7 @@ from reconciler.simulator.machine.client_metadata import ClientMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged:
+class AcknowledgedRecord:
     """A record that must be there from now on, for as long as its topic is."""
 
     partition: TopicPartition
@@ -52,9 +52,9 @@ class Producer:
             network: by which it sends.
             random: chooses partitions.
         """
-        self.acknowledged: list[Acknowledged] = []
+        self.acknowledged: list[AcknowledgedRecord] = []
         self.unsure: dict[str, str] = {}
-        self.told: Callable[[Acknowledged], None] = lambda record: None
+        self.told: Callable[[AcknowledgedRecord], None] = lambda record: None
         self._endpoint, self._metadata, self._network, self._random = endpoint, metadata, network, random
         self._sent = 0
 
@@ -80,7 +80,7 @@ class Producer:
     def _answered(self, at: TopicPartition, topic_id: TopicId | None, value: str, response: Response | None) -> None:
         if isinstance(response, ProduceResponse) and response.error is KafkaError.NONE:
             del self.unsure[value]
-            record = Acknowledged(at, topic_id, response.offset, value)
+            record = AcknowledgedRecord(at, topic_id, response.offset, value)
             self.acknowledged.append(record)
             self.told(record)
             return

@@ -33,7 +33,7 @@ def encode_record(record: Record) -> bytes:
     return b"%08x %b\n" % (zlib.crc32(text), text)
 
 
-def decode_record(data: bytes) -> tuple[list[Record], list[int]]:
+def decode_records(data: bytes) -> tuple[list[Record], list[int]]:
     """Read records from the first offset on, as far as they are whole and follow upon each other.
 
     Returns:

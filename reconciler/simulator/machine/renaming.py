@@ -17,13 +17,13 @@ from logstore.namespaces import create_namespace, list_namespaces, rename_topic
 from logstore.store import LogStore
 from reconciler.protocol import LeaderAndIsrRequest, LeaderAndIsrResponse, PartitionError, RequestType, TopicState
 from reconciler.simulator.machine.host import Host
-from reconciler.simulator.machine.hosted_replicas import Replicas
+from reconciler.simulator.machine.hosted_replicas import HostedReplicas
 
 
-class Renaming:
+class NamespaceChanges:
     """Namespaces and new names, as requests bring them."""
 
-    def __init__(self, host: Host, store: LogStore, replicas: Replicas) -> None:
+    def __init__(self, host: Host, store: LogStore, replicas: HostedReplicas) -> None:
         """Make them in this store; roles under an old name end."""
         self._host, self._store, self._replicas = host, store, replicas
 

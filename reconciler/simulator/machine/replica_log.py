@@ -19,12 +19,12 @@ from logstore.log_dir import LogDir
 from logstore.store import Replica
 from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine.epoch_starts import EpochStarts
-from reconciler.simulator.machine.record_lines import decode_record, encode_record
+from reconciler.simulator.machine.record_lines import decode_records, encode_record
 
-SEGMENT = segment_file_name(0, FileKind.LOG)
+SEGMENT_FILE = segment_file_name(0, FileKind.LOG)
 """The only segment of a replica here."""
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ReplicaLog:
@@ -49,8 +49,8 @@ class ReplicaLog:
         self._cut = False  # whether a cut may not be on the disk yet
         self._entry_synced = False  # whether the segment's name is known to be on the disk
         with log_dir.changing(f"the records of {replica.partition} cannot be read"), self._directory() as directory:
-            data = _read(directory)
-            self._records, self._ends = decode_record(data)
+            data = _read_segment(directory)
+            self._records, self._ends = decode_records(data)
             self.torn = len(data) - self._size
             if self.torn:
                 with self._segment(directory) as descriptor:
@@ -149,18 +149,18 @@ class ReplicaLog:
         """The segment, open to be changed; made where there is none."""
         disk = self._log_dir.disk
         try:
-            descriptor = disk.open_to_change(directory.descriptor, SEGMENT)
+            descriptor = disk.open_to_change(directory.descriptor, SEGMENT_FILE)
         except FileNotFoundError:
-            descriptor = disk.create(directory.descriptor, SEGMENT)
+            descriptor = disk.create(directory.descriptor, SEGMENT_FILE)
         try:
             yield descriptor
         finally:
             os.close(descriptor)
 
 
-def _read(directory: Directory) -> bytes:
+def _read_segment(directory: Directory) -> bytes:
     try:
-        descriptor = os.open(SEGMENT, _READ, dir_fd=directory.descriptor)
+        descriptor = os.open(SEGMENT_FILE, _READ_FLAGS, dir_fd=directory.descriptor)
     except FileNotFoundError:
         return b""
     try:

@@ -28,12 +28,12 @@ from reconciler.simulator.kernel import (
     Timer,
 )
 from reconciler.simulator.machine.host import Host
-from reconciler.simulator.machine.hosted_replicas import Replicas
-from reconciler.simulator.machine.partition import Partition
+from reconciler.simulator.machine.hosted_replicas import HostedReplicas
+from reconciler.simulator.machine.partition import HostedPartition
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _DelayedRequest:
     """A request that is not answered yet: of a producer until its record is committed, of a fetch until there is one.
 
     Attributes:
@@ -47,10 +47,10 @@ class _Waiting:
     timer: Timer
 
 
-class Serving:
+class LeaderRequests:
     """The leader's side of one broker."""
 
-    def __init__(self, host: Host, broker: Broker, replicas: Replicas) -> None:
+    def __init__(self, host: Host, broker: Broker, replicas: HostedReplicas) -> None:
         """Serve what these replicas lead.
 
         Args:
@@ -59,8 +59,8 @@ class Serving:
             replicas: with their roles.
         """
         self._host, self._broker, self._replicas = host, broker, replicas
-        self._waiting: dict[TopicPartition, list[_Waiting]] = {}
-        self.caught_up: Callable[[Partition, int], None] = lambda partition, broker: None
+        self._waiting: dict[TopicPartition, list[_DelayedRequest]] = {}
+        self.caught_up: Callable[[HostedPartition, int], None] = lambda partition, broker: None
         """Told of each fetch of a follower, for the in-sync set may grow by it."""
 
     def produce(self, request: ProduceRequest, answer: Answer) -> None:
@@ -124,12 +124,12 @@ class Serving:
         else:
             answer(EpochEndResponse(error, *partition.log.epochs.end_of(request.of_epoch, partition.log.end)))
 
-    def advance(self, partition: Partition) -> None:
+    def advance(self, partition: HostedPartition) -> None:
         """Raise the high watermark as far as it goes, and answer whoever waited for that."""
         if partition.advance():
             self._answer_those(partition, lambda each: each.offset < self._visible(partition, each.fetch))
 
-    def ended(self, partition: Partition) -> None:
+    def ended(self, partition: HostedPartition) -> None:
         """Tell whoever waits that this broker does not lead any more."""
         offline = self._broker.fence(partition.at) is KafkaError.KAFKA_STORAGE_ERROR
         error = KafkaError.KAFKA_STORAGE_ERROR if offline else KafkaError.NOT_LEADER_OR_FOLLOWER
@@ -139,7 +139,7 @@ class Serving:
 
     def _find(
         self, at: TopicPartition, topic_id: TopicId | None, leader_epoch: int
-    ) -> tuple[Partition | None, KafkaError]:
+    ) -> tuple[HostedPartition | None, KafkaError]:
         """The partition, if it may be asked; otherwise why not."""
         error = self._broker.fence(at, topic_id)
         if error is not KafkaError.NONE:
@@ -148,17 +148,17 @@ class Serving:
         error = KafkaError.NOT_LEADER_OR_FOLLOWER if partition is None else partition.check(leader_epoch)
         return (partition if error is KafkaError.NONE else None), error
 
-    def _visible(self, partition: Partition, fetch: FetchRequest | None) -> int:
+    def _visible(self, partition: HostedPartition, fetch: FetchRequest | None) -> int:
         """Up to where a follower, a consumer, or a producer who waits, can see."""
         follows = fetch is not None and fetch.replica_id != CONSUMER
         return partition.log.end if follows else partition.high_watermark
 
-    def _records(self, partition: Partition, request: FetchRequest) -> FetchResponse:
+    def _records(self, partition: HostedPartition, request: FetchRequest) -> FetchResponse:
         end = min(self._visible(partition, request), request.offset + self._host.settings.fetch_records)
         records = partition.log.read(request.offset, end)
         return FetchResponse(KafkaError.NONE, records, partition.high_watermark, partition.log.end)
 
-    def _has_grown(self, partition: Partition) -> None:
+    def _has_grown(self, partition: HostedPartition) -> None:
         """Answer the followers that waited for a record."""
         self._answer_those(
             partition,
@@ -166,16 +166,16 @@ class Serving:
         )
 
     def _wait(
-        self, partition: Partition, offset: int, fetch: FetchRequest | None, answer: Answer, wait_ms: int
+        self, partition: HostedPartition, offset: int, fetch: FetchRequest | None, answer: Answer, wait_ms: int
     ) -> None:
         """Keep a request, and answer it when its time is over."""
         label = "produce times out" if fetch is None else "fetch times out"
-        waiting: list[_Waiting] = self._waiting.setdefault(partition.at, [])
+        waiting: list[_DelayedRequest] = self._waiting.setdefault(partition.at, [])
         timer = self._host.after(wait_ms, label, lambda: self._time_out(partition, kept))
-        kept = _Waiting(offset, fetch, answer, timer)
+        kept = _DelayedRequest(offset, fetch, answer, timer)
         waiting.append(kept)
 
-    def _time_out(self, partition: Partition, kept: _Waiting) -> None:
+    def _time_out(self, partition: HostedPartition, kept: _DelayedRequest) -> None:
         waiting = self._waiting.get(partition.at, [])
         if any(each is kept for each in waiting):
             self._waiting[partition.at] = [each for each in waiting if each is not kept]
@@ -184,7 +184,7 @@ class Serving:
             else:
                 kept.answer(self._records(partition, kept.fetch))
 
-    def _answer_those(self, partition: Partition, ready: Callable[[_Waiting], bool]) -> None:
+    def _answer_those(self, partition: HostedPartition, ready: Callable[[_DelayedRequest], bool]) -> None:
         waiting = self._waiting.get(partition.at, [])
         done = [each for each in waiting if ready(each)]
         self._waiting[partition.at] = [each for each in waiting if not any(each is one for one in done)]
@@ -198,7 +198,7 @@ class Serving:
             else:
                 each.answer(ProduceResponse(KafkaError.NONE, each.offset))
 
-    def _flush_when_due(self, partition: Partition) -> None:
+    def _flush_when_due(self, partition: HostedPartition) -> None:
         due = self._host.settings.flush_records
         if due is not None and partition.log.end - partition.log.recovery_point >= due:
             partition.log.flush()

@@ -20,10 +20,10 @@ from logstore.store import LogStore
 from reconciler.broker import Broker
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.kernel import Journal, Network, Timers, broker_endpoint
-from reconciler.simulator.machine.broker_life import Life, RunsController
+from reconciler.simulator.machine.broker_life import BrokerLife, RunsController
 from reconciler.simulator.machine.broker_settings import BrokerSettings
 from reconciler.simulator.machine.host import Host
-from reconciler.simulator.machine.hosted_replicas import Replicas
+from reconciler.simulator.machine.hosted_replicas import HostedReplicas
 from reconciler.simulator.machine.machine_clock import MachineClock
 from reconciler.simulator.machine.metadata_cache import MetadataCache
 from reconciler.simulator.machine.starting import open_store
@@ -79,7 +79,7 @@ class SimulatedBroker:
         self._last_session: Session | None = None
         self._disks, self._zookeeper, self._network = disks, zookeeper, network
         self._timers, self._journal, self._make_controller = timers, journal, make_controller
-        self._life: Life | None = None
+        self._life: BrokerLife | None = None
         self.purged: Callable[[Purged], None] = lambda purged: None
         self.registered: Callable[[Session], None] = lambda session: None
 
@@ -94,7 +94,7 @@ class SimulatedBroker:
         return self._living.broker
 
     @property
-    def replicas(self) -> Replicas:
+    def replicas(self) -> HostedReplicas:
         """The partitions that it leads or follows; there are none while it is down."""
         return self._living.replicas
 
@@ -142,7 +142,7 @@ class SimulatedBroker:
             store.close()
             host.say(f"does not start: {error}")
             return False
-        self._life = Life(host, broker, self._zookeeper, self._make_controller, self.halt)
+        self._life = BrokerLife(host, broker, self._zookeeper, self._make_controller, self.halt)
         self._life.purged, self._life.registered = self.purged, self.registered
         host.say(f"starts with {len(store)} replicas" + "".join(f"; {why}" for why in store.offline.values()))
         self._life.begin()
@@ -182,7 +182,7 @@ class SimulatedBroker:
         self._network.serve(broker_endpoint(self.node_id), None)
 
     @property
-    def _living(self) -> Life:
+    def _living(self) -> BrokerLife:
         if self._life is None:
             raise RuntimeError(f"broker {self.node_id} is down; start it first")
         return self._life

@@ -18,7 +18,7 @@ from logstore.fs import Disk
 from logstore.log_dir import LogDir, read_identity
 from logstore.store import LogStore, StoreOptions
 from reconciler.simulator.machine.broker_settings import BrokerSettings
-from reconciler.simulator.machine.host import short
+from reconciler.simulator.machine.host import short_path
 
 
 def open_store(
@@ -53,10 +53,10 @@ def open_store(
     for path in new:
         try:
             LogDir.format(path, MetaProperties(0, settings.cluster_id, node_id, None, scheme), disk=disk).close()
-            say(f"{short(path)} is new, and is formatted")
+            say(f"{short_path(path)} is new, and is formatted")
         except OfflineLogDirError as error:
-            say(f"{short(path)} is not formatted: {error}")
+            say(f"{short_path(path)} is not formatted: {error}")
         except LogStoreError as error:
             usable.remove(path)
-            say(f"{short(path)} is left out: {error}")
+            say(f"{short_path(path)} is left out: {error}")
     return LogStore.open(usable, StoreOptions(clock=clock, settings=settings.delays, disk=disk, jobs=0))

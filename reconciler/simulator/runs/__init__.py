@@ -1,16 +1,23 @@
 """Whole clusters and their histories: by a test, from a seed, or written by hand."""
 
-from reconciler.simulator.runs.scenario import Scenario, parse_scenario, shipped
-from reconciler.simulator.runs.simulation import METADATA, RunOutcome, play_scenario, settings_for, shortest, simulate
+from reconciler.simulator.runs.scenario import Scenario, parse_scenario, shipped_scenarios
+from reconciler.simulator.runs.simulation import (
+    METADATA_FOLDER,
+    RunOutcome,
+    history_settings,
+    play_scenario,
+    shortest_failure,
+    simulate,
+)
 
 __all__ = [
-    "METADATA",
+    "METADATA_FOLDER",
     "RunOutcome",
     "Scenario",
+    "history_settings",
     "parse_scenario",
     "play_scenario",
-    "settings_for",
-    "shipped",
-    "shortest",
+    "shipped_scenarios",
+    "shortest_failure",
     "simulate",
 ]

@@ -14,7 +14,7 @@ from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.checks import BrokenPromiseError, Invariants, check_converged, converge, let_delays_pass
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.machine import MachineDisks
-from reconciler.simulator.runs.scenario import Line, Scenario
+from reconciler.simulator.runs.scenario import Scenario, ScenarioLine
 
 
 def play(scenario: Scenario, cluster: Cluster) -> None:
@@ -23,10 +23,10 @@ def play(scenario: Scenario, cluster: Cluster) -> None:
     Raises:
         BrokenPromiseError: something is not as the scenario expects, or a promise is broken; names the line.
     """
-    _Play(cluster).through(scenario)
+    _Runner(cluster).through(scenario)
 
 
-class _Play:
+class _Runner:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.promises = cluster, Invariants(cluster)
         self.ids: dict[str, list[TopicId]] = {}
@@ -62,7 +62,7 @@ class _Play:
                 self._verbs[line.verb](*line.values)
                 self.promises.look(everywhere=True)
             except (ReconcilerError, LogStoreError) as error:
-                raise BrokenPromiseError(_told(scenario, line, error)) from error
+                raise BrokenPromiseError(_message(scenario, line, error)) from error
 
     def _create(self, topic: str, partitions: int, factor: int, assignment: Any) -> None:
         made = self.cluster.create_topic(topic, partitions or 1, factor or 1, assignment=assignment)
@@ -163,5 +163,5 @@ class _Play:
         return known[which - 1]
 
 
-def _told(scenario: Scenario, line: Line, error: Exception) -> str:
+def _message(scenario: Scenario, line: ScenarioLine, error: Exception) -> str:
     return f"{scenario.name}, line {line.number}, {line.text!r}: {error}"

@@ -37,7 +37,7 @@ _MOST_BROKERS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScenarioLine:
     """One thing to do: its number in the file, its verb, and what the verb was given, read."""
 
     number: int
@@ -53,7 +53,7 @@ class Scenario:
     name: str
     brokers: int = 3
     log_dirs: int = 2
-    lines: tuple[Line, ...] = field(default=())
+    lines: tuple[ScenarioLine, ...] = field(default=())
 
 
 def parse_scenario(text: str, name: str) -> Scenario:
@@ -63,7 +63,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
         UsageError: with every line that cannot be read, and why.
     """
     head = {"brokers": 3, "log-dirs": 2}
-    lines: list[Line] = []
+    lines: list[ScenarioLine] = []
     wrong: list[tuple[int, str, str]] = []
     for number, raw in enumerate(text.splitlines(), 1):
         plain = raw.partition("#")[0].strip()
@@ -76,42 +76,42 @@ def parse_scenario(text: str, name: str) -> Scenario:
             else:
                 verb = " ".join(words[:2]) if words[0] == "expect" else words[0]
                 values = _read(verb, words[2:] if words[0] == "expect" else words[1:])
-                lines.append(Line(number, verb, values, " ".join(words)))
+                lines.append(ScenarioLine(number, verb, values, " ".join(words)))
         except ValueError as error:
             wrong.append((number, plain, str(error)))
-    wrong += [(each.number, each.text, why) for each in lines for why in _not_there(each.values, head)]
+    wrong += [(each.number, each.text, why) for each in lines for why in _unknown_numbers(each.values, head)]
     if wrong:
         told = [f"line {number}, {plain!r:.60}: {why}" for number, plain, why in sorted(wrong)]
         raise UsageError(f"{name} is no scenario: {'; '.join(told)}")
     return Scenario(name, head["brokers"], head["log-dirs"], tuple(lines))
 
 
-def shipped() -> dict[str, str]:
+def shipped_scenarios() -> dict[str, str]:
     """The scenarios that come with the simulator: name → text, sorted."""
     folder = resources.files("reconciler.simulator") / "scenarios"
     found = [file for file in folder.iterdir() if file.name.endswith(".txt")]
     return {file.name.removesuffix(".txt"): file.read_text("utf-8") for file in sorted(found, key=lambda f: f.name)}
 
 
-class _Node(int):
+class _NodeId(int):
     """A broker's number, which must exist."""
 
 
-class _Disk(int):
+class _DiskNumber(int):
     """The number of one of a broker's log dirs, from 0, which must exist."""
 
 
-def _not_there(values: object, head: Mapping[str, int]) -> Iterator[str]:
+def _unknown_numbers(values: object, head: Mapping[str, int]) -> Iterator[str]:
     """What a line names and the scenario does not have, however deep it lies in what was read."""
-    if isinstance(values, _Node) and not 1 <= values <= head["brokers"]:
+    if isinstance(values, _NodeId) and not 1 <= values <= head["brokers"]:
         yield f"there is no broker {int(values)}; there are {head['brokers']}, from 1"
-    elif isinstance(values, _Disk) and values >= head["log-dirs"]:
+    elif isinstance(values, _DiskNumber) and values >= head["log-dirs"]:
         yield f"there is no log dir {int(values)}; each broker has {head['log-dirs']}, from 0"
     elif isinstance(values, Mapping):
-        yield from _not_there(tuple(values.values()), head)
+        yield from _unknown_numbers(tuple(values.values()), head)
     elif isinstance(values, tuple):
         for each in values:
-            yield from _not_there(each, head)
+            yield from _unknown_numbers(each, head)
 
 
 def _head(words: Sequence[str], *, begun: bool) -> int:
@@ -128,15 +128,15 @@ def _number(text: str, least: int = 0, most: int = 1_000_000) -> int:
     return int(text)
 
 
-def _node(text: str) -> _Node:
-    return _Node(_number(text))
+def _node(text: str) -> _NodeId:
+    return _NodeId(_number(text))
 
 
-def _disk(text: str) -> _Disk:
-    return _Disk(_number(text))
+def _disk(text: str) -> _DiskNumber:
+    return _DiskNumber(_number(text))
 
 
-def _nodes(text: str) -> tuple[_Node, ...]:
+def _nodes(text: str) -> tuple[_NodeId, ...]:
     return tuple(_node(each) for each in text.split(","))
 
 

@@ -35,7 +35,7 @@ _FAULTS_MS = 300
 
 CLUSTER_ID = "simulated-cluster-0001"
 
-METADATA = "metadata"
+METADATA_FOLDER = "metadata"
 """The folder beside the brokers' that holds what the cluster wanted, where the disks are kept."""
 
 _DELAY_MS = 300_000
@@ -70,7 +70,7 @@ class RunOutcome:
     simulated_ms: int = 0
 
 
-def settings_for(brokers: int = 5, rates: FaultRates | None = None, *, durable: bool = False) -> ClusterSettings:
+def history_settings(brokers: int = 5, rates: FaultRates | None = None, *, durable: bool = False) -> ClusterSettings:
     """The cluster of a history.
 
     Args:
@@ -128,7 +128,7 @@ def simulate(
         settings: None: five brokers and the default faults.
         folder: where the disks stay; None: nowhere.
     """
-    settings = settings or settings_for()
+    settings = settings or history_settings()
     cluster = Cluster(settings, seed=seed, folder=folder)
     done, broken = 0, None
     try:
@@ -156,8 +156,8 @@ def _keep(cluster: Cluster, folder: str | None) -> None:
     """Leave what the cluster wanted beside the disks, for an audit."""
     if folder is not None:
         with Directory.open(folder) as opened:
-            make_directory(Disk(), opened, METADATA).close()
-        save_state(expected_state(cluster.zookeeper), os.path.join(folder, METADATA))
+            make_directory(Disk(), opened, METADATA_FOLDER).close()
+        save_state(expected_state(cluster.zookeeper), os.path.join(folder, METADATA_FOLDER))
 
 
 def _outcome(cluster: Cluster, done: int, broken: str | None) -> RunOutcome:
@@ -174,7 +174,7 @@ def _outcome(cluster: Cluster, done: int, broken: str | None) -> RunOutcome:
     )
 
 
-def shortest(failed: RunOutcome, settings: ClusterSettings | None = None) -> RunOutcome:
+def shortest_failure(failed: RunOutcome, settings: ClusterSettings | None = None) -> RunOutcome:
     """The shortest beginning of a history that fails, played to its end.
 
     The number of steps is halved as long as it still fails; one step less than what is found keeps every promise. A

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CreateTopic, DeletePartitions, Outcome
+from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CommandOutcome, CreateTopic, DeletePartitions
 
 if TYPE_CHECKING:
     from reconciler.simulator.cluster import Cluster
@@ -31,7 +31,7 @@ class Workload:
         """Do nothing until :meth:`begin`."""
         self._cluster, self._random = cluster, cluster.world.randomness("workload")
         self._goes_on = False
-        self._deeds: list[tuple[int, Callable[[Admin, Random], tuple[str, Outcome] | None]]] = [
+        self._deeds: list[tuple[int, Callable[[Admin, Random], tuple[str, CommandOutcome] | None]]] = [
             (4, self._create),
             (3, self._delete),
             (2, self._grow),
@@ -85,28 +85,28 @@ class Workload:
         elif sum(each.running for each in self._cluster.members.values()) > 1:
             member.shut_down()
 
-    def _create(self, admin: Admin, random: Random) -> tuple[str, Outcome]:
+    def _create(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
         topic, most = random.choice(NAMES), len(self._cluster.members)
         wanted = CreateTopic(topic, random.randint(1, _MOST_PARTITIONS), random.randint(1, min(3, most)))
         text = f"creates {topic} with {wanted.partitions} partitions of {wanted.factor} replicas"
         return text, admin.create_topics([wanted])[topic]
 
-    def _delete(self, admin: Admin, random: Random) -> tuple[str, Outcome]:
+    def _delete(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
         topic = random.choice(NAMES)
         return f"deletes {topic}", admin.delete_topics([topic])[topic]
 
-    def _grow(self, admin: Admin, random: Random) -> tuple[str, Outcome]:
+    def _grow(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
         topic, partitions = random.choice(NAMES), random.randint(2, _MOST_PARTITIONS + 2)
         outcome = admin.alter_topics([AlterTopic(topic, partitions, NOT_GIVEN)])[topic]
         return f"grows {topic} to {partitions} partitions", outcome
 
-    def _shrink(self, admin: Admin, random: Random) -> tuple[str, Outcome]:
+    def _shrink(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
         topic, total, delay_ms = random.choice(NAMES), random.randint(1, 2), random.choice((0, 5_000))
         outcomes = admin.delete_partitions([DeletePartitions(topic, total)], delay_ms)
         failed = [each.outcome for each in outcomes if each.outcome.error is not KafkaError.NONE]
-        return f"leaves {topic} with {total} partitions", failed[0] if failed else Outcome()
+        return f"leaves {topic} with {total} partitions", failed[0] if failed else CommandOutcome()
 
-    def _reassign(self, admin: Admin, random: Random) -> tuple[str, Outcome] | None:
+    def _reassign(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome] | None:
         partition = self._any_partition(random)
         if partition is None:
             return None
@@ -116,7 +116,7 @@ class Workload:
         outcome = admin.reassign([(partition, wanted)])[partition]
         return f"reassigns {partition} to {wanted or 'what it was'}", outcome
 
-    def _prefer(self, admin: Admin, random: Random) -> tuple[str, Outcome] | None:
+    def _prefer(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome] | None:
         partition = self._any_partition(random)
         if partition is None:
             return None

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from reconciler.simulator.checks import BrokenPromiseError, rest
-from reconciler.simulator.runs import shipped
+from reconciler.simulator.runs import shipped_scenarios
 
 Run = Callable[..., Result]
 SMALL = ("--brokers", "3", "--steps", "60")
@@ -31,7 +31,7 @@ def test_as_json_it_has_all_that_is_needed_to_play_it_again(run: Run) -> None:
     assert set(shown["faults"]) <= {*shown["faults"], "crash"}
 
 
-@pytest.mark.parametrize("name", sorted(shipped()))
+@pytest.mark.parametrize("name", sorted(shipped_scenarios()))
 def test_every_scenario_that_is_shipped_keeps_its_promises(run: Run, name: str) -> None:
     result = run("simulate", "--scenario", name)
     assert result.exit_code == 0, result.stderr

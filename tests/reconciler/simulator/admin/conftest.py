@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.admin import Outcome
+from reconciler.simulator.admin import CommandOutcome
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 
@@ -17,7 +17,7 @@ def bench() -> AdminBench:
 @pytest.fixture
 def apache(bench: AdminBench) -> AdminBench:
     """The same with the namespace org:apache:kafka, and a controller that sweeps."""
-    assert bench.admin.create_namespace("org:apache:kafka") == Outcome()
+    assert bench.admin.create_namespace("org:apache:kafka") == CommandOutcome()
     bench.admin.start()
     bench.timers.run()
     return bench

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore import KafkaError
-from reconciler.simulator.admin import AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.acls import (
     EVERYBODY,
     Acl,
@@ -108,13 +108,13 @@ def test_commands_are_refused_to_whom_the_namespace_does_not_allow_them(bench: A
     bench.authorize(Authorizer(bench.session))
     admin, refused = bench.admin, KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert admin.create_topics([CreateTopic(TOPIC, 1, 1)], BOB)[TOPIC].error is refused
-    assert admin.create_topics([CreateTopic(TOPIC, 1, 1)], ALICE)[TOPIC] == Outcome()
+    assert admin.create_topics([CreateTopic(TOPIC, 1, 1)], ALICE)[TOPIC] == CommandOutcome()
     assert admin.alter_topics([AlterTopic(TOPIC, 2)], BOB)[TOPIC].error is refused
     assert admin.delete_topics([TOPIC], BOB)[TOPIC].error is refused
     assert admin.delete_namespace("org:apache", principal=BOB).error is KafkaError.CLUSTER_AUTHORIZATION_FAILED
     assert admin.move_topic("old", "org:apache", BOB).error is KafkaError.CLUSTER_AUTHORIZATION_FAILED
     assert admin.alter_namespace_configs("org", {}, principal=BOB).error is KafkaError.CLUSTER_AUTHORIZATION_FAILED
-    assert admin.create_namespace("org:x", ALICE) == Outcome()
+    assert admin.create_namespace("org:x", ALICE) == CommandOutcome()
 
 
 def test_who_may_not_describe_a_topic_does_not_see_it(bench: AdminBench) -> None:  # KIP37-6, KIP37-7

@@ -8,12 +8,12 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.zookeeper import CONTROLLER_EPOCH
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 ORDERS = TopicPartition("orders", 0)
-COMMANDS: dict[str, Callable[[AdminBench], Outcome]] = {
+COMMANDS: dict[str, Callable[[AdminBench], CommandOutcome]] = {
     "create": lambda bench: bench.admin.create_topics([CreateTopic("new", 1, 1)])["new"],
     "alter": lambda bench: bench.admin.alter_topics([AlterTopic("orders", 2)])["orders"],
     "configure": lambda bench: bench.admin.alter_topics([AlterTopic("orders", configs={"segment.ms": "1"})])["orders"],
@@ -37,7 +37,7 @@ def orders(bench: AdminBench) -> AdminBench:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_active_controller_carries_it_out(orders: AdminBench, command: str) -> None:  # KIP4-1
-    assert COMMANDS[command](orders) == Outcome()
+    assert COMMANDS[command](orders) == CommandOutcome()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -66,5 +66,5 @@ def test_a_session_that_is_over_refuses_with_41(orders: AdminBench, command: str
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_is_one_transaction(orders: AdminBench, command: str) -> None:
     before = orders.zookeeper.nodes.last_transaction
-    assert COMMANDS[command](orders) == Outcome()
+    assert COMMANDS[command](orders) == CommandOutcome()
     assert orders.zookeeper.nodes.last_transaction - before == (0 if command == "reassign" else 1)

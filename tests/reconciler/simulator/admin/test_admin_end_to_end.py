@@ -17,9 +17,9 @@ from reconciler.simulator.admin import (
     Admin,
     AlterTopic,
     BrokerNamespaces,
+    CommandOutcome,
     CreateTopic,
     DeletePartitions,
-    Outcome,
     is_created,
 )
 from reconciler.simulator.admin.commands import TopicDescription
@@ -130,7 +130,7 @@ def machines(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Machine
 
 
 def create(machines: Machines, topic: str, assignment: dict[int, list[int]]) -> None:
-    assert machines.admin.create_topics([CreateTopic(topic, assignment=assignment)]) == {topic: Outcome()}
+    assert machines.admin.create_topics([CreateTopic(topic, assignment=assignment)]) == {topic: CommandOutcome()}
     machines.everywhere(topic, lambda found: is_created(found, len(assignment)))
 
 
@@ -139,10 +139,10 @@ def test_a_topic_is_created_grows_and_is_deleted_as_every_broker_says(
 ) -> None:  # KIP4-1, CREATE-4
     create(machines, "orders", {0: [1, 2], 1: [2, 3]})
     assert machines.on_disk("orders") == {(1, 0), (2, 0), (2, 1), (3, 1)}
-    assert machines.admin.alter_topics([AlterTopic("orders", 3)]) == {"orders": Outcome()}
+    assert machines.admin.alter_topics([AlterTopic("orders", 3)]) == {"orders": CommandOutcome()}
     machines.everywhere("orders", lambda found: is_created(found, 3))
     assert {(1, 0), (2, 0), (2, 1), (3, 1)} < machines.on_disk("orders")
-    assert machines.admin.delete_topics(["orders"]) == {"orders": Outcome()}
+    assert machines.admin.delete_topics(["orders"]) == {"orders": CommandOutcome()}
     machines.everywhere("orders", is_deleted)
     machines.wait(lambda: not machines.on_disk("orders"))
 
@@ -159,11 +159,11 @@ def test_a_topic_can_be_created_again_and_has_another_id(machines: Machines) -> 
 def test_partitions_move_to_other_brokers_and_first_replicas_lead(machines: Machines) -> None:  # KIP4-1
     create(machines, "orders", {0: [1, 2]})
     partition = TopicPartition("orders", 0)
-    assert machines.admin.reassign([(partition, (3, 1))]) == {partition: Outcome()}
+    assert machines.admin.reassign([(partition, (3, 1))]) == {partition: CommandOutcome()}
     machines.everywhere("orders", lambda found: is_reassigned(found, {0: (3, 1)}))
     machines.wait(lambda: machines.on_disk("orders") == {(1, 0), (3, 0)})
     if not is_preferred(machines.described(1, "orders")):
-        assert machines.admin.elect_preferred([partition]) == {partition: Outcome()}
+        assert machines.admin.elect_preferred([partition]) == {partition: CommandOutcome()}
     machines.everywhere("orders", is_preferred)
 
 
@@ -198,11 +198,11 @@ def test_partitions_that_will_go_are_read_only_until_then(machines: Machines) ->
 
 def test_a_namespace_holds_topics_and_goes_with_them(machines: Machines) -> None:  # KIP37-3
     admin = machines.admin
-    assert admin.create_namespace("org:apache") == Outcome()
+    assert admin.create_namespace("org:apache") == CommandOutcome()
     create(machines, "org:apache:orders", {0: [1, 2]})
     create(machines, "orders", {0: [1, 2]})
     assert machines.on_disk("org:apache:orders") == {(1, 0), (2, 0)}
-    assert admin.delete_namespace("org", recursive=True) == Outcome()
+    assert admin.delete_namespace("org", recursive=True) == CommandOutcome()
     machines.everywhere("org:apache:orders", is_deleted)
     machines.wait(lambda: admin.list_namespaces() == [])
     machines.wait(lambda: not machines.on_disk("org:apache:orders"))
@@ -214,7 +214,7 @@ def test_a_topic_moves_to_another_namespace_with_its_data(machines: Machines) ->
     admin.create_namespace("org:apache")
     create(machines, "orders", {0: [1, 2], 1: [2, 3]})
     topic_id, inodes = machines.described(1, "orders").topic_id, machines.inodes("orders")
-    assert admin.move_topic("orders", "org:apache") == Outcome()
+    assert admin.move_topic("orders", "org:apache") == CommandOutcome()
     machines.everywhere("org:apache:orders", lambda found: is_created(found, 2))
     machines.everywhere("orders", is_deleted)
     machines.wait(lambda: machines.on_disk("org:apache:orders") == {(1, 0), (2, 0), (2, 1), (3, 1)})

@@ -6,7 +6,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.configs import own_configs
 from reconciler.simulator.controller import assign
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
@@ -21,13 +21,13 @@ def orders(bench: AdminBench) -> AdminBench:
     return bench
 
 
-def alter(bench: AdminBench, wanted: AlterTopic) -> Outcome:
+def alter(bench: AdminBench, wanted: AlterTopic) -> CommandOutcome:
     return bench.admin.alter_topics([wanted])[wanted.topic]
 
 
 def test_growing_keeps_what_there_is_and_goes_on_where_the_first_partition_began(orders: AdminBench) -> None:  # KIP4-3
     topic_id = orders.topic("orders").topic_id
-    assert alter(orders, AlterTopic("orders", 5)) == Outcome()
+    assert alter(orders, AlterTopic("orders", 5)) == CommandOutcome()
     # Kafka starts at the index of the first partition's leader, with the next number.
     expected = assign([0, 1, 2], 3, 2, fixed_start=1, start_partition=2)
     assert orders.topic("orders").partitions == ORDERS | expected
@@ -35,12 +35,12 @@ def test_growing_keeps_what_there_is_and_goes_on_where_the_first_partition_began
 
 
 def test_growing_by_hand_names_the_new_partitions_only(orders: AdminBench) -> None:  # KIP4-3
-    assert alter(orders, AlterTopic("orders", 3, assignment={2: [0, 1]})) == Outcome()
+    assert alter(orders, AlterTopic("orders", 3, assignment={2: [0, 1]})) == CommandOutcome()
     assert orders.topic("orders").partitions == ORDERS | {2: (0, 1)}
 
 
 def test_a_greater_factor_keeps_each_partitions_replicas_and_adds_some(orders: AdminBench) -> None:  # KIP4-1
-    assert alter(orders, AlterTopic("orders", factor=3)) == Outcome()
+    assert alter(orders, AlterTopic("orders", factor=3)) == CommandOutcome()
     (asked,) = orders.controller.reassigned
     for number, before in ORDERS.items():
         replicas = asked[TopicPartition("orders", number)]
@@ -48,19 +48,19 @@ def test_a_greater_factor_keeps_each_partitions_replicas_and_adds_some(orders: A
 
 
 def test_a_smaller_factor_keeps_the_first_replicas(orders: AdminBench) -> None:
-    assert alter(orders, AlterTopic("orders", factor=1)) == Outcome()
+    assert alter(orders, AlterTopic("orders", factor=1)) == CommandOutcome()
     assert orders.controller.reassigned == [{TopicPartition("orders", 0): (1,), TopicPartition("orders", 1): (2,)}]
 
 
 def test_an_assignment_alone_reassigns(orders: AdminBench) -> None:  # KIP4-1
-    assert alter(orders, AlterTopic("orders", assignment={1: [0, 1]})) == Outcome()
+    assert alter(orders, AlterTopic("orders", assignment={1: [0, 1]})) == CommandOutcome()
     assert orders.controller.reassigned == [{TopicPartition("orders", 1): (0, 1)}]
 
 
 def test_configs_are_set_and_deleted_and_the_others_stay(orders: AdminBench) -> None:  # KIP4-1
-    assert alter(orders, AlterTopic("orders", configs={"segment.ms": "5", "retention.ms": "7"})) == Outcome()
+    assert alter(orders, AlterTopic("orders", configs={"segment.ms": "5", "retention.ms": "7"})) == CommandOutcome()
     wanted = AlterTopic("orders", configs={"cleanup.policy": "compact,delete"}, deleted_configs=["segment.ms"])
-    assert alter(orders, wanted) == Outcome()
+    assert alter(orders, wanted) == CommandOutcome()
     assert own_configs(orders.session, "orders") == {"cleanup.policy": "compact,delete", "retention.ms": "7"}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from layout.errors import InvalidNameError
 from logstore import KafkaError
-from reconciler.simulator.admin import Outcome
+from reconciler.simulator.admin import CommandOutcome
 from reconciler.simulator.admin.batches import carry_out, outcome_of
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.controller import AssignmentError
@@ -29,9 +29,9 @@ def test_one_that_is_refused_stops_no_other() -> None:  # KIP4-1
             raise CommandRefusedError(KafkaError.INVALID_CONFIG, "no")
 
     assert carry_out([1, 2, 3], lambda each: each, do) == {
-        1: Outcome(),
-        2: Outcome(KafkaError.INVALID_CONFIG, "no"),
-        3: Outcome(),
+        1: CommandOutcome(),
+        2: CommandOutcome(KafkaError.INVALID_CONFIG, "no"),
+        3: CommandOutcome(),
     }
 
 
@@ -47,7 +47,7 @@ def test_each_kind_of_refusal_has_its_number(raised: Exception, error: int) -> N
     def do() -> None:
         raise raised
 
-    assert outcome_of(do) == Outcome(KafkaError(error), "text")
+    assert outcome_of(do) == CommandOutcome(KafkaError(error), "text")
 
 
 def test_a_mistake_of_ours_is_not_taken_for_a_refusal() -> None:

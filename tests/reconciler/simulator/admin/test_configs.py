@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore import DELETE_DELAY, STALE_DELAY, KafkaError
-from reconciler.simulator.admin import AlterTopic, CreateTopic, Outcome
+from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.configs import check_configs, effective_configs, own_configs, store_settings
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
@@ -20,9 +20,11 @@ def apache(bench: AdminBench) -> AdminBench:
 
 def test_the_nearest_value_holds(apache: AdminBench) -> None:  # KIP37-5
     admin = apache.admin
-    assert admin.alter_namespace_configs("", {"retention.ms": "1", "segment.ms": "1"}) == Outcome()
-    assert admin.alter_namespace_configs("org", {"retention.ms": "2", "retention.bytes": "2"}) == Outcome()
-    assert admin.alter_namespace_configs("org:apache", {"retention.ms": "3", "max.message.bytes": "3"}) == Outcome()
+    assert admin.alter_namespace_configs("", {"retention.ms": "1", "segment.ms": "1"}) == CommandOutcome()
+    assert admin.alter_namespace_configs("org", {"retention.ms": "2", "retention.bytes": "2"}) == CommandOutcome()
+    assert (
+        admin.alter_namespace_configs("org:apache", {"retention.ms": "3", "max.message.bytes": "3"}) == CommandOutcome()
+    )
     admin.alter_topics([AlterTopic("org:apache:orders", configs={"retention.ms": "4"})])
     assert effective_configs(apache.session, "org:apache:orders") == {
         "max.message.bytes": "3",
@@ -38,7 +40,7 @@ def test_a_value_that_is_deleted_is_inherited_again(apache: AdminBench) -> None:
     admin = apache.admin
     admin.alter_namespace_configs("org", {"retention.ms": "2"})
     admin.alter_namespace_configs("org:apache", {"retention.ms": "3"})
-    assert admin.alter_namespace_configs("org:apache", {}, ["retention.ms"]) == Outcome()
+    assert admin.alter_namespace_configs("org:apache", {}, ["retention.ms"]) == CommandOutcome()
     assert effective_configs(apache.session, "org:apache:orders") == {"retention.ms": "2"}
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from logstore import KafkaError
-from reconciler.simulator.admin import CreateTopic, Outcome
+from reconciler.simulator.admin import CommandOutcome, CreateTopic
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 
 def test_a_topic_by_counts_gets_an_id_replicas_and_configs_in_one_transaction(bench: AdminBench) -> None:  # KIP4-3
     wanted = CreateTopic("orders", 4, 2, configs={"min.insync.replicas": "2"})
-    assert bench.admin.create_topics([wanted]) == {"orders": Outcome()}
+    assert bench.admin.create_topics([wanted]) == {"orders": CommandOutcome()}
     topic = bench.topic("orders")
     assert topic.topic_id is not None and topic.problem is None
     assert sorted(topic.partitions) == [0, 1, 2, 3]
@@ -29,7 +29,7 @@ def test_a_topic_by_assignment_gets_just_that_whatever_the_counts_say(bench: Adm
 
 
 def test_as_with_kafkas_tools_a_broker_that_is_away_may_be_named_by_hand(bench: AdminBench) -> None:  # CREATE-2
-    assert bench.admin.create_topics([CreateTopic("orders", assignment={0: [0, 9]})])["orders"] == Outcome()
+    assert bench.admin.create_topics([CreateTopic("orders", assignment={0: [0, 9]})])["orders"] == CommandOutcome()
 
 
 def test_racks_of_the_brokers_count() -> None:  # CREATE-2
@@ -93,7 +93,7 @@ def test_two_instructions_for_one_topic_in_a_batch_are_refused_and_the_others_ca
     batch = [CreateTopic("twice", 1, 1), CreateTopic("once", 1, 1), CreateTopic("twice", 2, 1)]
     outcomes = bench.admin.create_topics(batch)
     assert outcomes["twice"].error is KafkaError.INVALID_REQUEST and "2 instructions" in outcomes["twice"].message
-    assert outcomes["once"] == Outcome()
+    assert outcomes["once"] == CommandOutcome()
     assert bench.admin.list_topics() == ["once"]
 
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from logstore import KafkaError
-from reconciler.simulator.admin import Admin, CreateTopic, DeletePartitions, Outcome
+from reconciler.simulator.admin import Admin, CommandOutcome, CreateTopic, DeletePartitions
 from reconciler.simulator.admin.acls import Acl, AclOperation, Authorizer, set_acls
 from reconciler.simulator.admin.delete_partitions import ALL
 from reconciler.simulator.controller import FewerPartitionsSettings, decode_request
@@ -36,8 +36,8 @@ def test_each_partition_that_goes_is_answered_with_its_mode(
 ) -> None:  # KIP694-1, KIP694-2
     found = admin.delete_partitions([DeletePartitions("orders", 2)], delay_ms)
     assert [(each.topic, each.partition, each.mode, each.outcome) for each in found] == [
-        ("orders", 2, mode, Outcome()),
-        ("orders", 3, mode, Outcome()),
+        ("orders", 2, mode, CommandOutcome()),
+        ("orders", 3, mode, CommandOutcome()),
     ]
     noted = decode_request(bench.session.get(delete_partitions_path("orders")).data)
     assert noted is not None
@@ -57,7 +57,9 @@ def test_who_may_not_delete_is_refused(bench: AdminBench, admin: Admin) -> None:
     set_acls(bench.session, [Acl("User:alice", AclOperation.DELETE)], topic="orders")
     (refused,) = admin.delete_partitions([DeletePartitions("orders", 2)], principal="User:bob")
     assert refused.outcome.error is KafkaError.TOPIC_AUTHORIZATION_FAILED
-    assert admin.delete_partitions([DeletePartitions("orders", 2)], principal="User:alice")[0].outcome == Outcome()
+    assert (
+        admin.delete_partitions([DeletePartitions("orders", 2)], principal="User:alice")[0].outcome == CommandOutcome()
+    )
 
 
 def test_a_topic_that_is_being_deleted_is_refused(bench: AdminBench, admin: Admin) -> None:
@@ -68,5 +70,5 @@ def test_a_topic_that_is_being_deleted_is_refused(bench: AdminBench, admin: Admi
 
 def test_a_new_topic_does_not_inherit_a_request_that_was_left_behind(bench: AdminBench, admin: Admin) -> None:
     bench.session.create(delete_partitions_path("new"), b"anything")
-    assert admin.create_topics([CreateTopic("new", 2, 1)])["new"] == Outcome()
+    assert admin.create_topics([CreateTopic("new", 2, 1)])["new"] == CommandOutcome()
     assert bench.session.find(delete_partitions_path("new")) is None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from layout.ids import TopicId
 from logstore import KafkaError
-from reconciler.simulator.admin import CreateTopic, Outcome
+from reconciler.simulator.admin import CommandOutcome, CreateTopic
 from reconciler.simulator.zookeeper import topics_to_delete
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 
 def test_a_topic_is_marked_and_stays_until_the_controller_takes_it(bench: AdminBench) -> None:  # KIP4-1, KIP516-10
     bench.admin.create_topics([CreateTopic("one", 1, 1), CreateTopic("two", 1, 1)])
-    assert bench.admin.delete_topics(["one"]) == {"one": Outcome()}
+    assert bench.admin.delete_topics(["one"]) == {"one": CommandOutcome()}
     assert topics_to_delete(bench.session) == ["one"]
     assert bench.admin.list_topics() == ["one", "two"]
 
@@ -19,13 +19,13 @@ def test_a_topic_is_marked_and_stays_until_the_controller_takes_it(bench: AdminB
 def test_a_topic_is_marked_by_its_id(bench: AdminBench) -> None:  # KIP516-10
     bench.admin.create_topics([CreateTopic("one", 1, 1)])
     topic_id = TopicId.parse(bench.topic("one").topic_id or "")
-    assert bench.admin.delete_topics([topic_id]) == {topic_id: Outcome()}
+    assert bench.admin.delete_topics([topic_id]) == {topic_id: CommandOutcome()}
     assert topics_to_delete(bench.session) == ["one"]
 
 
 def test_a_mark_that_is_there_already_is_no_error(bench: AdminBench) -> None:
     bench.admin.create_topics([CreateTopic("one", 1, 1)])
-    assert bench.admin.delete_topics(["one"]) == bench.admin.delete_topics(["one"]) == {"one": Outcome()}
+    assert bench.admin.delete_topics(["one"]) == bench.admin.delete_topics(["one"]) == {"one": CommandOutcome()}
 
 
 def test_what_is_unknown_is_refused_and_the_rest_is_marked(bench: AdminBench) -> None:  # KIP4-2

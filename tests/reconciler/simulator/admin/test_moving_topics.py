@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layout.topic import TopicPartition
-from reconciler.simulator.admin import CreateTopic, Outcome
+from reconciler.simulator.admin import CommandOutcome, CreateTopic
 from reconciler.simulator.admin.acls import Acl, AclOperation, set_acls
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
@@ -20,7 +20,7 @@ def test_a_topic_moves_with_its_id_its_states_its_configs_and_its_acls(
     set_acls(apache.session, [Acl("User:a", AclOperation.READ)], topic=source)
     apache.lead(TopicPartition(source, 1), 2, [1, 2], epoch=9)
     before = apache.topic(source)
-    assert apache.admin.move_topic(source, target) == Outcome()
+    assert apache.admin.move_topic(source, target) == CommandOutcome()
     assert apache.topic(wanted) == before
     state = kafka_nodes.decode_state(apache.session.get(kafka_paths.state_path(TopicPartition(wanted, 1))).data)
     assert state is not None and (state.leader, state.leader_epoch) == (2, 9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.simulator.admin import CreateTopic, Outcome
+from reconciler.simulator.admin import CommandOutcome, CreateTopic
 from reconciler.simulator.admin.namespace_sweep import NamespaceSweep
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
@@ -10,7 +10,7 @@ from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
 
 def test_deletion_takes_the_topics_first_and_then_the_namespace(apache: AdminBench) -> None:  # KIP37-3
     apache.admin.create_topics([CreateTopic("org:apache:kafka:orders", 1, 1), CreateTopic("org:apache:keep", 1, 1)])
-    assert apache.admin.delete_namespace("org:apache:kafka") == Outcome()
+    assert apache.admin.delete_namespace("org:apache:kafka") == CommandOutcome()
     apache.timers.run()
     assert kafka_paths.topics_to_delete(apache.session) == ["org:apache:kafka:orders"]
     assert "org:apache:kafka" in apache.admin.list_namespaces()

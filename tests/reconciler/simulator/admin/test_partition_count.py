@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from logstore import KafkaError
-from reconciler.simulator.admin import Admin, CreateTopic, Outcome
+from reconciler.simulator.admin import Admin, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.partition_count import GROWING, SWITCHED_OFF, UNDER_CHANGE, PartitionCount
 from reconciler.simulator.controller import FewerPartitionsSettings, decode_request
 from reconciler.simulator.zookeeper import delete_partitions_path
@@ -29,12 +29,12 @@ def admin(bench: AdminBench) -> Admin:
 
 
 def test_more_partitions_are_added_with_a_warning_of_keys(bench: AdminBench, admin: Admin) -> None:  # KIP694-5
-    assert admin.set_partitions("orders", 5) == PartitionCount(Outcome(), (), (GROWING,))
+    assert admin.set_partitions("orders", 5) == PartitionCount(CommandOutcome(), (), (GROWING,))
     assert sorted(bench.topic("orders").partitions) == [0, 1, 2, 3, 4]
 
 
 def test_fewer_partitions_go_with_the_delay_that_was_given(bench: AdminBench, admin: Admin) -> None:  # KIP694-5
-    assert admin.set_partitions("orders", 2, 7_000) == PartitionCount(Outcome(), (2, 3), ())
+    assert admin.set_partitions("orders", 2, 7_000) == PartitionCount(CommandOutcome(), (2, 3), ())
     noted = decode_request(bench.session.get(delete_partitions_path("orders")).data)
     assert noted is not None and (noted.total, noted.delay_ms) == (2, 7_000)
 

@@ -6,7 +6,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import CreateTopic, Outcome
+from reconciler.simulator.admin import CommandOutcome, CreateTopic
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
@@ -23,7 +23,7 @@ def orders(bench: AdminBench) -> AdminBench:
 
 def test_each_partition_of_a_batch_goes_to_the_controller(orders: AdminBench) -> None:  # KIP4-1
     outcomes = orders.admin.reassign([(FIRST, (0, 1)), (SECOND, (1,))])
-    assert outcomes == {FIRST: Outcome(), SECOND: Outcome()}
+    assert outcomes == {FIRST: CommandOutcome(), SECOND: CommandOutcome()}
     assert orders.controller.reassigned == [{FIRST: (0, 1)}, {SECOND: (1,)}]
 
 
@@ -51,7 +51,7 @@ def test_a_partition_that_is_being_reassigned_is_not_begun_again_but_may_be_canc
     data = kafka_nodes.encode_topic(None, {0: [1, 2, 0], 1: [2, 0]}, {0: [0]})
     orders.session.set(kafka_paths.topic_path("orders"), data)
     assert orders.admin.reassign([(FIRST, (0, 1))])[FIRST].error is KafkaError.REASSIGNMENT_IN_PROGRESS
-    assert orders.admin.reassign([(FIRST, None)])[FIRST] == Outcome()
+    assert orders.admin.reassign([(FIRST, None)])[FIRST] == CommandOutcome()
     assert orders.controller.reassigned == [{FIRST: None}]
 
 
@@ -66,7 +66,7 @@ def test_the_controllers_own_refusal_is_answered(orders: AdminBench) -> None:
 
 
 def test_an_election_is_noted_at_once_and_carried_out_later(orders: AdminBench) -> None:  # KIP4-1
-    assert orders.admin.elect_preferred([FIRST]) == {FIRST: Outcome()}
+    assert orders.admin.elect_preferred([FIRST]) == {FIRST: CommandOutcome()}
     assert orders.controller.elected == []
     assert orders.session.find(kafka_paths.PREFERRED_ELECTION) is not None
     orders.timers.run()
@@ -79,7 +79,7 @@ def test_no_election_begins_while_another_runs(orders: AdminBench) -> None:  # K
     outcome = orders.admin.elect_preferred([FIRST])[FIRST]
     assert outcome.error is KafkaError.INVALID_REQUEST and "is running" in outcome.message
     orders.timers.run()
-    assert orders.admin.elect_preferred([FIRST])[FIRST] == Outcome()
+    assert orders.admin.elect_preferred([FIRST])[FIRST] == CommandOutcome()
 
 
 def test_without_names_all_partitions_are_looked_at(orders: AdminBench) -> None:  # KIP4-1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.simulator.admin.subscriptions import matching
+from reconciler.simulator.admin.subscriptions import subscribed_topics
 
 TOPICS = ["bla", "black", "bla:orders", "org:apache:orders", "org:bla", "__consumer_offsets"]
 
@@ -23,9 +23,9 @@ TOPICS = ["bla", "black", "bla:orders", "org:apache:orders", "org:bla", "__consu
     ],
 )
 def test_a_pattern_meets_whole_full_names(pattern: str, found: list[str]) -> None:  # KIP37-7
-    assert matching(pattern, TOPICS) == found
+    assert subscribed_topics(pattern, TOPICS) == found
 
 
 def test_what_is_no_regular_expression_is_told() -> None:
     with pytest.raises(UsageError, match="no regular expression"):
-        matching("(", TOPICS)
+        subscribed_topics("(", TOPICS)

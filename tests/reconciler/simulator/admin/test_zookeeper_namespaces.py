@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore import KafkaError
-from reconciler.simulator.admin import CreateTopic, Outcome
+from reconciler.simulator.admin import CommandOutcome, CreateTopic
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
@@ -44,7 +44,7 @@ def test_a_namespace_that_cannot_be_created_is_refused(apache: AdminBench, names
 
 def test_a_topic_lies_in_its_tiers_everywhere(apache: AdminBench) -> None:  # KIP37-4
     outcome = apache.admin.create_topics([CreateTopic("org:apache:orders", 1, 1), CreateTopic("orders", 1, 1)])
-    assert set(outcome.values()) == {Outcome()}
+    assert set(outcome.values()) == {CommandOutcome()}
     apache.admin.delete_topics(["org:apache:orders"])
     paths = apache.zookeeper.dump()
     for root in ("/brokers/topics", "/config/topics", "/admin/delete_topics"):
@@ -70,7 +70,7 @@ def test_deletion_is_refused_with_namespaces_below_unless_it_is_recursive(apache
     refused = apache.admin.delete_namespace("org")
     assert refused.error is KafkaError.INVALID_TOPIC_EXCEPTION and "2 namespaces below it" in refused.message
     assert kafka_paths.topics_to_delete(apache.session) == []
-    assert apache.admin.delete_namespace("org", recursive=True) == Outcome()
+    assert apache.admin.delete_namespace("org", recursive=True) == CommandOutcome()
     take_away(apache)
     assert apache.admin.list_namespaces() == [] and apache.admin.list_topics() == []
     assert apache.session.children(kafka_paths.CONFIGS) == []

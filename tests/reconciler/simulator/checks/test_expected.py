@@ -17,9 +17,9 @@ from layout.topic import TopicPartition
 from logstore.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.simulator.checks import expected, expected_state
-from reconciler.simulator.checks.expected import audit, differences
+from reconciler.simulator.checks.expected import audit_differences, differences
 from reconciler.simulator.cluster import Cluster
-from reconciler.simulator.runs import settings_for
+from reconciler.simulator.runs import history_settings
 from reconciler.simulator.runs.workload import Workload
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from reconciler.verdicts import CASES, Judged, Verdict
@@ -59,7 +59,7 @@ def verdicts(cluster: Cluster, node_id: int) -> dict[str, str]:
 
 
 def test_the_audit_and_the_znodes_agree_on_disks_with_every_kind_of_replica(cluster: Cluster) -> None:
-    assert audit(cluster) == []
+    assert audit_differences(cluster) == []
     found = verdicts(cluster, 3)
     assert {name: found[name] for name in ("orders-0", "orders-1", "clicks-0", "clicks-7", "ghost-0", "renamed-0")} == {
         "orders-0": Verdict.OK,
@@ -80,7 +80,7 @@ def test_what_is_staged_and_due_and_what_is_damaged_or_no_replica_at_all_is_judg
     (log_dir / "ghost-1" / "partition.metadata").write_bytes(b"")
     (log_dir / "what is this").mkdir()
     (log_dir / "draft-0.0123456789abcdef0123456789abcdef-delete").mkdir()
-    assert audit(cluster) == []
+    assert audit_differences(cluster) == []
 
 
 def test_a_replica_on_two_disks_is_a_duplicate(cluster: Cluster) -> None:
@@ -88,7 +88,7 @@ def test_a_replica_on_two_disks_is_a_duplicate(cluster: Cluster) -> None:
     found = store.get(ORDERS)
     other = next(each for each in cluster.members[1].disks.log_dirs if each != found.log_dir)
     shutil.copytree(Path(found.log_dir, found.path), Path(other, found.path))
-    assert audit(cluster) == []
+    assert audit_differences(cluster) == []
     assert verdicts(cluster, 1)["orders-0"] is Verdict.DUPLICATE
 
 
@@ -96,16 +96,16 @@ def test_a_disk_that_failed_is_absent_and_never_taken_for_an_empty_one(cluster: 
     member = cluster.members[1]
     failed = member.disks.log_dirs.index(member.broker.store.get(ORDERS).log_dir)
     member.disks.fail(failed, Random(1))
-    assert audit(cluster) == []
+    assert audit_differences(cluster) == []
     assert verdicts(cluster, 1)["orders-0"] is Verdict.MISSING
     member.disks.replace(failed)
-    assert audit(cluster) == []
+    assert audit_differences(cluster) == []
 
 
 def test_a_cluster_that_knows_no_topic_speaks_for_nobody(new_cluster: NewCluster) -> None:
     cluster = new_cluster()
     cluster.members[1].broker.store.create(ORDERS, B)
-    assert audit(cluster) == []
+    assert audit_differences(cluster) == []
     assert verdicts(cluster, 1)["orders-0"] is Verdict.NOT_COMPARED
 
 
@@ -114,7 +114,7 @@ def test_topics_on_their_way_out_count_as_wanted_until_they_go(cluster: Cluster)
         member.controller.stop()
     cluster.truth._session.create(kafka_paths.delete_path("orders"), parents=True)
     assert "orders" not in cluster.truth.topics()
-    assert audit(cluster) == []
+    assert audit_differences(cluster) == []
     assert verdicts(cluster, 1)["orders-0"] is Verdict.OK
 
 
@@ -135,7 +135,7 @@ def test_a_case_table_that_says_something_else_is_told_with_broker_replica_and_b
 ) -> None:
     changed = tuple(replace(case, verdict=wrong) if case.verdict is right else case for case in CASES)
     monkeypatch.setattr("reconciler.verdicts.join.CASES", changed)
-    found = audit(cluster)
+    found = audit_differences(cluster)
     assert any(each.startswith(f"broker 3: {name}") for each in found)
     assert all(f" is {wrong}, and {right} was expected" in each for each in found)
 
@@ -155,9 +155,9 @@ def test_a_comparison_that_forgets_what_is_missing_or_makes_it_up_is_told(
                 yield replace(each, wanted={**each.wanted, "topic": "dreams"})
 
     monkeypatch.setattr(expected, "compare", forgets)
-    assert audit(cluster) == ["broker 3: orders-1 is wanted, is nowhere, and is not told of"]
+    assert audit_differences(cluster) == ["broker 3: orders-1 is wanted, is nowhere, and is not told of"]
     monkeypatch.setattr(expected, "compare", makes_up)
-    assert audit(cluster)[-1] == "broker 3: dreams-1 is told of, and is not wanted"
+    assert audit_differences(cluster)[-1] == "broker 3: dreams-1 is told of, and is not wanted"
 
 
 def test_a_scan_that_takes_a_failed_disk_for_a_good_one_is_told(
@@ -173,7 +173,7 @@ def test_a_scan_that_takes_a_failed_disk_for_a_good_one_is_told(
             yield SimpleNamespace(rows=SimpleNamespace(to_pylist=lambda changed=changed: changed))
 
     monkeypatch.setattr(expected, "scan_all", blind)
-    assert f"broker-1: the scan calls {failed} ok" in audit(cluster)
+    assert f"broker-1: the scan calls {failed} ok" in audit_differences(cluster)
 
 
 def test_what_a_metadata_source_leaves_out_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_what_a_metadata_source_leaves_out_is_told(cluster: Cluster, monkeypatch
     state = expected_state(cluster.zookeeper)
     session.delete(kafka_paths.topic_path("clicks"), recursive=True)
     monkeypatch.setattr(expected, "expected_state", lambda zookeeper: state)
-    found = audit(cluster)
+    found = audit_differences(cluster)
     assert "broker 1: clicks-0 is OK, and UNKNOWN_TOPIC was expected" in found
     assert kafka_nodes.read_topics(session).keys() == {"orders"}
 
@@ -211,12 +211,12 @@ def listed(judged: Judged) -> tuple[str, str, str] | None:
 def test_the_audit_by_duckdb_says_the_same_row_by_row_of_disks_in_the_middle_of_a_history(tmp_path: Path) -> None:
     kinds = set()
     for seed in (41, 42, 43):
-        cluster = Cluster(settings_for(4), seed=seed, folder=str(tmp_path / str(seed)))
+        cluster = Cluster(history_settings(4), seed=seed, folder=str(tmp_path / str(seed)))
         workload = Workload(cluster)
         cluster.start()
         workload.begin()
         cluster.run(1_500)
-        assert audit(cluster) == []
+        assert audit_differences(cluster) == []
         log_dirs = [each for member in cluster.members.values() for each in member.disks.log_dirs]
         tables = [each.rows for each in scan_all(log_dirs, sizes=False, jobs=0)]
         state, now_ms = expected_state(cluster.zookeeper), cluster.world.now_ms

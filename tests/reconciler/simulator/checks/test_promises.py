@@ -18,7 +18,7 @@ from reconciler.broker import leader_and_isr as leading
 from reconciler.broker.judgement import Judgement
 from reconciler.protocol import RequestType
 from reconciler.simulator.checks import BrokenPromiseError, Invariants
-from reconciler.simulator.machine.partition import Partition
+from reconciler.simulator.machine.partition import HostedPartition
 from tests.reconciler.simulator.conftest import NewCluster
 
 ORDERS = TopicPartition("orders", 0)
@@ -123,11 +123,11 @@ def test_a_reader_that_is_given_the_records_of_an_earlier_topic_is_told(
     Invariants(cluster)
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
 
-    def write(partition: Partition, value: str, append=Partition.write) -> int:  # type: ignore[no-untyped-def]
+    def write(partition: HostedPartition, value: str, append=HostedPartition.write) -> int:  # type: ignore[no-untyped-def]
         partition.topic_id = B
         return append(partition, value)
 
-    monkeypatch.setattr(Partition, "write", write)
+    monkeypatch.setattr(HostedPartition, "write", write)
     cluster.consumer._by_name = True
     cluster.produce("orders")
     with pytest.raises(BrokenPromiseError) as broken:

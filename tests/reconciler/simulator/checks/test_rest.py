@@ -27,9 +27,9 @@ from reconciler.simulator.checks import (
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.controller.channels import Channels
 from reconciler.simulator.kernel import Record
-from reconciler.simulator.machine import SEGMENT
-from reconciler.simulator.machine.control import Control
-from reconciler.simulator.machine.partition import Partition
+from reconciler.simulator.machine import SEGMENT_FILE
+from reconciler.simulator.machine.control import ControlRequests
+from reconciler.simulator.machine.partition import HostedPartition
 from tests.reconciler.simulator.conftest import NewCluster
 
 ORDERS = TopicPartition("orders", 0)
@@ -126,7 +126,7 @@ def test_an_audit_that_says_something_else_is_told_at_rest_and_in_between(
         check_audit(cluster)
 
 
-def log_of(cluster: Cluster, node_id: int) -> Partition:
+def log_of(cluster: Cluster, node_id: int) -> HostedPartition:
     found = cluster.members[node_id].broker.replicas.get(ORDERS)
     assert found is not None
     return found
@@ -151,7 +151,7 @@ def test_a_record_of_another_topic_is_told(cluster: Cluster) -> None:  # KIP516-
 
 def test_records_that_are_on_no_disk_and_replicas_without_a_role_are_told(cluster: Cluster) -> None:
     for node_id in (1, 2):
-        (place(cluster, node_id) / SEGMENT).write_bytes(b"")
+        (place(cluster, node_id) / SEGMENT_FILE).write_bytes(b"")
     assert "orders-0 on broker 1 serves 3 records, and other ones than the 0 on its disk" in rest_of(cluster)
     cluster.members[2].broker.replicas.drop(ORDERS)
     assert "orders-0 on broker 2 is neither led nor followed" in rest_of(cluster)
@@ -204,7 +204,7 @@ def never_stages(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def never_answers(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Control, "_stop", refuse)
+    monkeypatch.setattr(ControlRequests, "_stop", refuse)
     cluster.delete_topic("orders")
 
 
@@ -215,13 +215,13 @@ def never_starts(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def never_catches_up(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Partition, "joins", lambda *_: False)
+    monkeypatch.setattr(HostedPartition, "joins", lambda *_: False)
     cluster.crash_broker(2)
     cluster.run(for_ms=20_000)
 
 
 def never_ends_a_move(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Partition, "joins", lambda *_: False)
+    monkeypatch.setattr(HostedPartition, "joins", lambda *_: False)
     active = cluster.active
     assert active is not None
     assert active.admin.reassign([(ORDERS, (3,))])[ORDERS].error is KafkaError.NONE
@@ -264,7 +264,7 @@ def test_a_cluster_that_does_not_come_to_rest_says_what_is_still_to_be_done(
 
 def test_requests_that_wait_are_unrest_by_their_number(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Channels, "waiting", lambda self, node_id: 2 if node_id == 3 else 0)
-    assert list(rest._unrest(cluster)) == ["2 requests to broker 3 are not answered"]
+    assert list(rest._unfinished(cluster)) == ["2 requests to broker 3 are not answered"]
 
 
 def test_a_purge_that_never_comes_is_told_when_all_is_due(

@@ -31,7 +31,7 @@ from reconciler.simulator.kernel import (
     broker_endpoint,
 )
 from reconciler.simulator.machine import BrokerSettings, MachineDisks, SimulatedBroker
-from reconciler.simulator.machine.partition import Partition
+from reconciler.simulator.machine.partition import HostedPartition
 from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_nodes, kafka_paths
 
 A = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
@@ -146,7 +146,7 @@ class Brokers:
     def fetch(self, leader: int, *, topic_id: TopicId | None = A, offset: int = 0, epoch: int = -1) -> Any:
         return self.ask(leader, FetchRequest(-1, ORDERS, topic_id, epoch, offset))
 
-    def partition(self, node_id: int) -> Partition:
+    def partition(self, node_id: int) -> HostedPartition:
         found = self.of[node_id].replicas.get(ORDERS)
         assert found is not None
         return found

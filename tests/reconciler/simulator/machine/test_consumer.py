@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.simulator.kernel import PartitionMode, Record
-from reconciler.simulator.machine import Believed, Consumer
+from reconciler.simulator.machine import BelievedPartition, Consumer
 from tests.reconciler.simulator.machine.brokers import ORDERS, A, B, Brokers
 from tests.reconciler.simulator.machine.clients import metadata_of, tell
 
@@ -23,7 +23,7 @@ def poll(brokers: Brokers, consumer: Consumer, times: int = 2) -> None:
         brokers.run(2_500)
 
 
-def seen(consumer: Consumer) -> dict[Believed, list[str]]:
+def seen(consumer: Consumer) -> dict[BelievedPartition, list[str]]:
     return {believed: [record.value for record in records] for believed, records in consumer.seen.items()}
 
 

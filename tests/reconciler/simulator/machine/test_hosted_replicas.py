@@ -9,7 +9,7 @@ from random import Random
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, parse_offsets
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler.simulator.machine.partition import Partition
+from reconciler.simulator.machine.partition import HostedPartition
 from tests.reconciler.simulator.machine.brokers import ORDERS, A, Brokers
 
 OTHER = TopicPartition("other", 0)
@@ -30,7 +30,7 @@ def test_a_role_that_is_older_than_the_one_it_has_is_not_taken(brokers: Brokers)
 
 def test_what_is_staged_by_somebody_else_is_dropped_and_who_waits_is_told(brokers: Brokers) -> None:
     brokers.lead(1)
-    told: list[Partition] = []
+    told: list[HostedPartition] = []
     replicas, partition = brokers.of[1].replicas, brokers.partition(1)
     replicas.ended = told.append
     brokers.of[1].store.stage([ORDERS], "STALE_ID", "a test")

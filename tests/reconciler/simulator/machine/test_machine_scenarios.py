@@ -13,7 +13,7 @@ from layout.topic import TopicPartition
 from reconciler.simulator.controller import Controller
 from reconciler.simulator.kernel import Fault, FaultRates, Record, World
 from reconciler.simulator.machine import (
-    Believed,
+    BelievedPartition,
     BrokerSettings,
     ClientMetadata,
     Consumer,
@@ -81,9 +81,9 @@ class Cluster:
         self.producer = Producer("client-1", self.metadata, self.world.network, self.random)
         self.consumer = Consumer("client-1", self.metadata, self.world.network)
         self.consumer.told = self.saw
-        self.wrong: list[tuple[Believed, Record]] = []
+        self.wrong: list[tuple[BelievedPartition, Record]] = []
 
-    def saw(self, believed: Believed, record: Record) -> None:
+    def saw(self, believed: BelievedPartition, record: Record) -> None:
         if record.topic_id != believed[1]:
             self.wrong.append((believed, record))
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from reconciler.simulator.kernel import PartitionMode
-from reconciler.simulator.machine import Acknowledged, Producer
+from reconciler.simulator.machine import AcknowledgedRecord, Producer
 from tests.reconciler.simulator.machine.brokers import ORDERS, A, B, Brokers
 from tests.reconciler.simulator.machine.clients import metadata_of, tell
 
@@ -20,14 +20,14 @@ def producer(brokers: Brokers) -> Producer:
 
 
 def test_what_is_acknowledged_is_remembered_with_its_topic_id(brokers: Brokers, producer: Producer) -> None:
-    told: list[Acknowledged] = []
+    told: list[AcknowledgedRecord] = []
     producer.told = told.append
     assert [producer.send("orders") for _ in range(2)] == ["client-1 0", "client-1 1"]
     assert len(producer.unsure) == 2
     brokers.run()
     assert producer.acknowledged == [
-        Acknowledged(ORDERS, A, 0, "client-1 0"),
-        Acknowledged(ORDERS, A, 1, "client-1 1"),
+        AcknowledgedRecord(ORDERS, A, 0, "client-1 0"),
+        AcknowledgedRecord(ORDERS, A, 1, "client-1 1"),
     ]
     assert told == producer.acknowledged
     assert producer.unsure == {}
@@ -44,7 +44,7 @@ def test_a_record_for_a_topic_that_was_made_anew_is_not_written_to_it(brokers: B
     assert brokers.values(1) == []
     producer.send("orders")
     brokers.run()
-    assert producer.acknowledged == [Acknowledged(ORDERS, B, 0, "client-1 1")]
+    assert producer.acknowledged == [AcknowledgedRecord(ORDERS, B, 0, "client-1 1")]
 
 
 def test_after_an_error_it_finds_the_new_leader(brokers: Brokers, producer: Producer) -> None:

@@ -12,7 +12,7 @@ from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOI
 from logstore import ChangeFailedError, OfflineLogDirError
 from logstore.store import LogStore, StoreOptions
 from reconciler.simulator.kernel import Record, World
-from reconciler.simulator.machine import SEGMENT, BrokerSettings, MachineDisks
+from reconciler.simulator.machine import SEGMENT_FILE, BrokerSettings, MachineDisks
 from reconciler.simulator.machine.machine_clock import MachineClock
 from reconciler.simulator.machine.replica_log import ReplicaLog
 from reconciler.simulator.machine.starting import open_store
@@ -54,7 +54,7 @@ class Machine:
 
     @property
     def bytes(self) -> bytes:
-        return Path(self.disks.log_dirs[0], "orders-0", SEGMENT).read_bytes()
+        return Path(self.disks.log_dirs[0], "orders-0", SEGMENT_FILE).read_bytes()
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 def test_a_new_replica_has_no_records_and_no_segment(machine: Machine) -> None:
     assert (machine.log.end, machine.log.read(0, 10), machine.log.recovery_point) == (0, (), 0)
     assert not machine.log.flush()
-    assert not Path(machine.disks.log_dirs[0], "orders-0", SEGMENT).exists()
+    assert not Path(machine.disks.log_dirs[0], "orders-0", SEGMENT_FILE).exists()
 
 
 def test_records_are_read_as_they_were_appended_also_after_a_restart(machine: Machine) -> None:

@@ -12,7 +12,7 @@ from logstore import OfflineLogDirError
 from logstore.store import LogStore
 from reconciler.simulator.kernel import World
 from reconciler.simulator.machine import BrokerSettings, MachineDisks
-from reconciler.simulator.machine.host import short
+from reconciler.simulator.machine.host import short_path
 from reconciler.simulator.machine.machine_clock import MachineClock
 from reconciler.simulator.machine.starting import open_store
 from tests.reconciler.simulator.machine.brokers import ORDERS, A
@@ -96,6 +96,6 @@ def test_what_holds_something_else_is_left_out(machine: Machine) -> None:
     Path(machine.disks.log_dirs[0]).mkdir()
     Path(machine.disks.log_dirs[0], "photos").mkdir()
     store = machine.open()
-    assert [short(each.path) for each in store.log_dirs] == ["disk-2/data"]
+    assert [short_path(each.path) for each in store.log_dirs] == ["disk-2/data"]
     assert machine.said[0].startswith("disk-1/data is left out: ")
     assert list(Path(machine.disks.log_dirs[0]).iterdir()) == [Path(machine.disks.log_dirs[0], "photos")]

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.simulator.checks import BrokenPromiseError, Invariants
 from reconciler.simulator.kernel.history import History
-from reconciler.simulator.runs import parse_scenario, play_scenario, shipped
+from reconciler.simulator.runs import parse_scenario, play_scenario, shipped_scenarios
 from reconciler.simulator.runs.scenario import _VERBS
 
 BEGIN = "brokers 3\ncreate orders 0:1,2\nproduce orders 2\nwait 5s\n"
@@ -17,12 +17,12 @@ def played(text: str, seed: int = 0) -> str | None:
     return play_scenario(parse_scenario(text, "mine"), seed).broken
 
 
-@pytest.mark.parametrize("name", sorted(shipped()))
+@pytest.mark.parametrize("name", sorted(shipped_scenarios()))
 def test_every_scenario_that_is_shipped_plays_to_its_end(name: str) -> None:
     """CREATE-4, KIP516-5, KIP516-6, KIP516-8, KIP694-3, KIP694-4: as each of them says in its first lines."""
-    outcome = play_scenario(parse_scenario(shipped()[name], name), 5)
+    outcome = play_scenario(parse_scenario(shipped_scenarios()[name], name), 5)
     assert outcome.broken is None
-    assert outcome.steps == len(parse_scenario(shipped()[name], name).lines)
+    assert outcome.steps == len(parse_scenario(shipped_scenarios()[name], name).lines)
 
 
 WRONG = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from layout.topic import TopicPartition
 from reconciler.errors import UsageError
-from reconciler.simulator.runs import Scenario, parse_scenario, shipped
+from reconciler.simulator.runs import Scenario, parse_scenario, shipped_scenarios
 from reconciler.simulator.runs.scenario import _VERBS
 
 GOOD = """
@@ -132,6 +132,6 @@ def test_whatever_the_text_is_it_is_read_or_every_wrong_line_is_told(text: str) 
 
 
 def test_every_scenario_that_is_shipped_can_be_read_and_ends_at_rest() -> None:
-    assert list(shipped()) == sorted(shipped()) and len(shipped()) >= 5
-    for name, text in shipped().items():
+    assert list(shipped_scenarios()) == sorted(shipped_scenarios()) and len(shipped_scenarios()) >= 5
+    for name, text in shipped_scenarios().items():
         assert parse_scenario(text, name).lines[-1].verb == "rest"

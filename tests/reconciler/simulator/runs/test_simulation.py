@@ -13,7 +13,14 @@ from logstore import DELETE_DELAY, STALE_DELAY, ChangeFailedError
 from reconciler.simulator.checks import BrokenPromiseError, Invariants
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.kernel import FaultRates
-from reconciler.simulator.runs import parse_scenario, play_scenario, settings_for, shortest, simulate, simulation
+from reconciler.simulator.runs import (
+    history_settings,
+    parse_scenario,
+    play_scenario,
+    shortest_failure,
+    simulate,
+    simulation,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 
@@ -56,7 +63,7 @@ def test_another_seed_gives_another_history() -> None:
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("rates", ["default", "default,double=0.3,reorder=0.3,crash=0.02", "default,disk_full=0.05"])
 def test_histories_keep_every_promise(rates: str, durable: bool) -> None:
-    settings = settings_for(5, FaultRates.parse(rates), durable=durable)
+    settings = history_settings(5, FaultRates.parse(rates), durable=durable)
     for seed in range(200, 204):
         outcome = simulate(seed, 400, settings)
         assert outcome.broken is None, f"seed {seed}: {outcome.broken}"
@@ -72,20 +79,20 @@ def test_a_history_is_audited_again_and_again_in_its_middle(monkeypatch: pytest.
         audited.append(cluster.world.events)
 
     monkeypatch.setattr(simulation, "check_audit", noted)
-    assert simulate(31, 220, settings_for(3)).broken is None
+    assert simulate(31, 220, history_settings(3)).broken is None
     assert [each - audited[0] for each in audited] == [0, 50, 100, 150]
 
 
 def test_a_durable_history_syncs_each_record_loses_no_disk_and_looks_for_every_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = settings_for(durable=True)
+    settings = history_settings(durable=True)
     assert (settings.broker.flush_records, settings.rates.disk_replaced) == (1, 0.0)
     assert settings.broker.delays.of("orders", STALE_DELAY) > settings.broker.delays.of("orders", DELETE_DELAY)
     asked: list[bool] = []
     monkeypatch.setattr(simulation, "check_rest", lambda cluster, *, durable: asked.append(durable))
     simulate(32, 20, settings)
-    simulate(32, 20, settings_for())
+    simulate(32, 20, history_settings())
     assert asked == [True, False]
 
 
@@ -102,7 +109,7 @@ def test_a_history_that_fails_says_why_and_after_how_many_steps(
             raise error
 
     monkeypatch.setattr(Invariants, "look", look)
-    outcome = simulate(33, 500, settings_for(3))
+    outcome = simulate(33, 500, history_settings(3))
     assert outcome.broken == said
     assert 0 < outcome.steps < 500
 
@@ -119,10 +126,10 @@ def fails_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 def test_the_shortest_beginning_of_a_history_that_fails_at_rest_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_with(monkeypatch, "admin  creates")
-    settings = settings_for(3, FaultRates.none())
+    settings = history_settings(3, FaultRates.none())
     failed = simulate(34, 400, settings)
     assert (failed.steps, failed.broken) == (400, "'admin  creates' was said")
-    short = shortest(failed, settings)
+    short = shortest_failure(failed, settings)
     assert 0 < short.steps < 400
     assert short.broken == failed.broken
     assert simulate(34, short.steps - 1, settings).broken is None
@@ -141,18 +148,18 @@ def test_a_shorter_beginning_that_fails_at_rest_is_found_where_the_history_broke
             raise BrokenPromiseError("too many deeds")
 
     monkeypatch.setattr(Invariants, "look", breaks_off)
-    settings = settings_for(3, FaultRates.none())
+    settings = history_settings(3, FaultRates.none())
     failed = simulate(34, 2_000, settings)
     assert failed.broken == "too many deeds" and failed.steps < 2_000
-    short = shortest(failed, settings)
+    short = shortest_failure(failed, settings)
     assert short.broken == "'admin  creates' was said"
     assert simulate(34, short.steps - 1, settings).broken is None
 
 
 def test_a_history_that_fails_from_its_first_step_has_no_steps_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_with(monkeypatch, "broker-1")
-    settings = settings_for(2, FaultRates.none())
-    assert shortest(simulate(35, 50, settings), settings).steps == 0
+    settings = history_settings(2, FaultRates.none())
+    assert shortest_failure(simulate(35, 50, settings), settings).steps == 0
 
 
 def test_a_scenario_that_is_played_gives_an_outcome_like_a_history(tmp_path: Path) -> None:
