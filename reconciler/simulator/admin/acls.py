@@ -1,8 +1,8 @@
-"""Who may do what: an authorizer that asks a topic's namespace first, then the topic itself (KIP37-6).
+"""Who may do what: ACLs of topics and namespaces, and an authorizer that reads both (KIP37-6).
 
-What holds in a namespace is what its innermost tier with ACLs says; a Deny counts at every tier. Where the namespace
-refuses, the topic's own ACLs are not asked; where it allows and the topic has none, the topic inherits. As in Kafka,
-who may read, write, delete or alter may describe, and where nothing is said at all, the authorizer's default counts.
+In a namespace, the innermost tier with ACLs decides; a Deny counts at every tier. If the namespace refuses, the topic's
+own ACLs are not read; if it allows and the topic has none, the topic inherits. As in Kafka, a principal that may read,
+write, delete or alter may describe, and if there are no ACLs at all, the authorizer's default counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EVERYBODY = "User:*"
 
 
 class AclOperation(StrEnum):
-    """What is asked for; Kafka's names."""
+    """Kafka's names of operations."""
 
     ALL = "All"
     READ = "Read"
@@ -37,7 +37,7 @@ _IMPLY_DESCRIBE = frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation
 
 @dataclass(frozen=True, slots=True, order=True)
 class Acl:
-    """One entry: who, what, and whether it is allowed or denied."""
+    """One entry: a principal, an operation, and whether it is allowed or denied."""
 
     principal: str
     """``User:alice``, or ``User:*`` for everybody."""
@@ -46,7 +46,7 @@ class Acl:
 
 
 def encode_acls(acls: Iterable[Acl]) -> bytes:
-    """ACLs as Kafka writes them; every host is meant."""
+    """Encode ACLs as Kafka writes them, for every host."""
     entries = [
         {
             "principal": acl.principal,
@@ -60,7 +60,7 @@ def encode_acls(acls: Iterable[Acl]) -> bytes:
 
 
 def decode_acls(data: bytes) -> tuple[Acl, ...]:
-    """ACLs as Kafka writes them, sorted; an entry that cannot be understood denies everything to everybody."""
+    """Decode ACLs as Kafka writes them, sorted; an entry that cannot be parsed denies everything to everybody."""
     try:
         found = orjson.loads(data) if data else {}
     except orjson.JSONDecodeError:
@@ -70,7 +70,7 @@ def decode_acls(data: bytes) -> tuple[Acl, ...]:
 
 
 def set_acls(session: Session, acls: Iterable[Acl], *, topic: str = "", namespace: str = "") -> None:
-    """Give a topic or a namespace, by full name, these ACLs and no others; none: it has none of its own."""
+    """Give a topic or a namespace, by full name, exactly these ACLs."""
     path = path_below(TOPIC_ACLS, topic) if topic else path_below(NAMESPACE_ACLS, namespace)
     data = encode_acls(acls)
     if session.find(path) is None:
@@ -80,7 +80,7 @@ def set_acls(session: Session, acls: Iterable[Acl], *, topic: str = "", namespac
 
 
 class Authorizer:
-    """Answers whether somebody may do something, from what stands in ZooKeeper now."""
+    """Decides whether a principal may do something, by the ACLs that ZooKeeper has now."""
 
     def __init__(
         self, session: Session, *, super_users: Collection[str] = (), allow_when_nothing_is_said: bool = True
@@ -89,8 +89,8 @@ class Authorizer:
 
         Args:
             session: of the broker.
-            super_users: may do everything.
-            allow_when_nothing_is_said: for a topic without ACLs, in a namespace without ACLs (Kafka's
+            super_users: principals that may do everything.
+            allow_when_nothing_is_said: the answer for a topic without ACLs, in a namespace without ACLs (Kafka's
                 ``allow.everyone.if.no.acl.found``, which is false there).
         """
         self._session = session
@@ -98,7 +98,7 @@ class Authorizer:
         self._default = allow_when_nothing_is_said
 
     def allows(self, principal: str, operation: AclOperation, topic: str) -> bool:
-        """Whether somebody may do something with a topic, by full name."""
+        """Whether a principal may do something with a topic, by full name."""
         if principal in self._super_users:
             return True
         by_namespace = self.in_namespace(principal, operation, namespace_of(topic))
@@ -109,7 +109,7 @@ class Authorizer:
         return answers[0] if answers else self._default
 
     def in_namespace(self, principal: str, operation: AclOperation, namespace: str) -> bool | None:
-        """Whether a namespace allows something in it; None: neither it nor a tier above it says anything."""
+        """Whether a namespace allows an operation in it; None: neither it nor a tier above it has ACLs that say so."""
         if principal in self._super_users:
             return True
         answer: bool | None = None

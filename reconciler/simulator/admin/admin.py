@@ -1,7 +1,8 @@
-"""Every command an administrator has, at one broker; only the active controller's carries out what changes anything.
+"""Every command of an administrator, at one broker; only the active controller's broker carries out changes.
 
-All that changes something is a batch, answers at once, and is carried out by later events; ``describe`` shows the end
-(KIP4-1). An authorizer, where there is one, is asked first: a namespace's ACLs before a topic's own (KIP37-6).
+A command that changes something takes a batch, answers at once, and is carried out by later events; ``describe`` shows
+when it is done (KIP4-1). An authorizer, if there is one, is asked first: a namespace's ACLs before a topic's own
+(KIP37-6).
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import describe, zookeeper_namespaces
 from reconciler.simulator.admin.acls import AclOperation, Authorizer
-from reconciler.simulator.admin.alter_topics import alter_topic
-from reconciler.simulator.admin.batches import carry_out, outcome_of
+from reconciler.simulator.admin.alter import PartitionCount, alter_topic, outcome_of_fewer, outcome_of_more
 from reconciler.simulator.admin.commands import (
     ANYBODY,
     AlterTopic,
@@ -24,22 +24,23 @@ from reconciler.simulator.admin.commands import (
     CommandRefusedError,
     CreateTopic,
     TopicDescription,
+    carry_out,
+    outcome_of,
 )
 from reconciler.simulator.admin.configs import alter_namespace_configs
 from reconciler.simulator.admin.controller_node import AdminController, ControllerNode
-from reconciler.simulator.admin.create_topics import create_topic
-from reconciler.simulator.admin.delete_partitions import (
+from reconciler.simulator.admin.create import create_topic
+from reconciler.simulator.admin.delete import (
     DeletePartitions,
     PartitionOutcome,
+    mark_for_deletion,
+    name_of,
     partition_outcomes,
     request_fewer,
 )
-from reconciler.simulator.admin.delete_topics import mark_for_deletion, name_of
-from reconciler.simulator.admin.moving_topics import move_topic
-from reconciler.simulator.admin.namespace_sweep import NamespaceSweep
-from reconciler.simulator.admin.partition_count import PartitionCount, outcome_of_fewer, outcome_of_more
+from reconciler.simulator.admin.describe import subscribed_topics
 from reconciler.simulator.admin.replication import PreferredElections, check_reassigned, start_reassignment
-from reconciler.simulator.admin.subscriptions import subscribed_topics
+from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep, move_topic
 from reconciler.simulator.controller import FewerPartitionsSettings
 from reconciler.simulator.kernel import Timers
 from reconciler.simulator.zookeeper import Session, decode_topic, topic_path
@@ -59,15 +60,15 @@ class Admin:
         authorizer: Callable[[], Authorizer] | None = None,
         fewer_partitions: FewerPartitionsSettings | None = None,
     ) -> None:
-        """Take what the broker has.
+        """Answer for one broker.
 
         Args:
-            controller: the one in its process.
-            session: gives the session that it holds now.
+            controller: in the broker's process.
+            session: gives the session that the broker holds now.
             metadata: answers as the broker answers its clients.
             timers: of its machine.
-            random: where topic IDs and assignments are drawn from.
-            authorizer: who may do what; None: everybody may do everything.
+            random: draws topic IDs and assignments.
+            authorizer: decides who may do what; None: everybody may do everything.
             fewer_partitions: as the controller has them; None: the defaults, by which no partition can be deleted.
         """
         self._timers, self._fewer = timers, fewer_partitions or FewerPartitionsSettings()
@@ -77,7 +78,7 @@ class Admin:
         self._sweep = NamespaceSweep(self.node)
 
     def start(self) -> None:
-        """Begin to watch for namespaces that can go, in the session that the broker holds now; twice is once."""
+        """Begin to watch for deleted, empty namespaces in the broker's session; a second call changes nothing."""
         self._sweep.start()
 
     def create_topics(self, batch: Sequence[CreateTopic], principal: str = ANYBODY) -> dict[str, CommandOutcome]:
@@ -90,7 +91,7 @@ class Admin:
         return carry_out(batch, lambda each: each.topic, create)
 
     def alter_topics(self, batch: Sequence[AlterTopic], principal: str = ANYBODY) -> dict[str, CommandOutcome]:
-        """Alter topics: one change for each (KIP4-3)."""
+        """Alter topics, with one change for each (KIP4-3)."""
 
         def alter(wanted: AlterTopic) -> None:
             self._begin(principal, AclOperation.ALTER, wanted.topic)
@@ -103,7 +104,7 @@ class Admin:
     ) -> dict[str | TopicId, CommandOutcome]:
         """Delete topics, each by its full name or its ID (KIP516-10).
 
-        A topic that is given by name and by ID is given twice; the outcomes go by what was given.
+        A topic that is given by name and by ID is given twice. The outcomes have the keys that were given.
         """
         names: dict[str | TopicId, str] = {}
         unknown: dict[str | TopicId, CommandOutcome] = {}
@@ -122,7 +123,7 @@ class Admin:
     def delete_partitions(
         self, batch: Sequence[DeletePartitions], delay_ms: int = 0, principal: str = ANYBODY
     ) -> list[PartitionOutcome]:
-        """Have topics' last partitions deleted, at once or after a delay in which they can be read (KIP694-2)."""
+        """Have the last partitions of topics deleted, at once or after a delay in which they can be read (KIP694-2)."""
         going: dict[str, list[int]] = {}
 
         def request(wanted: DeletePartitions) -> None:
@@ -144,14 +145,14 @@ class Admin:
         """Give a topic more partitions, or fewer, as ``--alter --partitions`` does (KIP694-5)."""
         found = self.node.current.find(topic_path(topic)) if not self.node.current.expired else None
         if found is not None and 0 < total < len(decode_topic(found.data).partitions):
-            told_of = self.delete_partitions([DeletePartitions(topic, total)], delete_delay_ms, principal)
-            return outcome_of_fewer(told_of)
+            outcomes = self.delete_partitions([DeletePartitions(topic, total)], delete_delay_ms, principal)
+            return outcome_of_fewer(outcomes)
         return outcome_of_more(self.alter_topics([AlterTopic(topic, total)], principal)[topic])
 
     def describe_topics(self, topics: Sequence[str] = (), principal: str = ANYBODY) -> list[TopicDescription]:
-        """Describe topics as this broker knows them, controller or not; none are named: all that there are.
+        """Describe topics as this broker knows them, controller or not; without names, all topics.
 
-        A topic that somebody may not describe is answered with 29, and passed over where all are asked for.
+        A topic that the principal may not describe is answered with 29, and left out if all topics are asked for.
         """
         found = describe.describe(self.node.current, self._metadata, topics, principal)
         allowed = {each.topic: self._may(principal, AclOperation.DESCRIBE, each.topic) for each in found}
@@ -163,22 +164,22 @@ class Admin:
         ]
 
     def list_topics(self, principal: str = ANYBODY) -> list[str]:
-        """The full names of the topics that this broker knows, as far as somebody may describe them."""
+        """The full names of the topics that this broker knows and the principal may describe."""
         names = describe.list_topics(self._metadata, principal)
         return [name for name in names if self._may(principal, AclOperation.DESCRIBE, name)]
 
     def subscribed(self, pattern: str, principal: str = ANYBODY) -> list[str]:
-        """The topics that a pattern over full names subscribes to (KIP37-7).
+        """The topics whose full names a pattern subscribes to (KIP37-7).
 
         Raises:
-            UsageError: it is no regular expression.
+            UsageError: the pattern is no regular expression.
         """
         return subscribed_topics(pattern, self.list_topics(principal))
 
     def reassign(
         self, batch: Sequence[tuple[TopicPartition, tuple[int, ...] | None]], principal: str = ANYBODY
     ) -> dict[TopicPartition, CommandOutcome]:
-        """Begin to give partitions other replicas; None cancels what was begun (KIP4-1)."""
+        """Begin to reassign partitions to other replicas; None cancels a reassignment (KIP4-1)."""
 
         def begin(instruction: tuple[TopicPartition, tuple[int, ...] | None]) -> None:
             each, replicas = instruction
@@ -193,9 +194,9 @@ class Admin:
     def elect_preferred(
         self, batch: Sequence[TopicPartition] = (), principal: str = ANYBODY
     ) -> dict[TopicPartition, CommandOutcome]:
-        """Begin an election of the first replicas as leaders; none are named: for all partitions (KIP4-1).
+        """Begin an election of the first replicas as leaders; without a batch, for all partitions (KIP4-1).
 
-        As long as one election runs, no other begins (KIP4-2).
+        While an election runs, no other begins (KIP4-2).
         """
 
         def check(each: TopicPartition) -> None:
@@ -216,7 +217,7 @@ class Admin:
         return self._one(principal, AclOperation.CREATE, namespace, zookeeper_namespaces.create_namespace)
 
     def list_namespaces(self, below: str = "") -> list[str]:
-        """The namespaces below one, sorted; empty: all but the default one.
+        """The namespaces below a namespace, sorted; empty: all except the default namespace.
 
         Raises:
             CommandRefusedError: 17, it does not exist.
@@ -225,7 +226,7 @@ class Admin:
         return zookeeper_namespaces.list_namespaces(self.node, below)
 
     def delete_namespace(self, namespace: str, *, recursive: bool = False, principal: str = ANYBODY) -> CommandOutcome:
-        """Have a namespace deleted with its topics; ``recursive``: with those below it too (KIP37-3)."""
+        """Have a namespace deleted with its topics; ``recursive``: with the namespaces below it too (KIP37-3)."""
         delete = partial(zookeeper_namespaces.delete_namespace, recursive=recursive)
         return self._one(principal, AclOperation.DELETE, namespace, delete)
 
@@ -242,7 +243,7 @@ class Admin:
     def alter_namespace_configs(
         self, namespace: str, configs: Mapping[str, str], deleted: Sequence[str] = (), principal: str = ANYBODY
     ) -> CommandOutcome:
-        """Set configs that the topics below a namespace inherit; empty: that all topics inherit (KIP37-5)."""
+        """Set configs that the topics in a namespace inherit; empty: that all topics inherit (KIP37-5)."""
         alter = partial(alter_namespace_configs, configs=configs, deleted=deleted)
         return self._one(principal, AclOperation.ALTER, namespace, alter)
 
@@ -271,7 +272,7 @@ class Admin:
     def _may(self, principal: str, operation: AclOperation, topic: str) -> bool:
         if self._authorizer is None:
             return True
-        # Without a session nobody can say who may do what.
+        # Without a session the ACLs cannot be read.
         return not self.node.current.expired and self._authorizer().allows(principal, operation, topic)
 
     def _check_namespace(self, principal: str, operation: AclOperation, namespace: str) -> None:

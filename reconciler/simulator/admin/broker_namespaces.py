@@ -1,8 +1,8 @@
-"""A broker's side of namespaces: its log dirs have the tiers that ZooKeeper has (KIP37-2, KIP37-3).
+"""Namespaces in a broker's log dirs: their directories follow ZooKeeper's namespaces (KIP37-2, KIP37-3).
 
-Only a store whose log dirs are laid out ``namespaced`` has directories for tiers; with any other nothing is done. A
-tier that ZooKeeper has no more is removed at the first change after nothing is in it, so that a topic which waits for
-its StopReplica request is never in the way, and nothing is lost when ZooKeeper says nothing.
+Only log dirs with the scheme ``namespaced`` have directories for tiers; in others nothing is done. A tier that is no
+longer in ZooKeeper is removed at the first change after it is empty: a topic that waits for its StopReplica request
+does not get in the way, and nothing is lost when ZooKeeper lists nothing.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from reconciler.simulator.zookeeper import PARTITIONS, TOPICS, Session, read_nam
 
 
 class BrokerNamespaces:
-    """Keeps one broker's log dirs in step, from the broker's start to its end."""
+    """Keeps one broker's log dirs in step with ZooKeeper, from the broker's start to its end."""
 
     def __init__(self, store: LogStore, session: Session, say: Callable[[str], None]) -> None:
-        """Take what the broker has.
+        """Follow a broker's session.
 
         Args:
             store: its log dirs.
-            session: its own; where it opens another, make another of these.
+            session: of the broker; each session needs a new BrokerNamespaces.
             say: adds a line to the history.
         """
         self._store, self._session, self._say = store, session, say
 
     def start(self) -> None:
-        """Bring the log dirs in step, before the broker hears of any topic, and watch from then on."""
+        """Create and remove tiers before the broker gets its first request, and watch from then on."""
         if any(log_dir.scheme is Scheme.NAMESPACED for log_dir in self._store.log_dirs):
             self._session.watch(TOPICS, self._changed)
             self.follow()
 
     def follow(self) -> None:
-        """Create the tiers that are missing, and remove those that ZooKeeper has no more and that are empty.
+        """Create missing tiers, and remove empty tiers that are no longer in ZooKeeper.
 
-        What a disk refuses is said, and tried again at the next change.
+        An error of a disk goes to the history, and the change is tried again at the next change in ZooKeeper.
         """
         wanted = read_namespaces(self._session)
         try:
@@ -55,12 +55,12 @@ class BrokerNamespaces:
             self._remove(name)
 
     def _by_log_dir(self) -> list[set[str]]:
-        """The namespaces of each log dir that has tiers and works: a disk that was replaced has none."""
+        """The namespaces of each log dir that is namespaced and online; a log dir on a replaced disk has none."""
         log_dirs = [each for each in self._store.log_dirs if each.scheme is Scheme.NAMESPACED and each.offline is None]
         return [{namespace_at(path) for path in namespace_dirs(log_dir)} for log_dir in log_dirs]
 
     def _remove(self, name: str) -> None:
-        """Remove a tier; the store refuses where anything is in it."""
+        """Remove a tier; the store refuses if it is not empty."""
         try:
             delete_namespace(self._store, name)
             self._say(f"has namespace {name} no more")
@@ -68,7 +68,7 @@ class BrokerNamespaces:
             self._say(f"keeps namespace {name} for now: {error}")
 
     def _changed(self, path: str) -> None:
-        """Topics' own nodes and all below them are none of its business."""
+        """Follow ZooKeeper, unless the change is in a topic's node or below one."""
         if f"/{PARTITIONS}/" in f"{path}/":
             return
         node = self._session.find(path) if not self._session.expired else None

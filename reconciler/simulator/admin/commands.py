@@ -1,20 +1,25 @@
-"""Instructions and outcomes of the administrator's commands, as values (KIP4-1..3)."""
+"""The administrator's instructions and their outcomes as values, and how a batch is carried out (KIP4-1..3)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
+from layout.errors import LayoutError
 from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.errors import ReconcilerError
+from reconciler.simulator.controller import AssignmentError
 from reconciler.simulator.kernel import PartitionMetadata
 
 NOT_GIVEN = -1
-"""A number that is not given."""
+"""In place of a number that is not given."""
 
 ANYBODY = "User:ANONYMOUS"
-"""Who asks, when nobody says who."""
+"""The principal of a command without one."""
 
 
 class CommandRefusedError(ReconcilerError):
@@ -28,7 +33,7 @@ class CommandRefusedError(ReconcilerError):
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """What became of one instruction; NONE: it was written down, and is being carried out."""
+    """The result of one instruction; NONE: it was written into ZooKeeper, and is being carried out."""
 
     error: KafkaError = KafkaError.NONE
     message: str = ""
@@ -36,13 +41,13 @@ class CommandOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic:
-    """A new topic, by counts or by an assignment; with an assignment the counts are not looked at, as KIP-4 says."""
+    """A new topic, by counts or by an assignment; with an assignment the counts are ignored, as KIP-4 says."""
 
     topic: str
     partitions: int = NOT_GIVEN
     factor: int = NOT_GIVEN
     assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """Broker IDs of each partition, 0, 1, 2 …; empty: absent."""
+    """Broker IDs of each partition, 0, 1, 2 …; empty: not given."""
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -52,15 +57,15 @@ class AlterTopic:
 
     topic: str
     partitions: int = NOT_GIVEN
-    """How many there shall be; only more than there are."""
+    """The new number, which must be greater than the old one."""
     factor: int = NOT_GIVEN
     assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """With ``partitions``, the replicas of the new ones; alone, new replicas of those that there are."""
+    """With ``partitions``, the replicas of the new partitions; alone, new replicas of existing ones."""
     configs: Mapping[str, str] = field(default_factory=dict)
     deleted_configs: Sequence[str] = ()
 
     def changes(self) -> list[str]:
-        """What it changes, in words."""
+        """Name the kinds of changes that are asked for."""
         found = []
         if self.partitions != NOT_GIVEN:
             found.append("partitions")
@@ -75,11 +80,51 @@ class AlterTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """What a broker knows of a topic: from the controller's last UpdateMetadata, and its configs."""
+    """A topic as a broker knows it: from the controller's last UpdateMetadata, with its configs."""
 
     topic: str
     error: KafkaError
     topic_id: TopicId | None = None
     partitions: tuple[PartitionMetadata, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
-    """The topic's own; what it inherits is not told."""
+    """The topic's own configs, without inherited ones."""
+
+
+Key = TypeVar("Key", bound=Hashable)
+Instruction = TypeVar("Instruction")
+
+
+def carry_out(
+    batch: Sequence[Instruction], key: Callable[[Instruction], Key], do: Callable[[Instruction], None]
+) -> dict[Key, CommandOutcome]:
+    """Carry out the instructions of a batch in order; a refused instruction does not stop the others (KIP4-1, KIP4-2).
+
+    Args:
+        batch: the instructions.
+        key: gives the subject of an instruction; instructions that share a subject are all refused.
+        do: carries out one instruction.
+
+    Returns:
+        The outcomes in the order of the batch.
+    """
+    times = Counter(key(instruction) for instruction in batch)
+    outcomes: dict[Key, CommandOutcome] = {}
+    for instruction in batch:
+        about = key(instruction)
+        if times[about] > 1:
+            text = f"{about} has {times[about]} instructions in one batch, and may have one; send them in turn"
+            outcomes[about] = CommandOutcome(KafkaError.INVALID_REQUEST, text)
+        else:
+            outcomes[about] = outcome_of(partial(do, instruction))
+    return outcomes
+
+
+def outcome_of(do: Callable[[], None]) -> CommandOutcome:
+    """Carry out one instruction; a refusal becomes its outcome."""
+    try:
+        do()
+    except (CommandRefusedError, AssignmentError) as error:
+        return CommandOutcome(error.error, str(error))
+    except LayoutError as error:
+        return CommandOutcome(KafkaError.INVALID_TOPIC_EXCEPTION, str(error))
+    return CommandOutcome()

@@ -1,7 +1,7 @@
-"""Configs of topics and namespaces: checked, kept in their nodes, and inherited along the tiers (KIP37-5).
+"""Configs of topics and namespaces: their checks, their nodes, and their inheritance along the tiers (KIP37-5).
 
-A topic's own value goes before its namespace's, a namespace's before one of the tier above it, and the cluster's
-default comes last, as in :class:`logstore.Settings`, which :func:`store_settings` fills for a broker's store.
+A topic's own value takes precedence over its namespace's, a namespace's over that of the tier above it, and the
+cluster's default comes last, as in :class:`logstore.Settings`, which :func:`store_settings` fills for a broker's store.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _ALLOWED: Mapping[str, tuple[Callable[[str], bool], str]] = {
 
 
 def check_configs(configs: Mapping[str, str], deleted: Iterable[str] = ()) -> None:
-    """Make sure that configs exist and can have their values.
+    """Check that configs exist and can have their values.
 
     Raises:
         CommandRefusedError: 40, with every reason.
@@ -84,13 +84,13 @@ def check_configs(configs: Mapping[str, str], deleted: Iterable[str] = ()) -> No
 
 
 def own_configs(session: Session, name: str) -> dict[str, str]:
-    """What is set for a topic or namespace itself; for the empty name, for the cluster."""
+    """The configs of a topic or namespace itself; for the empty name, of the cluster."""
     node = session.find(_path(name))
     return decode_config(node.data) if node is not None else {}
 
 
 def effective_configs(session: Session, topic: str) -> dict[str, str]:
-    """What holds for a topic: its own, then its namespace's and those of the tiers above it, then the cluster's."""
+    """A topic's configs in force: its own, then its namespace's and those of the tiers above, then the cluster's."""
     found: dict[str, str] = {}
     for name in reversed([topic, *_tiers(topic), ""]):
         found |= own_configs(session, name)
@@ -98,7 +98,7 @@ def effective_configs(session: Session, topic: str) -> dict[str, str]:
 
 
 def store_settings(session: Session) -> Settings:
-    """The engine's own settings at every scope, for a broker's store to resolve along the tiers by itself."""
+    """The engine's own settings at every scope; a broker's store resolves them along the tiers by itself."""
     scopes: dict[str, dict[str, int]] = {}
     namespaces = {namespace + NAMESPACE_SEPARATOR: namespace for namespace in read_namespaces(session)}
     for scope, name in {"": "", **namespaces, **{topic: topic for topic in read_topics(session)}}.items():
@@ -112,10 +112,10 @@ def store_settings(session: Session) -> Settings:
 def changed_configs(
     node: ControllerNode, name: str, configs: Mapping[str, str], deleted: Sequence[str] = ()
 ) -> list[Operation]:
-    """Operations that set configs of a topic or namespace and take others away.
+    """Operations that set configs of a topic or namespace and delete others.
 
     Raises:
-        CommandRefusedError: 40, there are no such configs or values, or one is set and taken away.
+        CommandRefusedError: 40, there are no such configs or values, or one is both set and deleted.
     """
     check_configs(configs, deleted)
     both = sorted(set(configs) & set(deleted))
@@ -130,7 +130,7 @@ def changed_configs(
 
 
 def first_configs(node: ControllerNode, topic: str, configs: Mapping[str, str]) -> list[Operation]:
-    """Operations that give a new topic its configs, whatever an older topic of its name left behind."""
+    """Operations that give a new topic its configs, in place of those that an older topic of its name left."""
     path = config_path(topic)
     if node.session.find(path) is None:
         return node.with_parents(Create(path, encode_config(configs)))
@@ -140,7 +140,7 @@ def first_configs(node: ControllerNode, topic: str, configs: Mapping[str, str]) 
 def alter_namespace_configs(
     node: ControllerNode, namespace: str, configs: Mapping[str, str], deleted: Sequence[str] = ()
 ) -> None:
-    """Set configs that the topics below a namespace inherit; the empty namespace: that all topics inherit.
+    """Set configs that the topics in a namespace inherit; the empty namespace: that all topics inherit.
 
     Raises:
         CommandRefusedError: 17, it does not exist; 40, there are no such configs or values.

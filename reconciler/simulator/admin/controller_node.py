@@ -1,8 +1,9 @@
-"""The active controller's place in ZooKeeper: what is written there fails once another controller is elected."""
+"""Access to ZooKeeper in the name of the active controller; writes fail once another controller is elected."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from layout.topic import TopicPartition
@@ -18,15 +19,20 @@ from reconciler.simulator.zookeeper import (
     Operation,
     Session,
     SessionExpiredError,
+    decode_topic,
+    delete_partitions_path,
+    delete_path,
+    topic_path,
 )
+from reconciler.sources.zookeeper import TopicNode
 
 
 class AdminController(Protocol):
-    """What the commands ask of the controller in this broker's process."""
+    """The controller in this broker's process, as the commands use it."""
 
     @property
     def active(self) -> bool:
-        """Whether it believes to be the cluster's controller."""
+        """Whether it believes itself to be the cluster's controller."""
 
     @property
     def epoch(self) -> int:
@@ -35,7 +41,7 @@ class AdminController(Protocol):
     def reassign(
         self, assignments: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Mapping[TopicPartition, KafkaError]:
-        """Begin to give partitions other replicas; None cancels what was begun."""
+        """Begin to reassign partitions to other replicas; None cancels a reassignment."""
 
     def elect_preferred(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, KafkaError]:
         """Have the first replicas lead."""
@@ -45,7 +51,7 @@ class ControllerNode:
     """The controller and its session, as the commands use them."""
 
     def __init__(self, controller: AdminController, session: Callable[[], Session]) -> None:
-        """Take the controller, and where to find the session that its broker holds now."""
+        """Take the controller, and a function that gives the session of its broker."""
         self.controller = controller
         self._session = session
 
@@ -56,10 +62,10 @@ class ControllerNode:
 
     @property
     def session(self) -> Session:
-        """The session, to read in.
+        """The session, for reading.
 
         Raises:
-            CommandRefusedError: 41, it expired.
+            CommandRefusedError: 41, the session expired.
         """
         session = self._session()
         if session.expired:
@@ -70,16 +76,16 @@ class ControllerNode:
         """Make sure that commands are carried out here.
 
         Raises:
-            CommandRefusedError: 41, they are not.
+            CommandRefusedError: 41, this is not the active controller.
         """
         if not self.controller.active:
             raise _not_controller("another broker is, or none")
 
     def commit(self, operations: Sequence[Operation]) -> None:
-        """Write all of it, or nothing; nothing once another controller was elected.
+        """Write all operations or none; none once another controller was elected.
 
         Raises:
-            CommandRefusedError: 41, another was elected; 42, a node is not as it was read.
+            CommandRefusedError: 41, another controller was elected; 42, a node was changed since it was read.
         """
         self.check_active()
         session = self.session
@@ -94,7 +100,7 @@ class ControllerNode:
             raise CommandRefusedError(KafkaError.INVALID_REQUEST, f"something was changed just now: {error}") from error
 
     def with_parents(self, operation: Create) -> list[Operation]:
-        """Operations that create a node, and before it the empty nodes that are missing above it."""
+        """Operations that create a node after the empty nodes that are missing above it."""
         missing: list[Operation] = []
         above = operation.path.rpartition("/")[0]
         while above and self.session.find(above) is None:
@@ -106,4 +112,48 @@ class ControllerNode:
 def _not_controller(why: str) -> CommandRefusedError:
     return CommandRefusedError(
         KafkaError.NOT_CONTROLLER, f"this broker is not the controller: {why}; ask the one that /controller names"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopic:
+    """A topic's node as it was read, and the version that a write requires."""
+
+    topic: str
+    node: TopicNode
+    version: int
+
+
+def find_topic(node: ControllerNode, topic: str) -> KnownTopic:
+    """Read a topic.
+
+    Raises:
+        CommandRefusedError: 3, there is no such topic.
+    """
+    found = node.session.find(topic_path(topic)) if topic and "/" not in topic else None
+    if found is None or not found.data:
+        raise CommandRefusedError(KafkaError.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r:.80}")
+    return KnownTopic(topic, decode_topic(found.data), found.version)
+
+
+def find_steady(node: ControllerNode, topic: str) -> KnownTopic:
+    """Read a topic whose partitions are to be changed.
+
+    Raises:
+        CommandRefusedError: 3, there is no such topic; 17, it is being deleted; 60, it is already under change.
+    """
+    found = find_topic(node, topic)
+    if node.session.find(delete_path(topic)) is not None:
+        raise CommandRefusedError(KafkaError.INVALID_TOPIC_EXCEPTION, f"{topic} is being deleted")
+    moving = sorted({*found.node.adding, *found.node.removing})
+    if moving:
+        raise _under_change(topic, f"partitions {moving} are being given other replicas")
+    if node.session.find(delete_partitions_path(topic)) is not None:
+        raise _under_change(topic, "its last partitions are being deleted")
+    return found
+
+
+def _under_change(topic: str, why: str) -> CommandRefusedError:
+    return CommandRefusedError(
+        KafkaError.REASSIGNMENT_IN_PROGRESS, f"{topic} is already under change: {why}; describe shows when it is done"
     )

@@ -1,14 +1,17 @@
-"""Describing and listing topics: what a broker's clients are told, and the topics' configs (KIP4-1).
+"""Describing, listing and subscribing to topics, as a broker's clients know them.
 
-Every command is asynchronous, and this is how its end is seen: a topic is there when all its partitions have leaders,
-and gone when it is unknown; a reassignment is over when the replicas are those that were asked for.
+Every command is asynchronous, and its end is seen here (KIP4-1): a topic is created when all its partitions have
+leaders, and deleted when it is unknown; a reassignment is over when the replicas are the ones that were asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from layout.topic import INTERNAL_TOPICS
 from logstore import KafkaError
+from reconciler.errors import UsageError
 from reconciler.simulator.admin.commands import TopicDescription
 from reconciler.simulator.admin.configs import own_configs
 from reconciler.simulator.kernel import DURING_DELETE, MetadataRequest, MetadataResponse, TopicMetadata
@@ -19,9 +22,9 @@ Metadata = Callable[[MetadataRequest], MetadataResponse]
 
 
 def describe(session: Session, metadata: Metadata, topics: Sequence[str], principal: str) -> list[TopicDescription]:
-    """Describe topics by full name, in the order of the question; no names: all that are known, sorted.
+    """Describe topics by full name, in the order given; without names, all known topics, sorted.
 
-    A broker whose session is over still says what it was told last, without configs.
+    A broker whose session is over still answers from its metadata cache, without configs.
     """
     answer = metadata(MetadataRequest(tuple(topics), principal))
     known = {topic.topic: topic for topic in answer.topics}
@@ -29,7 +32,7 @@ def describe(session: Session, metadata: Metadata, topics: Sequence[str], princi
 
 
 def list_topics(metadata: Metadata, principal: str) -> list[str]:
-    """The full names of all topics that are known, sorted."""
+    """The full names of all known topics, sorted."""
     return sorted(topic.topic for topic in metadata(MetadataRequest((), principal)).topics)
 
 
@@ -40,12 +43,12 @@ def is_created(description: TopicDescription, partitions: int) -> bool:
 
 
 def is_deleted(description: TopicDescription) -> bool:
-    """Whether a topic is gone, for the clients."""
+    """Whether a topic is unknown to clients."""
     return description.error is KafkaError.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def is_reassigned(description: TopicDescription, wanted: Mapping[int, Sequence[int]]) -> bool:
-    """Whether partitions have the replicas that were asked for, and all of them are in sync."""
+    """Whether partitions have the replicas that were asked for, all of them in sync."""
     found = {partition.partition: partition for partition in description.partitions}
     return all(
         number in found and found[number].replicas == tuple(replicas) and sorted(found[number].isr) == sorted(replicas)
@@ -64,3 +67,23 @@ def _described(session: Session, name: str, found: TopicMetadata | None) -> Topi
     configs = {} if session.expired else own_configs(session, name)
     partitions = tuple(sorted(found.partitions, key=lambda each: each.partition))
     return TopicDescription(name, KafkaError.NONE, found.topic_id, partitions, configs)
+
+
+def subscribed_topics(pattern: str, topics: Iterable[str]) -> list[str]:
+    """The topics whose whole full name a regular expression matches, sorted (KIP37-7).
+
+    ``.*`` matches the topics of all namespaces, and ``bla.*`` also the topics of a namespace ``bla``: KIP-37 says so,
+    and warns of it. Topics that brokers create for themselves are left out, as Kafka's consumers leave them out.
+
+    Args:
+        pattern: a regular expression, for example a plain name.
+        topics: full names, of all namespaces.
+
+    Raises:
+        UsageError: the pattern is no regular expression.
+    """
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"{pattern!r:.80} is no regular expression: {error}; topics are matched whole") from error
+    return sorted(topic for topic in set(topics) - INTERNAL_TOPICS if expression.fullmatch(topic))

@@ -1,8 +1,8 @@
-"""Other replicas for partitions, and their first replicas as leaders (KIP4-1).
+"""Reassignments of partitions to other replicas, and elections of their preferred leaders (KIP4-1).
 
 A reassignment goes to the controller, which writes it into the topic's node. An election of preferred leaders is noted
-in ``/admin/preferred_replica_election`` and carried out by a later event; the note goes with the controller's session,
-so that a crash cannot leave an election running for ever.
+in ``/admin/preferred_replica_election`` and carried out by a later event. The note is an ephemeral node of the
+controller's session, so that a crash cannot leave an election running for ever.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
-from reconciler.simulator.admin.controller_node import ControllerNode
-from reconciler.simulator.admin.known_topic import find_topic
+from reconciler.simulator.admin.controller_node import ControllerNode, find_topic
 from reconciler.simulator.kernel import Timers
 from reconciler.simulator.zookeeper import (
     PREFERRED_ELECTION,
@@ -31,7 +30,7 @@ from reconciler.simulator.zookeeper import (
 
 
 def check_reassigned(node: ControllerNode, partition: TopicPartition, replicas: Sequence[int] | None) -> None:
-    """Hold the replicas that a partition shall have to what Kafka asks of them; None: its reassignment is cancelled.
+    """Check the new replicas of a partition by Kafka's rules; None: its reassignment is to be cancelled.
 
     Raises:
         CommandRefusedError: 3, there is no such partition; 17, its topic is being deleted; 39 for the replicas; 60, it
@@ -62,7 +61,7 @@ def check_reassigned(node: ControllerNode, partition: TopicPartition, replicas: 
 def start_reassignment(
     node: ControllerNode, wanted: Mapping[TopicPartition, tuple[int, ...] | None]
 ) -> Mapping[TopicPartition, KafkaError]:
-    """Have the controller begin; it answers for each partition."""
+    """Have the controller begin reassignments, and return its answer for each partition."""
     node.check_active()
     return node.controller.reassign(wanted)
 
@@ -71,15 +70,15 @@ class PreferredElections:
     """Elections of preferred leaders, one at a time."""
 
     def __init__(self, node: ControllerNode, timers: Timers) -> None:
-        """Take the controller and the timers by which elections are carried out later."""
+        """Take the controller, and the timers that carry out elections later."""
         self._node = node
         self._timers = timers
 
     def check(self, partition: TopicPartition) -> None:
-        """See whether a partition's first replica could lead and does not.
+        """Check that a partition's first replica could lead and does not.
 
         Raises:
-            CommandRefusedError: 3, there is no such partition; 84, it leads; 80, it is away or not in sync.
+            CommandRefusedError: 3, there is no such partition; 84, the replica leads; 80, it is away or not in sync.
         """
         topic = find_topic(self._node, partition.topic).node
         replicas = topic.partitions.get(partition.partition)
@@ -95,10 +94,10 @@ class PreferredElections:
             )
 
     def check_idle(self) -> None:
-        """Make sure that no election is running.
+        """Check that no election is running.
 
         Raises:
-            CommandRefusedError: 42, one is.
+            CommandRefusedError: 42, an election is running.
         """
         running = self._node.session.find(PREFERRED_ELECTION)
         if running is not None:
@@ -124,5 +123,5 @@ class PreferredElections:
                 self._node.commit([Delete(PREFERRED_ELECTION, noted.version)])
                 self._node.controller.elect_preferred(decode_partitions(noted.data))
         except CommandRefusedError:
-            # Another controller was elected, and this one's note goes with its session.
+            # Another controller was elected; this one's note is deleted with its session.
             return

@@ -1,8 +1,8 @@
-"""Namespaces in ZooKeeper: create, list, delete (KIP37-3, KIP37-4).
+"""Namespaces in ZooKeeper: create, list, delete, and move a topic from one to another (KIP37-3, KIP37-4).
 
-A namespace is an empty node below ``/brokers/topics``; its tiers are the nodes above it. Deleting one marks its topics
-for deletion, and itself: ``namespace_sweep`` takes its node away when its last topic has gone. KIP-37 refuses a
-deletion only where other namespaces lie below, and so does this.
+A namespace is an empty node below ``/brokers/topics``; its tiers are the nodes above it. Deleting a namespace marks its
+topics for deletion, and itself; :class:`NamespaceSweep` deletes its node when its last topic is gone. KIP-37 refuses a
+deletion only if other namespaces lie below, and so does this.
 """
 
 from __future__ import annotations
@@ -10,13 +10,21 @@ from __future__ import annotations
 from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
 from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
-from reconciler.simulator.admin.controller_node import ControllerNode
-from reconciler.simulator.admin.delete_topics import deletion_marks
+from reconciler.simulator.admin.controller_node import ControllerNode, find_steady
+from reconciler.simulator.admin.delete import deletion_marks
 from reconciler.simulator.zookeeper import (
+    CONFIGS,
+    CONTROLLER_EPOCH,
     DELETE_NAMESPACES,
+    NAMESPACE_ACLS,
+    TOPIC_ACLS,
+    TOPICS,
     Create,
+    Delete,
     Operation,
+    Session,
     check_name,
+    path_below,
     read_namespaces,
     read_topics,
     topic_path,
@@ -27,7 +35,7 @@ REFUSED = KafkaError.INVALID_TOPIC_EXCEPTION
 
 
 def namespace_mark(namespace: str) -> str:
-    """Where a namespace is marked for deletion: one flat name, for a tier's mark must not lie above another's."""
+    """The path that marks a namespace for deletion: one flat name, so that no tier's mark lies above another's."""
     return f"{DELETE_NAMESPACES}/{namespace}"
 
 
@@ -35,7 +43,7 @@ def create_namespace(node: ControllerNode, namespace: str) -> None:
     """Create a namespace with all its tiers, as one transaction.
 
     Raises:
-        InvalidNameError: it cannot be called so.
+        InvalidNameError: it cannot have this name.
         CommandRefusedError: 36, it exists, or a topic has the name of a tier; 17, a tier is being deleted.
     """
     if not Namespace.parse(namespace).tiers:
@@ -55,7 +63,7 @@ def create_namespace(node: ControllerNode, namespace: str) -> None:
 
 
 def list_namespaces(node: ControllerNode, below: str = "") -> list[str]:
-    """The namespaces below one, sorted; empty: all but the default one.
+    """The namespaces below a namespace, sorted; empty: all except the default namespace.
 
     Raises:
         CommandRefusedError: 17, it does not exist.
@@ -68,7 +76,7 @@ def list_namespaces(node: ControllerNode, below: str = "") -> list[str]:
 
 
 def delete_namespace(node: ControllerNode, namespace: str, *, recursive: bool = False) -> None:
-    """Have a namespace deleted, with its topics; ``recursive``: with the namespaces below it too.
+    """Mark a namespace and its topics for deletion; ``recursive``: with the namespaces below it.
 
     Raises:
         CommandRefusedError: 17, it does not exist, or has namespaces below it and the deletion is not recursive.
@@ -89,7 +97,7 @@ def delete_namespace(node: ControllerNode, namespace: str, *, recursive: bool = 
 
 
 def check_usable(node: ControllerNode, namespace: str) -> None:
-    """Make sure that a namespace was created, and is not being deleted; the default one always can be used.
+    """Check that a namespace was created and is not being deleted; the default namespace can always be used.
 
     Raises:
         CommandRefusedError: 17, it cannot be used.
@@ -108,10 +116,110 @@ def _check_staying(node: ControllerNode, tier: str) -> None:
 
 
 def _with_tiers(namespace: str) -> list[str]:
-    """A namespace and those above it, the outermost first."""
+    """A namespace and the tiers above it, the outermost first."""
     tiers = namespace.split(NAMESPACE_SEPARATOR)
     return [NAMESPACE_SEPARATOR.join(tiers[: count + 1]) for count in range(len(tiers))]
 
 
 def _unknown(namespace: str) -> CommandRefusedError:
     return CommandRefusedError(REFUSED, f"there is no namespace {namespace!r:.80}; create it first")
+
+
+class NamespaceSweep:
+    """Deletes the nodes of deleted namespaces once their last topic is gone (KIP37-3).
+
+    It runs beside the controller, on watches of its broker's session, whenever a topic, a mark, or the controller
+    changes. Nodes that one controller leaves behind are swept by the next one when it starts, or at the latest when it
+    gets a command about namespaces.
+    """
+
+    def __init__(self, node: ControllerNode) -> None:
+        """Write in the name of this controller."""
+        self._node = node
+        self._watching: Session | None = None
+
+    def start(self) -> None:
+        """Begin to watch in the session that the broker holds now, and sweep; do nothing if the session is over.
+
+        A second call in the same session only sweeps.
+        """
+        session = self._node.current
+        if session.expired:
+            return
+        if self._watching is not session:
+            self._watching = session
+            for path in (TOPICS, DELETE_NAMESPACES, CONTROLLER_EPOCH):
+                session.watch(path, self._changed)
+        self._changed(TOPICS)
+
+    def sweep(self) -> list[str]:
+        """Delete the namespaces that are marked and empty, the innermost tiers first, and return their names.
+
+        Raises:
+            CommandRefusedError: 41, this is not the active controller.
+        """
+        session = self._node.session
+        marked = session.children(DELETE_NAMESPACES) if session.find(DELETE_NAMESPACES) else []
+        gone = []
+        for name in sorted(marked, key=lambda each: (-each.count(":"), each)):
+            if session.find(path_below(TOPICS, name)) is None or not session.children(path_below(TOPICS, name)):
+                self._node.commit([*self._removal(name), Delete(namespace_mark(name))])
+                gone.append(name)
+        return gone
+
+    def _removal(self, name: str) -> list[Operation]:
+        """Operations that delete a namespace's own nodes, except where its topics' configs or ACLs lie below."""
+        paths = [path_below(root, name) for root in (TOPICS, CONFIGS, NAMESPACE_ACLS, TOPIC_ACLS)]
+        session = self._node.session
+        return [Delete(path) for path in paths if session.find(path) is not None and not session.children(path)]
+
+    def _changed(self, path: str) -> None:
+        try:
+            if self._node.controller.active:
+                self.sweep()
+        except CommandRefusedError as error:
+            # The next controller sweeps; any other error is a bug here.
+            if error.error not in (KafkaError.NOT_CONTROLLER, KafkaError.INVALID_REQUEST):
+                raise
+
+
+def move_topic(node: ControllerNode, topic: str, namespace: str) -> str:
+    """Move a topic to another namespace, and return its new full name; its ID and its data stay (KIP37-3).
+
+    One transaction moves the topic's node, the states of its partitions with leaders and epochs, its configs and its
+    ACLs. The versions of the states begin anew. The controller sees a known topic ID under another name (KIP516-13).
+
+    Args:
+        node: where to write.
+        topic: its full name.
+        namespace: its new namespace; empty: the default namespace.
+
+    Raises:
+        InvalidNameError: a name breaks the rules.
+        CommandRefusedError: 3, there is no such topic; 17, it is being deleted, or there is no such namespace; 36,
+            there is a topic of that name, or it is in this namespace already; 60, it is under change.
+    """
+    find_steady(node, topic)
+    Namespace.parse(namespace)
+    check_usable(node, namespace)
+    local = topic.rpartition(NAMESPACE_SEPARATOR)[2]
+    wanted = f"{namespace}{NAMESPACE_SEPARATOR}{local}" if namespace else local
+    check_name(wanted)
+    if node.session.find(topic_path(wanted)) is not None:
+        raise CommandRefusedError(KafkaError.TOPIC_ALREADY_EXISTS, f"{wanted} exists already")
+    node.commit([step for root in (TOPICS, CONFIGS, TOPIC_ACLS) for step in _moved(node, root, topic, wanted)])
+    return wanted
+
+
+def _moved(node: ControllerNode, root: str, topic: str, wanted: str) -> list[Operation]:
+    """Operations that move a topic's nodes below one root."""
+    session = node.session
+    source, target = path_below(root, topic), path_below(root, wanted)
+    if session.find(source) is None:
+        return []
+    paths = [source]
+    for path in paths:
+        paths.extend(f"{path}/{name}" for name in session.children(path))
+    created = [Create(target + path[len(source) :], session.get(path).data) for path in paths]
+    parents = node.with_parents(created[0])
+    return [*parents, *created[1:], *(Delete(path, session.get(path).version) for path in reversed(paths))]

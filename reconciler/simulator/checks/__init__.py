@@ -1,11 +1,11 @@
 """What must hold of a simulated cluster: at every moment, at the end, and in the eyes of an audit."""
 
-from reconciler.simulator.checks.expected import expected_state
-from reconciler.simulator.checks.promises import BrokenPromiseError, Invariants
-from reconciler.simulator.checks.rest import check_audit, check_converged, converge, let_delays_pass
+from reconciler.simulator.checks.convergence import check_converged, converge, let_delays_pass
+from reconciler.simulator.checks.expected_verdicts import check_audit, expected_state
+from reconciler.simulator.checks.invariants import BrokenInvariantError, Invariants
 
 __all__ = [
-    "BrokenPromiseError",
+    "BrokenInvariantError",
     "Invariants",
     "check_audit",
     "check_converged",

@@ -1,14 +1,14 @@
-"""What lies staged on the disks of a simulated cluster, looked at after every event: how it came there, how it goes.
+"""Checks the staged replicas of a simulated cluster after every event: why they were staged, and why they are gone.
 
-The names in the staging directories are listed anew each time, and the index of the store is held against them, so
-that neither the engine's reports nor its memory are taken on their word::
+The staging directories are listed anew each time and compared with the store's index, so that the check relies neither
+on the engine's reports nor on its memory::
 
-    comes     not a wanted replica that is the only one in sync and holds what was acknowledged, be it for a moment
+    staged    never, even for a moment, a wanted replica that is the only one in sync and holds acknowledged records;
               with a due time that is not before the delay of its topic
-    goes      purged, and due by the clock of its machine; or live again under its topic ID
-    is live   until it is staged: a replica is never just gone, nor another one in its place
+    gone      purged, and due by its machine's clock; or live again under its topic ID
+    live      until it is staged: a replica never vanishes, and no other one takes its place
 
-What a crash, or a disk that failed, takes back is judged when the broker is up again.
+Changes that a crash or a failed disk undoes are checked when the broker is up again.
 Source: DESIGN §5; KIP516-5, KIP516-6, KIP516-7.
 """
 
@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from layout.directory_name import parse_staged
 from layout.ids import TopicId
@@ -27,11 +26,8 @@ from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError
 from logstore.purge import Purged
 from logstore.store import Entry, LogStore
-from reconciler.simulator.cluster import Oracle
+from reconciler.simulator.cluster import Member, Oracle
 from reconciler.verdicts import Verdict
-
-if TYPE_CHECKING:
-    from reconciler.simulator.cluster import Member
 
 _Identity = tuple[str, int | None]
 """A topic ID as text, and a partition."""
@@ -41,15 +37,15 @@ _ZERO_ID = str(TopicId(bytes(16)))
 
 @dataclass(slots=True)
 class _LastLook:
-    """What was seen of one machine when it was looked at last.
+    """The state of one machine when it was last checked.
 
     Attributes:
-        store: of the broker's life then; None: it was down.
+        store: of the broker; None: it was down.
         live: the store's index.
-        staged: serial of a disk → name → record, of what lies staged there.
-        names: serial of a disk → name → when it was seen first, by the machine's time; None: it came while the broker
-            was down or starting, so that nobody knows.
-        purged: what was reported as purged since.
+        staged: serial of a disk → name → record, of the replicas that are staged there.
+        names: serial of a disk → name → when it was seen first, by the machine's time; None: it was staged while the
+            broker was down or starting, so that the time is not known.
+        purged: records of the replicas that were reported as purged since.
     """
 
     store: LogStore | None = None
@@ -60,34 +56,34 @@ class _LastLook:
 
 
 class StagingWatch:
-    """Watches the disks of all machines."""
+    """Watches the staging directories of all machines."""
 
-    def __init__(self, truth: Oracle, acknowledged: Callable[[TopicPartition], bool]) -> None:
-        """Begin; every machine is seen for the first time.
+    def __init__(self, oracle: Oracle, acknowledged: Callable[[TopicPartition], bool]) -> None:
+        """Begin; every machine is new.
 
         Args:
-            truth: what is wanted where.
-            acknowledged: whether a partition, under the topic ID that it has now, holds what was acknowledged.
+            oracle: says which replicas are wanted where.
+            acknowledged: whether a partition, under its present topic ID, holds an acknowledged record.
         """
-        self._truth, self._acknowledged = truth, acknowledged
-        self._seen: dict[int, _LastLook] = {}
+        self._oracle, self._acknowledged = oracle, acknowledged
+        self._looks: dict[int, _LastLook] = {}
 
     def purged(self, member: Member, purged: Purged, now_ms: int) -> Iterator[str]:
-        """Take note of a purge that a broker reports, at its machine's time; gives what is wrong with it."""
+        """Note a purge that a broker reports, at its machine's time, and yield what is wrong with it."""
         record = purged.record
         if record is None:
-            return  # an empty directory: what lay in it was reported before, or was missed by the next look
-        self._seen.setdefault(member.node_id, _LastLook()).purged.append(record)
+            return  # an empty directory: its replica was reported before, or the next look misses it
+        self._looks.setdefault(member.node_id, _LastLook()).purged.append(record)
         if record.due_ms > now_ms:
             yield f"{member.name} purged {purged.location} at {now_ms}, which was due at {record.due_ms}"
 
     def look_inside(self, member: Member, now_ms: int) -> Iterator[str]:
-        """Look between two changes of a disk, within an event; gives what is wrong.
+        """Check the names between two changes of a disk, within an event, and yield what is wrong.
 
-        What is staged and brought back at once is seen here alone. The name has to do, for nothing else is safe to be
-        read in the middle of a change.
+        A replica that is staged and restored at once is seen only here. Only names are read, because nothing else can
+        be read safely in the middle of a change.
         """
-        disks, seen = member.disks, self._seen.setdefault(member.node_id, _LastLook())
+        disks, seen = member.disks, self._looks.setdefault(member.node_id, _LastLook())
         for number in disks.online:
             known = seen.names.setdefault(disks.serial(number), {})
             names = _staged_names(f"{disks.log_dirs[number]}/{STAGING_DIR}")
@@ -97,11 +93,11 @@ class StagingWatch:
                 del known[name]
             for name in sorted(names - known.keys()):
                 known[name] = None if seen.store is None else now_ms
-                yield from self._staged(member, name)
+                yield from self._check_staged(member, name)
 
     def look(self, member: Member, now_ms: int) -> Iterator[str]:
-        """Look at the disks of a machine after an event, at its time; gives what is wrong."""
-        seen = self._seen.setdefault(member.node_id, _LastLook())
+        """Check the disks of a machine after an event, at its time, and yield what is wrong."""
+        seen = self._looks.setdefault(member.node_id, _LastLook())
         yield from self.look_inside(member, now_ms)
         if not member.running:
             seen.store, seen.live = None, {}
@@ -110,7 +106,7 @@ class StagingWatch:
         came, went = self._changes(member, seen)
         same_life = store is seen.store
         for record, since_ms in came:
-            yield from self._came(member, record, since_ms)
+            yield from self._check_due_time(member, record, since_ms)
         identities: set[_Identity] = {(entry.topic_id or _ZERO_ID, key[1]) for key, entry in live.items()}
         for name, record in went:
             undone = (str(record.topic_id), record.partition) in identities
@@ -124,7 +120,7 @@ class StagingWatch:
     def _changes(
         self, member: Member, seen: _LastLook
     ) -> tuple[list[tuple[StagedRecord, int | None]], list[tuple[str, StagedRecord]]]:
-        """What was staged since the last look, and when; and what is staged no more; on the disks that work."""
+        """The replicas staged since the last look, and when; and the ones no longer staged; on the disks that work."""
         came: list[tuple[StagedRecord, int | None]] = []
         went: list[tuple[str, StagedRecord]] = []
         disks = member.disks
@@ -138,7 +134,7 @@ class StagingWatch:
             if records is None:
                 records = _staged_records(member.broker.store)
             for name in sorted(names - known.keys()):
-                if (log_dir, name) in records:  # else it is half gone, or half there
+                if (log_dir, name) in records:  # else it is being staged or purged
                     known[name] = record = records[log_dir, name]
                     came += [] if record is None else [(record, seen.names[serial].get(name))]
             for name in sorted(known.keys() - names):
@@ -146,7 +142,7 @@ class StagingWatch:
                 went += [] if former is None else [(f"{STAGING_DIR}/{name}", former)]
         return came, went
 
-    def _came(self, member: Member, record: StagedRecord, since_ms: int | None) -> Iterator[str]:
+    def _check_due_time(self, member: Member, record: StagedRecord, since_ms: int | None) -> Iterator[str]:
         partition = TopicPartition(record.topic, record.partition)
         setting = STALE_DELAY if record.verdict in list(Verdict) else DELETE_DELAY
         began_ms = record.staged_ms if since_ms is None else since_ms
@@ -154,10 +150,10 @@ class StagingWatch:
         if record.due_ms < soonest_ms:
             yield f"{member.name} staged {partition}, due at {record.due_ms}, {soonest_ms - record.due_ms} ms too early"
 
-    def _staged(self, member: Member, name: str) -> Iterator[str]:
-        """Whether a directory that was staged just now may be."""
+    def _check_staged(self, member: Member, name: str) -> Iterator[str]:
+        """Check whether a directory that was just staged may be staged."""
         staged = parse_staged(name)
-        for partition, replica in self._truth.on(member.node_id).items():
+        for partition, replica in self._oracle.on(member.node_id).items():
             if (staged.topic_id, staged.partition) != (replica.topic_id, partition.partition):
                 continue
             if replica.isr == (member.node_id,) and self._acknowledged(partition):
@@ -170,7 +166,7 @@ class StagingWatch:
 def _vanished(
     member: Member, seen: _LastLook, live: Mapping[tuple[str, int], Entry], identities: set[_Identity]
 ) -> Iterator[str]:
-    """Replicas that were live, and are neither that nor staged nor purged."""
+    """Replicas that were live, and are now neither live nor staged nor purged."""
     staged = [parse_staged(name) for names in seen.names.values() for name in names]
     here = identities | {(str(each.topic_id), each.partition) for each in staged}
     here |= {(str(record.topic_id), record.partition) for record in seen.purged}
@@ -189,8 +185,8 @@ def _staged_names(path: str) -> set[str]:
 
 
 def _staged_records(store: LogStore) -> dict[tuple[str, str], StagedRecord | None]:
-    """Log dir and name → record, of all that is staged."""
+    """Log dir and name → record, of all staged replicas."""
     try:
         return {(each.log_dir, each.name): each.record for each in store.staged()}
     except LogStoreError:
-        return {}  # a disk failed just now: what is on the others is looked at next time
+        return {}  # a disk failed just now: the others are checked next time

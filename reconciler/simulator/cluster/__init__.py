@@ -1,8 +1,8 @@
-"""One simulated cluster: its machines, what a test starts, breaks and looks at, and what is wanted by its znodes."""
+"""A whole simulated cluster that a test starts, breaks and inspects, and what its disks should hold."""
 
 from reconciler.simulator.cluster.cluster import Cluster
 from reconciler.simulator.cluster.member import ClusterSettings, Member
-from reconciler.simulator.cluster.truth import Oracle, WantedReplica
+from reconciler.simulator.cluster.oracle import Oracle, WantedReplica
 
 __all__ = [
     "Cluster",

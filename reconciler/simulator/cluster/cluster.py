@@ -1,4 +1,4 @@
-"""A cluster in one process: what a test, or somebody who wants to see it, starts, breaks and looks at.
+"""A cluster in one process, to start, break and inspect.
 
 ::
 
@@ -12,7 +12,7 @@
         cluster.run(for_ms=10_000)
         print([staged.location for staged in cluster.members[2].broker.store.staged()])
 
-Nothing happens but in :meth:`Cluster.run` and in what calls it; whatever waits says so, and how long at most.
+Events happen only in :meth:`Cluster.run` and :meth:`Cluster.run_until`, and in the methods that wait by calling them.
 Source: KIP516-5, KIP516-6, KIP516-10, CREATE-4.
 """
 
@@ -30,7 +30,7 @@ from logstore import KafkaError
 from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.admin import NOT_GIVEN, CommandOutcome, CreateTopic, is_created
 from reconciler.simulator.cluster.member import ClusterSettings, Member
-from reconciler.simulator.cluster.truth import Oracle
+from reconciler.simulator.cluster.oracle import Oracle
 from reconciler.simulator.kernel import World
 from reconciler.simulator.machine import ClientMetadata, Consumer, Producer
 from reconciler.simulator.zookeeper import (
@@ -43,14 +43,14 @@ from reconciler.simulator.zookeeper import (
 )
 
 PATIENCE_MS = 120_000
-"""Simulated time that is waited for what should happen, at most."""
+"""The longest wait for a condition, in simulated time."""
 
 _IN_MEMORY = "/dev/shm"
-"""Where folders are made when none is given and there is such a place: a file system in memory."""
+"""The parent of temporary folders, if it exists: a file system in memory."""
 
 
 class NotInTimeError(ReconcilerError):
-    """What was waited for did not happen; the message has the end of the history."""
+    """A condition did not become true in time; the message has the end of the history."""
 
 
 class Cluster:
@@ -62,16 +62,16 @@ class Cluster:
         members: the machines by node ID.
         producer: writes records.
         consumer: reads them.
-        truth: what the cluster is meant to be, by its znodes.
-        happened: called after every event that :meth:`run` or :meth:`run_until` lets happen.
+        oracle: what the cluster should hold, by its znodes.
+        happened: called after every event of :meth:`run` and :meth:`run_until`.
     """
 
     def __init__(self, settings: ClusterSettings | None = None, *, seed: int = 0, folder: str | None = None) -> None:
-        """Make a cluster whose machines are off; use it as a context manager, or call :meth:`start` and :meth:`close`.
+        """Make a cluster whose machines are off; use it in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
         Args:
-            settings: None: three brokers with two log dirs each, and nothing goes wrong.
-            seed: gives the whole history.
+            settings: None: three brokers with two log dirs each, and no faults.
+            seed: determines the whole history.
             folder: an empty one for the disks, which stay there; None: a temporary one.
         """
         self.settings = settings or ClusterSettings()
@@ -83,7 +83,7 @@ class Cluster:
         self._session = self.zookeeper.session("observer")
         make_base(self._session)
         self._session.create(CLUSTER_ID, encode_cluster_id(self.settings.broker.cluster_id), parents=True)
-        self.truth = Oracle(self.zookeeper)
+        self.oracle = Oracle(self.zookeeper)
         self.happened: Callable[[], None] = lambda: None
         admin_random = self.world.randomness("admin")
         self.members = {
@@ -106,19 +106,19 @@ class Cluster:
             member.start()
         brokers = set(self.members)
         self.run_until(
-            "all brokers are registered", lambda: self.truth.brokers() == brokers and self.active is not None
+            "all brokers are registered", lambda: self.oracle.brokers() == brokers and self.active is not None
         )
 
     @property
     def active(self) -> Member | None:
-        """The machine with the active controller, by ``/controller``; None: there is none, or it does not know yet."""
+        """The machine of the active controller, by ``/controller``; None: there is none, or it is not active yet."""
         node = self._session.find(CONTROLLER)
         node_id = None if node is None else decode_controller(node.data)
         member = None if node_id is None else self.members.get(node_id)
         return member if member is not None and member.running and member.controller.active else None
 
     def run(self, steps: int | None = None, *, for_ms: int | None = None) -> int:
-        """Let events happen: so many at most, or those of so much true time; gives how many."""
+        """Let events happen, up to a number or for a true time, and return how many happened."""
         done, end_ms = 0, None if for_ms is None else self.world.now_ms + for_ms
         while steps is None or done < steps:
             if not self.world.run(1, for_ms=None if end_ms is None else end_ms - self.world.now_ms):
@@ -128,10 +128,10 @@ class Cluster:
         return done
 
     def run_until(self, what: str, is_so: Callable[[], bool], within_ms: int = PATIENCE_MS) -> None:
-        """Let events happen until something is so.
+        """Let events happen until a condition is true.
 
         Raises:
-            NotInTimeError: it was not so within that time.
+            NotInTimeError: it was not true within that time.
         """
         end_ms = self.world.now_ms + within_ms
         while not is_so():
@@ -153,8 +153,8 @@ class Cluster:
         Args:
             topic: full name.
             partitions: how many.
-            factor: replicas of each.
-            assignment: partition → brokers, instead of the two numbers.
+            factor: replicas of each partition.
+            assignment: partition → brokers, instead of ``partitions`` and ``factor``.
 
         Raises:
             RefusedError: the controller refuses.
@@ -170,25 +170,25 @@ class Cluster:
             return bool(found) and is_created(found[0], partitions)
 
         self.run_until(f"{topic} has leaders", is_there)
-        made = self.truth.topic_id(topic)
+        made = self.oracle.topic_id(topic)
         assert made is not None, "a topic that was created has an ID"
         return made
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic, and wait until its name is free; its data goes when its brokers get to it (KIP516-10).
+        """Delete a topic, and wait until its name is free; its brokers delete its data later (KIP516-10).
 
         Raises:
             RefusedError: the controller refuses.
             NotInTimeError: there is no controller.
         """
         self._ask(lambda member: member.admin.delete_topics([topic])[topic])
-        self.run_until(f"{topic} is gone", lambda: not self.truth.is_there(topic))
+        self.run_until(f"{topic} is gone", lambda: not self.oracle.is_there(topic))
 
     def produce(self, topic: str, count: int = 1) -> list[str]:
-        """Write records, one after the other, and wait until each is acknowledged; gives their values.
+        """Write records in turn, wait until each is acknowledged, and return their values.
 
         Raises:
-            NotInTimeError: one is not.
+            NotInTimeError: a record is not acknowledged.
         """
         values = []
         for _ in range(count):
@@ -206,12 +206,12 @@ class Cluster:
         return values
 
     def consume(self, topic: str, for_ms: int = 10_000) -> list[str]:
-        """Read a topic from its beginning for so much simulated time; gives the values that were seen until now."""
+        """Read a topic from its beginning for a simulated time, and return all values that were seen until now."""
         end_ms = self.world.now_ms + for_ms
         while self.world.now_ms < end_ms:
             self.consumer.poll([topic])
             self.run(for_ms=500)
-        topic_id = self.truth.topic_id(topic)
+        topic_id = self.oracle.topic_id(topic)
         return [
             record.value
             for (at, believed), records in self.consumer.seen.items()
@@ -223,11 +223,11 @@ class Cluster:
         """Switch a machine on, and wait until its broker is registered.
 
         Raises:
-            NotInTimeError: it does not come up; the history says why.
+            NotInTimeError: the broker does not start; the history says why.
         """
         member = self.members[node_id]
         member.start()
-        # Its node may still be there from before a crash; its epoch it has only from its own registration.
+        # Its node may still be there from before a crash; only its own registration gives it an epoch.
         self.run_until(
             f"broker {node_id} is registered", lambda: member.running and member.broker.broker.broker_epoch >= 0
         )
@@ -237,11 +237,11 @@ class Cluster:
         self.members[node_id].shut_down()
 
     def crash_broker(self, node_id: int) -> None:
-        """Take a machine's power away; what was not synced may be lost."""
+        """Cut a machine's power; changes that were not synced may be lost."""
         self.world.crash(self.members[node_id].name)
 
     def close(self) -> None:
-        """Stop all brokers, give everything back, and remove the folder if it is a temporary one."""
+        """Stop all brokers, close the disks, and remove the folder if it is a temporary one."""
         for member in self.members.values():
             if member.running:
                 member.shut_down()
@@ -249,7 +249,7 @@ class Cluster:
         self._opened.close()
 
     def _ask(self, command: Callable[[Member], CommandOutcome]) -> None:
-        """Give a command to whoever is the controller, as soon as somebody is."""
+        """Give a command to the active controller, as soon as there is one."""
         self.run_until("there is a controller", lambda: self.active is not None)
         member = self.active
         assert member is not None, "it was waited for"

@@ -1,7 +1,7 @@
-"""One machine of a simulated cluster: its disks, the broker on it, what may happen to it, and its administrator's door.
+"""One machine of a simulated cluster: its disks, its broker, its faults, and its administrator's commands.
 
-It is what the kernel lets faults happen to. A machine that loses its power keeps its ZooKeeper session until that times
-out, as a real one does: until then ZooKeeper, and so the controller, believe that the broker is there.
+The kernel lets faults happen to it. A machine that loses its power keeps its ZooKeeper session until that times out, as
+a real one does: until then ZooKeeper, and so the controller, regard the broker as alive.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from reconciler.simulator.zookeeper import Session, ZooKeeper
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """What a cluster is made of.
+    """The size of a cluster, its faults, and the settings of its parts.
 
     Attributes:
         brokers: how many, numbered from 1.
-        log_dirs: of each broker, each on a disk of its own.
-        rates: how often what goes wrong.
-        broker: what every broker is told.
-        controller: what every controller is told.
-        fewer_partitions: whether partitions may be deleted, and how often delays are looked at (KIP694-3).
-        fault_interval_ms: after how much true time it is drawn again what goes wrong with machines and disks.
-        session_ms: after how much true time ZooKeeper ends the session of a machine that it hears nothing of.
+        log_dirs: how many each broker has, each on a disk of its own.
+        rates: how often each fault happens.
+        broker: settings of every broker.
+        controller: settings of every controller.
+        fewer_partitions: whether partitions may be deleted, and how often delays are checked (KIP694-3).
+        fault_interval_ms: the true time between draws of faults of machines and disks.
+        session_ms: the true time after which ZooKeeper ends the session of a machine without power.
     """
 
     brokers: int = 3
@@ -63,10 +63,10 @@ class Member:
         node_id: the broker's number.
         name: of the machine, which is its endpoint.
         disks: of the machine.
-        network: as its broker sees it; tells of every answer.
-        broker: on it.
-        changing: called before every change of a disk.
-        purged: told of each directory that the broker deletes for ever.
+        network: as its broker sees it, with a callback for every answer.
+        broker: on this machine.
+        changing: called before every change to a disk.
+        purged: called with each directory that the broker deletes for ever.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Member:
             world: time, network and faults.
             zookeeper: of the cluster.
             settings: of the cluster.
-            random: where topic IDs and assignments are drawn from.
+            random: draws topic IDs and assignments.
         """
         self.node_id, self.name = node_id, broker_endpoint(node_id)
         self._world, self._settings, self._random = world, settings, random
@@ -139,7 +139,7 @@ class Member:
         return self._admin[1]
 
     def start(self) -> None:
-        """Switch it on; where the broker cannot start, the history says why."""
+        """Switch the machine on; if the broker cannot start, the history says why."""
         self._world.guarded(self.broker.start)
 
     def shut_down(self) -> None:
@@ -147,7 +147,7 @@ class Member:
         self._world.guarded(self.broker.shut_down)
 
     def crash(self) -> None:
-        """The machine lost its power; called by the kernel, which has dropped its timers and connections already."""
+        """Lose the power; called by the kernel, which has dropped the machine's timers and connections already."""
         self.broker.crash()
         self.disks.crash(self._random)
         session = self.broker.session
@@ -156,7 +156,7 @@ class Member:
             self._world.add(self._settings.session_ms, "", f"the session of {self.name} is over", session.expire)
 
     def faults(self) -> Mapping[str, Fault]:
-        """What else may happen to it now."""
+        """The faults that may happen to it now, besides a crash."""
         if not self.running:
             return {"restart": self._restart, **faults_while_stopped(self.disks)}
         session = self.broker.session
@@ -174,7 +174,7 @@ class Member:
         return "its session expires"
 
     def _follow_namespaces(self, session: Session) -> None:
-        """Make and remove the tiers of namespaces on the disks as ZooKeeper has them (KIP37-2)."""
+        """Keep the namespaces on the disks in step with ZooKeeper (KIP37-2)."""
 
         def say(text: str) -> None:
             self._world.history.say(self.name, text)
@@ -207,11 +207,11 @@ class Member:
         self.purged(purged)
 
     def _changes_a_disk(self) -> None:
-        """A power cut may come before each change of a disk."""
+        """Let a power cut come before each change to a disk."""
         self.changing()
         self._world.passes(self.name)
 
     def _power_goes(self, step: str) -> bool:
-        """A power cut may come before each step of a controller that others can see."""
+        """Let a power cut come before each step of a controller that others can see."""
         self._world.passes(self.name)
         return self._settings.controller.crash_before(step)

@@ -1,9 +1,14 @@
-"""Control requests: as bytes on their way, on to ``reconciler.broker``, and the roles that follow from the answer.
+"""Control requests: their form on the wire, their way to ``reconciler.broker``, and the roles that follow.
 
-Requests and answers are encoded and decoded again in KIP-516's form (``reconciler.wire``), so a field that the form
-does not have is not used by mistake. Its LeaderAndIsr answer names topics by ID alone: the names are those of the
-request, as a controller would look them up; where a topic has no ID, the answer travels in version 4, which has names.
-Records are flushed before what they belong to is staged. Source: FACTS §4.2, §4.5, §5; KIP516-4, -5, -7.
+Requests and answers are encoded and decoded again in KIP-516's form (``reconciler.protocol``), so that no field is used
+that the form does not have. Its LeaderAndIsr answer names topics by ID alone: the names are looked up in the request,
+as a controller would do it. If a topic has no ID, the answer travels in version 4, which has names. Records are flushed
+before their replica is staged. Source: FACTS §4.2, §4.5, §5; KIP516-4, -5, -7.
+
+``Broker.handle`` creates no namespace and renames nothing by itself: it answers 17 for a topic whose namespace the
+disks lack, and 103 for a topic whose data lies here under another name. In a simulated cluster the controller's word is
+enough for both: the store creates or renames, and the request is handled once more for those partitions. Source:
+KIP37-3, KIP37-4, KIP516-13.
 """
 
 from __future__ import annotations
@@ -11,9 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.topic import TopicPartition
+from layout.scheme import Scheme
+from layout.topic import TopicPartition, namespace_of
 from logstore import KafkaError, LogStoreError
+from logstore.namespaces import create_namespace, list_namespaces, rename_topic
+from logstore.store import LogStore
 from reconciler.broker import Broker
 from reconciler.protocol import (
     KIP516,
@@ -27,6 +36,7 @@ from reconciler.protocol import (
     StopReplicaRequest,
     StopReplicaResponse,
     TopicErrors,
+    TopicState,
     Version,
     decode_leader_and_isr,
     decode_response,
@@ -36,28 +46,27 @@ from reconciler.protocol import (
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
 from reconciler.simulator.machine.partition import HostedPartition
-from reconciler.simulator.machine.renaming import NamespaceChanges, merged
 
 _VERSION_WITH_NAMES: Version = 4
 """A version of the LeaderAndIsr answer that names topics."""
 
 
 class ControlRequests:
-    """What controllers ask of one broker."""
+    """Handles the control requests to one broker."""
 
     def __init__(self, host: Host, broker: Broker, replicas: HostedReplicas) -> None:
         """Handle requests for this broker."""
         self._host, self._broker, self._replicas = host, broker, replicas
         self._renaming = NamespaceChanges(host, broker.store, replicas)
         self.changed: Callable[[HostedPartition], None] = lambda partition: None
-        """Told of each partition that got another role."""
+        """Called with each partition that got another role."""
 
     def handle(self, sent: ControlRequest) -> ControlResponse:
-        """Do what a controller asks for; the answer is as it arrives at its end.
+        """Do what a controller asks for, and return the answer as the controller receives it.
 
         Raises:
             InvalidRequestError: the request is malformed; nothing was changed.
-            UnsupportedVersionError: its form has no words for it.
+            UnsupportedVersionError: its form cannot express it.
         """
         if isinstance(sent, LeaderAndIsrRequest):
             return self._lead(decode_leader_and_isr(encode_message(sent, KIP516), KIP516))
@@ -86,7 +95,7 @@ class ControlRequests:
         return _as_received(request, response, version)
 
     def _take_role(self, at: TopicPartition, state: PartitionState, error: int) -> int:
-        """Take the role that a partition was given; gives what is answered for it."""
+        """Take the role that a partition was given, and return the error to answer for it."""
         if error != KafkaError.NONE:
             self._host.say(f"{at}: {_error_name(error)} to leader {state.leader} at epoch {state.leader_epoch}")
             return error
@@ -119,7 +128,7 @@ class ControlRequests:
 
 
 def _may_be_staged(partition: HostedPartition, request: LeaderAndIsrRequest) -> bool:
-    """Whether a request may stage a replica, so that its records should be on the disk."""
+    """Whether a request may stage a replica, so that its records must be flushed first."""
     for topic in request.topics:
         if topic.topic == partition.at.topic:
             return topic.topic_id != partition.topic_id
@@ -127,7 +136,7 @@ def _may_be_staged(partition: HostedPartition, request: LeaderAndIsrRequest) -> 
 
 
 def _with_errors(response: ControlResponse, change: Callable[[TopicPartition, int], int]) -> ControlResponse:
-    """The answer with each partition's error put through a function."""
+    """Replace each partition's error in an answer by what a function returns for it."""
     topics = tuple(
         TopicErrors(
             topic.topic,
@@ -143,7 +152,7 @@ def _with_errors(response: ControlResponse, change: Callable[[TopicPartition, in
 
 
 def _as_received(request: ControlRequest, response: ControlResponse, version: Version) -> ControlResponse:
-    """The answer as it arrives, with the names and IDs that the controller finds in its own request."""
+    """The answer as the controller receives it, with the names and IDs of its own request."""
     kind = LeaderAndIsrResponse if isinstance(request, LeaderAndIsrRequest) else StopReplicaResponse
     arrived = decode_response(kind, encode_message(response, version), version)
     names = {topic.topic_id: topic.topic for topic in request.topics if topic.topic_id is not None}
@@ -158,3 +167,77 @@ def _topic_name(errors: TopicErrors, names: Mapping[TopicId, str]) -> str:
 
 def _error_name(error: int) -> str:
     return KafkaError(error).name if error in tuple(KafkaError) else str(error)
+
+
+class NamespaceChanges:
+    """Creates the namespaces and renames the topics that requests ask for."""
+
+    def __init__(self, host: Host, store: LogStore, replicas: HostedReplicas) -> None:
+        """Change this store; roles under an old name end."""
+        self._host, self._store, self._replicas = host, store, replicas
+
+    def prepare(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> LeaderAndIsrRequest | None:
+        """Create the namespaces or rename the topics that some partitions were refused for.
+
+        Args:
+            request: a request that was handled; its epochs are not stale.
+            response: the answer to it.
+
+        Returns:
+            A request for these partitions alone, to be handled now; None: nothing was changed.
+        """
+        topics = []
+        for topic, answers in zip(request.topics, response.topics, strict=True):
+            states = [
+                state
+                for state, answer in zip(topic.partitions, answers.partitions, strict=True)
+                if answer.error in (KafkaError.INVALID_TOPIC_EXCEPTION, KafkaError.INCONSISTENT_TOPIC_ID)
+            ]
+            if states and self._prepare(topic):
+                topics.append(replace(topic, partitions=tuple(states)))
+        return replace(request, topics=tuple(topics), type=RequestType.INCREMENTAL) if topics else None
+
+    def _prepare(self, topic: TopicState) -> bool:
+        """Create the namespace of a topic and rename the topic; returns whether anything was changed."""
+        try:
+            made = self._make_namespace(namespace_of(topic.topic))
+            return self._rename(topic) or made
+        except (LogStoreError, LayoutError) as error:
+            self._host.say(f"{topic.topic}: {error}")
+            return False
+
+    def _make_namespace(self, namespace: str) -> bool:
+        needed = any(log_dir.scheme is Scheme.NAMESPACED for log_dir in self._store.log_dirs)
+        if not namespace or not needed or namespace in list_namespaces(self._store):
+            return False
+        create_namespace(self._store, namespace)
+        self._host.say(f"namespace {namespace} is made")
+        return True
+
+    def _rename(self, topic: TopicState) -> bool:
+        former = None if topic.topic_id is None else self._store.topic_of(topic.topic_id)
+        if former is None or former == topic.topic:
+            return False
+        old = [each for each in self._replicas if each.at.topic == former]
+        self._replicas.flush(old)
+        for each in old:
+            self._replicas.drop(each.at)
+        rename_topic(self._store, former, topic.topic)
+        self._host.say(f"topic {former} is called {topic.topic} from now on")
+        return True
+
+
+def merged(first: LeaderAndIsrResponse, second: LeaderAndIsrResponse) -> LeaderAndIsrResponse:
+    """The first answer, with the second's errors in place of its own where it has them."""
+    newer = {(topic.topic, each.partition): each for topic in second.topics for each in topic.partitions}
+    return replace(
+        first,
+        topics=tuple(
+            replace(topic, partitions=tuple(_newer(newer, topic.topic, each) for each in topic.partitions))
+            for topic in first.topics
+        ),
+    )
+
+
+def _newer(newer: dict[tuple[str, int], PartitionError], topic: str, answer: PartitionError) -> PartitionError:
+    return newer.get((topic, answer.partition), answer)

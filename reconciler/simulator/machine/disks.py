@@ -1,19 +1,19 @@
-"""The disks of one machine as folders below a root: mounted, failing, full, back again, replaced, mistaken for others.
+"""The disks of one machine as folders below a root: mounted, failing, full, back again, replaced, swapped.
 
 ::
 
     root/
     ├── disk-1/              mount point of the first disk
-    │   ├── data/            the log dir on it; made by whoever formats it
-    │   └── data.deleting/   where a log dir is not ours, what is staged from it
+    │   ├── data/            the log dir on it; the broker that formats it makes it
+    │   └── data.deleting/   the staging directory of a log dir that is not ours
     ├── disk-2/ ...
-    ├── .offline/<serial>/   a disk that failed, while it is away; its mount point holds an empty ``data/`` then
-    ├── .aside/<serial>/     files of a disk that lost their names, until that is durable
-    └── .ruins/<number>/     what is left of a disk that failed, for those who still have it open
+    ├── .offline/<serial>/   a failed disk, while it is away; its mount point holds an empty ``data/`` meanwhile
+    ├── .aside/<serial>/     files of a disk that lost their names, until their removal is durable
+    └── .ruins/<number>/     the former folder of a failed disk, for processes that still have it open
 
-A disk that fails loses what a crash could take of it. When it comes back, what was opened before stays dead: whoever
-uses it has to open the log dir again, as after a real failure. Everything is changed through :attr:`MachineDisks.disk`,
-which is handed to ``StoreOptions``.
+A disk that fails loses what a crash could take from it. When it comes back, whatever was opened before stays dead: its
+user has to open the log dir again, as after a real failure. Every change goes through :attr:`MachineDisks.disk`, which
+is passed to ``StoreOptions``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from random import Random
 from layout import meta_properties
 from logstore.fs import Directory, make_directory, remove_tree
 from logstore.fs.crash_disk import PLAIN, CrashDisk, Volume, copy_volume, inodes_below
+from reconciler.simulator.kernel import Fault
 
 LOG_DIR = "data"
-_OFFLINE, _ASIDE, _RUINS = ".offline", ".aside", ".ruins"
+_OFFLINE, _UNLINKED, _RUINS = ".offline", ".aside", ".ruins"
 
 
 class MachineDisks:
@@ -36,55 +37,55 @@ class MachineDisks:
 
     Attributes:
         root: the folder that holds everything.
-        disk: the primitive changes, for the engine and for whoever else writes to these disks.
+        disk: the primitive changes, for the engine and for everything else that writes to these disks.
     """
 
     def __init__(self, root: str, count: int, passes: Callable[[], None] = lambda: None) -> None:
-        """Mount so many empty disks.
+        """Mount empty disks.
 
         Args:
-            root: an empty folder, in memory for speed; it is made, with its parents, where it is not there.
-            count: of disks.
-            passes: called before each change, ``lambda: world.passes(machine)``: so that a power cut may come there.
+            root: an empty folder, in memory for speed; it is made, with its parents, if it does not exist.
+            count: how many disks.
+            passes: called before each change, where a power cut may come: ``lambda: world.passes(machine)``.
         """
         self.root, self.disk = os.path.realpath(root), CrashDisk(passes)
         self.disk.fail = self._fails_now
         self._serials = self._ruined = 0
-        for name in (_OFFLINE, _ASIDE, _RUINS):
-            _make(f"{self.root}/{name}")
+        for name in (_OFFLINE, _UNLINKED, _RUINS):
+            _make_folder(f"{self.root}/{name}")
         self._volumes = [self._new_volume(number) for number in range(count)]
 
     @property
     def log_dirs(self) -> list[str]:
-        """The paths of the log dirs, whether or not there is something at them."""
+        """The paths of the log dirs, whether they exist or not."""
         return [f"{self._mount_point(number)}/{LOG_DIR}" for number in range(len(self._volumes))]
 
     @property
     def online(self) -> list[int]:
-        """The disks that work, full or not."""
+        """The numbers of the disks that work, full or not."""
         return [number for number, volume in enumerate(self._volumes) if not volume.is_offline]
 
     @property
     def offline(self) -> list[int]:
-        """The disks that failed."""
+        """The numbers of the disks that failed."""
         return [number for number, volume in enumerate(self._volumes) if volume.is_offline]
 
     @property
     def full(self) -> list[int]:
-        """The disks on which nothing more fits."""
+        """The numbers of the disks that are full."""
         return [number for number, volume in enumerate(self._volumes) if volume.is_full]
 
     def serial(self, number: int) -> int:
-        """Tells a disk from every other that was ever mounted there."""
+        """The serial number of a disk, which no other disk of this machine ever had."""
         return self._volumes[number].serial
 
     def is_empty(self, number: int) -> bool:
-        """Whether a disk has no log dir, or the beginning of one: it has to be formatted. A failed one is not empty."""
+        """Whether a working disk has no log dir yet, or an unfinished one, so that it has to be formatted."""
         volume = self._volumes[number]
         return not volume.is_offline and not os.path.lexists(f"{volume.path}/{LOG_DIR}/{meta_properties.FILE_NAME}")
 
     def check(self, path: str) -> None:
-        """Ask before reading a path below a mount point.
+        """Check a path below a mount point before it is read.
 
         Raises:
             OSError: EIO; the disk that is mounted there failed.
@@ -95,12 +96,13 @@ class MachineDisks:
                     self.disk.check(mounted.descriptor)
 
     def crash(self, random: Random) -> None:
-        """The machine lost its power: each disk that works comes up in a state that what was synced allows.
+        """Lose the power: each working disk comes up in a state that its syncs allow.
 
-        Whoever had something open has to let it go first: ``LogDir.abandon``. What is open all the same, because the
-        power was cut while it was being opened, is closed, as with any process that dies; else its lock would stay.
+        Open log dirs have to be let go first with ``LogDir.abandon``. Files that are open all the same, because the
+        power was cut while they were being opened, are closed, as when a process dies; otherwise their locks would
+        stay.
         """
-        self._close_what_is_open()
+        self._close_open_files()
         for volume in self._volumes:
             volume.fails_in = None
             if not volume.is_offline:
@@ -108,7 +110,7 @@ class MachineDisks:
         self.clear_ruins()
 
     def fail(self, number: int, random: Random) -> None:
-        """A disk fails; one that failed already stays as it is."""
+        """Let a disk fail; a disk that failed already stays as it is."""
         volume = self._volumes[number]
         if volume.is_offline:
             return
@@ -120,39 +122,39 @@ class MachineDisks:
         self.disk.died(dead - set(volume.inodes.values()))
         self.disk.settle(volume, random)
         volume.is_offline, volume.fails_in = True, None
-        _make(self.log_dirs[number])
+        _make_folder(self.log_dirs[number])
         self.disk.died(inodes_below(self._mount_point(number)))
 
     def fail_after(self, number: int, changes: int, random: Random) -> None:
-        """A disk will fail instead of doing the change that comes after so many more."""
+        """Let a disk fail later, instead of the change that comes after so many more."""
         volume = self._volumes[number]
         if not volume.is_offline:
             volume.fails_in, volume.fails_by = changes, Random(random.getrandbits(64))
 
     def disarm(self) -> None:
-        """Take back every failure that :meth:`fail_after` has announced and that has not come."""
+        """Cancel every failure that :meth:`fail_after` has announced and that has not come yet."""
         for volume in self._volumes:
             volume.fails_in = None
 
     def come_back(self, number: int) -> None:
-        """A disk that failed works again, with all that was durable on it; any other stays as it is."""
+        """Let a failed disk work again, with everything that was durable on it; any other disk stays as it is."""
         volume = self._volumes[number]
         if volume.is_offline:
             self._remove(self._mount_point(number))
             self._mount(volume, number)
 
     def fill(self, number: int) -> None:
-        """Nothing more fits on a disk."""
+        """Let a disk be full."""
         self._volumes[number].is_full = True
 
     def make_room(self, number: int) -> None:
-        """There is room on it again."""
+        """Give a full disk room again."""
         self._volumes[number].is_full = False
 
     def replace(self, number: int) -> None:
-        """Put a new, empty disk in the place of one; what lay on that is gone for good.
+        """Put a new, empty disk in place of a disk, whose contents are lost.
 
-        Whoever has it open has to let it go first, unless it failed.
+        A log dir on it must not be open, unless the disk failed.
         """
         volume = self._volumes[number]
         self.disk.died(set(volume.inodes.values()))
@@ -161,11 +163,11 @@ class MachineDisks:
             self._remove(volume.path)
         volume.drop_orphans()
         volume.close()
-        self._remove(f"{self.root}/{_ASIDE}/{volume.serial}")
+        self._remove(f"{self.root}/{_UNLINKED}/{volume.serial}")
         self._volumes[number] = self._new_volume(number)
 
     def swap(self, one: int, other: int) -> None:
-        """Mount two disks each in the other's place; only those that work, and while nobody has them open."""
+        """Mount two disks each in the other's place, if both work; neither may be open."""
         first, second = self._volumes[one], self._volumes[other]
         if one == other or first.is_offline or second.is_offline:
             return
@@ -177,19 +179,19 @@ class MachineDisks:
         self._volumes[one], self._volumes[other] = second, first
 
     def clear_ruins(self) -> None:
-        """Remove what is left of disks that failed; while nobody has them open."""
+        """Remove the former folders of failed disks; none of them may be open."""
         self._remove(f"{self.root}/{_RUINS}")
-        _make(f"{self.root}/{_RUINS}")
+        _make_folder(f"{self.root}/{_RUINS}")
 
     def close(self) -> None:
-        """Give the descriptors back; the folders stay."""
+        """Close the descriptors; the folders stay."""
         for volume in self._volumes:
             volume.close()
 
-    def _close_what_is_open(self) -> None:
+    def _close_open_files(self) -> None:
         own = {volume.orphans.descriptor for volume in self._volumes}
         for number in sorted(map(int, os.listdir("/proc/self/fd"))):
-            with suppress(OSError):  # the listing itself was open, and is not any more
+            with suppress(OSError):  # the listing's own descriptor is closed by now
                 if number not in own and os.readlink(f"/proc/self/fd/{number}").startswith(f"{self.root}/"):
                     os.close(number)
 
@@ -198,10 +200,10 @@ class MachineDisks:
 
     def _new_volume(self, number: int) -> Volume:
         self._serials += 1
-        mount_point, aside = self._mount_point(number), f"{self.root}/{_ASIDE}/{self._serials}"
-        for path in (mount_point, aside):
-            _make(path)
-        volume = Volume(self._serials, mount_point, aside)
+        mount_point, unlinked = self._mount_point(number), f"{self.root}/{_UNLINKED}/{self._serials}"
+        for path in (mount_point, unlinked):
+            _make_folder(path)
+        volume = Volume(self._serials, mount_point, unlinked)
         self.disk.mounted(volume)
         return volume
 
@@ -222,10 +224,87 @@ class MachineDisks:
             remove_tree(PLAIN, parent, os.path.basename(path))
 
 
-def _make(path: str) -> None:
+def _make_folder(path: str) -> None:
     """Make a folder, with its parents."""
     parent, _, name = path.rpartition("/")
     if not os.path.isdir(parent or "/"):
-        _make(parent)
+        _make_folder(parent)
     with Directory.open(parent or "/") as opened:
         make_directory(PLAIN, opened, name).close()
+
+
+_CHANGES = 40
+"""A disk that does not fail at once fails within this many changes."""
+
+
+def faults_while_running(disks: MachineDisks) -> dict[str, Fault]:
+    """The faults that may happen while the broker has the disks open, by the name of their rate.
+
+    Which disk, and when, is drawn from the generator that the kernel passes in. ``disk_back`` and ``disk_replaced`` may
+    happen here too, because the broker has to open a disk that failed again before it can use it.
+    """
+    found = _remedies(disks)
+    if disks.online:
+        found["disk_offline"] = lambda random: _fail(disks, random)
+    if set(disks.online) - set(disks.full):
+        found["disk_full"] = lambda random: _fill(disks, random)
+    if disks.offline:
+        found["disk_replaced"] = lambda random: _replace(disks, disks.offline, random)
+    return found
+
+
+def faults_while_stopped(disks: MachineDisks) -> dict[str, Fault]:
+    """The faults that may happen while the machine is off, where working disks are swapped or replaced too."""
+    found = _remedies(disks)
+    found["disk_replaced"] = lambda random: _replace(disks, sorted([*disks.online, *disks.offline]), random)
+    if len(disks.online) > 1:
+        found["disk_swapped"] = lambda random: _swap(disks, random)
+    return found
+
+
+def _remedies(disks: MachineDisks) -> dict[str, Fault]:
+    found: dict[str, Fault] = {}
+    if disks.offline:
+        found["disk_back"] = lambda random: _come_back(disks, random)
+    if disks.full:
+        found["disk_space"] = lambda random: _make_room(disks, random)
+    return found
+
+
+def _fail(disks: MachineDisks, random: Random) -> str:
+    number, changes = random.choice(disks.online), random.choice((0, random.randrange(_CHANGES)))
+    if changes:
+        disks.fail_after(number, changes, random)
+        return f"disk {number + 1} will fail after {changes} more changes"
+    disks.fail(number, random)
+    return f"disk {number + 1} fails"
+
+
+def _come_back(disks: MachineDisks, random: Random) -> str:
+    number = random.choice(disks.offline)
+    disks.come_back(number)
+    return f"disk {number + 1} is back"
+
+
+def _fill(disks: MachineDisks, random: Random) -> str:
+    number = random.choice(sorted(set(disks.online) - set(disks.full)))
+    disks.fill(number)
+    return f"disk {number + 1} is full"
+
+
+def _make_room(disks: MachineDisks, random: Random) -> str:
+    number = random.choice(disks.full)
+    disks.make_room(number)
+    return f"disk {number + 1} has room again"
+
+
+def _replace(disks: MachineDisks, numbers: list[int], random: Random) -> str:
+    number = random.choice(numbers)
+    disks.replace(number)
+    return f"disk {number + 1} is replaced by an empty one"
+
+
+def _swap(disks: MachineDisks, random: Random) -> str:
+    one, other = random.sample(disks.online, 2)
+    disks.swap(one, other)
+    return f"disks {one + 1} and {other + 1} change places"

@@ -1,10 +1,10 @@
-"""Followers: each asks its leader where their logs parted, cuts off what the leader never had, and then fetches.
+"""A broker's followers: each finds where its log diverged from its leader's, cuts off the rest, and then fetches.
 
-A partition has one request on its way at a time; the next one goes out when it was answered, at once after records and
-after a while on errors. What comes late, from an earlier role, is passed over. An epoch that the leader does not know
-comes back as the greatest one below it; a follower that does not have that one cuts off down to what it has, and asks
-again (KIP-101, KIP-279). Errors are those of ``serving``; an epoch that is too old (74) ends the asking until the
-controller says something newer.
+A partition has one request on its way at a time. The next one is sent at once after records, and after a pause on
+errors. A late answer, from an earlier role, is ignored. When the leader does not know the follower's epoch, it answers
+with the greatest epoch below it; a follower that does not have that one cuts its log down to its own greatest epoch
+below, and asks again (KIP-101, KIP-279). The errors are those of ``serving``. After 74, an epoch that is too old, the
+follower asks no more until the controller sends a newer one.
 """
 
 from __future__ import annotations
@@ -22,48 +22,48 @@ from reconciler.simulator.kernel import (
     Response,
     broker_endpoint,
 )
-from reconciler.simulator.machine.epoch_starts import UNDEFINED
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.partition import NO_LEADER, HostedPartition
+from reconciler.simulator.machine.replica_log import UNDEFINED
 
 _TakesAnswer: TypeAlias = Callable[[HostedPartition, Response], bool]
-"""Takes an answer; whether the next request goes out at once."""
+"""Takes an answer, and returns whether the next request is sent at once."""
 
 
 class FollowerFetching:
-    """The follower's side of one broker."""
+    """Fetches for the partitions that one broker follows."""
 
     def __init__(self, host: Host, broker_epoch: Callable[[], int]) -> None:
-        """Fetch for this broker, whose epoch goes with each request."""
+        """Fetch for this broker; each request carries its epoch."""
         self._host, self._broker_epoch = host, broker_epoch
 
     def start(self, partition: HostedPartition) -> None:
-        """Follow, from a new role on; a partition without a leader waits for one."""
+        """Begin to follow in a new role; a partition without a leader waits for one."""
         if not partition.leads and partition.leader != NO_LEADER:
             self._next(partition, partition.role)
 
     def _next(self, partition: HostedPartition, role: int) -> None:
-        """Send the next request, if the partition is still in the role for which it was meant."""
+        """Send the next request, if the partition still has the role that it was meant for."""
         if partition.role != role or partition.dropped:
             return
         at, topic_id, epoch = partition.at, partition.topic_id, partition.leader_epoch
-        told: _TakesAnswer
+        take: _TakesAnswer
         request: EpochEndRequest | FetchRequest
         if partition.diverged and partition.log.end:
             request = EpochEndRequest(at, topic_id, epoch, partition.log.epochs.last)
-            told = self._cut
+            take = self._cut
         else:
             node_id = self._host.node_id
             request = FetchRequest(node_id, at, topic_id, epoch, partition.log.end, self._broker_epoch())
-            told = self._take
+            take = self._take
         endpoint = broker_endpoint(partition.leader)
-        self._host.call(endpoint, request, lambda response: self._answered(partition, role, told, response))
+        self._host.call(endpoint, request, lambda response: self._answered(partition, role, take, response))
 
-    def _answered(self, partition: HostedPartition, role: int, told: _TakesAnswer, response: Response | None) -> None:
+    def _answered(self, partition: HostedPartition, role: int, take: _TakesAnswer, response: Response | None) -> None:
         if partition.role != role or partition.dropped:
             return
         try:
-            at_once = response is not None and told(partition, response)
+            at_once = response is not None and take(partition, response)
         except LogStoreError as error:
             self._host.say(f"{partition.at}: {error}")
             at_once = False
@@ -74,12 +74,12 @@ class FollowerFetching:
             self._host.after(self._host.settings.backoff_ms, label, lambda: self._next(partition, role))
 
     def _cut(self, partition: HostedPartition, response: Response) -> bool:
-        """Cut off what the leader does not have (KIP-101, KIP-279)."""
+        """Cut off the records that the leader does not have (KIP-101, KIP-279)."""
         if not isinstance(response, EpochEndResponse) or response.error is not KafkaError.NONE:
             return False
         log = partition.log
         if response.epoch == UNDEFINED:
-            # The leader knows of no epoch as new as ours: only what is committed is sure to be the same.
+            # The leader knows no epoch up to ours: only committed records are sure to be the same.
             end, done = partition.high_watermark, True
         else:
             epoch, own_end = log.epochs.end_of(response.epoch, log.end)
@@ -90,11 +90,11 @@ class FollowerFetching:
         return True
 
     def _take(self, partition: HostedPartition, response: Response) -> bool:
-        """Append what was fetched."""
+        """Append the fetched records."""
         if not isinstance(response, FetchResponse):
             return False
         if response.error is KafkaError.OFFSET_OUT_OF_RANGE:
-            # The leader ends before this log does, so it lost records, or this log has some that it never had.
+            # The leader's log ends before this one: it lost records, or this log has records that it never had.
             self._truncate(partition, response.log_end)
             partition.diverged = True
             return False
@@ -118,12 +118,12 @@ class FollowerFetching:
 
 
 def _going_on_at(end: int, records: tuple[Record, ...]) -> list[Record]:
-    """Those of the records that go on where a log ends."""
+    """The fetched records from the end of a log on; none if they do not begin there."""
     new = [record for record in records if record.offset >= end]
     return new if new and new[0].offset == end else []
 
 
 def _is_fenced(response: Response | None) -> bool:
-    """Whether the leader is ahead of this follower's epoch, so that only the controller can help."""
+    """Whether the leader's epoch is newer than this follower's, so that only the controller can help."""
     answers = (EpochEndResponse, FetchResponse)
     return isinstance(response, answers) and response.error is KafkaError.FENCED_LEADER_EPOCH

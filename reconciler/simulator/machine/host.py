@@ -1,18 +1,21 @@
-"""Who a broker is, and its only way to time, network and history: what all its parts are handed.
+"""What every part of a broker is given: its identity, its settings, and its only access to time, network and history.
 
-When the broker is down, nothing that it had begun goes on: answers that come late are not told to anybody, and timers
-do nothing. What a part's event raises is the machine's history and not the kernel's trouble.
+When the broker is down, nothing that it had begun goes on: answers that come late are dropped, and timers do nothing.
+An error in a part's event becomes a line of the machine's history and does not stop the kernel.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from logstore import LogStoreError
+from layout.scheme import Scheme
+from logstore import LogStoreError, Settings
 from reconciler.errors import ReconcilerError
+from reconciler.protocol import KIP516, Version
 from reconciler.simulator.kernel import Journal, Network, Request, Response, Timer, Timers, broker_endpoint
-from reconciler.simulator.machine.broker_settings import BrokerSettings
 
 
 class Host:
@@ -21,13 +24,13 @@ class Host:
     Attributes:
         alive: False from the end on.
         noticed: called after every event, to look at what it did to the disks.
-        log_dirs: paths that the history calls by their ends alone, for the folder of a run means nothing there.
+        log_dirs: paths that the history shortens to their ends, because the folder of a run must not appear there.
     """
 
     def __init__(
         self, node_id: int, network: Network, timers: Timers, journal: Journal, settings: BrokerSettings
     ) -> None:
-        """Begin a life."""
+        """Make the host of a broker that starts now."""
         self.node_id, self.settings = node_id, settings
         self.network, self.timers, self.journal = network, timers, journal
         self.alive = True
@@ -46,18 +49,18 @@ class Host:
         self.journal.say(self.endpoint, text)
 
     def after(self, delay_ms: int, label: str, act: Callable[[], None]) -> Timer:
-        """Have something happen later, if the broker still lives then."""
+        """Call a function later, if the broker still lives then."""
         return self.timers.after(delay_ms, label, lambda: self.guarded(label, act))
 
     def call(self, receiver: str, request: Request, answered: Callable[[Response | None], None]) -> None:
-        """Send a request; the answer is told if the broker still lives then."""
+        """Send a request; ``answered`` is called with the answer if the broker still lives then."""
         label = f"answer to {type(request).__name__}"
         self.network.call(
             self.endpoint, receiver, request, lambda response: self.guarded(label, lambda: answered(response))
         )
 
     def guarded(self, what: str, act: Callable[[], Any]) -> None:
-        """Do something; what goes wrong with a disk, a request or ZooKeeper is said, and the broker goes on."""
+        """Call a function; an error of a disk, a request or ZooKeeper goes to the history, and the broker goes on."""
         if not self.alive:
             return
         try:
@@ -71,3 +74,60 @@ class Host:
 def short_path(path: str) -> str:
     """The end of a log dir's path, which tells it from the broker's others: ``disk-1/data``."""
     return "/".join(path.rsplit("/", 2)[-2:])
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """Settings of one broker; durations are in ms of true time.
+
+    Names and defaults are those of Kafka 2.8, except where a simulation would become too slow.
+    """
+
+    min_insync_replicas: int = 1
+    """A record is accepted only while at least this many replicas are in sync."""
+    replica_lag_ms: int = 10_000
+    """A follower that has not caught up for so long, by the leader's clock, is no longer in sync; Kafka: 30 s."""
+    fetch_wait_ms: int = 2_000
+    """How long a fetch that finds nothing waits at the leader; Kafka: 500 ms."""
+    fetch_records: int = 100
+    """The most that one fetch is answered with."""
+    backoff_ms: int = 1_000
+    """Between an error and the next try, of a fetch or of a change to the in-sync set."""
+    request_timeout_ms: int = 30_000
+    """How long a record waits for its replicas until the producer gets a timeout."""
+    tick_ms: int = 5_000
+    """How often the broker checks its session, failed disks, lagging followers, and its high watermarks."""
+    flush_ms: int = 60_000
+    """How often all logs are flushed and the recovery points written."""
+    flush_records: int | None = None
+    """Flush a log when it has this many unflushed records; 1: before any is acknowledged. None: every ``flush_ms``."""
+    purge_ms: int = 60_000
+    """How often staged replicas that are due are deleted for ever."""
+    purge_steps: int = 20
+    """The most directories that one purge deletes."""
+    cluster_id: str = "simulated"
+    """Goes into the ``meta.properties`` of a log dir that the broker formats."""
+    scheme: str = Scheme.FLAT
+    """The scheme of a log dir that it formats, when it has no other log dir to take it from."""
+    stop_replica_version: Version = KIP516
+    """The form in which StopReplica requests travel. KIP-516's has topic IDs and no leader epochs, so a copy that comes
+    late deletes what was assigned again since. Version 4 has leader epochs and no topic IDs, so it takes a topic for an
+    earlier one of its name: only for a cluster whose controller does not delete at once (KIP516-10)."""
+    delays: Settings = field(default_factory=Settings)
+    """How long what was staged is kept, by topic and namespace."""
+
+
+class MachineClock:
+    """A :class:`~logstore.Clock` over a machine's timers: as wrong as the machine's time, and it never waits."""
+
+    def __init__(self, timers: Timers) -> None:
+        """Take the time of day from these timers."""
+        self._timers = timers
+
+    def now_ms(self) -> int:
+        """The machine's time of day."""
+        return self._timers.now_ms()
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Return at once: time passes only between events, so a wait within one would never end."""
+        return event.is_set()

@@ -1,8 +1,8 @@
-"""Which partitions a broker has a role for, and what it writes down of them now and then.
+"""The partitions that a broker leads or follows, and the checkpoints that it writes of them.
 
-A role is taken after the disks did what a LeaderAndIsr request asked for, and lost when the replica is staged, its
-topic ID changes, its disk fails, or a StopReplica request names it. What is in memory only, as in Kafka, is everything
-but the records and the checkpoints: after a restart the controller says it all again. Source: FACTS §2.4, §4.2, §4.5.
+A broker takes a role after the disks did what a LeaderAndIsr request asked for. It loses the role when the replica is
+staged, its topic ID changes, its disk fails, or a StopReplica request names it. As in Kafka, only the records and the
+checkpoints are on disk: after a restart the controller sends everything else again. Source: FACTS §2.4, §4.2, §4.5.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from reconciler.simulator.machine.replica_log import ReplicaLog
 
 
 class HostedReplicas:
-    """The partitions that a broker leads or follows, in the order in which it was told of them."""
+    """The partitions that a broker leads or follows, in the order in which it got their roles."""
 
     def __init__(self, host: Host, store: LogStore) -> None:
         """Begin with none.
 
         Args:
-            host: whose they are.
-            store: where they lie.
+            host: of the broker.
+            store: where the replicas lie.
         """
         self._host, self._store = host, store
         self._partitions: dict[TopicPartition, HostedPartition] = {}
         self._log_dirs = {each.path: each for each in store.log_dirs}
         self.ended: Callable[[HostedPartition], None] = lambda partition: None
-        """Told of each partition whose role ends, also where it gets another."""
+        """Called with each partition whose role ends, also when it gets another role."""
 
     def __iter__(self) -> Iterator[HostedPartition]:
         return iter(list(self._partitions.values()))
@@ -44,7 +44,7 @@ class HostedReplicas:
         return self._partitions.get(at)
 
     def take_role(self, at: TopicPartition, state: PartitionState) -> HostedPartition | None:
-        """Lead or follow a replica that is live here; None: that role is taken already, or a newer one.
+        """Lead or follow a replica that is live here; None: the broker has this role already, or a newer one.
 
         Raises:
             LogStoreError: its records cannot be read.
@@ -66,14 +66,14 @@ class HostedReplicas:
         return partition
 
     def drop(self, at: TopicPartition) -> None:
-        """Have no role for a partition any more; whoever waits for it is told."""
+        """End the role for a partition; requests that wait for it are answered."""
         partition = self._partitions.pop(at, None)
         if partition is not None:
             partition.drop()
             self.ended(partition)
 
     def follow_the_store(self) -> None:
-        """Drop what is no longer the live replica it was: staged, made anew under another ID, moved, or offline."""
+        """Drop each partition whose replica was staged, made anew under another ID, moved, or is offline."""
         entries, offline = self._store.entries(), self._store.offline
         for at, partition in list(self._partitions.items()):
             entry, was = entries.get((at.topic, at.partition)), partition.log.replica
@@ -87,7 +87,7 @@ class HostedReplicas:
                 self.drop(at)
 
     def flush(self, which: Iterable[HostedPartition] | None = None) -> None:
-        """Make the records of some partitions durable, None: of all; a disk that fails holds up no other."""
+        """Flush the records of some partitions, None: of all; a disk that fails does not stop the others."""
         for partition in self if which is None else which:
             try:
                 partition.log.flush()
@@ -106,7 +106,7 @@ class HostedReplicas:
                 partition.log.checkpointed = partition.high_watermark
 
     def _write(self, file: str, offsets: dict[TopicPartition, int]) -> bool:
-        """Each log dir by itself, so that one that fails holds up no other."""
+        """Write each log dir's file by itself, so that a disk that fails does not stop the others."""
         of_log_dir: dict[str, dict[TopicPartition, int]] = {}
         for at, offset in offsets.items():
             of_log_dir.setdefault(self._partitions[at].log.log_dir, {})[at] = offset
@@ -121,5 +121,5 @@ class HostedReplicas:
 
 
 def _is_same_id(one: TopicId | None, text: str | None) -> bool:
-    """Whether a replica may still be the one that it was: an ID that was written meanwhile is no other."""
+    """Whether a replica may still be the same: an ID that was written meanwhile does not make it another."""
     return one is None or text is None or str(one) == text

@@ -1,20 +1,26 @@
-"""One partition on a broker: leader or follower, who is in sync, and how far all of them have come. No I/O but its log.
+"""One partition on a broker: its role, its in-sync set, and its high watermark. No I/O except its log.
 
-As in Kafka since 2.7, a leader that has asked for another in-sync set counts on the larger of the two until it hears
-what came of it, so that the high watermark is safe either way. A role is never changed back by what comes late: each
-has a number, :attr:`Partition.role`, and whoever waits for something remembers it. Source: FACTS §4.2, §8; KIP-101,
-KIP-279, KIP-497 for the in-sync set.
+As in Kafka since 2.7, a leader that has proposed another in-sync set counts on the larger of the two until it gets the
+answer, so that the high watermark is safe either way. A late answer never changes a role back: each role has a number,
+:attr:`HostedPartition.role`, and everything that waits remembers it.
+
+The in-sync set shrinks and grows through the active controller, with one request for each partition at a time. Errors
+that another try cannot help (an older leader epoch or version, an unknown partition) are waited out: a LeaderAndIsr
+request will come. After any other error the request is sent again, because the leader cannot know what became of the
+first one. Source: FACTS §4.2, §8; KIP-101, KIP-279, KIP-497 for the in-sync set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.protocol import PartitionState
-from reconciler.simulator.kernel import Record
+from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, Record, Response, broker_endpoint
+from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.replica_log import ReplicaLog
 
 NO_LEADER = -1
@@ -23,29 +29,29 @@ NO_LEADER = -1
 
 @dataclass(slots=True)
 class FollowerState:
-    """What a leader knows of one follower. Times are of the leader's clock, in ms."""
+    """A follower as its leader knows it. Times are of the leader's clock, in ms."""
 
     caught_up_ms: int
-    """When it last had everything."""
+    """When it last had all records."""
     position: int = -1
-    """The offset after its last record; -1: it did not fetch yet."""
+    """The offset after its last record; -1: it has not fetched yet."""
     fetched_ms: int = 0
     end_then: int = 0
-    """Where the leader's log ended when it fetched last."""
+    """The end of the leader's log at the last fetch."""
     broker_epoch: int = -1
 
 
 @dataclass(slots=True)
 class HostedPartition:
-    """One partition that this broker was told to lead or to follow.
+    """One partition that this broker leads or follows.
 
     Attributes:
-        at: which one.
+        at: its topic and number.
         topic_id: of its topic; None: the replica has none.
         log: its records.
         role: counts up with every change of role, and when the partition is dropped.
         isr: the in-sync set in force.
-        proposed: the one that the controller was asked for; None: it was asked for none.
+        proposed: the in-sync set that the controller was asked for; None: no request is on its way.
     """
 
     at: TopicPartition
@@ -63,10 +69,10 @@ class HostedPartition:
     proposed: tuple[int, ...] | None = None
     followers: dict[int, FollowerState] = field(default_factory=dict)
     diverged: bool = False
-    """Whether a follower must ask where its log left the leader's, before it fetches."""
+    """Whether a follower must ask where its log diverged from the leader's before it fetches."""
 
     def take_role(self, state: PartitionState, node_id: int, now_ms: int) -> None:
-        """Lead or follow, as a LeaderAndIsr request says."""
+        """Lead or follow, as a LeaderAndIsr request says, under the next role number."""
         self.role += 1
         self.leads = state.leader == node_id
         self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
@@ -80,12 +86,12 @@ class HostedPartition:
             self.advance()
 
     def drop(self) -> None:
-        """Have no role any more."""
+        """End the role."""
         self.role += 1
         self.dropped, self.leads = True, False
 
     def check(self, leader_epoch: int) -> KafkaError:
-        """Whether somebody who believes in a leader epoch may ask this broker as the leader; -1: believes in none."""
+        """Check whether a sender with this leader epoch may ask this broker as the leader; -1: it knows no epoch."""
         if self.dropped:
             return KafkaError.NOT_LEADER_OR_FOLLOWER
         if leader_epoch not in (-1, self.leader_epoch):
@@ -95,11 +101,11 @@ class HostedPartition:
 
     @property
     def counted(self) -> frozenset[int]:
-        """The replicas that the high watermark waits for: those in sync, and those that may be by now."""
+        """The replicas that the high watermark waits for: the in-sync set and the proposed one."""
         return frozenset(self.isr) | frozenset(self.proposed or ())
 
     def advance(self) -> bool:
-        """Raise a leader's high watermark to what all that count have; whether it rose."""
+        """Raise a leader's high watermark to the offset that all counted replicas have; returns whether it rose."""
         positions = [each.position for broker, each in self.followers.items() if broker in self.counted]
         reached = min([self.log.end, *positions])
         if not self.leads or reached <= self.high_watermark:
@@ -108,13 +114,13 @@ class HostedPartition:
         return True
 
     def write(self, value: str) -> int:
-        """Append a producer's record to the leader's log; gives its offset. Raises as :meth:`ReplicaLog.append`."""
+        """Append a producer's record to the leader's log and return its offset. Raises as :meth:`ReplicaLog.append`."""
         offset = self.log.end
         self.log.append([Record(offset, self.leader_epoch, self.topic_id, value)])
         return offset
 
     def note_fetch(self, broker: int, offset: int, broker_epoch: int, now_ms: int) -> bool:
-        """A follower has all before an offset; False: that was sent before the follower's last restart."""
+        """Note that a follower has all records before an offset; False: the fetch is from before its last restart."""
         follower = self.followers[broker]
         if broker_epoch < follower.broker_epoch:
             return False
@@ -127,17 +133,17 @@ class HostedPartition:
         return True
 
     def joins(self, broker: int) -> bool:
-        """Whether a follower that just fetched may be in the in-sync set, and is not.
+        """Whether a follower that just fetched should join the in-sync set.
 
-        It must have everything that is committed, and the start of this leader's epoch: what it has before that may
-        not be what the leader has.
+        It must have all committed records, and the start of this leader's epoch: its records before that may differ
+        from the leader's.
         """
         position = self.followers[broker].position
         enough = position >= self.high_watermark and position >= self.log.epochs.last_start
         return self.leads and self.proposed is None and broker not in self.isr and enough
 
     def lagging(self, now_ms: int, lag_ms: int) -> list[int]:
-        """The followers in sync that have not caught up for too long."""
+        """The in-sync followers that have not caught up for too long."""
         if not self.leads or self.proposed is not None:
             return []
         behind = [
@@ -148,5 +154,79 @@ class HostedPartition:
         return [broker for broker in behind if broker in self.isr]
 
     def agree(self, isr: tuple[int, ...], partition_epoch: int) -> None:
-        """Take over the in-sync set that is in force by the controller's word."""
+        """Take over the in-sync set that the controller decided."""
         self.isr, self.partition_epoch, self.proposed = isr, partition_epoch, None
+
+
+_FINAL_ERRORS = (
+    KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.INCONSISTENT_TOPIC_ID,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.INVALID_UPDATE_VERSION,
+)
+
+
+class InSyncSets:
+    """Changes the in-sync sets of the partitions that one broker leads."""
+
+    def __init__(self, host: Host, broker_epoch: Callable[[], int], controller: Callable[[], int | None]) -> None:
+        """Send requests in this broker's name.
+
+        Args:
+            host: the broker.
+            broker_epoch: of its registration.
+            controller: gives the ID of the active controller; None: there is none.
+        """
+        self._host, self._broker_epoch, self._controller = host, broker_epoch, controller
+        self.agreed: Callable[[HostedPartition], None] = lambda partition: None
+        """Called with a partition whose new set is in force: its high watermark may rise."""
+
+    def caught_up(self, partition: HostedPartition, broker: int) -> None:
+        """Propose a follower that just fetched for the in-sync set, if it has come far enough."""
+        if partition.joins(broker):
+            self._propose(partition, (*partition.isr, broker), f"{broker} caught up")
+
+    def shrink(self, partition: HostedPartition) -> None:
+        """Propose a set without the followers that have not caught up for too long."""
+        lagging = partition.lagging(self._host.timers.now_ms(), self._host.settings.replica_lag_ms)
+        if lagging:
+            left = tuple(each for each in partition.isr if each not in lagging)
+            self._propose(partition, left, f"{', '.join(map(str, lagging))} lags")
+
+    def _propose(self, partition: HostedPartition, isr: tuple[int, ...], why: str) -> None:
+        self._host.say(f"{partition.at}: {why}, so {list(isr)} should be in sync")
+        partition.proposed = isr
+        self._send(partition, partition.role)
+
+    def _send(self, partition: HostedPartition, role: int) -> None:
+        """Ask the controller for the proposed set."""
+        if partition.role != role or partition.proposed is None:
+            return
+        controller = self._controller()
+        if controller is None:
+            self._again(partition, role)
+            return
+        request = AlterIsrRequest(
+            *(self._host.node_id, self._broker_epoch(), partition.at, partition.topic_id),
+            *(partition.leader_epoch, partition.partition_epoch, partition.proposed),
+        )
+        endpoint = broker_endpoint(controller)
+        self._host.call(endpoint, request, lambda response: self._answered(partition, role, response))
+
+    def _answered(self, partition: HostedPartition, role: int, response: Response | None) -> None:
+        if partition.role != role or partition.proposed is None:
+            return
+        if not isinstance(response, AlterIsrResponse):
+            self._again(partition, role)
+        elif response.error is not KafkaError.NONE:
+            self._host.say(f"{partition.at}: the controller refuses another in-sync set: {response.error.name}")
+            if response.error not in _FINAL_ERRORS:
+                self._again(partition, role)
+        elif response.leader_epoch == partition.leader_epoch and response.partition_epoch >= partition.partition_epoch:
+            partition.agree(response.isr, response.partition_epoch)
+            self.agreed(partition)
+
+    def _again(self, partition: HostedPartition, role: int) -> None:
+        label = f"in-sync set of {partition.at} again"
+        self._host.after(self._host.settings.backoff_ms, label, lambda: self._send(partition, role))

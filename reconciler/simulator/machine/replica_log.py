@@ -1,25 +1,34 @@
 """A replica's records, in its own directory; a crash may lose what was appended and not flushed.
 
 They lie in one segment, ``00000000000000000000.log``, and in memory, from where they are read. Every change goes
-through the log dir's own :class:`~logstore.fs.Disk`, below the replica's directory, which is opened anew for
-each, so that a replica that was staged meanwhile is never written to. As in Kafka, nothing is synced on its way to the
-disk; :meth:`ReplicaLog.flush` does it now and then, and says how far with the recovery point. Source: FACTS §1.9, §2.4.
+through the log dir's own :class:`~logstore.fs.Disk`, below the replica's directory. The directory is opened anew for
+each change, so that a replica that was staged meanwhile is never written to. As in Kafka, appending syncs nothing;
+:meth:`ReplicaLog.flush` does, and moves the recovery point. Source: FACTS §1.9, §2.4.
+
+Each record is a line of text::
+
+    5d0c3a2e 0 1 UXyU9i5ARn6W00ON2taeWA order 17
+    checksum, offset, leader epoch, topic ID or -, value
+
+The checksum is a CRC-32 of the rest of the line; it shows which lines a crash tore. The topic ID tells a record of a
+deleted topic from a record of a topic that was made again under its name.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from layout.errors import LayoutError
+from layout.ids import TopicId
 from layout.segment_name import FileKind, segment_file_name
 from logstore.fs import Directory, Disk
 from logstore.log_dir import LogDir
 from logstore.store import Replica
 from reconciler.simulator.kernel import Record
-from reconciler.simulator.machine.epoch_starts import EpochStarts
-from reconciler.simulator.machine.record_lines import decode_records, encode_record
 
 SEGMENT_FILE = segment_file_name(0, FileKind.LOG)
 """The only segment of a replica here."""
@@ -31,23 +40,23 @@ class ReplicaLog:
     """The records of one live replica.
 
     Attributes:
-        replica: as the store had it when the log was opened.
-        epochs: leader epochs and where they began.
+        replica: the store's entry when the log was opened.
+        epochs: leader epochs and the offsets at which they began.
         recovery_point: the first offset that may not be on the disk yet.
         checkpointed: the high watermark that the log dir's checkpoint holds, or 0.
-        torn: how many bytes a crash had left that are no record; they are cut off.
+        torn: how many bytes at the end were no whole record, after a crash; they are cut off.
     """
 
     def __init__(self, log_dir: LogDir, replica: Replica) -> None:
-        """Read what is there, and cut off what a crash tore.
+        """Read the records, and cut off what a crash tore.
 
         Raises:
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
         self.replica = replica
         self._log_dir = log_dir
-        self._cut = False  # whether a cut may not be on the disk yet
-        self._entry_synced = False  # whether the segment's name is known to be on the disk
+        self._cut = False  # whether a cut was made that may not be durable yet
+        self._entry_synced = False  # whether the segment's directory entry is known to be durable
         with log_dir.changing(f"the records of {replica.partition} cannot be read"), self._directory() as directory:
             data = _read_segment(directory)
             self._records, self._ends = decode_records(data)
@@ -68,18 +77,18 @@ class ReplicaLog:
 
     @property
     def log_dir(self) -> str:
-        """The path of the log dir it lies in."""
+        """The path of its log dir."""
         return self._log_dir.path
 
     def read(self, start: int, end: int) -> tuple[Record, ...]:
-        """The records from one offset up to another one, which is left out."""
+        """The records from one offset up to another, without the latter."""
         return tuple(self._records[start:end])
 
     def append(self, records: Sequence[Record]) -> None:
-        """Add records at the end; none or all of them, unless a crash comes between.
+        """Append records: all or none of them, unless a crash interrupts it.
 
         Raises:
-            ValueError: their offsets do not go on where the log ends.
+            ValueError: their offsets do not continue the log.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
         if [record.offset for record in records] != list(range(self.end, self.end + len(records))):
@@ -90,7 +99,7 @@ class ReplicaLog:
             try:
                 disk.write(descriptor, b"".join(lines))
             except OSError:
-                # What was written of it has no place in the log; where this fails too, the checksums tell.
+                # Cut off the bytes that were written; if that fails too, the checksums show that they are torn.
                 with suppress(OSError):
                     disk.truncate(descriptor, self._size)
                 raise
@@ -100,7 +109,7 @@ class ReplicaLog:
             self.epochs.assign(record.leader_epoch, record.offset)
 
     def truncate(self, end: int) -> bool:
-        """Cut off the records from an offset on; whether there were any.
+        """Cut off the records from an offset on, and return whether there were any.
 
         Raises:
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
@@ -112,13 +121,13 @@ class ReplicaLog:
             disk.truncate(descriptor, length)
         del self._records[end:], self._ends[end:]
         self.epochs.cut(end)
-        # What was durable of it was cut off; that the cut itself is on the disk is for the next flush.
+        # Durable records may have been cut off; the next flush makes the cut itself durable.
         self.recovery_point = min(self.recovery_point, end)
         self._cut = True
         return True
 
     def flush(self) -> bool:
-        """Make all of it durable, up to the end; whether there was anything to do.
+        """Make all records durable, and return whether there was anything to do.
 
         Raises:
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
@@ -146,7 +155,7 @@ class ReplicaLog:
 
     @contextmanager
     def _segment(self, directory: Directory) -> Iterator[int]:
-        """The segment, open to be changed; made where there is none."""
+        """The segment, opened for writing; created if there is none."""
         disk = self._log_dir.disk
         try:
             descriptor = disk.open_to_change(directory.descriptor, SEGMENT_FILE)
@@ -168,3 +177,110 @@ def _read_segment(directory: Directory) -> bytes:
             return file.read()
     finally:
         os.close(descriptor)
+
+
+_NO_ID = "-"
+
+
+def encode_record(record: Record) -> bytes:
+    """Encode a record as a line.
+
+    Raises:
+        ValueError: the value holds a line break, which would end the record too early.
+    """
+    if "\n" in record.value:
+        raise ValueError(f"{record.value!r:.60} holds a line break, and a record is one line: leave it out")
+    topic_id = _NO_ID if record.topic_id is None else str(record.topic_id)
+    text = f"{record.offset} {record.leader_epoch} {topic_id} {record.value}".encode()
+    return b"%08x %b\n" % (zlib.crc32(text), text)
+
+
+def decode_records(data: bytes) -> tuple[list[Record], list[int]]:
+    """Read records from the first offset on, as far as they are whole and their offsets continue.
+
+    Returns:
+        The records, and for each the position after its line; the bytes after the last one are torn.
+    """
+    records: list[Record] = []
+    ends: list[int] = []
+    position = 0
+    while (end := data.find(b"\n", position)) >= 0:
+        record = _decode_line(data[position:end])
+        if record is None or record.offset != len(records):
+            break
+        position = end + 1
+        records.append(record)
+        ends.append(position)
+    return records, ends
+
+
+def _decode_line(line: bytes) -> Record | None:
+    checksum, _, text = line.partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(text):
+        return None
+    try:
+        offset, epoch, topic_id, value = text.decode().split(" ", 3)
+        return Record(int(offset), int(epoch), None if topic_id == _NO_ID else TopicId.parse(topic_id), value)
+    except (ValueError, LayoutError):
+        return None
+
+
+UNDEFINED = -1
+"""No epoch, and the offset that goes with it."""
+
+
+class EpochStarts:
+    """Which leader epoch began at which offset of a log; by it a follower finds where its log left its leader's.
+
+    Kafka keeps it in ``leader-epoch-checkpoint``; here it is in memory, and is made again from the records. A leader
+    also notes an epoch in which it has not written yet. Source: FACTS §2.5; KIP-101 and KIP-279, which amends it.
+    """
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        """Find the epochs of a log's records."""
+        self._starts: list[tuple[int, int]] = []
+        for record in records:
+            self.assign(record.leader_epoch, record.offset)
+
+    @property
+    def last(self) -> int:
+        """The newest epoch; -1: there is no epoch."""
+        return self._starts[-1][0] if self._starts else UNDEFINED
+
+    @property
+    def last_start(self) -> int:
+        """The first offset of the newest epoch; -1: there is no epoch."""
+        return self._starts[-1][1] if self._starts else UNDEFINED
+
+    def assign(self, epoch: int, start: int) -> None:
+        """Note that an epoch begins at an offset, unless this epoch or a newer one is known."""
+        if epoch > self.last:
+            # An epoch without records is replaced by the epoch that begins at the same offset.
+            while self._starts and self._starts[-1][1] >= start:
+                self._starts.pop()
+            self._starts.append((epoch, start))
+
+    def cut(self, end: int) -> None:
+        """Forget the epochs that began at an offset or after it."""
+        while self._starts and self._starts[-1][1] >= end:
+            self._starts.pop()
+
+    def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
+        """Find the greatest epoch up to the given one, and the offset after its last record.
+
+        Args:
+            epoch: the epoch asked for.
+            log_end: the offset after the log's last record.
+
+        Returns:
+            (-1, -1) if the epoch is newer than every known one, or none is known; the epoch itself with the start of
+            the first known one if all of them are newer.
+        """
+        if not self._starts or epoch > self.last or epoch < 0:
+            return UNDEFINED, UNDEFINED
+        found, end = epoch, log_end
+        for each, start in reversed(self._starts):
+            if each <= epoch:
+                return each, end
+            end = start
+        return found, end

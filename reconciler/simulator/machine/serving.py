@@ -1,8 +1,12 @@
-"""What a leader answers: produce, fetch, list-offsets, epoch-end; and what waits there for replicas, records or time.
+"""A leader's requests (produce, fetch, list-offsets, epoch-end) and what waits there, and a broker's metadata cache.
 
-Every request is fenced by its topic ID first (KIP516-8): 103 where the replica has another, 100 where none is known,
-3 where a request by name alone finds nothing; 56 while the disk is away. Then comes the leader epoch, 74 where the
-asker's is older, 75 where it is newer, and 6 where this broker does not lead. Source: FACTS §4.4; DESIGN §4.
+Every request is fenced by its topic ID first (KIP516-8): 103 if the replica has another, 100 if no replica has it, 3 if
+a request by name alone finds nothing; 56 while the disk is offline. Then comes the leader epoch: 74 if the sender's is
+older, 75 if it is newer, and 6 if this broker does not lead. Source: FACTS §4.4; DESIGN §4.
+
+Clients get their metadata from the cache: the newest that controllers sent, by topic, with IDs and modes (KIP516-9,
+KIP694-1). An UpdateMetadata request names some partitions and leaves the others as they were. A leader of -2 removes a
+partition, and another topic ID removes the whole topic that was known under the name. Source: FACTS §5.4, §8.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from logstore import KafkaError, LogStoreError
 from reconciler.broker import Broker
 from reconciler.simulator.kernel import (
     CONSUMER,
+    DURING_DELETE,
     Answer,
     EpochEndRequest,
     EpochEndResponse,
@@ -23,9 +28,14 @@ from reconciler.simulator.kernel import (
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
     ProduceRequest,
     ProduceResponse,
     Timer,
+    TopicMetadata,
+    UpdateMetadataRequest,
 )
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
@@ -34,11 +44,11 @@ from reconciler.simulator.machine.partition import HostedPartition
 
 @dataclass(slots=True)
 class _DelayedRequest:
-    """A request that is not answered yet: of a producer until its record is committed, of a fetch until there is one.
+    """A request without an answer yet: a produce request until its record is committed, or a fetch until there is one.
 
     Attributes:
-        offset: a producer's record, or the first that a fetch wants.
-        fetch: None: it is a producer's.
+        offset: of a producer's record, or the first that a fetch wants.
+        fetch: the fetch; None: it is a produce request.
     """
 
     offset: int
@@ -48,23 +58,23 @@ class _DelayedRequest:
 
 
 class LeaderRequests:
-    """The leader's side of one broker."""
+    """Answers the requests to the partitions that one broker leads."""
 
     def __init__(self, host: Host, broker: Broker, replicas: HostedReplicas) -> None:
         """Serve what these replicas lead.
 
         Args:
-            host: whose they are.
+            host: of the broker.
             broker: fences requests by topic ID.
-            replicas: with their roles.
+            replicas: the partitions and their roles.
         """
         self._host, self._broker, self._replicas = host, broker, replicas
         self._waiting: dict[TopicPartition, list[_DelayedRequest]] = {}
         self.caught_up: Callable[[HostedPartition, int], None] = lambda partition, broker: None
-        """Told of each fetch of a follower, for the in-sync set may grow by it."""
+        """Called with each fetch of a follower: the in-sync set may grow by it."""
 
     def produce(self, request: ProduceRequest, answer: Answer) -> None:
-        """Append a record, and answer when all in-sync replicas have it."""
+        """Append a record, and answer as soon as all in-sync replicas have it."""
         partition, error = self._find(request.partition, request.topic_id, -1)
         settings = self._host.settings
         if partition is not None and len(partition.isr) < settings.min_insync_replicas:
@@ -81,11 +91,11 @@ class LeaderRequests:
             answer(ProduceResponse(failed.kafka_error))
             return
         self._wait(partition, offset, None, answer, settings.request_timeout_ms)
-        self._has_grown(partition)
+        self._answer_followers(partition)
         self.advance(partition)
 
     def fetch(self, request: FetchRequest, answer: Answer) -> None:
-        """Answer with records; where there are none yet, wait for them for a while."""
+        """Answer with records; if there are none yet, wait for them for a while."""
         partition, error = self._find(request.partition, request.topic_id, request.leader_epoch)
         if partition is None:
             answer(FetchResponse(error))
@@ -111,13 +121,13 @@ class LeaderRequests:
             self._wait(partition, request.offset, request, answer, self._host.settings.fetch_wait_ms)
 
     def list_offsets(self, request: ListOffsetsRequest, answer: Answer) -> None:
-        """Say where a partition begins and ends."""
+        """Answer with the first offset of a partition and its high watermark."""
         partition, error = self._find(request.partition, request.topic_id, -1)
         watermark = 0 if partition is None else partition.high_watermark
         answer(ListOffsetsResponse(error, 0, watermark))
 
     def epoch_end(self, request: EpochEndRequest, answer: Answer) -> None:
-        """Say where an epoch ended in the leader's log (KIP-101)."""
+        """Answer with the end of an epoch in the leader's log (KIP-101)."""
         partition, error = self._find(request.partition, request.topic_id, request.leader_epoch)
         if partition is None:
             answer(EpochEndResponse(error))
@@ -125,12 +135,12 @@ class LeaderRequests:
             answer(EpochEndResponse(error, *partition.log.epochs.end_of(request.of_epoch, partition.log.end)))
 
     def advance(self, partition: HostedPartition) -> None:
-        """Raise the high watermark as far as it goes, and answer whoever waited for that."""
+        """Raise the high watermark as far as possible, and answer the requests that waited for that."""
         if partition.advance():
-            self._answer_those(partition, lambda each: each.offset < self._visible(partition, each.fetch))
+            self._answer_ready(partition, lambda each: each.offset < self._visible(partition, each.fetch))
 
     def ended(self, partition: HostedPartition) -> None:
-        """Tell whoever waits that this broker does not lead any more."""
+        """Answer the requests that wait: this broker does not lead the partition any more."""
         offline = self._broker.fence(partition.at) is KafkaError.KAFKA_STORAGE_ERROR
         error = KafkaError.KAFKA_STORAGE_ERROR if offline else KafkaError.NOT_LEADER_OR_FOLLOWER
         for each in self._waiting.pop(partition.at, []):
@@ -140,7 +150,7 @@ class LeaderRequests:
     def _find(
         self, at: TopicPartition, topic_id: TopicId | None, leader_epoch: int
     ) -> tuple[HostedPartition | None, KafkaError]:
-        """The partition, if it may be asked; otherwise why not."""
+        """Find the partition that a request may ask; otherwise the error to answer."""
         error = self._broker.fence(at, topic_id)
         if error is not KafkaError.NONE:
             return None, error
@@ -149,7 +159,7 @@ class LeaderRequests:
         return (partition if error is KafkaError.NONE else None), error
 
     def _visible(self, partition: HostedPartition, fetch: FetchRequest | None) -> int:
-        """Up to where a follower, a consumer, or a producer who waits, can see."""
+        """The offset up to which a follower, a consumer, or a waiting producer can see records."""
         follows = fetch is not None and fetch.replica_id != CONSUMER
         return partition.log.end if follows else partition.high_watermark
 
@@ -158,9 +168,9 @@ class LeaderRequests:
         records = partition.log.read(request.offset, end)
         return FetchResponse(KafkaError.NONE, records, partition.high_watermark, partition.log.end)
 
-    def _has_grown(self, partition: HostedPartition) -> None:
-        """Answer the followers that waited for a record."""
-        self._answer_those(
+    def _answer_followers(self, partition: HostedPartition) -> None:
+        """Answer the followers that wait for a record."""
+        self._answer_ready(
             partition,
             lambda each: each.fetch is not None and each.offset < self._visible(partition, each.fetch),
         )
@@ -168,7 +178,7 @@ class LeaderRequests:
     def _wait(
         self, partition: HostedPartition, offset: int, fetch: FetchRequest | None, answer: Answer, wait_ms: int
     ) -> None:
-        """Keep a request, and answer it when its time is over."""
+        """Keep a request; it is answered when its time is over, if not before."""
         label = "produce times out" if fetch is None else "fetch times out"
         waiting: list[_DelayedRequest] = self._waiting.setdefault(partition.at, [])
         timer = self._host.after(wait_ms, label, lambda: self._time_out(partition, kept))
@@ -184,7 +194,7 @@ class LeaderRequests:
             else:
                 kept.answer(self._records(partition, kept.fetch))
 
-    def _answer_those(self, partition: HostedPartition, ready: Callable[[_DelayedRequest], bool]) -> None:
+    def _answer_ready(self, partition: HostedPartition, ready: Callable[[_DelayedRequest], bool]) -> None:
         waiting = self._waiting.get(partition.at, [])
         done = [each for each in waiting if ready(each)]
         self._waiting[partition.at] = [each for each in waiting if not any(each is one for one in done)]
@@ -193,7 +203,7 @@ class LeaderRequests:
             if each.fetch is not None:
                 each.answer(self._records(partition, each.fetch))
             elif len(partition.isr) < self._host.settings.min_insync_replicas:
-                # It is in the log of all that are in sync, which are too few by now: the producer may try again.
+                # All in-sync replicas have the record, but they are too few by now: the producer may try again.
                 each.answer(ProduceResponse(KafkaError.NOT_ENOUGH_REPLICAS))
             else:
                 each.answer(ProduceResponse(KafkaError.NONE, each.offset))
@@ -202,3 +212,40 @@ class LeaderRequests:
         due = self._host.settings.flush_records
         if due is not None and partition.log.end - partition.log.recovery_point >= due:
             partition.log.flush()
+
+
+class MetadataCache:
+    """Topics, live brokers and the controller, as of the last UpdateMetadata request."""
+
+    def __init__(self) -> None:
+        """Make an empty cache."""
+        self._ids: dict[str, TopicId | None] = {}
+        self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
+        self.live_brokers: tuple[int, ...] = ()
+        self.controller_id = -1
+
+    def update(self, request: UpdateMetadataRequest) -> None:
+        """Take over the metadata of a controller's request."""
+        self.live_brokers, self.controller_id = request.live_brokers, request.controller_id
+        for topic in request.topics:
+            if self._ids.get(topic.topic) != topic.topic_id:
+                self._partitions.pop(topic.topic, None)
+            self._ids[topic.topic] = topic.topic_id
+            known = self._partitions.setdefault(topic.topic, {})
+            for each in topic.partitions:
+                known.pop(each.partition, None)
+                if each.leader != DURING_DELETE:
+                    known[each.partition] = each
+            if not known:
+                del self._partitions[topic.topic], self._ids[topic.topic]
+
+    def answer(self, request: MetadataRequest) -> MetadataResponse:
+        """Answer a client's request; with all topics if it names none."""
+        wanted = request.topics or tuple(sorted(self._partitions))
+        unknown = tuple(topic for topic in wanted if topic not in self._partitions)
+        found = tuple(self._topic(topic) for topic in wanted if topic in self._partitions)
+        return MetadataResponse(found, self.live_brokers, self.controller_id, unknown)
+
+    def _topic(self, topic: str) -> TopicMetadata:
+        known = self._partitions[topic]
+        return TopicMetadata(topic, self._ids[topic], tuple(known[number] for number in sorted(known)))

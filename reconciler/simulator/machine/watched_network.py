@@ -1,4 +1,4 @@
-"""Stands between a broker and its network, and so sees what is really answered, to clients and to followers."""
+"""A network that shows every answer that a broker gives over it, to clients and to followers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from reconciler.simulator.kernel import Answer, Answered, Network, Request, Resp
 
 
 class WatchedNetwork:
-    """A :class:`~reconciler.simulator.kernel.Network` that tells of every answer that is given over it.
+    """A :class:`~reconciler.simulator.kernel.Network` that stands between a broker and the real one.
 
     Attributes:
-        told: called with each request and its answer, as soon as that is on its way.
+        on_answer: called with each request and its answer, as soon as the answer is on its way.
     """
 
     def __init__(self, network: Network) -> None:
         """Pass everything on to this network."""
         self._network = network
-        self.told: Callable[[Request, Response], None] = lambda request, response: None
+        self.on_answer: Callable[[Request, Response], None] = lambda request, response: None
 
     def serve(self, endpoint: str, server: Server | None) -> None:
         """As the network does."""
@@ -29,10 +29,10 @@ class WatchedNetwork:
 
     def _watched(self, server: Server) -> Server:
         def serve(sender: str, request: Request, answer: Answer) -> None:
-            def told(response: Response) -> None:
+            def watched_answer(response: Response) -> None:
                 answer(response)
-                self.told(request, response)
+                self.on_answer(request, response)
 
-            server(sender, request, told)
+            server(sender, request, watched_answer)
 
         return serve

@@ -1,4 +1,4 @@
-"""Whole clusters and their histories: by a test, from a seed, or written by hand."""
+"""Histories of whole clusters: from a seed, or from a scenario that a person wrote."""
 
 from reconciler.simulator.runs.scenario import Scenario, parse_scenario, shipped_scenarios
 from reconciler.simulator.runs.simulation import (

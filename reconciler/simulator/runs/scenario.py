@@ -1,4 +1,4 @@
-"""A history written down by a person: one line for each thing that is done, and for each that must be so then.
+"""Scenarios: histories that a person wrote, with a line for each action and each expectation.
 
 ::
 
@@ -18,7 +18,7 @@
 
 Others: ``reassign orders-0 1,3``, ``partitions orders 1 20s`` (another number of them; what goes can be read for so
 long), ``fail-over``, ``disk-fails 2 0``, ``disk-back``, ``disk-replaced``, and ``expect absent | leader |
-nothing-staged``. A line that cannot be read is told with its number, all of them at once, and nothing is played.
+nothing-staged``. Lines that cannot be parsed are all reported at once, with their numbers, and nothing is played.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_BROKERS = 50
 
 @dataclass(frozen=True, slots=True)
 class ScenarioLine:
-    """One thing to do: its number in the file, its verb, and what the verb was given, read."""
+    """A line of a scenario: its number in the file, its verb, and the verb's parsed arguments."""
 
     number: int
     verb: str
@@ -48,7 +48,7 @@ class ScenarioLine:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What a file asks for."""
+    """A parsed scenario."""
 
     name: str
     brokers: int = 3
@@ -57,10 +57,10 @@ class Scenario:
 
 
 def parse_scenario(text: str, name: str) -> Scenario:
-    """Read a scenario.
+    """Parse a scenario.
 
     Raises:
-        UsageError: with every line that cannot be read, and why.
+        UsageError: with every line that cannot be parsed, and why.
     """
     head = {"brokers": 3, "log-dirs": 2}
     lines: list[ScenarioLine] = []
@@ -81,8 +81,8 @@ def parse_scenario(text: str, name: str) -> Scenario:
             wrong.append((number, plain, str(error)))
     wrong += [(each.number, each.text, why) for each in lines for why in _unknown_numbers(each.values, head)]
     if wrong:
-        told = [f"line {number}, {plain!r:.60}: {why}" for number, plain, why in sorted(wrong)]
-        raise UsageError(f"{name} is no scenario: {'; '.join(told)}")
+        reasons = [f"line {number}, {plain!r:.60}: {why}" for number, plain, why in sorted(wrong)]
+        raise UsageError(f"{name} is no scenario: {'; '.join(reasons)}")
     return Scenario(name, head["brokers"], head["log-dirs"], tuple(lines))
 
 
@@ -102,7 +102,7 @@ class _DiskNumber(int):
 
 
 def _unknown_numbers(values: object, head: Mapping[str, int]) -> Iterator[str]:
-    """What a line names and the scenario does not have, however deep it lies in what was read."""
+    """Find brokers and log dirs that a line names and the scenario does not have, in nested arguments too."""
     if isinstance(values, _NodeId) and not 1 <= values <= head["brokers"]:
         yield f"there is no broker {int(values)}; there are {head['brokers']}, from 1"
     elif isinstance(values, _DiskNumber) and values >= head["log-dirs"]:
@@ -190,7 +190,7 @@ _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "expect records": (str, _number),
     "expect leader": (_partition, _node),
 }
-"""What each verb wants."""
+"""The parsers of each verb's arguments."""
 
 
 def _read(verb: str, words: Sequence[str]) -> Sequence[object]:

@@ -1,7 +1,7 @@
-"""One history from one seed: a cluster, a workload, faults; every event looked at, and an end that is checked.
+"""One history from one seed: a cluster, a workload and faults; every event and the final state are checked.
 
-A history that fails is played again with fewer steps, which is possible because a seed gives the same history each
-time: what is reported is the shortest beginning that still fails. Source: the simulator's own docstring.
+A history that fails is played again with fewer steps, to report the shortest beginning that still fails. That is
+possible because a seed always gives the same history. Source: the simulator's own docstring.
 """
 
 from __future__ import annotations
@@ -25,39 +25,40 @@ from reconciler.simulator.cluster import Cluster, ClusterSettings
 from reconciler.simulator.controller import FewerPartitionsSettings
 from reconciler.simulator.kernel import START_MS, FaultRates
 from reconciler.simulator.machine import BrokerSettings
-from reconciler.simulator.runs.playing import play
+from reconciler.simulator.runs.runner import play
 from reconciler.simulator.runs.scenario import Scenario
 from reconciler.simulator.runs.workload import Workload
 from reconciler.sources import save_state
 
 _FAULTS_MS = 300
-"""A history is short, so what goes wrong is drawn often."""
+"""A history is short, so faults are drawn often."""
 
 CLUSTER_ID = "simulated-cluster-0001"
 
 METADATA_FOLDER = "metadata"
-"""The folder beside the brokers' that holds what the cluster wanted, where the disks are kept."""
+"""The folder beside the brokers' that holds the cluster's desired state, when the disks are kept."""
 
 _DELAY_MS = 300_000
-"""How long what is stale is kept in a history: long for its faults, short for its end."""
+"""How long a stale replica stays staged in a history: long compared with its faults, short compared with its end."""
 
 _AUDIT_STEPS = 50
-"""After so many steps again and again, the disks are audited as they are, in the middle of everything."""
+"""The number of steps between audits of the disks in the middle of a history."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What became of a history.
+    """The result of a history.
 
     Attributes:
-        seed: of it.
-        steps: events from the moment at which the cluster had formed; fewer than asked for when a promise was broken.
-        broken: why it failed; None: all promises were kept.
+        seed: of the history.
+        steps: events from the moment at which the cluster had formed; fewer than asked for when an invariant did not
+        hold.
+        broken: why it failed; None: all invariants held.
         lines: the history.
         digest: of the history and of the trace of its events: the same for the same seed.
         faults: kind → how often it happened.
-        events: all of them, with those of the beginning and of the rest at the end.
-        simulated_ms: true time that went by.
+        events: the number of all events, including those while the cluster forms and comes to rest.
+        simulated_ms: the true time that passed.
     """
 
     seed: int
@@ -76,7 +77,7 @@ def history_settings(brokers: int = 5, rates: FaultRates | None = None, *, durab
     Args:
         brokers: how many.
         rates: None: the default faults.
-        durable: every record is synced before it is acknowledged, and no disk is lost or mistaken for another.
+        durable: every record is synced before it is acknowledged, and no disk is lost or replaced.
     """
     rates = FaultRates.default() if rates is None else rates
     if durable:
@@ -98,8 +99,8 @@ def play_scenario(scenario: Scenario, seed: int = 0, *, folder: str | None = Non
     """Play a scenario, with no faults but its own.
 
     Args:
-        scenario: what is done, and what must be so then.
-        seed: of the small things: latencies, topic IDs.
+        scenario: its actions and expectations.
+        seed: determines latencies and topic IDs.
         folder: where the disks stay, with the cluster's metadata; None: nowhere.
     """
     settings = replace(
@@ -123,8 +124,8 @@ def simulate(
     """Play one history, bring it to rest, and check it.
 
     Args:
-        seed: gives the whole history.
-        steps: events, from the moment at which the cluster has formed until everything is put right.
+        seed: determines the whole history.
+        steps: events, from the moment at which the cluster has formed until the faults are repaired.
         settings: None: five brokers and the default faults.
         folder: where the disks stay; None: nowhere.
     """
@@ -132,18 +133,18 @@ def simulate(
     cluster = Cluster(settings, seed=seed, folder=folder)
     done, broken = 0, None
     try:
-        promises, workload = Invariants(cluster), Workload(cluster)
+        invariants, workload = Invariants(cluster), Workload(cluster)
         cluster.start()
         workload.begin()
         while done < steps and cluster.world.step():
             done += 1
-            promises.look()
+            invariants.look()
             if done % _AUDIT_STEPS == 0:
                 check_audit(cluster)
         workload.end()
-        converge(cluster, promises)
+        converge(cluster, invariants)
         check_converged(cluster, durable=settings.broker.flush_records == 1 and not settings.rates.disk_replaced)
-        let_delays_pass(cluster, promises)
+        let_delays_pass(cluster, invariants)
     except (ReconcilerError, LogStoreError) as error:
         broken = str(error)
     finally:
@@ -153,7 +154,7 @@ def simulate(
 
 
 def _keep(cluster: Cluster, folder: str | None) -> None:
-    """Leave what the cluster wanted beside the disks, for an audit."""
+    """Save the cluster's desired state beside the disks, for an audit."""
     if folder is not None:
         with Directory.open(folder) as opened:
             make_directory(Disk(), opened, METADATA_FOLDER).close()
@@ -175,10 +176,10 @@ def _outcome(cluster: Cluster, done: int, broken: str | None) -> RunOutcome:
 
 
 def shortest_failure(failed: RunOutcome, settings: ClusterSettings | None = None) -> RunOutcome:
-    """The shortest beginning of a history that fails, played to its end.
+    """Find the shortest beginning of a failed history that still fails, and play it to its end.
 
-    The number of steps is halved as long as it still fails; one step less than what is found keeps every promise. A
-    history that broke off in its middle may fail at rest after fewer steps, so it is halved as well.
+    The number of steps is halved as long as it still fails; with one step less than the result, every invariant holds.
+    A history that broke off in its middle may fail at rest after fewer steps, so it is halved as well.
     """
     least, most, best = 0, failed.steps, failed
     while least < most:

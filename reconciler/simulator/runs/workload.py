@@ -1,21 +1,18 @@
-"""What administrators and clients do in a history: drawn from the seed, a little every simulated second.
+"""The actions of administrators and clients in a history, drawn from the seed, a few every simulated second.
 
-Topics are few and their names come back, so that a name is often re-created while some broker does not look; that is
-what topic IDs are for. Commands go to whoever is the controller at that moment, and are lost when nobody is.
+There are few topics and their names are used again, so that a topic is often re-created while a broker is down: the
+case that topic IDs are for. Commands go to the controller of that moment, and are lost if there is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CommandOutcome, CreateTopic, DeletePartitions
-
-if TYPE_CHECKING:
-    from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.cluster import Cluster
 
 NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets")
 """The topics of a history."""
@@ -25,13 +22,13 @@ _LONGEST_PAUSE_MS = 600
 
 
 class Workload:
-    """One thing after the other; what it is, and how long the pause after it, hang on the seed alone."""
+    """Acts again and again; each action and the pause after it depend on the seed alone."""
 
     def __init__(self, cluster: Cluster) -> None:
         """Do nothing until :meth:`begin`."""
         self._cluster, self._random = cluster, cluster.world.randomness("workload")
         self._goes_on = False
-        self._deeds: list[tuple[int, Callable[[Admin, Random], tuple[str, CommandOutcome] | None]]] = [
+        self._actions: list[tuple[int, Callable[[Admin, Random], tuple[str, CommandOutcome] | None]]] = [
             (4, self._create),
             (3, self._delete),
             (2, self._grow),
@@ -41,12 +38,12 @@ class Workload:
         ]
 
     def begin(self) -> None:
-        """Do something now and then from here on, until :meth:`end`."""
+        """Act from here on, until :meth:`end`."""
         self._goes_on = True
         self._again()
 
     def end(self) -> None:
-        """Do nothing any more."""
+        """Stop acting."""
         self._goes_on = False
 
     def _again(self) -> None:
@@ -69,10 +66,10 @@ class Workload:
             self._command()
 
     def _command(self) -> None:
-        weights, deeds = zip(*self._deeds, strict=True)
-        (deed,) = self._random.choices(deeds, weights)
+        weights, actions = zip(*self._actions, strict=True)
+        (action,) = self._random.choices(actions, weights)
         active = self._cluster.active
-        said = None if active is None else deed(active.admin, self._random)
+        said = None if active is None else action(active.admin, self._random)
         if said is not None:
             text, outcome = said
             became = "" if outcome.error is KafkaError.NONE else f": {outcome.error.name}"
@@ -123,5 +120,5 @@ class Workload:
         return f"elects the preferred leader of {partition}", admin.elect_preferred([partition])[partition]
 
     def _any_partition(self, random: Random) -> TopicPartition | None:
-        known = sorted(self._cluster.truth.wanted())
+        known = sorted(self._cluster.oracle.wanted())
         return random.choice(known) if known else None

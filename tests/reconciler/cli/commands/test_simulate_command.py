@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from reconciler.simulator.checks import BrokenPromiseError, rest
+from reconciler.simulator.checks import BrokenInvariantError
+from reconciler.simulator.checks import convergence as rest
 from reconciler.simulator.runs import shipped_scenarios
 
 Run = Callable[..., Result]
@@ -60,7 +61,7 @@ def test_a_broken_promise_gives_the_seed_and_the_shortest_beginning(run: Run, mo
     def check(cluster: object, **_: object) -> None:
         lines = cluster.world.history.lines  # type: ignore[attr-defined]
         if any("creates " in line for line in lines):
-            raise BrokenPromiseError("somebody created a topic")
+            raise BrokenInvariantError("somebody created a topic")
 
     monkeypatch.setattr("reconciler.simulator.runs.simulation.check_converged", check)
     assert rest.check_converged is not check

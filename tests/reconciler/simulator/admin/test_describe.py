@@ -1,4 +1,7 @@
-"""Describing: what a broker knows, by which the end of each command is seen."""
+"""Describing: what a broker knows, by which the end of each command is seen.
+
+Subscriptions by regular expression match whole full names.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
+from reconciler.errors import UsageError
 from reconciler.simulator.admin import CreateTopic, is_created
 from reconciler.simulator.admin.commands import TopicDescription
-from reconciler.simulator.admin.describe import describe, is_deleted, is_preferred, is_reassigned
+from reconciler.simulator.admin.describe import describe, is_deleted, is_preferred, is_reassigned, subscribed_topics
 from reconciler.simulator.kernel import (
     DURING_DELETE,
     MetadataRequest,
@@ -89,3 +93,27 @@ def test_a_broker_whose_session_is_over_says_what_it_was_told_last(bench: AdminB
     bench.session.expire()
     (found,) = describe(bench.session, lambda request: answer, ["orders"], "User:a")
     assert (found.error, len(found.partitions), found.configs) == (KafkaError.NONE, 1, {})
+
+
+TOPICS = ["bla", "black", "bla:orders", "org:apache:orders", "org:bla", "__consumer_offsets"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        (".*", ["bla", "bla:orders", "black", "org:apache:orders", "org:bla"]),
+        ("bla.*", ["bla", "bla:orders", "black"]),
+        ("bla[^:]*", ["bla", "black"]),
+        ("bla", ["bla"]),
+        ("org:.*", ["org:apache:orders", "org:bla"]),
+        (".*:orders", ["bla:orders", "org:apache:orders"]),
+        ("orders", []),
+    ],
+)
+def test_a_pattern_meets_whole_full_names(pattern: str, found: list[str]) -> None:  # KIP37-7
+    assert subscribed_topics(pattern, TOPICS) == found
+
+
+def test_what_is_no_regular_expression_is_told() -> None:
+    with pytest.raises(UsageError, match="no regular expression"):
+        subscribed_topics("(", TOPICS)

@@ -1,13 +1,21 @@
-"""Namespaces: created with all tiers, listed, used, and marked to be deleted."""
+"""Namespaces: created with all tiers, listed, used, and marked to be deleted.
+
+Namespaces that were deleted go when their last topic has gone.
+
+Topics that move to another namespace keep their ID, and all that belongs to them goes along.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import CommandOutcome, CreateTopic
+from reconciler.simulator.admin.acls import Acl, AclOperation, set_acls
 from reconciler.simulator.admin.commands import CommandRefusedError
-from reconciler.simulator.zookeeper import kafka_paths
+from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep
+from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
 
 
@@ -93,3 +101,88 @@ def test_without_namespaces_everything_is_where_kafka_has_it(bench: AdminBench) 
     bench.admin.create_topics([CreateTopic("orders", 1, 1)])
     assert bench.admin.list_namespaces() == []
     assert {"/brokers/topics/orders", "/config/topics/orders"} <= set(bench.zookeeper.dump())
+
+
+def test_deletion_takes_the_topics_first_and_then_the_namespace(apache: AdminBench) -> None:  # KIP37-3
+    apache.admin.create_topics([CreateTopic("org:apache:kafka:orders", 1, 1), CreateTopic("org:apache:keep", 1, 1)])
+    assert apache.admin.delete_namespace("org:apache:kafka") == CommandOutcome()
+    apache.timers.run()
+    assert kafka_paths.topics_to_delete(apache.session) == ["org:apache:kafka:orders"]
+    assert "org:apache:kafka" in apache.admin.list_namespaces()
+    take_away(apache)
+    assert apache.admin.list_namespaces() == ["org", "org:apache"]
+    assert apache.admin.list_topics() == ["org:apache:keep"]
+    assert apache.session.children(kafka_paths.DELETE_NAMESPACES) == []
+
+
+def test_the_next_controller_sweeps_what_the_last_one_did_not(apache: AdminBench) -> None:
+    apache.admin.delete_namespace("org:apache:kafka")
+    apache.controller.active = False
+    apache.timers.run()
+    assert "org:apache:kafka" in apache.admin.list_namespaces()
+    apache.controller.active, apache.controller.epoch = True, 2
+    apache.others.set(kafka_paths.CONTROLLER_EPOCH, b"2")
+    apache.timers.run()
+    assert "org:apache:kafka" not in apache.admin.list_namespaces()
+
+
+def test_a_controller_with_a_new_session_sweeps_when_it_is_asked(apache: AdminBench) -> None:
+    apache.admin.delete_namespace("org:apache:kafka")
+    apache.session.expire()
+    apache.timers.run()
+    apache.session = apache.zookeeper.session("broker-0")
+    assert apache.admin.list_namespaces() == ["org", "org:apache"]
+
+
+def test_in_a_session_that_is_over_nothing_is_watched_or_swept(apache: AdminBench) -> None:
+    apache.session.expire()
+    apache.admin.start()
+    assert apache.zookeeper.watches == {}
+
+
+def test_one_sweep_takes_the_inner_tiers_before_the_outer_ones(bench: AdminBench) -> None:
+    bench.admin.create_namespace("org:apache:kafka")
+    bench.admin.delete_namespace("org", recursive=True)
+    assert NamespaceSweep(bench.admin.node).sweep() == ["org:apache:kafka", "org:apache", "org"]
+    assert bench.session.children(kafka_paths.TOPICS) == []
+
+
+@pytest.mark.parametrize("target", ["org:apache:kafka", ""])
+def test_a_topic_moves_with_its_id_its_states_its_configs_and_its_acls(
+    apache: AdminBench, target: str
+) -> None:  # KIP37-3, KIP516-13
+    source, wanted = "org:apache:orders", f"{target}:orders".lstrip(":")
+    apache.admin.create_topics([CreateTopic(source, 2, 2, configs={"segment.ms": "5"})])
+    set_acls(apache.session, [Acl("User:a", AclOperation.READ)], topic=source)
+    apache.lead(TopicPartition(source, 1), 2, [1, 2], epoch=9)
+    before = apache.topic(source)
+    assert apache.admin.move_topic(source, target) == CommandOutcome()
+    assert apache.topic(wanted) == before
+    state = kafka_nodes.decode_state(apache.session.get(kafka_paths.state_path(TopicPartition(wanted, 1))).data)
+    assert state is not None and (state.leader, state.leader_epoch) == (2, 9)
+    assert kafka_nodes.decode_config(apache.session.get(kafka_paths.config_path(wanted)).data) == {"segment.ms": "5"}
+    assert not [path for path in apache.zookeeper.dump() if path.endswith("/org/apache/orders")]
+    assert apache.admin.list_topics() == [wanted]
+    births = {
+        apache.session.get(each).czxid for each in apache.zookeeper.dump() if each.endswith(wanted.replace(":", "/"))
+    }
+    assert len(births) == 1
+
+
+@pytest.mark.parametrize(
+    ("topic", "namespace", "error"),
+    [
+        ("nothing", "org", 3),
+        ("orders", "net", 17),
+        ("orders", "a_b", 17),
+        ("orders", "", 36),
+        ("orders", "org", 36),
+        ("going", "org:apache", 17),
+    ],
+)
+def test_a_topic_that_cannot_move_stays(apache: AdminBench, topic: str, namespace: str, error: int) -> None:
+    apache.admin.create_topics([CreateTopic(each, 1, 1) for each in ("orders", "org:orders", "going")])
+    apache.admin.delete_topics(["going"])
+    before = apache.zookeeper.dump()
+    assert apache.admin.move_topic(topic, namespace).error == error
+    assert apache.zookeeper.dump() == before

@@ -15,7 +15,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.staging import staging
 from reconciler.simulator.admin import DeletePartitions
-from reconciler.simulator.checks import BrokenPromiseError, Invariants
+from reconciler.simulator.checks import BrokenInvariantError, Invariants
 from reconciler.simulator.cluster import Cluster
 from tests.reconciler.simulator.conftest import NewCluster
 
@@ -26,17 +26,17 @@ ORDERS = TopicPartition("orders", 0)
 def watched(new_cluster: NewCluster) -> tuple[Cluster, Invariants]:
     """A cluster with a topic whose replicas are on all three brokers."""
     cluster = new_cluster()
-    promises = Invariants(cluster)
+    invariants = Invariants(cluster)
     cluster.create_topic("orders", 1, 3)
     cluster.produce("orders", 2)
     cluster.run(for_ms=1_000)
-    return cluster, promises
+    return cluster, invariants
 
 
-def stage(cluster: Cluster, promises: Invariants) -> Path:
+def stage(cluster: Cluster, invariants: Invariants) -> Path:
     """Stage the replica on broker 2, which is one of several in sync, and look; gives where it lies then."""
     (found,) = cluster.members[2].broker.store.stage([ORDERS], "NOT_ASSIGNED", "").staged
-    promises.look(everywhere=True)
+    invariants.look(everywhere=True)
     return Path(found.log_dir, found.location)
 
 
@@ -46,7 +46,7 @@ def stage(cluster: Cluster, promises: Invariants) -> Path:
 def test_a_due_time_before_the_delay_of_the_topic_is_told(
     watched: tuple[Cluster, Invariants], monkeypatch: pytest.MonkeyPatch, delay: str, verdict: str
 ) -> None:  # KIP516-6
-    cluster, promises = watched
+    cluster, invariants = watched
     real: Callable[..., Any] = staging.Candidate
 
     def hasty(*args: Any, **kwargs: Any) -> Any:
@@ -56,55 +56,55 @@ def test_a_due_time_before_the_delay_of_the_topic_is_told(
     monkeypatch.setattr("logstore.store.open.Candidate", hasty, raising=False)
     monkeypatch.setattr("logstore.store.staged.Candidate", hasty, raising=False)
     cluster.members[2].broker.store.stage([ORDERS], verdict, "", setting=delay)
-    with pytest.raises(BrokenPromiseError, match=r"broker-2 staged orders-0, due at \d+, 1 ms too early"):
-        promises.look(everywhere=True)
+    with pytest.raises(BrokenInvariantError, match=r"broker-2 staged orders-0, due at \d+, 1 ms too early"):
+        invariants.look(everywhere=True)
 
 
 def test_a_staged_directory_that_is_gone_before_it_is_due_is_told(watched: tuple[Cluster, Invariants]) -> None:
-    cluster, promises = watched
-    path = stage(cluster, promises)
+    cluster, invariants = watched
+    path = stage(cluster, invariants)
     shutil.rmtree(path)
-    with pytest.raises(BrokenPromiseError, match=rf"broker-2 lost deleting/{path.name}, which is due at \d+"):
-        promises.look(everywhere=True)
+    with pytest.raises(BrokenInvariantError, match=rf"broker-2 lost deleting/{path.name}, which is due at \d+"):
+        invariants.look(everywhere=True)
 
 
 def test_one_that_is_brought_back_is_not_lost(watched: tuple[Cluster, Invariants]) -> None:
-    cluster, promises = watched
-    stage(cluster, promises)
+    cluster, invariants = watched
+    stage(cluster, invariants)
     store = cluster.members[2].broker.store
     store.restore(store.staged()[0])
-    promises.look(everywhere=True)
+    invariants.look(everywhere=True)
     assert store.find(ORDERS) is not None
 
 
 def test_a_replica_that_is_gone_without_being_staged_is_told(watched: tuple[Cluster, Invariants]) -> None:
-    cluster, promises = watched
+    cluster, invariants = watched
     store = cluster.members[2].broker.store
     found = store.get(ORDERS)
-    promises.look(everywhere=True)
+    invariants.look(everywhere=True)
     shutil.rmtree(Path(found.log_dir, found.path))
     store.reload()
-    with pytest.raises(BrokenPromiseError) as broken:
-        promises.look(everywhere=True)
+    with pytest.raises(BrokenInvariantError) as broken:
+        invariants.look(everywhere=True)
     assert str(broken.value) == f"broker-2 let go of orders-0 of topic ID {found.topic_id}, and did not stage it"
 
 
 def test_what_a_crash_takes_back_is_not_lost(watched: tuple[Cluster, Invariants]) -> None:
-    cluster, promises = watched
-    path = stage(cluster, promises)
+    cluster, invariants = watched
+    path = stage(cluster, invariants)
     cluster.crash_broker(2)
-    promises.look(everywhere=True)
+    invariants.look(everywhere=True)
     live = path.parent.parent / "orders-0"
     if path.exists():
         path.rename(live)
         (live / "staged.json").unlink()
     cluster.start_broker(2)
-    promises.look(everywhere=True)
+    invariants.look(everywhere=True)
 
 
 def test_a_purge_that_is_due_and_reported_is_right(watched: tuple[Cluster, Invariants]) -> None:  # KIP516-6
-    cluster, promises = watched
-    path = stage(cluster, promises)
+    cluster, invariants = watched
+    path = stage(cluster, invariants)
     cluster.world.jump("broker-2", 400_000)
     cluster.run(for_ms=130_000)
     assert not path.exists()
@@ -112,8 +112,8 @@ def test_a_purge_that_is_due_and_reported_is_right(watched: tuple[Cluster, Invar
 
 
 def test_what_lies_on_a_disk_that_fails_and_comes_back_is_still_known(watched: tuple[Cluster, Invariants]) -> None:
-    cluster, promises = watched
-    path = stage(cluster, promises)
+    cluster, invariants = watched
+    path = stage(cluster, invariants)
     disks = cluster.members[2].disks
     number = disks.log_dirs.index(str(path.parent.parent))
     disks.fail(number, Random(1))
@@ -121,10 +121,10 @@ def test_what_lies_on_a_disk_that_fails_and_comes_back_is_still_known(watched: t
     cluster.stop_broker(2)
     disks.come_back(number)
     cluster.start_broker(2)
-    promises.look(everywhere=True)
+    invariants.look(everywhere=True)
     shutil.rmtree(path)
-    with pytest.raises(BrokenPromiseError, match="broker-2 lost deleting/"):
-        promises.look(everywhere=True)
+    with pytest.raises(BrokenInvariantError, match="broker-2 lost deleting/"):
+        invariants.look(everywhere=True)
 
 
 def test_partitions_that_are_deleted_are_staged_and_none_of_those_that_stay(
@@ -137,6 +137,6 @@ def test_partitions_that_are_deleted_are_staged_and_none_of_those_that_stay(
     assert active is not None
     for each in active.admin.delete_partitions([DeletePartitions("payments", 1)], 0):
         assert each.outcome.error is KafkaError.NONE
-    cluster.run_until("it has one", lambda: "payments" not in cluster.truth.leaving())
+    cluster.run_until("it has one", lambda: "payments" not in cluster.oracle.leaving())
     staged = [each.partition for member in cluster.members.values() for each in member.broker.store.staged()]
     assert sorted(filter(None, staged)) == [TopicPartition("payments", 1), TopicPartition("payments", 2)]

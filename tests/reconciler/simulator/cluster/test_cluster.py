@@ -46,7 +46,7 @@ def test_partitions_go_through_the_states_of_the_controller_and_end_online(new_c
     assert active is not None
     context = active.controller.context
     assert context.partition_states.of(ORDERS) is PartitionState.ONLINE
-    replicas = [each.node_id for each in cluster.truth.wanted()[ORDERS]]
+    replicas = [each.node_id for each in cluster.oracle.wanted()[ORDERS]]
     assert {context.replica_states.of(Replica(ORDERS, each)) for each in replicas} == {ReplicaState.ONLINE}
 
 
@@ -56,7 +56,7 @@ def test_records_are_read_as_they_were_written_under_the_topic_id_that_counts_no
     first = cluster.produce("orders", 3)
     assert cluster.consume("orders") == first
     cluster.delete_topic("orders")
-    assert not cluster.truth.is_there("orders")
+    assert not cluster.oracle.is_there("orders")
     cluster.create_topic("orders", 1, 2)
     second = cluster.produce("orders", 2)
     assert cluster.consume("orders") == second
@@ -104,7 +104,7 @@ def test_a_broker_that_crashed_is_registered_when_its_start_is_over_though_its_o
     before = cluster.members[2].broker.broker.broker_epoch
     cluster.crash_broker(2)
     assert not cluster.members[2].running
-    assert 2 in cluster.truth.brokers()
+    assert 2 in cluster.oracle.brokers()
     cluster.start_broker(2)
     assert cluster.members[2].broker.broker.broker_epoch > before
 
@@ -135,14 +135,14 @@ def test_without_a_controller_a_command_waits_for_one_in_vain(new_cluster: NewCl
 
 
 def test_every_event_is_told_of_by_whichever_way_it_happened(new_cluster: NewCluster) -> None:
-    cluster, told = new_cluster(), list[int]()
-    cluster.happened = lambda: told.append(cluster.world.events)
+    cluster, called = new_cluster(), list[int]()
+    cluster.happened = lambda: called.append(cluster.world.events)
     before = cluster.world.events
     done = cluster.run(for_ms=20_000)
     assert done > 0
     assert cluster.run(3) == 3
     cluster.run_until("so much time went by", lambda: cluster.world.now_ms > 1_700_000_050_000)
-    assert told == list(range(before + 1, cluster.world.events + 1))
+    assert called == list(range(before + 1, cluster.world.events + 1))
 
 
 def test_time_goes_by_where_nothing_happens(new_cluster: NewCluster) -> None:

@@ -25,7 +25,7 @@ def test_a_session_that_expires_is_followed_by_another_registration(new_cluster:
     member = cluster.members[2]
     before = member.broker.broker.broker_epoch
     assert member.faults()["session"](Random(1)) == "its session expires"
-    assert 2 not in cluster.truth.brokers()
+    assert 2 not in cluster.oracle.brokers()
     cluster.run_until("it registers again", lambda: member.broker.broker.broker_epoch > before)
 
 
@@ -33,9 +33,9 @@ def test_after_a_power_cut_zookeeper_believes_in_the_broker_for_a_while(new_clus
     cluster = new_cluster()
     cluster.crash_broker(3)
     cluster.run(for_ms=5_900)
-    assert 3 in cluster.truth.brokers()
+    assert 3 in cluster.oracle.brokers()
     cluster.run(for_ms=200)
-    assert 3 not in cluster.truth.brokers()
+    assert 3 not in cluster.oracle.brokers()
 
 
 def test_a_machine_that_crashes_while_it_is_off_stays_off(new_cluster: NewCluster) -> None:
@@ -75,10 +75,10 @@ def test_a_controller_whose_power_goes_between_any_two_steps_is_followed_by_one_
         cluster.run(for_ms=20_000)
         member = cluster.active
         assert member is not None
-        there = cluster.truth.topic_id("orders") is not None
-        for replicas in cluster.truth.wanted().values():
+        there = cluster.oracle.topic_id("orders") is not None
+        for replicas in cluster.oracle.wanted().values():
             assert replicas[0].leader > 0
-        assert bool(cluster.truth.wanted()) == there
+        assert bool(cluster.oracle.wanted()) == there
 
 
 def test_a_step_that_a_test_of_the_controller_forbids_ends_it(new_cluster: NewCluster) -> None:
@@ -95,16 +95,16 @@ def test_a_step_that_a_test_of_the_controller_forbids_ends_it(new_cluster: NewCl
 
 
 def test_answers_of_its_broker_and_changes_of_its_disks_and_purges_are_told(new_cluster: NewCluster) -> None:
-    cluster, told = new_cluster(), list[str]()
+    cluster, called = new_cluster(), list[str]()
     member = cluster.members[1]
-    member.network.told = lambda request, response: told.append(type(request).__name__)
-    member.changing = lambda: told.append("a change")
-    member.purged = lambda purged: told.append(purged.location)
+    member.network.on_answer = lambda request, response: called.append(type(request).__name__)
+    member.changing = lambda: called.append("a change")
+    member.purged = lambda purged: called.append(purged.location)
     cluster.create_topic("orders", assignment={0: [1]})
     cluster.delete_topic("orders")
     cluster.run(for_ms=200_000)
-    assert {"a change", "Numbered"} <= set(told)
-    assert any(each.startswith("deleting/") for each in told)
+    assert {"a change", "Numbered"} <= set(called)
+    assert any(each.startswith("deleting/") for each in called)
 
 
 def test_fewer_partitions_are_off_unless_they_are_asked_for() -> None:

@@ -11,7 +11,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.protocol import StopReplicaRequest
 from reconciler.simulator.admin import Admin, AlterTopic, DeletePartitions
-from reconciler.simulator.admin.delete_partitions import PartitionOutcome
+from reconciler.simulator.admin.delete import PartitionOutcome
 from reconciler.simulator.controller import (
     FewerPartitionsSettings,
     PartitionsRequest,

@@ -32,7 +32,7 @@ class BusyDisks:
     def __init__(self, root: str, seed: int) -> None:
         self.random, self.clock, self.left = Random(seed), ManualClock(), -1
         self.disks = MachineDisks(root, 3, self.passes)
-        self.told: list[str] = []
+        self.history: list[str] = []
 
     def passes(self) -> None:
         if self.left == 0:
@@ -47,16 +47,16 @@ class BusyDisks:
                 store = self.opened()
                 self.work(store)
             except PowerCut:
-                self.told.append("power cut")
+                self.history.append("power cut")
             except LogStoreError as error:
-                self.told.append(type(error).__name__)
+                self.history.append(type(error).__name__)
             self.left = -1
             for log_dir in store.log_dirs if store else ():
                 log_dir.abandon()
             self.disks.crash(self.random)
             self.happen(faults_while_stopped(self.disks), 0.2)
-            self.told.append(digest(read_tree(self.disks.root)).hex())
-        return self.told
+            self.history.append(digest(read_tree(self.disks.root)).hex())
+        return self.history
 
     def opened(self) -> LogStore:
         for number, path in enumerate(self.disks.log_dirs):
@@ -79,22 +79,22 @@ class BusyDisks:
                     store.write_offsets("recovery-point-offset-checkpoint", {partition: self.random.randrange(100)})
                 store.purge_step()
             except LogStoreError as error:
-                self.told.append(type(error).__name__)
+                self.history.append(type(error).__name__)
             self.happen(faults_while_running(self.disks), 0.1)
 
     def happen(self, offered: dict, chance: float) -> None:  # type: ignore[type-arg]
         for kind in sorted(offered):
             if self.random.random() < chance:
-                self.told.append(offered[kind](self.random))
+                self.history.append(offered[kind](self.random))
                 return
 
 
 def busy(seed: int, times: int) -> list[str]:
     with contextmanager(fresh_folders)() as fresh:
         made = BusyDisks(fresh(), seed)
-        told = made.run(times)
+        history = made.run(times)
         made.disks.close()
-        return told
+        return history
 
 
 if __name__ == "__main__":

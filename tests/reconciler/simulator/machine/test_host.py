@@ -1,11 +1,16 @@
-"""What belongs to a life ends with it, and what goes wrong in it is said."""
+"""What belongs to a life ends with it, and what goes wrong in it is said.
+
+The engine's time is that of the machine.
+"""
 
 from __future__ import annotations
 
+import threading
+
 from logstore import OfflineLogDirError
-from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, World
+from reconciler.simulator.kernel import START_MS, MetadataRequest, MetadataResponse, World
 from reconciler.simulator.machine import BrokerSettings
-from reconciler.simulator.machine.host import Host
+from reconciler.simulator.machine.host import Host, MachineClock
 
 
 def host_in(world: World) -> Host:
@@ -52,3 +57,18 @@ def test_the_history_knows_nothing_of_the_folder_of_a_run() -> None:
     host.log_dirs = ["/run/17/machine-1/disk-1/data", "/run/17/machine-1/disk-2/data"]
     host.say("/run/17/machine-1/disk-2/data: orders-0 cannot be staged")
     assert world.history.lines[-1].endswith("broker-1  disk-2/data: orders-0 cannot be staged")
+
+
+def test_it_shows_the_machines_time_also_where_that_is_wrong() -> None:
+    world = World(1)
+    clock = MachineClock(world.timers("broker-1"))
+    assert clock.now_ms() == START_MS
+    world.jump("broker-1", -5_000)
+    assert clock.now_ms() == START_MS - 5_000
+
+
+def test_nobody_waits_inside_of_an_event() -> None:
+    clock, event = MachineClock(World(1).timers("broker-1")), threading.Event()
+    assert not clock.wait(event, 3_600)
+    event.set()
+    assert clock.wait(event, 3_600)

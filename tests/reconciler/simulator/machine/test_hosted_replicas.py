@@ -30,13 +30,13 @@ def test_a_role_that_is_older_than_the_one_it_has_is_not_taken(brokers: Brokers)
 
 def test_what_is_staged_by_somebody_else_is_dropped_and_who_waits_is_told(brokers: Brokers) -> None:
     brokers.lead(1)
-    told: list[HostedPartition] = []
+    ended: list[HostedPartition] = []
     replicas, partition = brokers.of[1].replicas, brokers.partition(1)
-    replicas.ended = told.append
+    replicas.ended = ended.append
     brokers.of[1].store.stage([ORDERS], "STALE_ID", "a test")
     replicas.follow_the_store()
     assert replicas.get(ORDERS) is None
-    assert told == [partition]
+    assert ended == [partition]
     assert partition.dropped
 
 

@@ -20,8 +20,8 @@ from reconciler.simulator.machine import (
     MachineDisks,
     Producer,
     SimulatedBroker,
-    disk_faults,
 )
+from reconciler.simulator.machine import disks as disk_faults
 from reconciler.simulator.zookeeper import ZooKeeper, kafka_nodes, kafka_paths
 from tests.reconciler.simulator.machine.brokers import ALL
 
@@ -80,7 +80,7 @@ class Cluster:
         self.metadata = ClientMetadata("client-1", ALL, self.world.network, timers)
         self.producer = Producer("client-1", self.metadata, self.world.network, self.random)
         self.consumer = Consumer("client-1", self.metadata, self.world.network)
-        self.consumer.told = self.saw
+        self.consumer.on_record = self.saw
         self.wrong: list[tuple[BelievedPartition, Record]] = []
 
     def saw(self, believed: BelievedPartition, record: Record) -> None:

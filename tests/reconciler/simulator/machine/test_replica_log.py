@@ -1,4 +1,9 @@
-"""The records of one replica over a disk that forgets what was not synced."""
+"""The records of one replica over a disk that forgets what was not synced.
+
+Lines of records: written, read again, and recognised where a crash tore them.
+
+Where leader epochs began, and what a leader says of where one ended.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,18 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from logstore import ChangeFailedError, OfflineLogDirError
 from logstore.store import LogStore, StoreOptions
 from reconciler.simulator.kernel import Record, World
-from reconciler.simulator.machine import SEGMENT_FILE, BrokerSettings, MachineDisks
-from reconciler.simulator.machine.machine_clock import MachineClock
-from reconciler.simulator.machine.replica_log import ReplicaLog
-from reconciler.simulator.machine.starting import open_store
-from tests.reconciler.simulator.machine.brokers import ORDERS, A
+from reconciler.simulator.machine import SEGMENT_FILE, BrokerSettings, MachineDisks, decode_records
+from reconciler.simulator.machine.broker import open_store
+from reconciler.simulator.machine.host import MachineClock
+from reconciler.simulator.machine.replica_log import EpochStarts, ReplicaLog, encode_record
+from tests.reconciler.simulator.machine.brokers import ORDERS, A, B
 
 RECORDS = [Record(offset, offset // 2, A, f"v{offset}") for offset in range(6)]
 
@@ -186,3 +193,107 @@ def test_what_was_staged_is_never_written_to(machine: Machine) -> None:
     staged = machine.store.staged()[0]
     back = machine.store.restore(staged)
     assert ReplicaLog(machine.store.log_dirs[0], back).read(0, 10) == tuple(RECORDS[:2])
+
+
+LINE_RECORDS = [Record(0, 0, A, "order 17"), Record(1, 0, None, ""), Record(2, 4, B, "größer  ")]
+LINES = [encode_record(record) for record in LINE_RECORDS]
+
+
+def test_records_come_back_as_they_were() -> None:
+    records, ends = decode_records(b"".join(LINES))
+    assert records == LINE_RECORDS
+    assert ends == [len(LINES[0]), len(LINES[0] + LINES[1]), len(b"".join(LINES))]
+
+
+def test_a_line_can_be_read_by_a_person() -> None:
+    assert LINES[0].decode().split(" ", 1)[1] == f"0 0 {A} order 17\n"
+
+
+@pytest.mark.parametrize("cut", range(1, len(LINES[2])))
+def test_what_was_cut_short_is_left_out(cut: int) -> None:
+    assert decode_records(b"".join(LINES)[:-cut])[0] == LINE_RECORDS[:2]
+
+
+@pytest.mark.parametrize("place", range(len(LINES[1])))
+def test_nothing_counts_behind_a_byte_that_was_lost(place: int) -> None:
+    damaged = LINES[1][:place] + b"\0" + LINES[1][place + 1 :]
+    assert decode_records(LINES[0] + damaged + LINES[2])[0] == LINE_RECORDS[:1]
+
+
+def test_a_whole_record_that_stands_in_the_wrong_place_is_none() -> None:
+    assert decode_records(LINES[0] + LINES[2]) == ([LINE_RECORDS[0]], [len(LINES[0])])
+
+
+def test_a_line_whose_checksum_is_right_but_which_says_nothing_is_none() -> None:
+    for text in (b"0 0", b"x 0 - v", b"0 0 not-an-id v", b"\xff 0 - v"):
+        import zlib
+
+        assert decode_records(b"%08x %b\n" % (zlib.crc32(text), text)) == ([], [])
+
+
+def test_a_value_with_a_line_break_is_refused() -> None:
+    with pytest.raises(ValueError, match="line break"):
+        encode_record(Record(0, 0, A, "two\nlines"))
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_are_too_strange_to_be_read(data: bytes) -> None:
+    records, ends = decode_records(LINES[0] + data)
+    assert records[0] == LINE_RECORDS[0]
+    assert len(ends) == len(records)
+
+
+def starts(*epochs: int) -> EpochStarts:
+    """Of a log whose records have these epochs."""
+    return EpochStarts(Record(offset, epoch, None, "v") for offset, epoch in enumerate(epochs))
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (0, (0, 2)),
+        (1, (0, 2)),
+        (2, (2, 3)),
+        (5, (5, 4)),
+        (6, (-1, -1)),
+        (-1, (-1, -1)),
+    ],
+)
+def test_an_epoch_ends_where_the_next_one_begins(asked: int, answer: tuple[int, int]) -> None:
+    assert starts(0, 0, 2, 5).end_of(asked, 4) == answer
+
+
+def test_an_epoch_before_all_that_are_known_ends_where_they_begin() -> None:
+    assert starts(3, 3).end_of(1, 2) == (1, 0)
+
+
+def test_a_log_without_records_knows_of_no_epoch() -> None:
+    empty = EpochStarts()
+    assert (empty.last, empty.last_start, empty.end_of(0, 0)) == (-1, -1, (-1, -1))
+
+
+def test_a_leader_that_wrote_nothing_yet_knows_its_own_epoch() -> None:
+    found = starts(0, 0)
+    found.assign(1, 2)
+    assert (found.last, found.last_start) == (1, 2)
+    assert found.end_of(0, 2) == (0, 2)
+    assert found.end_of(1, 2) == (1, 2)
+
+
+def test_an_epoch_that_wrote_nothing_gives_way_to_the_next_one() -> None:
+    found = starts(0, 0)
+    found.assign(1, 2)
+    found.assign(4, 2)
+    assert found.end_of(2, 3) == (0, 2)
+
+
+def test_an_epoch_that_is_known_is_not_moved() -> None:
+    found = starts(0, 0)
+    found.assign(0, 2)
+    assert found.last_start == 0
+
+
+def test_what_begins_behind_a_cut_is_forgotten() -> None:
+    found = starts(0, 0, 2, 5)
+    found.cut(2)
+    assert (found.last, found.end_of(2, 2)) == (0, (-1, -1))

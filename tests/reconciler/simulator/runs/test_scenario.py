@@ -105,8 +105,8 @@ def test_a_line_that_cannot_be_read_is_told_with_its_number_and_why(line: str, w
 
 def test_all_wrong_lines_are_told_at_once_in_their_order() -> None:
     text = refusal("\n".join(["stop 9", "rest", "dance", *["wait long"] * 30, "disk-fails 1 8"]))
-    told = [part.partition(",")[0] for part in text.removeprefix("mine is no scenario: ").split("; line ")]
-    assert told == ["line 1", *map(str, (3, *range(4, 34), 34))]
+    named = [part.partition(",")[0] for part in text.removeprefix("mine is no scenario: ").split("; line ")]
+    assert named == ["line 1", *map(str, (3, *range(4, 34), 34))]
 
 
 NUMBERS = ("1", "0", "99", "0:1,2", "1,2", "5s", "9" * 20, "0" * 12 + "7")

@@ -1,4 +1,4 @@
-"""Histories from seeds: the same byte for byte anywhere, all promises kept, the shortest beginning that still fails."""
+"""Histories from seeds: the same byte for byte anywhere, every invariant holds, the shortest one that still fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logstore import DELETE_DELAY, STALE_DELAY, ChangeFailedError
-from reconciler.simulator.checks import BrokenPromiseError, Invariants
+from reconciler.simulator.checks import BrokenInvariantError, Invariants
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.kernel import FaultRates
 from reconciler.simulator.runs import (
@@ -24,7 +24,7 @@ from reconciler.simulator.runs import (
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 
-TOLD = """
+PLAY_AND_PRINT = """
 import sys
 from reconciler.simulator.runs.simulation import simulate
 for seed in map(int, sys.argv[1:]):
@@ -38,7 +38,7 @@ for seed in map(int, sys.argv[1:]):
 def run_elsewhere(hash_seed: str, *seeds: int) -> str:
     """Play histories in a process of its own, where hashes are drawn from another seed."""
     done = subprocess.run(
-        [sys.executable, "-c", TOLD, *map(str, seeds)],
+        [sys.executable, "-c", PLAY_AND_PRINT, *map(str, seeds)],
         cwd=REPOSITORY,
         env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
@@ -90,7 +90,7 @@ def test_a_durable_history_syncs_each_record_loses_no_disk_and_looks_for_every_r
     assert (settings.broker.flush_records, settings.rates.disk_replaced) == (1, 0.0)
     assert settings.broker.delays.of("orders", STALE_DELAY) > settings.broker.delays.of("orders", DELETE_DELAY)
     asked: list[bool] = []
-    monkeypatch.setattr(simulation, "check_rest", lambda cluster, *, durable: asked.append(durable))
+    monkeypatch.setattr(simulation, "check_converged", lambda cluster, *, durable: asked.append(durable))
     simulate(32, 20, settings)
     simulate(32, 20, history_settings())
     assert asked == [True, False]
@@ -98,14 +98,14 @@ def test_a_durable_history_syncs_each_record_loses_no_disk_and_looks_for_every_r
 
 @pytest.mark.parametrize(
     ("error", "said"),
-    [(BrokenPromiseError("planted"), "planted"), (ChangeFailedError("the disk says no"), "the disk says no")],
+    [(BrokenInvariantError("planted"), "planted"), (ChangeFailedError("the disk says no"), "the disk says no")],
 )
 def test_a_history_that_fails_says_why_and_after_how_many_steps(
     monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
-    def look(promises: Invariants, *, everywhere: bool = False) -> None:
-        promises.looks += 1
-        if promises._cluster.consumer.seen or len(promises._cluster.world.history.lines) > 60:
+    def look(invariants: Invariants, *, everywhere: bool = False) -> None:
+        invariants.looks += 1
+        if invariants._cluster.consumer.seen or len(invariants._cluster.world.history.lines) > 60:
             raise error
 
     monkeypatch.setattr(Invariants, "look", look)
@@ -119,9 +119,9 @@ def fails_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
     def check(cluster: Cluster, *, durable: bool) -> None:
         if any(text in line for line in cluster.world.history.lines):
-            raise BrokenPromiseError(f"{text!r} was said")
+            raise BrokenInvariantError(f"{text!r} was said")
 
-    monkeypatch.setattr(simulation, "check_rest", check)
+    monkeypatch.setattr(simulation, "check_converged", check)
 
 
 def test_the_shortest_beginning_of_a_history_that_fails_at_rest_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,10 +142,10 @@ def test_a_shorter_beginning_that_fails_at_rest_is_found_where_the_history_broke
     fails_with(monkeypatch, "admin  creates")
     look = Invariants.look
 
-    def breaks_off(promises: Invariants, *, everywhere: bool = False) -> None:
-        look(promises, everywhere=everywhere)
-        if sum("admin" in line for line in promises._cluster.world.history.lines) > 5:
-            raise BrokenPromiseError("too many deeds")
+    def breaks_off(invariants: Invariants, *, everywhere: bool = False) -> None:
+        look(invariants, everywhere=everywhere)
+        if sum("admin" in line for line in invariants._cluster.world.history.lines) > 5:
+            raise BrokenInvariantError("too many deeds")
 
     monkeypatch.setattr(Invariants, "look", breaks_off)
     settings = history_settings(3, FaultRates.none())

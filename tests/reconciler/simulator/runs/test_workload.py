@@ -34,7 +34,7 @@ def test_names_come_back_so_that_a_topic_has_several_ids_in_one_history(new_clus
     Workload(cluster).begin()
     for _ in range(300):
         cluster.run(for_ms=1_000)
-        for topic, topic_id in cluster.truth.topics().items():
+        for topic, topic_id in cluster.oracle.topics().items():
             seen.setdefault(topic, set()).add(str(topic_id))
     assert max(map(len, seen.values())) > 1
 

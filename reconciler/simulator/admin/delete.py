@@ -1,0 +1,134 @@
+"""Deleting topics and their last partitions: a note in ZooKeeper for the controller; the answer comes at once.
+
+A topic is marked by name or by topic ID (KIP4-1, KIP516-10). A request for fewer partitions is checked and written down
+(KIP694-2, KIP694-5). KIP-694 names no error numbers. Here: switched off 73; a total that is not less than the present
+number, or not positive, 37; unknown 3; already under change 60; being deleted 17; a negative delay 42.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layout.ids import TopicId
+from logstore import KafkaError
+from reconciler.simulator.admin.commands import CommandOutcome, CommandRefusedError
+from reconciler.simulator.admin.controller_node import ControllerNode, find_steady, find_topic
+from reconciler.simulator.controller import FewerPartitionsSettings, PartitionsRequest, encode_request
+from reconciler.simulator.kernel import PartitionMode
+from reconciler.simulator.zookeeper import Create, Operation, delete_partitions_path, delete_path, read_topics
+
+
+def name_of(node: ControllerNode, topic: str | TopicId) -> str:
+    """The full name of a topic that is given by name or by ID.
+
+    Raises:
+        CommandRefusedError: 100, no topic has this ID.
+    """
+    if isinstance(topic, str):
+        return topic
+    for name, found in read_topics(node.session).items():
+        if found.topic_id == str(topic):
+            return name
+    raise CommandRefusedError(KafkaError.UNKNOWN_TOPIC_ID, f"no topic has the ID {topic}")
+
+
+def mark_for_deletion(node: ControllerNode, topic: str) -> None:
+    """Mark a topic for deletion; a topic that is marked already stays so.
+
+    Raises:
+        CommandRefusedError: 3, there is no such topic.
+    """
+    find_topic(node, topic)
+    node.commit(deletion_marks(node, [topic]))
+
+
+def deletion_marks(node: ControllerNode, topics: list[str]) -> list[Operation]:
+    """Operations that mark topics for deletion, unless they are marked, with the missing nodes above the marks."""
+    made: dict[str, Operation] = {}
+    for topic in topics:
+        if node.session.find(delete_path(topic)) is None:
+            made |= {each.path: each for each in node.with_parents(Create(delete_path(topic)))}
+    return list(made.values())
+
+
+ALL = -1
+"""In place of a partition's number: the error is about the whole topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePartitions:
+    """A topic, and its new, smaller number of partitions."""
+
+    topic: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOutcome:
+    """The result for one partition of a topic."""
+
+    topic: str
+    partition: int
+    """-1: the whole topic was refused."""
+    mode: PartitionMode
+    outcome: CommandOutcome
+
+
+def request_fewer(
+    node: ControllerNode, wanted: DeletePartitions, *, delay_ms: int, now_ms: int, settings: FewerPartitionsSettings
+) -> list[int]:
+    """Write a request for fewer partitions into ZooKeeper.
+
+    Args:
+        node: where to write.
+        wanted: the topic, and its new number of partitions.
+        delay_ms: how long consumers may still read the partitions; 0: not at all.
+        now_ms: by the controller's clock.
+        settings: of the controller.
+
+    Returns:
+        The partitions that will be deleted.
+
+    Raises:
+        CommandRefusedError: see the module.
+    """
+    if not settings.enabled:
+        raise CommandRefusedError(
+            KafkaError.TOPIC_DELETION_DISABLED, "delete.topic.partition.enable is false: partitions cannot be deleted"
+        )
+    if delay_ms < 0:
+        raise CommandRefusedError(KafkaError.INVALID_REQUEST, f"a delay of {delay_ms} ms: 0 or more is needed")
+    found = find_steady(node, wanted.topic)
+    there = sorted(found.node.partitions)
+    if wanted.total <= 0:
+        raise _invalid_partitions(
+            f"{wanted.topic} cannot have {wanted.total} partitions; to have none, delete the topic"
+        )
+    if wanted.total >= len(there):
+        raise _invalid_partitions(
+            f"{wanted.topic} has {len(there)} partitions, and {wanted.total} are not fewer; for more, alter the topic"
+        )
+    request = PartitionsRequest(
+        found.node.topic_id,
+        wanted.total,
+        now_ms,
+        delay_ms,
+        PartitionMode.READ_ONLY if delay_ms else PartitionMode.NONE,
+    )
+    node.commit(node.with_parents(Create(delete_partitions_path(wanted.topic), encode_request(request))))
+    return [partition for partition in there if partition >= wanted.total]
+
+
+def partition_outcomes(
+    topic: str, outcome: CommandOutcome, partitions: Sequence[int], delay_ms: int
+) -> list[PartitionOutcome]:
+    """The results for one topic: each partition that will be deleted, with its mode, or the topic's error."""
+    if outcome.error is not KafkaError.NONE:
+        return [PartitionOutcome(topic, ALL, PartitionMode.READ_WRITE, outcome)]
+    mode = PartitionMode.READ_ONLY if delay_ms else PartitionMode.NONE
+    return [PartitionOutcome(topic, partition, mode, outcome) for partition in partitions]
+
+
+def _invalid_partitions(message: str) -> CommandRefusedError:
+    return CommandRefusedError(KafkaError.INVALID_PARTITIONS, message)

@@ -1,0 +1,281 @@
+"""Brings a cluster to rest after a history, and checks its final state.
+
+First the faults are repaired: disks come back, machines are switched on, no more commands are given. Then the cluster
+has some time. After that, this must hold::
+
+    brokers    each has exactly the replicas that the controller wants, under the right topic IDs, on its disks and in
+               memory, and no leftovers
+    staging    nothing is staged beyond its due time, by its machine's clock, and the purge after that
+    audit      the audit gives every disk the verdicts that follow from the znodes
+    replicas   the in-sync ones hold the same records on their disks, all of their own topic ID, and serve these
+    records    if acknowledged means synced, and no disk was lost, every acknowledged record can be read
+    deletion   when all delays are over too, no disk holds anything of a deleted topic
+
+Source: DESIGN §4, §5; KIP516-5, KIP516-6, KIP516-10; KIP694-4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from layout.topic import TopicPartition
+from logstore.scan import scan_all
+from reconciler.simulator.checks.expected_verdicts import audit_differences
+from reconciler.simulator.checks.invariants import BrokenInvariantError, Invariants
+from reconciler.simulator.cluster import Cluster, Member
+from reconciler.simulator.kernel import Record
+from reconciler.simulator.machine import SEGMENT_FILE, decode_records
+
+WITHIN_MS = 900_000
+"""The simulated time in which a cluster must come to rest once there are no more faults."""
+
+_LOOK_MS = 1_000
+_RESTART_MS = 30_000
+"""How often brokers with offline replicas are restarted, as an operator does: a replica that could not be
+made, or whose disk failed, stays offline until its broker starts again (FACTS §4.2)."""
+
+_WAIT_MS = 3_600_000
+"""How far all clocks are set forward while a deletion waits for its delay."""
+
+_LEFTOVER_KINDS = ("leftover", "foreign", "delete", "stray", "future")
+"""Kinds of rows that no log dir has at rest; the last three are unfinished replicas, or names that Kafka gives."""
+
+
+def converge(cluster: Cluster, invariants: Invariants) -> None:
+    """Repair all faults, and wait until no work is left.
+
+    Raises:
+        BrokenInvariantError: an invariant does not hold on the way, or the cluster does not come to rest.
+    """
+    world = cluster.world
+    world.calm()
+    for member in cluster.members.values():
+        member.disks.disarm()
+    world.faults.put_right()
+    for member in cluster.members.values():
+        if member.running and member.broker.store.offline:
+            member.shut_down()  # a disk that is back can be used only once it is opened again
+        member.start()
+    restart_ms = world.now_ms + _RESTART_MS
+    quiet_ms, end_ms = world.now_ms + 3 * cluster.settings.broker.purge_ms, world.now_ms + WITHIN_MS
+    while True:
+        unfinished = list(_unfinished(cluster))
+        if not unfinished and world.now_ms >= quiet_ms:
+            return
+        if unfinished and world.now_ms >= end_ms:
+            raise BrokenInvariantError(f"after {WITHIN_MS // 1000} quiet seconds: {'; '.join(unfinished[:5])}")
+        if world.now_ms >= restart_ms:
+            restart_ms = world.now_ms + _RESTART_MS
+            _restart_where_replicas_are_offline(cluster)
+            if cluster.oracle.leaving():
+                _set_clocks_forward(cluster)
+                quiet_ms = max(quiet_ms, world.now_ms + 3 * cluster.settings.broker.purge_ms)
+        _run_and_check(cluster, invariants, _LOOK_MS)
+
+
+def _run_and_check(cluster: Cluster, invariants: Invariants, milliseconds: int) -> None:
+    """Let events happen for a time, and check each."""
+    end_ms = cluster.world.now_ms + milliseconds
+    while cluster.world.now_ms < end_ms:
+        if cluster.world.run(1, for_ms=end_ms - cluster.world.now_ms):
+            invariants.look()
+
+
+def _set_clocks_forward(cluster: Cluster) -> None:
+    """Set all clocks forward: a delay noted by a clock that was hours fast ends only when the others get there."""
+    for member in cluster.members.values():
+        cluster.world.jump(member.name, _WAIT_MS)
+
+
+def _restart_where_replicas_are_offline(cluster: Cluster) -> None:
+    active = cluster.active
+    if active is None:
+        return
+    away = {replica.broker for replica in active.controller.context.offline}
+    for node_id, member in cluster.members.items():
+        held_up = _was_full(cluster, member) and any(_unwanted_replicas(cluster, member)) if member.running else False
+        if member.running and (node_id in away or member.broker.store.offline or held_up):
+            member.shut_down()
+        member.start()
+
+
+def _was_full(cluster: Cluster, member: Member) -> bool:
+    """Whether a disk of a machine was full at some time.
+
+    On a full disk, a replica that a FULL request does not name cannot be staged. The answer has no field for that, and
+    only the next FULL request tries again, after the broker's next start.
+    """
+    said = f" {member.name}  disk_full: "
+    return any(said in line for line in cluster.world.history.lines)
+
+
+def check_converged(cluster: Cluster, *, durable: bool = False) -> None:
+    """Check the disks of a cluster at rest against its wanted state.
+
+    Args:
+        cluster: at rest.
+        durable: acknowledged means synced, and no disk was lost.
+
+    Raises:
+        BrokenInvariantError: with everything that is wrong.
+    """
+    wrong = [sentence for member in cluster.members.values() for sentence in _wrong_on_member(cluster, member)]
+    wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_staging(cluster, member)]
+    wrong += audit_differences(cluster)
+    wrong += _wrong_in_replicas(cluster)
+    if durable:
+        wrong += _lost_records(cluster)
+    if wrong:
+        raise BrokenInvariantError("at rest: " + "; ".join(wrong[:8]))
+
+
+def let_delays_pass(cluster: Cluster, invariants: Invariants) -> None:
+    """Set the clocks of a cluster at rest to when everything staged is due, and check that it is purged.
+
+    Raises:
+        BrokenInvariantError: something staged is not purged, or a disk holds a topic ID that the metadata lacks.
+    """
+    world, end_ms = cluster.world, cluster.world.now_ms + WITHIN_MS
+    while True:
+        due = {
+            member.name: [each.due_ms or 0 for each in member.broker.store.staged()]
+            for member in cluster.members.values()
+        }
+        if not any(due.values()):
+            break
+        if world.now_ms >= end_ms:
+            left = [each.location for member in cluster.members.values() for each in member.broker.store.staged()]
+            raise BrokenInvariantError(
+                f"{WITHIN_MS // 1000} seconds after all was due: {', '.join(left[:5])} is staged"
+            )
+        for name, times in due.items():
+            world.jump(name, max(0, max(times, default=0) - world.clock_of(name)))
+        _run_and_check(cluster, invariants, cluster.settings.broker.purge_ms)
+    known = {str(topic_id) for topic_id in cluster.oracle.known().values()}
+    wrong = [
+        f"{member.name} has {row['name']}, of topic ID {row['topic_id']}, which nobody knows"
+        for member in cluster.members.values()
+        for seen in scan_all(member.disks.log_dirs, sizes=False, jobs=0)
+        for row in seen.rows.to_pylist()
+        if row["topic_id"] is not None and row["topic_id"] not in known
+    ]
+    if wrong:
+        raise BrokenInvariantError("after all delays: " + "; ".join(wrong[:8]))
+
+
+def _unfinished(cluster: Cluster) -> Iterator[str]:
+    """The work that is not done yet, a sentence each."""
+    for member in cluster.members.values():
+        if not member.running or member.node_id not in cluster.oracle.brokers():
+            yield f"{member.name} is not registered"
+        if member.running:
+            yield from _unwanted_replicas(cluster, member)
+    active = cluster.active
+    if active is None or active.controller.work is None:
+        yield "there is no controller"
+        return
+    channels = active.controller.work.core.channels
+    for node_id in cluster.members:
+        if channels.waiting(node_id):
+            yield f"{channels.waiting(node_id)} requests to broker {node_id} are not answered"
+    yield from (f"{topic} is on its way out" for topic in cluster.oracle.leaving())
+    for partition, replicas in cluster.oracle.wanted().items():
+        if any(replica.moving for replica in replicas):
+            yield f"{partition} is on its way to other brokers"
+        elif {replica.node_id for replica in replicas} != set(replicas[0].isr):
+            yield f"{partition} has {list(replicas[0].isr)} in sync, of {[each.node_id for each in replicas]}"
+
+
+def _unwanted_replicas(cluster: Cluster, member: Member) -> Iterator[str]:
+    wanted = cluster.oracle.on(member.node_id)
+    live = {replica.partition for replica in member.broker.store.replicas()}
+    for partition in sorted(live - wanted.keys()):
+        yield f"{member.name} still has {partition}"
+
+
+def _wrong_on_member(cluster: Cluster, member: Member) -> Iterator[str]:
+    wanted = cluster.oracle.on(member.node_id)
+    rows = [row for seen in scan_all(member.disks.log_dirs, sizes=False, jobs=0) for row in seen.rows.to_pylist()]
+    live: dict[TopicPartition, str | None] = {}
+    for row in rows:
+        if row["kind"] in _LEFTOVER_KINDS:
+            yield f"{member.name}: {row['name']} is left over"
+        elif row["kind"] == "live":
+            live[TopicPartition(row["topic"], row["partition"])] = row["topic_id"]
+    for partition, replica in wanted.items():
+        if partition not in live:
+            yield f"{member.name} lacks {partition}"
+        elif live[partition] != (None if replica.topic_id is None else str(replica.topic_id)):
+            yield f"{member.name} has {partition} under {live[partition]}, and not under {replica.topic_id}"
+    for partition in sorted(live.keys() - wanted.keys()):
+        yield f"{member.name} has {partition}, which nobody wants there"
+    known = {replica.partition for replica in member.broker.store.replicas()}
+    for partition in sorted(known ^ live.keys()):
+        yield f"{member.name} has {partition} {'in memory' if partition in known else 'on its disk'} alone"
+
+
+def _wrong_in_staging(cluster: Cluster, member: Member) -> Iterator[str]:
+    now_ms = cluster.world.clock_of(member.name)
+    late_ms = now_ms - 2 * cluster.settings.broker.purge_ms
+    for staged in member.broker.store.staged():
+        if staged.record is None:
+            yield f"{member.name} has {staged.location}, which has no record"
+        elif staged.record.due_ms < late_ms:
+            yield f"{member.name} has {staged.location}, which was due at {staged.record.due_ms}, and it is {now_ms}"
+
+
+def _wrong_in_replicas(cluster: Cluster) -> Iterator[str]:
+    """Compare the records of each partition's replicas, read anew from the disks, with those in memory."""
+    for partition, replicas in cluster.oracle.wanted().items():
+        logs = {replica.node_id: _records_on_disk(cluster.members[replica.node_id], partition) for replica in replicas}
+        for replica in replicas:
+            log = logs[replica.node_id]
+            if log is None:
+                continue
+            where = f"{partition} on broker {replica.node_id}"
+            for record in log:
+                if record.topic_id != replica.topic_id:
+                    yield f"{where} holds offset {record.offset} of topic ID {record.topic_id}: {record.value}"
+            hosted = cluster.members[replica.node_id].broker.replicas.get(partition)
+            if hosted is None:
+                yield f"{where} is neither led nor followed"
+            elif list(hosted.log.read(0, hosted.log.end)) != log:
+                yield f"{where} serves {hosted.log.end} records, and other ones than the {len(log)} on its disk"
+            leader = logs.get(replica.leader)
+            if leader is not None and replica.node_id in replica.isr and log != leader:
+                parting = _first_difference(log, leader)
+                yield f"{where} holds other records than on its leader {replica.leader}: {parting}"
+
+
+def _first_difference(log: Sequence[Record], leader: Sequence[Record]) -> str:
+    """Describe where two logs begin to differ."""
+    for one, other in zip(log, leader, strict=False):
+        if one != other:
+            return f"{one.value!r} and not {other.value!r} at offset {one.offset}"
+    return f"it ends at {len(log)} and not at {len(leader)}"
+
+
+def _records_on_disk(member: Member, partition: TopicPartition) -> list[Record] | None:
+    """The records of a live replica on its disk; None: there is no such replica."""
+    entry = member.broker.store.entries().get((partition.topic, partition.partition))
+    if entry is None:
+        return None
+    try:
+        with open(f"{entry.log_dir}/{entry.path}/{SEGMENT_FILE}", "rb") as file:
+            return decode_records(file.read())[0]
+    except FileNotFoundError:
+        return []
+
+
+def _lost_records(cluster: Cluster) -> Iterator[str]:
+    for record in cluster.producer.acknowledged:
+        if (record.partition, record.topic_id) in cluster.oracle.left:
+            continue
+        replicas = cluster.oracle.wanted().get(record.partition, ())
+        if not replicas or replicas[0].topic_id != record.topic_id or replicas[0].leader < 0:
+            continue
+        hosted = cluster.members[replicas[0].leader].broker.replicas.get(record.partition)
+        read = () if hosted is None else hosted.log.read(record.offset, record.offset + 1)
+        if [each.value for each in read] != [record.value]:
+            found = read[0].value if read else "nothing"
+            yield f"{record.partition} was acknowledged {record.value!r} at offset {record.offset}, and has {found!r}"

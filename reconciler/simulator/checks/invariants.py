@@ -1,0 +1,102 @@
+"""The invariants of a history, checked after every event; a broken invariant ends the history.
+
+::
+
+    staging    no wanted replica is staged while it is the only one in sync and holds acknowledged records
+    purging    nothing is deleted for ever before its due time, by its machine's clock (both: ``staging_watch``)
+    fencing    no broker answers a request for one topic ID from a replica of another (``response_check``)
+    identity   no client reads, under one topic ID, a record that was written under another
+
+``convergence`` checks the disks at the end, when the cluster has come to rest.
+Source: DESIGN §5; KIP516-5, KIP516-6, KIP516-8.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from layout.topic import TopicPartition
+from logstore.purge import Purged
+from reconciler.errors import ReconcilerError
+from reconciler.simulator.checks.response_check import wrongly_served
+from reconciler.simulator.checks.staging_watch import StagingWatch
+from reconciler.simulator.cluster import Cluster, Member
+from reconciler.simulator.kernel import Record, Request, Response
+from reconciler.simulator.machine import AcknowledgedRecord, BelievedPartition
+
+
+class BrokenInvariantError(ReconcilerError):
+    """An invariant does not hold; the message says what happened, where and when."""
+
+
+class Invariants:
+    """Checks the invariants of a cluster.
+
+    Attributes:
+        looks: how many events were checked.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Register for the cluster's events, its brokers' answers and purges, and its clients' records."""
+        self._cluster = cluster
+        self._staging = StagingWatch(cluster.oracle, self.acknowledged)
+        self._acknowledged: dict[BelievedPartition, dict[int, str]] = {}
+        self.looks = 0
+        self._broken: list[str] = []
+        cluster.happened = self.look
+        cluster.producer.on_acknowledged = self._written
+        cluster.consumer.on_record = self._read
+        for member in cluster.members.values():
+            member.purged = partial(self._purged, member)
+            member.changing = partial(self._changing, member)
+            member.network.on_answer = partial(self._served, member)
+
+    def look(self, *, everywhere: bool = False) -> None:
+        """Check what the last event changed.
+
+        Args:
+            everywhere: check all machines, not only the one of the event, because something was changed without an
+            event.
+
+        Raises:
+            BrokenInvariantError: an invariant does not hold.
+        """
+        self.looks += 1
+        self._cluster.oracle.wanted()  # so that no partition comes and goes between two looks
+        trace = self._cluster.world.history.trace
+        machine = trace[-1][1] if trace else ""
+        for member in self._cluster.members.values():
+            if everywhere or not machine or member.name == machine:
+                self._look_at(member)
+        if self._broken:
+            raise BrokenInvariantError("; ".join(self._broken))
+
+    def acknowledged(self, partition: TopicPartition) -> bool:
+        """Whether a partition, under its present topic ID, holds an acknowledged record."""
+        return (partition, self._cluster.oracle.topic_id(partition.topic)) in self._acknowledged
+
+    def _look_at(self, member: Member) -> None:
+        self._broken += self._staging.look(member, self._cluster.world.clock_of(member.name))
+
+    def _changing(self, member: Member) -> None:
+        self._broken += self._staging.look_inside(member, self._cluster.world.clock_of(member.name))
+
+    def _purged(self, member: Member, purged: Purged) -> None:
+        self._broken += self._staging.purged(member, purged, self._cluster.world.clock_of(member.name))
+
+    def _served(self, member: Member, request: Request, response: Response) -> None:
+        wrong = wrongly_served(member, request, response)
+        if wrong is not None:
+            self._broken.append(wrong)
+
+    def _written(self, record: AcknowledgedRecord) -> None:
+        known = self._acknowledged.setdefault((record.partition, record.topic_id), {})
+        known[record.offset] = record.value
+
+    def _read(self, believed: BelievedPartition, record: Record) -> None:
+        partition, topic_id = believed
+        if record.topic_id != topic_id:
+            self._broken.append(
+                f"a reader of {partition} under topic ID {topic_id} was given offset {record.offset}, written under "
+                f"{record.topic_id}: {record.value}"
+            )

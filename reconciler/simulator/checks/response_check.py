@@ -1,0 +1,68 @@
+"""Checks every answer of a broker against the topic ID on the disk of the replica that it comes from (KIP516-8).
+
+The answers, to clients and to followers, come from the broker's ``WatchedNetwork``. The check must not ask the store's
+fence, which it tests: it reads the replica's ``partition.metadata`` itself.
+"""
+
+from __future__ import annotations
+
+from layout import partition_metadata
+from layout.errors import DamagedFileError
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore import KafkaError, UnreadableFileError
+from logstore.fs import read_small_file
+from reconciler.simulator.cluster import Member
+from reconciler.simulator.kernel import (
+    EpochEndRequest,
+    EpochEndResponse,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+    Response,
+)
+
+_MOST_BYTES = 1 << 16
+_ASKS = (FetchRequest, ProduceRequest, ListOffsetsRequest, EpochEndRequest)
+_ANSWERS = (FetchResponse, ProduceResponse, ListOffsetsResponse, EpochEndResponse)
+
+
+def wrongly_served(member: Member, request: Request, response: Response) -> str | None:
+    """Describe what is wrong with an answer; None: nothing.
+
+    An answer without an error, to a request with a topic ID, must come from a live replica that has this topic ID on
+    its disk, and every record in it must have been written under it.
+    """
+    if not isinstance(request, _ASKS) or not isinstance(response, _ANSWERS) or request.topic_id is None:
+        return None
+    if response.error is not KafkaError.NONE:
+        return None
+    what = f"{member.name} served a {type(request).__name__} for {request.partition} of topic ID {request.topic_id}"
+    if isinstance(response, FetchResponse):
+        for record in response.records:
+            if record.topic_id != request.topic_id:
+                return f"{what} with offset {record.offset}, written under {record.topic_id}: {record.value}"
+    entry = member.broker.store.entries().get((request.partition.topic, request.partition.partition))
+    if entry is None:
+        return f"{what}, and has no live replica of it"
+    disks = member.disks
+    number = disks.log_dirs.index(entry.log_dir)
+    if number in disks.offline or disks.is_empty(number):
+        return None  # the disk failed, or was replaced after that, and the broker has not noticed yet
+    found = _topic_id(f"{entry.log_dir}/{entry.path}", request.partition)
+    return None if found == request.topic_id else f"{what}, and {entry.path} on its disk has {found or 'none'}"
+
+
+def _topic_id(path: str, partition: TopicPartition) -> TopicId | None:
+    try:
+        data = read_small_file(f"{path}/{partition_metadata.FILE_NAME}", _MOST_BYTES)
+        found = None if data is None else partition_metadata.parse(data)
+    except (UnreadableFileError, DamagedFileError):
+        return None
+    if found is None or partition_metadata.contradiction(found, partition.topic, partition.partition):
+        return None
+    return found.topic_id

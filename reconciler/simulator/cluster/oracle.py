@@ -1,0 +1,144 @@
+"""The wanted state of a simulated cluster, by its znodes alone: what brokers, disks and audits are checked against.
+
+Independent of the code of the controller and of the metadata sources, so that it does not share their bugs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from reconciler.simulator.controller import decode_request
+from reconciler.simulator.kernel import PartitionMode
+from reconciler.simulator.zookeeper import (
+    DELETE_PARTITIONS,
+    ZooKeeper,
+    decode_state,
+    delete_partitions_path,
+    read_brokers,
+    read_topics,
+    state_path,
+    topic_id_of,
+    topic_path,
+    topics_to_delete,
+)
+
+
+class WantedReplica(NamedTuple):
+    """A replica that a broker should have."""
+
+    topic_id: TopicId | None
+    node_id: int
+    leader: int
+    isr: tuple[int, ...]
+    moving: bool
+    """Whether it is being added or removed by a reassignment."""
+
+
+class Oracle:
+    """Says which replicas are wanted where, from the znodes; reads them again when something was written.
+
+    Attributes:
+        left: partitions that were wanted under a topic ID, and then no longer. If they are wanted again, because a
+        topic
+            first got fewer partitions and then more, their former records may be gone (KIP694-4).
+    """
+
+    def __init__(self, zookeeper: ZooKeeper) -> None:
+        """Read this server."""
+        self._zookeeper, self._session = zookeeper, zookeeper.session("observer")
+        self._topics: dict[str, TopicId | None] = {}
+        self._wanted: dict[TopicPartition, tuple[WantedReplica, ...]] = {}
+        self._leaving: dict[TopicPartition, tuple[WantedReplica, ...]] = {}
+        self.left: set[tuple[TopicPartition, TopicId | None]] = set()
+        self._read_at = -1
+
+    def brokers(self) -> set[int]:
+        """The brokers that are registered."""
+        return set(read_brokers(self._session))
+
+    def topics(self) -> dict[str, TopicId | None]:
+        """Full name → topic ID, of every topic that is not being deleted."""
+        self._read()
+        return dict(self._topics)
+
+    def known(self) -> dict[str, TopicId | None]:
+        """Full name → topic ID, of every topic in the metadata, with the ones that are being deleted."""
+        return {topic: topic_id_of(node) for topic, node in read_topics(self._session).items()}
+
+    def leaving(self) -> list[str]:
+        """Topics that are marked for deletion, or are to have fewer partitions, by full name, sorted."""
+        fewer = self._session.children(DELETE_PARTITIONS)
+        return sorted({*topics_to_delete(self._session), *fewer})
+
+    def is_there(self, topic: str) -> bool:
+        """Whether the name is taken, perhaps by a topic that is being deleted."""
+        return self._session.find(topic_path(topic)) is not None
+
+    def topic_id(self, topic: str) -> TopicId | None:
+        """The ID of a topic; None: there is no such topic, or it has no ID."""
+        self._read()
+        return self._topics.get(topic)
+
+    def wanted(self) -> dict[TopicPartition, tuple[WantedReplica, ...]]:
+        """Every partition with its wanted replicas."""
+        self._read()
+        return self._wanted
+
+    def on(self, node_id: int) -> dict[TopicPartition, WantedReplica]:
+        """The replicas that one broker should have."""
+        return _replicas_on(self.wanted(), node_id)
+
+    def assigned(self, node_id: int) -> dict[TopicPartition, WantedReplica]:
+        """The replicas of one broker in the metadata: the wanted ones, and the ones that it may delete from now on.
+
+        The znodes of topics still name the latter, so readers of the metadata have to go by them (KIP694-3).
+        """
+        self._read()
+        return _replicas_on({**self._wanted, **self._leaving}, node_id)
+
+    def _read(self) -> None:
+        written = self._zookeeper.nodes.last_transaction
+        if written == self._read_at:
+            return
+        leaving = set(topics_to_delete(self._session))
+        nodes = read_topics(self._session)
+        ids = {topic: topic_id_of(node) for topic, node in nodes.items()}
+        self._topics = {topic: topic_id for topic, topic_id in ids.items() if topic not in leaving}
+        before = {(partition, replicas[0].topic_id) for partition, replicas in self._wanted.items() if replicas}
+        self._wanted, self._leaving = {}, {}
+        for topic, node in nodes.items():
+            fewer = self._fewer(topic)
+            for number, brokers in sorted(node.partitions.items()):
+                may_go = topic in leaving or (fewer is not None and number >= fewer)
+                partition = TopicPartition(topic, number)
+                found = self._session.find(state_path(partition))
+                state = None if found is None else decode_state(found.data)
+                moving = {*node.adding.get(number, ()), *node.removing.get(number, ())}
+                leader, isr = (-1, ()) if state is None else (state.leader, state.isr)
+                (self._leaving if may_go else self._wanted)[partition] = tuple(
+                    WantedReplica(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
+                )
+        self.left |= before - {(at, replicas[0].topic_id) for at, replicas in self._wanted.items() if replicas}
+        self._read_at = written
+
+    def _fewer(self, topic: str) -> int | None:
+        """A topic's new number of partitions, once the others may be deleted (KIP694-3); None: no such request."""
+        node = self._session.find(delete_partitions_path(topic))
+        request = None if node is None else decode_request(node.data)
+        if request is None or request.mode is not PartitionMode.NONE:
+            return None
+        topic_id = self._topics.get(topic)
+        return request.total if request.topic_id in (None, None if topic_id is None else str(topic_id)) else None
+
+
+def _replicas_on(
+    partitions: dict[TopicPartition, tuple[WantedReplica, ...]], node_id: int
+) -> dict[TopicPartition, WantedReplica]:
+    return {
+        partition: replica
+        for partition, replicas in partitions.items()
+        for replica in replicas
+        if replica.node_id == node_id
+    }

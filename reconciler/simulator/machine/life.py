@@ -1,0 +1,272 @@
+"""A broker between its start and its end: its parts, connected, and its periodic work.
+
+Requests go to the part that handles their type. Every few seconds the broker checks its session, failed disks, lagging
+followers and the high watermarks. Less often it flushes, and purges staged replicas that are due by its own clock. When
+a disk fails, its replicas are no longer served, and a node in ZooKeeper notifies the controller; when the last disk
+fails, the broker halts, as Kafka does.
+Source: FACTS §2.4, §4.2, §8; KIP516-6, KIP516-8, KIP516-9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from logstore import KafkaError, LogStoreError
+from logstore.purge import Purged
+from reconciler.broker import Broker
+from reconciler.protocol import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.simulator.kernel import (
+    AlterIsrRequest,
+    Answer,
+    EpochEndRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    Numbered,
+    ProduceRequest,
+    Request,
+    UpdateMetadataRequest,
+)
+from reconciler.simulator.machine.control import ControlRequests
+from reconciler.simulator.machine.fetching import FollowerFetching
+from reconciler.simulator.machine.host import Host, short_path
+from reconciler.simulator.machine.hosted_replicas import HostedReplicas
+from reconciler.simulator.machine.partition import InSyncSets
+from reconciler.simulator.machine.serving import LeaderRequests, MetadataCache
+from reconciler.simulator.zookeeper import (
+    CONTROLLER,
+    LOG_DIR_EVENTS,
+    NodeExistsError,
+    Session,
+    SimulatedZooKeeperError,
+    ZooKeeper,
+    broker_path,
+    decode_controller,
+    encode_broker,
+    encode_log_dir_event,
+    make_base,
+)
+
+
+class RunsController(Protocol):
+    """The controller in the broker's process."""
+
+    def start(self, session: Session) -> None:
+        """Stand for election, under this session."""
+
+    def stop(self) -> None:
+        """Forget everything."""
+
+    def handle(self, sender: str, request: AlterIsrRequest, answer: Answer) -> None:
+        """Answer a leader that asks for another in-sync set."""
+
+
+class BrokerLife:
+    """A broker from one start to its end.
+
+    Attributes:
+        host: time, network and history of this life.
+        broker: handles control requests.
+        store: its log dirs.
+        replicas: the partitions that it leads or follows.
+        metadata: the answers to clients.
+        controller: in the broker's process.
+        session: the last one that it opened.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        broker: Broker,
+        zookeeper: ZooKeeper,
+        make_controller: Callable[..., RunsController],
+        halt: Callable[[str], None],
+    ) -> None:
+        """Connect the parts; nothing happens yet.
+
+        Args:
+            host: time, network and history of this life.
+            broker: over the open store.
+            zookeeper: where it registers.
+            make_controller: makes a controller of (node ID, broker epoch, ZooKeeper, network, timers, journal).
+            halt: ends this life, and says why.
+        """
+        self.host, self.broker, self.store, self.halt = host, broker, broker.store, halt
+        self.zookeeper = zookeeper
+        self.metadata = MetadataCache()
+        self.session: Session | None = None
+        self._registering = False
+        self.offline = frozenset(self.store.offline)
+        self.purged: Callable[[Purged], None] = lambda purged: None
+        """Called with each directory that was deleted for ever."""
+        self.registered: Callable[[Session], None] = lambda session: None
+        """Called with each session under which the broker is registered."""
+        self.unreported = 0
+        """How many failed log dirs have no node in ZooKeeper yet."""
+        self.replicas = HostedReplicas(host, self.store)
+        self.serving = LeaderRequests(host, broker, self.replicas)
+        self.fetching = FollowerFetching(host, self.broker_epoch)
+        self.in_sync = InSyncSets(host, self.broker_epoch, self.active_controller)
+        self.control = ControlRequests(host, broker, self.replicas)
+        self.replicas.ended = self.serving.ended
+        self.serving.caught_up = self.in_sync.caught_up
+        self.in_sync.agreed = self.serving.advance
+        self.control.changed = self.fetching.start
+        self.controller = make_controller(
+            host.node_id, self.broker_epoch, zookeeper, host.network, host.timers, host.journal
+        )
+        host.noticed = self.look_at_disks
+
+    def begin(self) -> None:
+        """Register, and start the periodic work."""
+        self.register()
+        settings = self.host.settings
+        self.host.after(settings.tick_ms, "tick", self.tick)
+        self.host.after(settings.flush_ms, "flush", self.flush)
+        self.host.after(settings.purge_ms, "purge", self.purge)
+
+    def end(self) -> None:
+        """Stop all timers and answers of this life, and the controller."""
+        self.host.alive = False
+        self.controller.stop()
+
+    def broker_epoch(self) -> int:
+        """The epoch of its registration; -1 before that."""
+        return self.broker.broker_epoch
+
+    def register(self) -> None:
+        """Open a session and register under it; while an older session still holds the node, try again."""
+        session = self.session = self.zookeeper.session(self.host.endpoint)
+        path = broker_path(self.host.node_id)
+        make_base(session)
+        node = encode_broker(self.host.node_id, timestamp_ms=self.host.timers.now_ms())
+        try:
+            session.create(path, node, ephemeral=True)
+        except NodeExistsError:
+            session.close()
+            self._registering = True
+            self.host.after(self.host.settings.backoff_ms, "register again", self.register)
+            return
+        self._registering = False
+        self.broker.broker_epoch = session.get(path).czxid
+        self.host.say(f"is registered, with epoch {self.broker.broker_epoch}")
+        self.host.network.serve(self.host.endpoint, self.serve)
+        self.registered(session)
+        self.controller.start(session)
+
+    def close_session(self) -> None:
+        """Close the session, if it is not over already."""
+        session = self.session
+        if session is not None and not session.expired:
+            session.close()
+
+    def active_controller(self) -> int | None:
+        """The ID of the controller that ``/controller`` names."""
+        try:
+            node = None if self.session is None else self.session.find(CONTROLLER)
+        except SimulatedZooKeeperError:
+            return None
+        return None if node is None else decode_controller(node.data)
+
+    def serve(self, sender: str, request: Request, answer: Answer) -> None:
+        """Take a request that arrived; a malformed one gets no answer, as Kafka closes the connection."""
+        plain = request
+        if isinstance(request, Numbered):
+            plain = request.request
+            if not self.broker.comes_in_order(request.request.controller_epoch, request.number):
+                self.host.say(f"{type(plain).__name__} of {sender} comes late, and is passed over")
+                return
+        self.host.guarded(f"{type(plain).__name__} of {sender}", lambda: self._handle(sender, plain, answer))
+
+    def _handle(self, sender: str, request: Request, answer: Answer) -> None:
+        match request:
+            case LeaderAndIsrRequest() | StopReplicaRequest():
+                answer(self.control.handle(request))
+            case UpdateMetadataRequest():
+                answer(self._update_metadata(request))
+            case AlterIsrRequest():
+                self.controller.handle(sender, request, answer)
+            case FetchRequest():
+                self.serving.fetch(request, answer)
+            case ProduceRequest():
+                self.serving.produce(request, answer)
+            case ListOffsetsRequest():
+                self.serving.list_offsets(request, answer)
+            case EpochEndRequest():
+                self.serving.epoch_end(request, answer)
+            case MetadataRequest():
+                answer(self.metadata.answer(request))
+
+    def _update_metadata(self, request: UpdateMetadataRequest) -> KafkaError:
+        """Epochs are checked as in LeaderAndIsr (FACTS §4.2, 2 and 3)."""
+        if request.broker_epoch != -1 and request.broker_epoch < self.broker.broker_epoch:
+            return KafkaError.STALE_BROKER_EPOCH
+        if request.controller_epoch < self.broker.controller_epoch:
+            return KafkaError.STALE_CONTROLLER_EPOCH
+        self.broker.controller_epoch = request.controller_epoch
+        self.metadata.update(request)
+        return KafkaError.NONE
+
+    def tick(self) -> None:
+        """Check the session, failed disks, lagging followers, and the high watermarks."""
+        self.host.after(self.host.settings.tick_ms, "tick", self.tick)
+        if self.session is not None and self.session.expired and not self._registering:
+            self.host.say("its session is over, so it registers again")
+            self.controller.stop()
+            self.register()
+        self._report_failed_disks()
+        for partition in self.replicas:
+            self.in_sync.shrink(partition)
+        self.replicas.write_high_watermarks()
+
+    def flush(self) -> None:
+        """Make all records durable, and write the checkpoints."""
+        self.host.after(self.host.settings.flush_ms, "flush", self.flush)
+        self.flush_all()
+        for log_dir in self.store.log_dirs:
+            if log_dir.offline is None:
+                # Kafka writes its checkpoints to all log dirs, so it sees a disk that fails also where nothing lies.
+                with suppress(LogStoreError), log_dir.changing("it cannot be synced"):
+                    log_dir.disk.sync(log_dir.root.descriptor)
+
+    def flush_all(self) -> None:
+        """Flush all records, and write the recovery points and high watermarks."""
+        self.replicas.flush()
+        self.replicas.write_recovery_points()
+        self.replicas.write_high_watermarks()
+
+    def purge(self) -> None:
+        """Delete staged replicas for ever that are due by the machine's clock."""
+        self.host.after(self.host.settings.purge_ms, "purge", self.purge)
+        for _ in range(self.host.settings.purge_steps):
+            gone = self.store.purge_step()
+            if gone is None:
+                break
+            self.host.say(f"{gone.location} is purged")
+            self.purged(gone)
+
+    def look_at_disks(self) -> None:
+        """After an event: stop serving the replicas of disks that failed in it."""
+        offline = self.store.offline
+        failed = [path for path in offline if path not in self.offline]
+        if not failed:
+            return
+        self.offline = frozenset(offline)
+        for path in failed:
+            self.host.say(f"{short_path(path)} is offline")
+        self.replicas.follow_the_store()
+        if all(log_dir.offline is not None for log_dir in self.store.log_dirs):
+            self.halt("no log dir is left")
+            return
+        self.unreported += len(failed)
+        self._report_failed_disks()
+
+    def _report_failed_disks(self) -> None:
+        """Report failed log dirs to the controller by nodes in ZooKeeper; without a session, later."""
+        session = self.session
+        while self.unreported and session is not None and not session.expired:
+            data = encode_log_dir_event(self.host.node_id)
+            session.create(f"{LOG_DIR_EVENTS}/log_dir_event_", data, sequence=True)
+            self.unreported -= 1

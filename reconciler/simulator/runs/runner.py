@@ -1,0 +1,169 @@
+"""Plays a scenario on a cluster, line by line; the first unmet expectation ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore import KafkaError, LogStoreError
+from logstore.store import LogStore
+from reconciler.errors import ReconcilerError, RefusedError
+from reconciler.simulator.checks import BrokenInvariantError, Invariants, check_converged, converge, let_delays_pass
+from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.machine import MachineDisks
+from reconciler.simulator.runs.scenario import Scenario, ScenarioLine
+
+
+def play(scenario: Scenario, cluster: Cluster) -> None:
+    """Play a scenario on a cluster that has not started yet.
+
+    Raises:
+        BrokenInvariantError: an expectation of the scenario, or an invariant, does not hold; names the line.
+    """
+    _Runner(cluster).through(scenario)
+
+
+class _Runner:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.invariants = cluster, Invariants(cluster)
+        self.ids: dict[str, list[TopicId]] = {}
+        """Topic name → every ID that it has had, in order."""
+        self._verbs: Mapping[str, Callable[..., object]] = {
+            "create": self._create,
+            "delete": cluster.delete_topic,
+            "produce": cluster.produce,
+            "stop": cluster.stop_broker,
+            "start": cluster.start_broker,
+            "crash": cluster.crash_broker,
+            "reassign": self._reassign,
+            "partitions": self._partitions,
+            "disk-fails": lambda node_id, number: self._disks(node_id).fail(number, Random(node_id)),
+            "disk-back": lambda node_id, number: self._disks(node_id).come_back(number),
+            "disk-replaced": self._replace_disk,
+            "fail-over": self._fail_over,
+            "wait": lambda milliseconds: cluster.run(for_ms=milliseconds),
+            "rest": self._rest,
+            "expect live": self._expect_live,
+            "expect staged": self._expect_staged,
+            "expect absent": self._expect_absent,
+            "expect nothing-staged": self._expect_nothing_staged,
+            "expect records": self._expect_records,
+            "expect leader": self._expect_leader,
+        }
+
+    def through(self, scenario: Scenario) -> None:
+        self.cluster.start()
+        for line in scenario.lines:
+            self.cluster.world.history.say("scenario", line.text)
+            try:
+                self._verbs[line.verb](*line.values)
+                self.invariants.look(everywhere=True)
+            except (ReconcilerError, LogStoreError) as error:
+                raise BrokenInvariantError(_message(scenario, line, error)) from error
+
+    def _create(self, topic: str, partitions: int, factor: int, assignment: Any) -> None:
+        made = self.cluster.create_topic(topic, partitions or 1, factor or 1, assignment=assignment)
+        self.ids.setdefault(topic, []).append(made)
+
+    def _reassign(self, partition: TopicPartition, brokers: tuple[int, ...]) -> None:
+        active = self.cluster.active
+        if active is None:
+            raise RefusedError("there is no controller to ask")
+        outcome = active.admin.reassign([(partition, tuple(map(int, brokers)))])[partition]
+        if outcome.error is not KafkaError.NONE:
+            raise RefusedError(f"the controller answers {outcome.error.name}: {outcome.message}")
+
+    def _partitions(self, topic: str, total: int, delay_ms: int) -> None:
+        """As ``--alter --partitions N --delete-partitions-delay TIME`` (KIP694-5)."""
+        active = self.cluster.active
+        if active is None:
+            raise RefusedError("there is no controller to ask")
+        found = active.admin.set_partitions(topic, total, delay_ms)
+        for warning in found.warnings:
+            self.cluster.world.history.say("admin", warning)
+        if found.outcome.error is not KafkaError.NONE:
+            raise RefusedError(f"the controller answers {found.outcome.error.name}: {found.outcome.message}")
+
+    def _fail_over(self) -> None:
+        active = self.cluster.active
+        session = None if active is None else active.broker.session
+        if active is None or session is None:
+            raise RefusedError("there is no controller that could fail")
+        before = active.controller.epoch
+        session.expire()
+        self.cluster.run_until(
+            "another controller",
+            lambda: self.cluster.active is not None and self.cluster.active.controller.epoch > before,
+        )
+
+    def _rest(self) -> None:
+        converge(self.cluster, self.invariants)
+        check_converged(self.cluster)
+        let_delays_pass(self.cluster, self.invariants)
+
+    def _expect_live(self, node_id: int, partition: TopicPartition, which: int) -> None:
+        found = self._store(node_id).find(partition)
+        wanted = self._topic_id(partition.topic, which)
+        if found is None or found.topic_id != wanted:
+            has = "nothing" if found is None else f"topic ID {found.topic_id}"
+            raise BrokenInvariantError(f"broker {node_id} has {has} live for {partition}, and {wanted} was expected")
+
+    def _expect_staged(self, node_id: int, partition: TopicPartition, which: int) -> None:
+        wanted = self._topic_id(partition.topic, which)
+        staged = self._store(node_id).staged()
+        if not any(each.topic_id == wanted and each.partition == partition for each in staged):
+            lies = ", ".join(each.location for each in staged) or "nothing"
+            raise BrokenInvariantError(f"broker {node_id} has {lies} staged, and {partition} of {wanted} was expected")
+
+    def _expect_absent(self, node_id: int, partition: TopicPartition) -> None:
+        found = self._store(node_id).find(partition)
+        if found is not None:
+            raise BrokenInvariantError(f"broker {node_id} has {partition} live in {found.path}, and it should not")
+
+    def _expect_nothing_staged(self, node_id: int) -> None:
+        staged = self._store(node_id).staged()
+        if staged:
+            raise BrokenInvariantError(
+                f"broker {node_id} still has {', '.join(each.location for each in staged)} staged"
+            )
+
+    def _expect_records(self, topic: str, count: int) -> None:
+        seen = self.cluster.consume(topic)
+        if len(seen) != count:
+            raise BrokenInvariantError(f"{len(seen)} records can be read from {topic}, and {count} were expected")
+
+    def _expect_leader(self, partition: TopicPartition, node_id: int) -> None:
+        replicas = self.cluster.oracle.wanted().get(partition, ())
+        if not replicas or replicas[0].leader != node_id:
+            leads = replicas[0].leader if replicas else "nobody"
+            raise BrokenInvariantError(f"{leads} leads {partition}, and {node_id} was expected")
+
+    def _replace_disk(self, node_id: int, number: int) -> None:
+        member = self.cluster.members[node_id]
+        if member.running and number in member.disks.online:
+            raise RefusedError(f"broker {node_id} has log dir {number} open: stop it first, or let the disk fail")
+        member.disks.replace(number)
+
+    def _disks(self, node_id: int) -> MachineDisks:
+        return self.cluster.members[node_id].disks
+
+    def _store(self, node_id: int) -> LogStore:
+        member = self.cluster.members[node_id]
+        if not member.running:
+            raise RefusedError(f"broker {node_id} is off, so nothing is live or staged there: start it first")
+        return member.broker.store
+
+    def _topic_id(self, topic: str, which: int) -> TopicId:
+        known = self.ids.get(topic, [])
+        if not 1 <= which <= len(known):
+            raise BrokenInvariantError(
+                f"there were {len(known)} topics called {topic} so far, and number {which} is meant"
+            )
+        return known[which - 1]
+
+
+def _message(scenario: Scenario, line: ScenarioLine, error: Exception) -> str:
+    return f"{scenario.name}, line {line.number}, {line.text!r}: {error}"

@@ -1,0 +1,120 @@
+"""Answers that are held against the topic ID on the disk of the replica that they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore import KafkaError
+from logstore.store import LogStore
+from reconciler.simulator.checks.response_check import wrongly_served
+from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.kernel import (
+    CONSUMER,
+    EpochEndRequest,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    ProduceRequest,
+    Record,
+    Request,
+    Response,
+)
+from tests.reconciler.simulator.conftest import NewCluster
+
+ORDERS = TopicPartition("orders", 0)
+B = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
+FINE = ListOffsetsResponse(KafkaError.NONE, 0, 0)
+
+
+def asks(topic_id: TopicId | None) -> list[Request]:
+    return [
+        FetchRequest(CONSUMER, ORDERS, topic_id, -1, 0),
+        ListOffsetsRequest(ORDERS, topic_id),
+        EpochEndRequest(ORDERS, topic_id, -1, 0),
+        ProduceRequest(ORDERS, topic_id, "new"),
+    ]
+
+
+def answers_of(cluster: Cluster) -> list[tuple[Request, Response]]:
+    found: list[tuple[Request, Response]] = []
+    cluster.members[1].network.on_answer = lambda request, response: found.append((request, response))
+    return found
+
+
+def ask(cluster: Cluster, request: Request) -> Response:
+    answers: list[Response | None] = []
+    cluster.world.network.call("client-9", "broker-1", request, answers.append)
+    cluster.run_until("it is answered", lambda: bool(answers))
+    assert answers[0] is not None
+    return answers[0]
+
+
+def test_right_answers_are_told_of_and_nothing_is_wrong_with_them(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    topic_id = cluster.create_topic("orders", assignment={0: [1, 2]})
+    cluster.produce("orders")
+    cluster.run(for_ms=5_000)
+    seen = answers_of(cluster)
+    for request in [*asks(topic_id), *asks(None), MetadataRequest()]:
+        ask(cluster, request)
+    assert {type(request) for request, _ in seen} >= {type(each) for each in [*asks(None), MetadataRequest()]}
+    assert [wrongly_served(cluster.members[1], *each) for each in seen] == [None] * len(seen)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_every_kind_of_request_that_is_served_out_of_another_topic_is_told(
+    new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:  # KIP516-8
+    cluster = new_cluster()
+    cluster.create_topic("orders", assignment={0: [1]})
+    cluster.produce("orders")
+    seen, request = answers_of(cluster), asks(B)[number]
+    refused = ask(cluster, request)
+    assert refused.error is KafkaError.INCONSISTENT_TOPIC_ID  # type: ignore[union-attr]
+    assert wrongly_served(cluster.members[1], *seen[-1]) is None
+    monkeypatch.setattr(LogStore, "fence", lambda *_: KafkaError.NONE)
+    ask(cluster, request)
+    wrong = wrongly_served(cluster.members[1], *seen[-1])
+    assert wrong is not None
+    assert wrong.startswith(f"broker-1 served a {type(request).__name__} for orders-0 of topic ID {B}")
+
+
+def test_a_follower_that_is_given_an_old_record_is_told_too(new_cluster: NewCluster) -> None:  # KIP516-8
+    cluster = new_cluster()
+    topic_id = cluster.create_topic("orders", assignment={0: [1, 2]})
+    response = FetchResponse(KafkaError.NONE, (Record(3, 0, B, "old"),), 4, 4)
+    assert wrongly_served(cluster.members[1], FetchRequest(2, ORDERS, topic_id, 0, 3), response) == (
+        f"broker-1 served a FetchRequest for orders-0 of topic ID {topic_id} with offset 3, written under {B}: old"
+    )
+
+
+def test_an_answer_without_a_replica_and_one_without_an_id_on_the_disk_are_told(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    topic_id = cluster.create_topic("orders", assignment={0: [1]})
+    member = cluster.members[1]
+    nowhere = ListOffsetsRequest(TopicPartition("clicks", 0), topic_id)
+    assert str(wrongly_served(member, nowhere, FINE)).endswith("and has no live replica of it")
+    found = member.broker.store.get(ORDERS)
+    file = Path(found.log_dir, found.path, "partition.metadata")
+    for damage in (lambda: file.write_bytes(b""), file.unlink):
+        damage()
+        wrong = wrongly_served(member, ListOffsetsRequest(ORDERS, topic_id), FINE)
+        assert str(wrong).endswith("and orders-0 on its disk has none")
+
+
+def test_a_disk_that_failed_unnoticed_is_no_reason_to_complain(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    topic_id = cluster.create_topic("orders", assignment={0: [1]})
+    member = cluster.members[1]
+    number = member.disks.log_dirs.index(member.broker.store.get(ORDERS).log_dir)
+    member.disks.fail(number, Random(1))
+    assert wrongly_served(member, ListOffsetsRequest(ORDERS, topic_id), FINE) is None
+    member.disks.replace(number)
+    assert wrongly_served(member, ListOffsetsRequest(ORDERS, topic_id), FINE) is None

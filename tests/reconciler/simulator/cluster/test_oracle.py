@@ -1,0 +1,94 @@
+"""What a cluster is meant to be, by its znodes: topics that leave, partitions that may go, replicas that move."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from layout.topic import TopicPartition
+from logstore import KafkaError
+from reconciler.simulator.admin import DeletePartitions
+from reconciler.simulator.controller import PartitionsRequest, encode_request
+from reconciler.simulator.kernel import PartitionMode
+from reconciler.simulator.zookeeper import kafka_paths
+from tests.reconciler.simulator.conftest import NewCluster
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def test_it_names_topics_partitions_and_who_is_meant_to_have_them(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    oracle = cluster.oracle
+    assert (oracle.topics(), oracle.wanted(), oracle.leaving()) == ({}, {}, [])
+    topic_id = cluster.create_topic("orders", assignment={0: [2, 3], 1: [1, 3]})
+    assert oracle.topics() == oracle.known() == {"orders": topic_id}
+    assert [(each.topic_id, each.node_id, each.leader, each.isr) for each in oracle.wanted()[ORDERS]] == [
+        (topic_id, 2, 2, (2, 3)),
+        (topic_id, 3, 2, (2, 3)),
+    ]
+    assert list(oracle.on(1)) == [TopicPartition("orders", 1)]
+    assert list(oracle.on(2)) == [ORDERS]
+    assert list(oracle.on(3)) == [ORDERS, TopicPartition("orders", 1)]
+    assert oracle.brokers() == {1, 2, 3}
+    assert oracle.is_there("orders") and not oracle.is_there("clicks")
+    assert oracle.topic_id("clicks") is None
+
+
+def test_a_replica_that_is_added_or_removed_is_moving(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    cluster.create_topic("orders", assignment={0: [1, 2]})
+    cluster.stop_broker(3)
+    active = cluster.active
+    assert active is not None
+    assert active.admin.reassign([(ORDERS, (1, 3))])[ORDERS].error is not KafkaError.NONE
+    cluster.start_broker(3)
+    member = cluster.active
+    assert member is not None
+    assert member.admin.reassign([(ORDERS, (1, 3))])[ORDERS].error is KafkaError.NONE
+    assert {each.node_id: each.moving for each in cluster.oracle.wanted()[ORDERS]} == {1: False, 2: True, 3: True}
+    cluster.run(for_ms=10_000)
+    assert {each.node_id: each.moving for each in cluster.oracle.wanted()[ORDERS]} == {1: False, 3: False}
+
+
+def test_a_topic_that_is_marked_for_deletion_is_known_and_assigned_and_not_wanted(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    topic_id = cluster.create_topic("orders", 1, 3)
+    cluster.zookeeper.session("test").create(kafka_paths.delete_path("orders"), parents=True)
+    oracle = cluster.oracle
+    assert (oracle.topics(), oracle.known(), oracle.leaving()) == ({}, {"orders": topic_id}, ["orders"])
+    assert (oracle.on(1), list(oracle.assigned(1))) == ({}, [ORDERS])
+
+
+# KIP694-3
+def test_partitions_that_may_go_are_not_wanted_from_the_moment_at_which_nobody_may_use_them(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster()
+    topic_id = cluster.create_topic("orders", 2, 1)
+    for member in cluster.members.values():
+        member.controller.stop()
+    session, path = cluster.zookeeper.session("test"), kafka_paths.delete_partitions_path("orders")
+    second = TopicPartition("orders", 1)
+    readable = PartitionsRequest(str(topic_id), 1, cluster.world.now_ms, 60_000, PartitionMode.READ_ONLY)
+    session.create(path, encode_request(readable), parents=True)
+    assert second in cluster.oracle.wanted()
+    session.set(path, encode_request(replace(readable, mode=PartitionMode.NONE)))
+    assert list(cluster.oracle.wanted()) == [ORDERS]
+    assert second in {**cluster.oracle.assigned(1), **cluster.oracle.assigned(2), **cluster.oracle.assigned(3)}
+    session.set(path, encode_request(replace(readable, mode=PartitionMode.NONE, topic_id="AtgGav8yQjiaJ3rTXE7VCA")))
+    assert second in cluster.oracle.wanted()
+
+
+def test_partitions_that_are_deleted_are_gone_for_everybody(new_cluster: NewCluster) -> None:  # KIP694-3
+    cluster = new_cluster()
+    cluster.create_topic("orders", 3, 1)
+    active = cluster.active
+    assert active is not None
+    assert all(
+        each.outcome.error is KafkaError.NONE
+        for each in active.admin.delete_partitions([DeletePartitions("orders", 1)], 5_000)
+    )
+    assert cluster.oracle.leaving() == ["orders"]
+    cluster.run(for_ms=30_000)
+    assert (cluster.oracle.leaving(), list(cluster.oracle.wanted())) == ([], [ORDERS])
+    topic_id = cluster.oracle.topic_id("orders")
+    assert cluster.oracle.left == {(TopicPartition("orders", number), topic_id) for number in (1, 2)}

@@ -1,0 +1,135 @@
+"""Scenarios on a cluster: every verb does what it says, and every expectation can fail, with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.simulator.checks import BrokenInvariantError, Invariants
+from reconciler.simulator.kernel.history import History
+from reconciler.simulator.runs import parse_scenario, play_scenario, shipped_scenarios
+from reconciler.simulator.runs.scenario import _VERBS
+
+BEGIN = "brokers 3\ncreate orders 0:1,2\nproduce orders 2\nwait 5s\n"
+"""Four lines; the topic is the first of its name, and its leader is broker 1."""
+
+
+def played(text: str, seed: int = 0) -> str | None:
+    return play_scenario(parse_scenario(text, "mine"), seed).broken
+
+
+@pytest.mark.parametrize("name", sorted(shipped_scenarios()))
+def test_every_scenario_that_is_shipped_plays_to_its_end(name: str) -> None:
+    """CREATE-4, KIP516-5, KIP516-6, KIP516-8, KIP694-3, KIP694-4: as each of them says in its first lines."""
+    outcome = play_scenario(parse_scenario(shipped_scenarios()[name], name), 5)
+    assert outcome.broken is None
+    assert outcome.steps == len(parse_scenario(shipped_scenarios()[name], name).lines)
+
+
+WRONG = {
+    "expect live": ("expect live 3 orders-0 1", "broker 3 has nothing live for orders-0, and "),
+    "expect staged": ("expect staged 1 orders-0 1", "broker 1 has nothing staged, and orders-0 of "),
+    "expect absent": ("expect absent 1 orders-0", "broker 1 has orders-0 live in orders-0, and it should not"),
+    "expect records": ("expect records orders 3", "2 records can be read from orders, and 3 were expected"),
+    "expect leader": ("expect leader orders-0 2", "1 leads orders-0, and 2 was expected"),
+}
+
+
+@pytest.mark.parametrize("verb", sorted(WRONG))
+def test_an_expectation_that_is_not_met_names_the_line_and_what_is_so(verb: str) -> None:
+    line, why = WRONG[verb]
+    assert str(played(BEGIN + line)).startswith(f"mine, line 5, {line!r}: {why}")
+
+
+def test_every_expectation_has_a_test_in_which_it_fails() -> None:
+    assert {verb for verb in _VERBS if verb.startswith("expect")} == {*WRONG, "expect nothing-staged"}
+
+
+def test_something_staged_where_nothing_was_expected_is_named() -> None:
+    broken = played(BEGIN + "stop 2\ndelete orders\nstart 2\nwait 5s\nexpect nothing-staged 2")
+    assert str(broken).startswith("mine, line 9, 'expect nothing-staged 2': broker 2 still has deleting/")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("expect live 1 orders-0 2", "there were 1 topics called orders so far, and number 2 is meant"),
+        ("expect live 1 clicks-0 1", "there were 0 topics called clicks so far"),
+        ("expect leader clicks-0 1", "nobody leads clicks-0, and 1 was expected"),
+        ("create orders 1 1", "the controller answers TOPIC_ALREADY_EXISTS"),
+        ("create bad/name 1 1", "the controller answers INVALID_TOPIC"),
+        ("delete clicks", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
+        ("reassign clicks-0 1", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
+        ("partitions orders 1 0s", "the controller answers "),
+        ("produce clicks 1", "waited 120000 ms of simulated time, and not: clicks takes a record"),
+        ("disk-replaced 1 0", "broker 1 has log dir 0 open: stop it first, or let the disk fail"),
+    ],
+)
+def test_what_cannot_be_done_ends_the_scenario_with_its_line(line: str, why: str) -> None:
+    assert str(played(BEGIN + line)).startswith(f"mine, line 5, {line!r}: {why}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["expect live 2 orders-0 1", "expect staged 2 orders-0 1", "expect absent 2 orders-0", "expect nothing-staged 2"],
+)
+def test_nothing_can_be_expected_of_a_broker_that_is_off(line: str) -> None:
+    assert str(played(f"{BEGIN}stop 2\n{line}")) == (
+        f"mine, line 6, {line!r}: broker 2 is off, so nothing is live or staged there: start it first"
+    )
+
+
+@pytest.mark.parametrize("verb", ["reassign orders-0 3", "partitions orders 1 0s", "fail-over"])
+def test_without_a_controller_nothing_can_be_asked_of_it(verb: str) -> None:
+    text = "brokers 1\ncreate orders 0:1\nstop 1\n" + verb.replace(" 3", " 1")
+    assert str(played(text)).startswith("mine, line 4, ")
+    assert "there is no controller" in str(played(text))
+
+
+def test_a_disk_that_fails_takes_its_replicas_offline_and_gives_them_back() -> None:
+    text = "brokers 2\nlog-dirs 1\ncreate orders 0:1,2\nproduce orders 2\ndisk-fails 2 0\nwait 2m\n"
+    offline = played(text + "expect live 2 orders-0 1")
+    assert "broker 2 is off" in str(offline)
+    assert (
+        played(f"{text}disk-back 2 0\nstart 2\nwait 10s\nexpect live 2 orders-0 1\nexpect records orders 2\nrest")
+        is None
+    )
+
+
+def test_a_store_that_cannot_answer_ends_the_scenario_too() -> None:
+    text = "brokers 2\nlog-dirs 2\ncreate orders 0:1,2\nproduce orders 2\nwait 5s\ndisk-fails 2 0\nwait 2m\n"
+    broken = played(text + "expect live 2 orders-0 1")
+    assert str(broken).startswith("mine, line 8, 'expect live 2 orders-0 1': ")
+    assert "offline" in str(broken)
+
+
+def test_a_disk_of_a_stopped_broker_can_be_replaced_and_its_replicas_are_made_again() -> None:
+    text = "brokers 2\nlog-dirs 1\ncreate orders 0:1,2\nproduce orders 2\nwait 5s\nstop 2\ndisk-replaced 2 0\n"
+    assert played(text + "start 2\nwait 20s\nexpect live 2 orders-0 1\nexpect records orders 2\nrest") is None
+
+
+# CREATE-3, CREATE-4
+def test_a_fail_over_gives_a_controller_of_a_later_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    real = History.say
+
+    def noted(history: History, who: str, text: str) -> None:
+        said.append(f"{who}  {text}")
+        real(history, who, text)
+
+    monkeypatch.setattr(History, "say", noted)
+    assert played(BEGIN + "fail-over\nproduce orders 1\nexpect records orders 3\nrest") is None
+    assert any("is the controller with epoch 2" in line for line in said)
+
+
+def test_the_promises_are_looked_at_after_every_event_and_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(invariants: Invariants, *, everywhere: bool = False) -> None:
+        if any("follows 1" in line for line in invariants._cluster.world.history.lines):
+            raise BrokenInvariantError("somebody follows")
+
+    monkeypatch.setattr(Invariants, "look", look)
+    assert played(BEGIN) == "mine, line 3, 'produce orders 2': somebody follows"
+
+
+# KIP516-10, KIP694-4
+def test_rest_lets_all_delays_pass_so_nothing_of_a_deleted_topic_is_left() -> None:
+    assert played(BEGIN + "delete orders\nrest\nexpect nothing-staged 1\nexpect nothing-staged 2") is None
