@@ -1,7 +1,7 @@
 """Plays histories of simulated clusters, seed after seed, on several processes; ``tools/soak`` starts it.
 
-Each seed plays in one of the moods below, in turn. A history that breaks a promise is told with the command that plays
-it again; the exit code is then 1. What was run is counted at the end: seeds, steps, events, and every kind of fault.
+Each seed plays in one of the moods below, in turn. If a history breaks an invariant, the command that plays it again is
+printed, and the exit code is 1. What was run is counted at the end: seeds, steps, events, and every kind of fault.
 """
 
 from __future__ import annotations

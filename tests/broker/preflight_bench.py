@@ -48,7 +48,7 @@ _asking = threading.Lock()
 
 @runtime_checkable
 class Closing(Protocol):
-    """Damage that lasts until it is told to end."""
+    """Damage that lasts until ``close`` is called."""
 
     def close(self) -> None:
         """End it."""
@@ -152,7 +152,7 @@ class Case:
     seconds: float = 20
     """How long it may take until all is as it was said."""
 
-    def is_told(self, log: str) -> bool:
+    def is_logged(self, log: str) -> bool:
         """Whether the broker has said all that it was to say."""
         return all(re.search(pattern, log) for pattern in self.says)
 
@@ -167,7 +167,7 @@ class Outcome:
     deleted: set[tuple[Path, str]] = field(default_factory=set)
     strays: set[tuple[Path, str]] = field(default_factory=set)
     came_true: bool = True
-    told: bool = False
+    logged: bool = False
     log: str = ""
     error: BaseException | None = None
 
@@ -206,12 +206,14 @@ class Outcome:
     def __str__(self) -> str:
         if self.error is not None:
             return f"the case itself failed: {self.error!r}"
-        told = [f"{each['effect']} {each['rule']} {each['log_dir']}/{each['name']}" for each in self.said["findings"]]
+        findings = [
+            f"{each['effect']} {each['rule']} {each['log_dir']}/{each['name']}" for each in self.said["findings"]
+        ]
         lines = (line for line in self.log.splitlines() if re.search("ERROR|FATAL|WARN|xception", line))
         last = "\n".join(line[:300] for line in lines if not re.search("change state for|elect leader for", line))
         seen = f"offline={self.offline}, deleted={self.deleted}, strays={self.strays}"
-        rest = f"as it was to come: {self.came_true}, told: {self.told}"
-        said = "\n".join([f"said: starts={self.said['starts']}", *told])
+        rest = f"as it was to come: {self.came_true}, logged: {self.logged}"
+        said = "\n".join([f"said: starts={self.said['starts']}", *findings])
         return f"{said}\nseen: starts={self.started}, {seen}\n{rest}\nlog:\n{last[-6000:]}"
 
 
@@ -286,11 +288,11 @@ def _start(bench: Bench, case: Case, outcome: Outcome) -> None:
         outcome.deleted = gone - outcome.strays - set(_finished(gone, after))
         outcome.came_true = outcome.agrees and (case.then is None or bool(case.then(bench)))
         outcome.log = bench.log_since(place)
-        if (outcome.came_true and case.is_told(outcome.log)) or time.monotonic() > deadline:
+        if (outcome.came_true and case.is_logged(outcome.log)) or time.monotonic() > deadline:
             break
         time.sleep(PAUSE)
     outcome.log = bench.log_since(place)
-    outcome.told = case.is_told(outcome.log)
+    outcome.logged = case.is_logged(outcome.log)
 
 
 def wait_for_its_session(bench: Bench) -> None:

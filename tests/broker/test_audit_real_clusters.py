@@ -73,7 +73,7 @@ def test_a_healthy_cluster_that_runs_gives_no_finding(story: Story) -> None:
 
 
 def test_only_release_2_8_leaves_replicas_without_their_topic_id(story: Story) -> None:
-    # 2.8 stores it when a replica is told again to lead or stops leading, and where it only follows, never.
+    # 2.8 stores it when a replica is made leader again or stops leading, and where it only follows, never.
     assert bool(story.without_id[HEALTHY]) == (story.release == "2.8")
     if story.release != "2.8":
         assert story.without_id[BROKER_DOWN] == {(2, "without-id-0")}
@@ -122,7 +122,7 @@ def test_a_scan_lists_every_directory_with_the_topic_id_that_the_brokers_tell(st
         }
         assert listed == story.directories[stage], stage
     held = {(row["topic"], row["topic_id"]) for row in story.listed[HEALTHY] if row["kind"] == "live"}
-    told = {(topic, topic_id) for topic, topic_id in held if topic_id is not None}
-    assert told <= set(story.first_ids.items())
+    stored = {(topic, topic_id) for topic, topic_id in held if topic_id is not None}
+    assert stored <= set(story.first_ids.items())
     assert {topic for topic, _ in held} == set(story.first_ids)
-    assert told == held or story.release == "2.8"
+    assert stored == held or story.release == "2.8"

@@ -60,10 +60,10 @@ def test_made_anew_they_are_the_same_and_the_broker_sets_aside_what_they_say(
     assert directories(tmp_path / "unpacked" / "made") == directories(tmp_path / "unpacked" / "disks")
 
     before = strays(cluster.brokers[2].log_dirs)
-    told = Counter(f"{each.topic}-{each.partition}" for each in story.planted if each.at_start == "renamed_to_stray")
-    assert told
+    planted = Counter(f"{each.topic}-{each.partition}" for each in story.planted if each.at_start == "renamed_to_stray")
+    assert planted
     cluster.start()
-    until("broker 2 sets aside what the manifest says", lambda: strays(cluster.brokers[2].log_dirs) == before + told)
+    until("broker 2 sets aside what the manifest says", lambda: strays(cluster.brokers[2].log_dirs) == before + planted)
     cluster.client.wait_until_in_sync("late")
-    assert strays(cluster.brokers[2].log_dirs) == before + told
+    assert strays(cluster.brokers[2].log_dirs) == before + planted
     assert not strays([*cluster.brokers[1].log_dirs, *cluster.brokers[3].log_dirs])

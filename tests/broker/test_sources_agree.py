@@ -59,7 +59,7 @@ def test_all_sources_find_the_same_faults_on_the_disks_of_a_broker_that_is_down(
     own = audits[OWN].findings()
     for source in set(audits) - {"kafka", "describe"}:
         assert audits[source].findings() == own, source
-    # Clients are told no reassignments: what is on its way is among the replicas, so it is OK.
+    # Clients learn of no reassignments: an added replica is among the replicas, so it is OK.
     assert audits["kafka"].findings() == without(own, "IN_FLIGHT")
     for source, audit in audits.items():
         assert audit.fleet() == audits[OWN].fleet(), source

@@ -69,12 +69,12 @@ NOTED: dict[str, str] = {
 @pytest.fixture(scope="module")
 def audits(shared: Path, corpus: Path) -> dict[str, dict[str, Any]]:
     index = json.loads((shared / "corpus" / "INDEX.json").read_text())
-    told = {}
+    audits = {}
     for tree in index["trees"]:
         ran = CliRunner().invoke(logstore, ["audit", str(corpus / tree["tree"]), "--format", "json"])
         assert ran.exit_code in (0, 1), f"{tree['tree']}: {ran.stderr}"
-        told[tree["tree"]] = json.loads(ran.stdout) | {"index": tree}
-    return told
+        audits[tree["tree"]] = json.loads(ran.stdout) | {"index": tree}
+    return audits
 
 
 def test_all_31_trees_are_audited(audits: dict[str, dict[str, Any]]) -> None:
@@ -119,11 +119,11 @@ def test_every_zookeeper_tree_whose_snapshot_has_ids_is_compared(audits: dict[st
 
 def test_the_mismatched_topics_of_the_index_are_told_with_all_their_ids(audits: dict[str, dict[str, Any]]) -> None:
     for name, audit in audits.items():
-        told = {f["subject"]: f["detail"] for f in audit["fleet"] if f["kind"] == "TOPIC_UNDER_SEVERAL_IDS"}
+        details = {f["subject"]: f["detail"] for f in audit["fleet"] if f["kind"] == "TOPIC_UNDER_SEVERAL_IDS"}
         mismatches = audit["index"]["topic_id_mismatches"]
-        assert set(told) == set(mismatches), name
+        assert set(details) == set(mismatches), name
         for topic, ids in mismatches.items():
-            assert all(topic_id in told[topic] for topic_id in ids)
+            assert all(topic_id in details[topic] for topic_id in ids)
 
 
 @pytest.mark.parametrize("tree", NOTED)
@@ -134,7 +134,7 @@ def test_oddities_that_ask_nobody_to_act_are_noted(audits: dict[str, dict[str, A
 def test_brokers_that_were_not_stopped_cleanly_are_noted(audits: dict[str, dict[str, Any]]) -> None:
     for name, audit in audits.items():
         log_dirs = audit["index"]["log_dirs"].values()
-        # Of a log dir that tells no identity, nothing but that is told.
+        # A log dir without an identity gets no other finding.
         unclean = sum(not log_dir["clean_shutdown"] for log_dir in log_dirs if log_dir["cluster_id"])
         noted = [note for note in audit["notes"] if "no clean shutdown marker" in note]
         assert bool(noted) == bool(unclean), name

@@ -54,22 +54,22 @@ def brokers(tree: dict[str, Any], corpus: Path) -> dict[str, list[str]]:
     grouped = defaultdict(list)
     for name, found in tree["log_dirs"].items():
         grouped[found["cluster_id"], str(found["node_id"])].append((f"{corpus}/{tree['tree']}/{name}", found))
-    told = {}
+    options = {}
     for (cluster, node), log_dirs in grouped.items():
         own = [path for path, found in log_dirs if found["cluster_metadata"]]
-        told[f"{cluster} {node}"] = [path for path, _ in log_dirs] + (["--metadata-log-dir", own[0]] if own else [])
-    return told
+        options[f"{cluster} {node}"] = [path for path, _ in log_dirs] + (["--metadata-log-dir", own[0]] if own else [])
+    return options
 
 
 def answers(tree: dict[str, Any], corpus: Path, *args: str) -> dict[str, dict[str, Any]]:
     """The answer for each broker of a tree."""
-    told = {}
+    found = {}
     for broker, paths in brokers(tree, corpus).items():
         ran = CliRunner().invoke(logstore, ["preflight", *paths, "--format", "json", *args])
         assert ran.exit_code in (0, 1), f"{tree['tree']}: {ran.stderr}"
-        told[broker] = json.loads(ran.stdout)
-        assert ran.exit_code == (0 if told[broker]["nothing_lost"] else 1)
-    return told
+        found[broker] = json.loads(ran.stdout)
+        assert ran.exit_code == (0 if found[broker]["nothing_lost"] else 1)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -79,18 +79,18 @@ def trees(shared: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def told(trees: dict[str, dict[str, Any]], corpus: Path) -> dict[str, dict[str, dict[str, Any]]]:
+def all_answers(trees: dict[str, dict[str, Any]], corpus: Path) -> dict[str, dict[str, dict[str, Any]]]:
     return {name: answers(tree, corpus) for name, tree in trees.items()}
 
 
-def test_all_31_trees_are_answered_for(told: dict[str, dict[str, dict[str, Any]]]) -> None:
-    assert len(told) == 31 and sum(map(len, told.values())) >= 80
+def test_all_31_trees_are_answered_for(all_answers: dict[str, dict[str, dict[str, Any]]]) -> None:
+    assert len(all_answers) == 31 and sum(map(len, all_answers.values())) >= 80
 
 
 def test_the_brokers_would_start_and_lose_nothing_but_for_those_that_have_a_reason(
-    told: dict[str, dict[str, dict[str, Any]]],
+    all_answers: dict[str, dict[str, dict[str, Any]]],
 ) -> None:
-    for tree, of_brokers in told.items():
+    for tree, of_brokers in all_answers.items():
         for broker, answer in of_brokers.items():
             found = Counter((each["effect"], each["rule"]) for each in answer["findings"] if each["effect"] != "note")
             wanted = FOUND.get((tree, broker.rpartition(" ")[2]), {})
@@ -99,10 +99,10 @@ def test_the_brokers_would_start_and_lose_nothing_but_for_those_that_have_a_reas
 
 
 def test_every_broker_is_asked_about_in_the_mode_of_its_index(
-    told: dict[str, dict[str, dict[str, Any]]], trees: dict[str, dict[str, Any]]
+    all_answers: dict[str, dict[str, dict[str, Any]]], trees: dict[str, dict[str, Any]]
 ) -> None:
     modes = {"kraft": "kraft", "zk": "zookeeper"}
-    for tree, of_brokers in told.items():
+    for tree, of_brokers in all_answers.items():
         for broker, answer in of_brokers.items():
             if not broker.endswith("None"):
                 assert answer["mode"] == modes[trees[tree]["mode"]], tree

@@ -1,4 +1,4 @@
-"""``python -m tools.real_broker.fixtures``: what can be told without a broker."""
+"""``python -m tools.real_broker.fixtures``: what can be tested without a broker."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ class Disks:
         """The findings of an audit, those that are OK too."""
         ran = self.run("audit", *arguments, "--all", "--format", "json")
         assert ran.exit_code == 1, ran.output
-        told: dict[str, Any] = json.loads(ran.stdout)
-        return told
+        answer: dict[str, Any] = json.loads(ran.stdout)
+        return answer
 
 
 def unpacked(way: str, folder: Path) -> Disks:
@@ -187,9 +187,9 @@ def test_preflight_tells_what_each_broker_would_do_and_nothing_else(disks: Disks
     mode = {"zk": "zookeeper", "kraft": "kraft"}[disks.manifest["mode"]]
     asked = ("--metadata", disks.metadata, "--kafka", disks.manifest["kafka"], "--mode", mode, "--format", "json")
     ran = disks.run("preflight", *disks.log_dirs(str(broker)), *asked)
-    told = json.loads(ran.stdout)
-    assert told["starts"], ran.output
-    found = (each for each in told["findings"] if each["effect"] != "note")
+    answer = json.loads(ran.stdout)
+    assert answer["starts"], ran.output
+    found = (each for each in answer["findings"] if each["effect"] != "note")
     effects = Counter((broker, each["topic"], each["partition"], each["effect"]) for each in found)
     assert effects == disks.expected("at_start", broker)
     assert ran.exit_code == (1 if effects else 0)

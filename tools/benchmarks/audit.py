@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tools.benchmarks import data as bench_data
-from tools.benchmarks.peers import Answer, load
-from tools.benchmarks.process import Run, run, say
+from tools.benchmarks.answer import Answer, load_answer
+from tools.benchmarks.process import ProcessRun, report_target, run_process
 from tools.machine import why_no_java
 
 INVENTORY_PEERS = ("embedded", "duckdb", "polars", "spark", "spark-by-hand")
@@ -33,7 +33,7 @@ _UNITS = {"K": 1000, "M": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ContenderResult:
     """One contender on one fleet, over all its runs."""
 
     wall: float
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     met = True
     with tempfile.TemporaryDirectory(prefix="logstore-bench-", dir=options.folder) as scratch:
         keep = options.folder or scratch
-        sizes: dict[int, dict[str, Result]] = {}
+        sizes: dict[int, dict[str, ContenderResult]] = {}
         for rows in options.rows:
             fleet = _fleet(keep, rows)
             peers = [peer for peer in INVENTORY_PEERS if peer in options.peers]
@@ -114,45 +114,47 @@ def _fleet(folder: str, rows: int) -> str:
     fleet = os.path.join(folder, f"fleet-{rows}")
     if not bench_data.is_complete(fleet):
         print(f"making {rows:,} replicas in {fleet}", flush=True)
-        run("bench_data", [sys.executable, "-m", "tools.benchmarks.data", fleet, str(rows)])
+        run_process("bench_data", [sys.executable, "-m", "tools.benchmarks.data", fleet, str(rows)])
     return fleet
 
 
 def _trees(folder: str) -> str:
     fleet = os.path.join(folder, "trees")
     print(f"building {BROKERS * DIRECTORIES:,} partition dirs in {fleet}", flush=True)
-    run("bench_fleet", [sys.executable, "-m", "tools.benchmarks.fleet", fleet, str(BROKERS), str(DIRECTORIES)])
+    run_process("bench_fleet", [sys.executable, "-m", "tools.benchmarks.trees", fleet, str(BROKERS), str(DIRECTORIES)])
     return fleet
 
 
-def _measure(peers: Sequence[str], fleet: str, scratch: str, runs: int) -> dict[str, Result]:
+def _measure(peers: Sequence[str], fleet: str, scratch: str, runs: int) -> dict[str, ContenderResult]:
     """Run all the peers in turn, again and again."""
-    measured: dict[str, list[tuple[Run, Answer | None]]] = {peer: [] for peer in peers}
+    measured: dict[str, list[tuple[ProcessRun, Answer | None]]] = {peer: [] for peer in peers}
     for _ in range(runs):
         for peer in peers:
             out = os.path.join(scratch, f"out-{peer}")
             os.makedirs(out)
             if peer == "scan":
                 command = [LOGSTORE, "scan", bench_data.trees(fleet), "--jobs", "2", "--format", "parquet"]
-                measured[peer].append((run(peer, [*command, "-o", f"{out}/rows.parquet"]), None))
+                measured[peer].append((run_process(peer, [*command, "-o", f"{out}/rows.parquet"]), None))
             else:
-                taken = run(peer, [sys.executable, "-m", "tools.benchmarks.peers", peer, fleet, out])
-                measured[peer].append((taken, load(out)))
+                taken = run_process(peer, [sys.executable, "-m", "tools.benchmarks.peers", peer, fleet, out])
+                measured[peer].append((taken, load_answer(out)))
             shutil.rmtree(out)
     return {peer: _median(found) for peer, found in measured.items()}
 
 
-def _median(found: Sequence[tuple[Run, Answer | None]]) -> Result:
+def _median(found: Sequence[tuple[ProcessRun, Answer | None]]) -> ContenderResult:
     answers = [answer for _, answer in found]
     sessions = [answer.session if answer else 0.0 for answer in answers]
     jvm = [answer.jvm_peak if answer else 0 for answer in answers]
     wall = [taken.wall for taken, _ in found]
     job = [answer.job if answer and answer.job else taken.wall for taken, answer in found]
     peak = max([taken.peak for taken, _ in found] + jvm)
-    return Result(statistics.median(wall), statistics.median(job), statistics.median(sessions), peak, answers[-1])
+    return ContenderResult(
+        statistics.median(wall), statistics.median(job), statistics.median(sessions), peak, answers[-1]
+    )
 
 
-def _report(title: str, found: dict[str, Result]) -> bool:
+def _report(title: str, found: dict[str, ContenderResult]) -> bool:
     """Print the figures; True when all answers are the same."""
     print(f"\n{title}\n{'':16}{'wall s':>9}{'session s':>11}{'job s':>9}{'peak MB':>9}")
     for peer, result in found.items():
@@ -164,24 +166,26 @@ def _report(title: str, found: dict[str, Result]) -> bool:
     differing = [peer for peer in others if answers[peer].said != answers[first].said]
     for peer in (first, *differing):
         totals, several = answers[peer].said
-        told = ", ".join(f"{verdict} {rows:,}" for verdict, (rows, _) in sorted(totals.items()))
-        print(f"  {peer}: {told}; {several:,} topics under several IDs")
-    return say(not differing, f"the same answer from all: {', '.join(differing) or 'none'} differ from {first}")
+        counts = ", ".join(f"{verdict} {rows:,}" for verdict, (rows, _) in sorted(totals.items()))
+        print(f"  {peer}: {counts}; {several:,} topics under several IDs")
+    return report_target(
+        not differing, f"the same answer from all: {', '.join(differing) or 'none'} differ from {first}"
+    )
 
 
-def _targets(found: dict[str, Result]) -> bool:
+def _targets(found: dict[str, ContenderResult]) -> bool:
     met = True
     for ours, theirs in (("embedded", "duckdb"), ("spark", "spark-by-hand")):
         if ours in found and theirs in found:
             ratio = found[ours].job / found[theirs].job
-            met &= say(ratio <= MOST_TIME, f"{ours} / {theirs}, time: {ratio:.2f}, target {MOST_TIME}")
+            met &= report_target(ratio <= MOST_TIME, f"{ours} / {theirs}, time: {ratio:.2f}, target {MOST_TIME}")
     if "embedded" in found and "duckdb" in found:
         ratio = found["embedded"].peak / found["duckdb"].peak
-        met &= say(ratio <= MOST_MEMORY, f"embedded / duckdb, peak memory: {ratio:.2f}, target {MOST_MEMORY}")
+        met &= report_target(ratio <= MOST_MEMORY, f"embedded / duckdb, peak memory: {ratio:.2f}, target {MOST_MEMORY}")
     return met
 
 
-def _growth(sizes: dict[int, dict[str, Result]]) -> bool:
+def _growth(sizes: dict[int, dict[str, ContenderResult]]) -> bool:
     """Compare each size with the one before: near linear is what grows hardly more than the fleet."""
     met = True
     for small, large in zip(list(sizes), list(sizes)[1:], strict=False):
@@ -189,15 +193,17 @@ def _growth(sizes: dict[int, dict[str, Result]]) -> bool:
             if peer in sizes[small] and peer in sizes[large]:
                 slower = sizes[large][peer].job / sizes[small][peer].job
                 most = MOST_GROWTH * large / small
-                met &= say(slower <= most, f"{peer}, {large / small:g} x the replicas: {slower:.1f} x the time")
+                met &= report_target(
+                    slower <= most, f"{peer}, {large / small:g} x the replicas: {slower:.1f} x the time"
+                )
     return met
 
 
-def _tree_targets(found: dict[str, Result]) -> bool:
+def _tree_targets(found: dict[str, ContenderResult]) -> bool:
     if not {"scan", "spark-trees"} <= set(found):
         return True
     ratio = found["spark-trees"].job / found["scan"].wall
-    return say(
+    return report_target(
         ratio <= MOST_TREE_TIME, f"spark-trees / scan, without the session: {ratio:.2f}, target {MOST_TREE_TIME}"
     )
 

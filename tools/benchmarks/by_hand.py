@@ -8,6 +8,10 @@ state).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tools.benchmarks.answer import Answer, complete_answer
 from tools.benchmarks.data import CLUSTER, NOW_MS
 
 _SEEN = """
@@ -118,3 +122,10 @@ SEVERAL_IDS = """
     GROUP BY topic, topic_id
 """
 """Topics that lie on the disks under several IDs, a row per ID."""
+
+
+def answer_by_query(query: Callable[[str], Iterable[tuple[Any, ...]]], **figures: Any) -> Answer:
+    """Ask an engine that has the views and the findings for the rest of the answer."""
+    found = list(query(TOTALS))
+    observed = [(int(rows), int(size or 0)) for rows, size in query(OBSERVED)]
+    return complete_answer(found, observed[0], len({row[0] for row in query(SEVERAL_IDS)}), **figures)

@@ -170,7 +170,7 @@ def desired(folder: str) -> str:
 
 
 def trees(folder: str) -> str:
-    """The folder of a fleet's log dirs, where it has real ones (:mod:`tools.benchmarks.fleet`)."""
+    """The folder of a fleet's log dirs, where it has real ones (:mod:`tools.benchmarks.trees`)."""
     return os.path.join(folder, "trees")
 
 

@@ -1,14 +1,15 @@
-"""The audit of ``by_hand`` in Polars, lazily, on its streaming engine. Owns that contender alone."""
+"""The audit of ``by_hand`` in Polars, lazily, on its streaming engine."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import polars as pl
 
 from tools.benchmarks import data as bench_data
+from tools.benchmarks.answer import FINDINGS_FILE, Answer, complete_answer
 from tools.benchmarks.data import CLUSTER, NOW_MS
-from tools.benchmarks.peers import Answer, answer
 
 _KEY = ["node_id", "topic", "partition"]
 _SEEN = [
@@ -28,13 +29,14 @@ _SENTENCES = {
 }
 
 
-def audit(fleet: str, found: str) -> Answer:
-    """Audit a fleet, and leave the findings in the file ``found``."""
+def polars_by_hand(fleet: str, out: str) -> Answer:
+    """Audit a fleet, and leave the findings in the folder ``out``."""
+    found = os.path.join(out, FINDINGS_FILE)
     seen = pl.scan_parquet(bench_data.inventories(fleet)).select(_SEEN)
     desired = bench_data.desired(fleet)
     joined = _joined(seen, pl.scan_parquet(f"{desired}/replicas.parquet"), pl.scan_parquet(f"{desired}/topics.parquet"))
     findings = joined.with_columns(verdict=_verdict()).filter(pl.col("verdict") != "OK")
-    _told(findings).sink_parquet(found)
+    _as_findings(findings).sink_parquet(found)
     listed = (
         pl.scan_parquet(found)
         .group_by("verdict")
@@ -48,7 +50,7 @@ def audit(fleet: str, found: str) -> Answer:
     several = ids.filter(pl.len().over("topic") > 1)
     totals, on_disk, names = pl.collect_all([listed, observed, several], engine="streaming")
     rows, size = on_disk.row(0)
-    return answer(totals.iter_rows(), (rows, size), names["topic"].n_unique())
+    return complete_answer(totals.iter_rows(), (rows, size), names["topic"].n_unique())
 
 
 def _joined(seen: pl.LazyFrame, replicas: pl.LazyFrame, topics: pl.LazyFrame) -> pl.LazyFrame:
@@ -123,7 +125,7 @@ def _choose(choices: list[tuple[pl.Expr, Any]], otherwise: pl.Expr) -> pl.Expr:
     return expression
 
 
-def _told(findings: pl.LazyFrame) -> pl.LazyFrame:
+def _as_findings(findings: pl.LazyFrame) -> pl.LazyFrame:
     """The columns of a finding."""
     col = pl.col
     better = [

@@ -1,8 +1,7 @@
-"""Whole processes, measured from outside: what every benchmark here counts.
+"""Measures whole processes from outside, builds programs in C to compare with, and reports targets.
 
-Owns the measuring of one process, the building of a yardstick in C, and how a target is told. Programs in Python keep
-their bytecode from run to run, as installed ones do, whatever the environment says: otherwise the compiler would be
-measured.
+Programs in Python keep their bytecode from run to run, as installed ones do, whatever the environment says: otherwise
+the compiler would be measured.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What one process took, with those it waited for."""
+class ProcessRun:
+    """The time and memory of one process, with those of its children."""
 
     wall: float
     """Seconds."""
@@ -28,7 +27,7 @@ class Run:
     """Resident bytes of the largest process."""
 
 
-def run(name: str, command: Sequence[str]) -> Run:
+def run_process(name: str, command: Sequence[str]) -> ProcessRun:
     """Run a command to its end; a command that fails ends the benchmark.
 
     Raises:
@@ -40,16 +39,16 @@ def run(name: str, command: Sequence[str]) -> Run:
     wall = time.perf_counter() - started
     if os.waitstatus_to_exitcode(status) != 0:
         raise SystemExit(f"{name} ended with {os.waitstatus_to_exitcode(status)}: {' '.join(command)}")
-    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    return ProcessRun(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 def environment() -> dict[str, str]:
-    """The environment of what is measured."""
+    """The environment of the measured processes."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def compiled(source: Path, folder: str) -> str | None:
-    """A C program, built in a folder; None where there is no compiler, which is said."""
+    """Build a C program in a folder; None, with a message, if there is no compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         print("no C compiler was found: the C program is left out")
@@ -59,7 +58,7 @@ def compiled(source: Path, folder: str) -> str | None:
     return program
 
 
-def say(met: bool, text: str) -> bool:
-    """Print whether a target was met, and give that back."""
+def report_target(met: bool, text: str) -> bool:
+    """Print whether a target was met, and return it."""
     print(f"  {'met   ' if met else 'MISSED'}  {text}", flush=True)
     return met

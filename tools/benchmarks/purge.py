@@ -1,7 +1,7 @@
 """Measures ``logstore purge`` against ``rm -rf`` of the same staged directories: whole processes, in turn, on a disk.
 
 Before each run the same tree is built anew and staged through the engine, so each staged directory has its five files
-and its record, and the disk is synced, so that nobody pays for what was written before. The purge checks every record,
+and its record, and the disk is synced, so that no run pays for earlier writes. The purge checks every record,
 weighs every file, syncs, and reports; ``rm`` does none of that. Both are whole processes, start included. A second
 means nothing on another machine, so the targets are ratios; two ``rm`` at once, each over its share, tell what a second
 worker can win on this disk at all.
@@ -25,9 +25,8 @@ from layout.scheme import sibling_staging_root
 from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
 from logstore.staging import Candidate, stage
-from tools.benchmarks import tree as bench_tree
-from tools.benchmarks.process import Run, say
-from tools.benchmarks.process import run as run_process
+from tools.benchmarks import trees as bench_trees
+from tools.benchmarks.process import ProcessRun, report_target, run_process
 
 LOGSTORE = str(Path(sys.executable).with_name("logstore"))
 RM, TWO_RM, ONE, TWO = "rm -rf", "rm -rf, 2 at once", "logstore purge, 1 worker", "logstore purge, 2 workers"
@@ -42,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Build, purge, print, again and again. Exit code 1 when a target is missed."""
     options = _options(argv)
     logging.disable(logging.WARNING)  # staging warns of each replica
-    results: dict[str, list[Run]] = {RM: [], TWO_RM: [], ONE: [], TWO: []}
+    results: dict[str, list[ProcessRun]] = {RM: [], TWO_RM: [], ONE: [], TWO: []}
     with tempfile.TemporaryDirectory(prefix="logstore-bench-", dir=options.folder) as folder:
         log_dir = os.path.join(folder, "log-dir")
         commands = {
@@ -51,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             ONE: [LOGSTORE, "purge", log_dir, "--quiet", "--workers", "1"],
             TWO: [LOGSTORE, "purge", log_dir, "--quiet", "--workers", "2"],
         }
-        print(f"{options.runs} runs of {options.dirs:,} staged directories of {bench_tree.FILES} files in {folder}")
+        print(f"{options.runs} runs of {options.dirs:,} staged directories of {bench_trees.FILES} files in {folder}")
         for _ in range(options.runs):
             for name, command in commands.items():
                 build(log_dir, options.dirs)
@@ -64,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build(path: str, directories: int) -> None:
     """Make a real broker's log dir, and stage every replica of it beside it, due long ago."""
-    bench_tree.build(Path(path), directories)
+    bench_trees.build_log_dir(Path(path), directories)
     with LogDir.open(path) as log_dir:
         for start in range(0, directories, _BATCH):
             numbers = range(start, min(start + _BATCH, directories))
@@ -73,7 +72,7 @@ def build(path: str, directories: int) -> None:
 
 
 def _candidate(number: int) -> Candidate:
-    topic, partition = divmod(number, bench_tree.PARTITIONS)
+    topic, partition = divmod(number, bench_trees.PARTITIONS)
     name, topic_id = f"topic-{topic:05}", TopicId((topic + 1).to_bytes(16, "big"))
     return Candidate(f"{name}-{partition}", TopicPartition(name, partition), topic_id, "STALE_ID", "a benchmark", 0)
 
@@ -84,7 +83,7 @@ def _check_gone(log_dir: str) -> None:
         raise SystemExit(f"{len(os.listdir(root))} directories were left in {root}, so nothing was measured")
 
 
-def _report(results: dict[str, list[Run]], directories: int) -> bool:
+def _report(results: dict[str, list[ProcessRun]], directories: int) -> bool:
     """Print the figures and the targets; True when all are met."""
     print(f"\n{'':28}{'wall s':>8}{'cpu s':>8}{'µs/dir':>8}{'peak MB':>9}   median of {len(results[RM])}")
     for name, runs in results.items():
@@ -93,16 +92,16 @@ def _report(results: dict[str, list[Run]], directories: int) -> bool:
         print(f"{name:28}{wall:8.2f}{processor:8.2f}{1e6 * wall / directories:8.1f}{peak:9.0f}")
     met = True
     for name, most in TARGETS:
-        ratio, told = _against_rm(results, name)
-        met &= say(ratio <= most, f"{told}, target {most}")
+        ratio, text = _against_rm(results, name)
+        met &= report_target(ratio <= most, f"{text}, target {most}")
     print(f"          {_against_rm(results, TWO_RM)[1]}")
     return met
 
 
-def _against_rm(results: dict[str, list[Run]], name: str) -> tuple[float, str]:
-    """The median ratio of a contender and ``rm``, and the same with its spread, told.
+def _against_rm(results: dict[str, list[ProcessRun]], name: str) -> tuple[float, str]:
+    """The median ratio of a contender and ``rm``, and a text with its spread.
 
-    Each run is held against the one beside it: what else the disk had to do changes from one minute to the next.
+    Each run is compared with the run of ``rm`` beside it, because other load on the disk changes every minute.
     """
     ratios = [ours.wall / theirs.wall for ours, theirs in zip(results[name], results[RM], strict=True)]
     ratio = statistics.median(ratios)

@@ -16,16 +16,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.benchmarks import tree as bench_tree
-from tools.benchmarks.process import Run, compiled, say
-from tools.benchmarks.process import run as run_process
+from tools.benchmarks import trees as bench_trees
+from tools.benchmarks.process import ProcessRun, compiled, report_target, run_process
 
 YARDSTICK = Path(__file__).with_name("scan.c")
 LOGSTORE = str(Path(sys.executable).with_name("logstore"))
 DROP_CACHES = "/proc/sys/vm/drop_caches"
 MOST_MEMORY = 250 << 20
 
-# In the shell scripts $1 is the log dir and $2 the output. {id} is where awk may read the topic ID on the way.
+# In the shell scripts $1 is the log dir and $2 the output. {id} is the place where awk may read the topic ID too.
 _FIND = r"""find "$1" -mindepth 2 -maxdepth 2 -type f """
 _WEIGH = (
     _FIND
@@ -81,27 +80,27 @@ BARE, BARE_IDS = "bare calls", "bare calls, IDs"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A promise: the first peer takes at most ``most`` times what the second takes."""
+class RatioTarget:
+    """The first peer should take at most ``most`` times as long as the second."""
 
     ours: str
     theirs: str
     most: float
     floor: str | None = None
-    """A peer that does less than ours could; its ratio is told beside the target."""
+    """A peer that does less than ours has to; its ratio is printed beside the target."""
 
 
 WARM = (
-    Target(OURS, FIND, 0.75, BARE),
-    Target(OURS_TWICE, FIND, 0.45),
-    Target(OUR_IDS, FIND_IDS, 0.7, BARE_IDS),
-    Target(OURS, C, 1.7, BARE),
-    Target(OUR_IDS, C_IDS, 1.7, BARE_IDS),
-    Target(OUR_IDS_TWICE, C_IDS, 1.7),
+    RatioTarget(OURS, FIND, 0.75, BARE),
+    RatioTarget(OURS_TWICE, FIND, 0.45),
+    RatioTarget(OUR_IDS, FIND_IDS, 0.7, BARE_IDS),
+    RatioTarget(OURS, C, 1.7, BARE),
+    RatioTarget(OUR_IDS, C_IDS, 1.7, BARE_IDS),
+    RatioTarget(OUR_IDS_TWICE, C_IDS, 1.7),
 )
 COLD = (
-    Target(OURS, FIND, 0.45),
-    Target(OURS_TWICE, FIND, 0.45),
+    RatioTarget(OURS, FIND, 0.45),
+    RatioTarget(OURS_TWICE, FIND, 0.45),
 )
 """With one process, and with two, which is what a scan takes by itself on two processors."""
 
@@ -114,8 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         out = os.path.join(folder, "out")
         for directories in options.dirs:
             log_dir = Path(folder, f"log-dir-{directories}")
-            print(f"building {directories:,} partition dirs of {bench_tree.FILES} files in {log_dir}", flush=True)
-            bench_tree.build(log_dir, directories)
+            print(f"building {directories:,} partition dirs of {bench_trees.FILES} files in {log_dir}", flush=True)
+            bench_trees.build_log_dir(log_dir, directories)
             peers = _peers(str(log_dir), out, compiled(YARDSTICK, folder))
             met &= _report("warm", _measure(peers, options.runs, cold=False), WARM, directories)
             if options.cold:
@@ -175,9 +174,9 @@ def _peers(log_dir: str, out: str, yardstick: str | None) -> dict[str, list[str]
     return peers
 
 
-def _measure(peers: dict[str, list[str]], runs: int, *, cold: bool) -> dict[str, list[Run]]:
+def _measure(peers: dict[str, list[str]], runs: int, *, cold: bool) -> dict[str, list[ProcessRun]]:
     """Run all the peers in turn, again and again; warm, one more round goes before, and does not count."""
-    results: dict[str, list[Run]] = {name: [] for name in peers}
+    results: dict[str, list[ProcessRun]] = {name: [] for name in peers}
     for number in range(runs if cold else runs + 1):
         for name, command in peers.items():
             if cold:
@@ -194,7 +193,7 @@ def _drop_caches() -> None:
         control.write("3")
 
 
-def _report(title: str, results: dict[str, list[Run]], targets: Sequence[Target], directories: int) -> bool:
+def _report(title: str, results: dict[str, list[ProcessRun]], targets: Sequence[RatioTarget], directories: int) -> bool:
     """Print the figures and the targets; True when all are met."""
     print(f"\n{directories:,} partition dirs, {title} caches, median of {len(next(iter(results.values())))}")
     print(f"{'':24}{'wall s':>8}{'cpu s':>8}{'µs/dir':>8}{'peak MB':>9}")
@@ -211,9 +210,9 @@ def _report(title: str, results: dict[str, list[Run]], targets: Sequence[Target]
             ratio, floor = wall[target.ours] / theirs, wall.get(target.floor or "")
             below = "" if floor is None else f" ({target.floor}: {floor / theirs:.2f})"
             text = f"{target.ours} / {target.theirs}: {ratio:.2f}, target {target.most}{below}"
-            met &= say(ratio <= target.most, text)
+            met &= report_target(ratio <= target.most, text)
     largest = max(peak[name] for name in peak if name.startswith("logstore"))
-    return say(largest <= MOST_MEMORY, f"memory: {largest >> 20} MB, target {MOST_MEMORY >> 20} MB") and met
+    return report_target(largest <= MOST_MEMORY, f"memory: {largest >> 20} MB, target {MOST_MEMORY >> 20} MB") and met
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tools.benchmarks import by_hand as bench_by_hand
 from tools.benchmarks import data as bench_data
-from tools.benchmarks.peers import FINDINGS_FILE, Answer, by_hand, of_result
+from tools.benchmarks.answer import FINDINGS_FILE, Answer, answer_of_result
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +35,9 @@ def spark(fleet: str, out: str) -> Answer:
         from reconciler.sources import load
 
         states = load(f"parquet:{bench_data.desired(fleet)}")
-        return of_result(audit(session, [], bench_data.inventories(fleet), states, out, now_ms=bench_data.NOW_MS))
+        return answer_of_result(
+            audit(session, [], bench_data.inventories(fleet), states, out, now_ms=bench_data.NOW_MS)
+        )
 
     return _timed(job)
 
@@ -58,7 +60,7 @@ def spark_trees(fleet: str, out: str) -> Answer:
         from reconciler.sources import load
 
         states = load(f"parquet:{bench_data.desired(fleet)}")
-        found = of_result(audit(session, [bench_data.trees(fleet)], [], states, out, now_ms=bench_data.NOW_MS))
+        found = answer_of_result(audit(session, [bench_data.trees(fleet)], [], states, out, now_ms=bench_data.NOW_MS))
         # The naive ways know no bytes, and their answers must be the same.
         return replace(found, totals={verdict: (rows, 0) for verdict, (rows, _) in found.totals.items()})
 
@@ -105,7 +107,7 @@ def _by_hand(session: SparkSession, inventory: DataFrame, desired: str, out: str
     found = os.path.join(out, FINDINGS_FILE)
     session.sql(bench_by_hand.FINDINGS).write.mode("overwrite").parquet(found)
     session.read.parquet(found).createOrReplaceTempView("findings")
-    return by_hand(lambda text: [tuple(row) for row in session.sql(text).collect()])
+    return bench_by_hand.answer_by_query(lambda text: [tuple(row) for row in session.sql(text).collect()])
 
 
 def _timed(job: Callable[[SparkSession], Answer]) -> Answer:

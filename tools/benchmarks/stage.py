@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from layout.ours import STAGED_RECORD, parse_record
-from tools.benchmarks import tree as bench_tree
-from tools.benchmarks.process import compiled, run, say
+from tools.benchmarks import trees as bench_trees
+from tools.benchmarks.process import compiled, report_target, run_process
 
 YARDSTICK = Path(__file__).with_name("stage.c")
 LOGSTORE = str(Path(sys.executable).with_name("logstore"))
@@ -117,8 +117,8 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _staging(folder: str, replicas: int, runs: int) -> bool:
     log_dir = Path(folder, "log-dir")
-    print(f"building {replicas:,} replicas of {bench_tree.FILES} files in {log_dir}", flush=True)
-    bench_tree.build(log_dir, replicas, ours=True)
+    print(f"building {replicas:,} replicas of {bench_trees.FILES} files in {log_dir}", flush=True)
+    bench_trees.build_log_dir(log_dir, replicas, ours=True)
     subprocess.run(["sync", "--file-system", log_dir], check=True)
     yardstick = compiled(YARDSTICK, folder)
     contenders: dict[str, Callable[[], float]] = {
@@ -141,18 +141,20 @@ def _staging(folder: str, replicas: int, runs: int) -> bool:
     print(f"\nstaging {replicas:,} replicas by batches of 1,000, median of {runs}")
     for name, taken in median.items():
         print(f"{name:24}{taken:8.3f} s{1e6 * taken / replicas:8.1f} µs each")
-    met = say(calls <= MOST_CALLS, f"calls that change the disk, per replica: {calls:.2f}, target {MOST_CALLS:.0f}")
+    met = report_target(
+        calls <= MOST_CALLS, f"calls that change the disk, per replica: {calls:.2f}, target {MOST_CALLS:.0f}"
+    )
     if yardstick:
         ratio, floor = (median[name] / median["C, bare renames"] for name in ("durable", "Python, bare calls"))
         text = f"durable / C: {ratio:.2f}, target {MOST_RENAMES:.0f} (the same calls bare, without syncs: {floor:.2f})"
-        met &= say(ratio <= MOST_RENAMES, text)
+        met &= report_target(ratio <= MOST_RENAMES, text)
     return met
 
 
 def _opening(folder: str, directories: int, runs: int) -> bool:
     log_dir = Path(folder, "store")
-    print(f"\nbuilding {directories:,} replicas of {bench_tree.FILES} files in {log_dir}", flush=True)
-    bench_tree.build(log_dir, directories, ours=True)
+    print(f"\nbuilding {directories:,} replicas of {bench_trees.FILES} files in {log_dir}", flush=True)
+    bench_trees.build_log_dir(log_dir, directories, ours=True)
     peers = {
         "open a store": [sys.executable, "-c", _OPEN, str(log_dir)],
         "scan --no-sizes": [LOGSTORE, "scan", str(log_dir), "--no-sizes", "--format", "arrow", "-o", f"{folder}/out"],
@@ -160,7 +162,7 @@ def _opening(folder: str, directories: int, runs: int) -> bool:
     wall: dict[str, list[float]] = {name: [] for name in peers}
     for number in range(runs + 1):
         for name, command in peers.items():
-            taken = run(name, command).wall
+            taken = run_process(name, command).wall
             if number:
                 wall[name].append(taken)
     shutil.rmtree(log_dir)
@@ -169,7 +171,7 @@ def _opening(folder: str, directories: int, runs: int) -> bool:
     for name, taken in median.items():
         print(f"{name:24}{taken:8.3f} s")
     ratio = median["open a store"] / median["scan --no-sizes"]
-    return say(ratio <= MOST_OPENING, f"open / scan: {ratio:.2f}, target {MOST_OPENING}")
+    return report_target(ratio <= MOST_OPENING, f"open / scan: {ratio:.2f}, target {MOST_OPENING}")
 
 
 def _python(script: str, *arguments: str) -> float:

@@ -1,4 +1,4 @@
-"""The damage of the sample fleet, told as the stories that cause it in real ones.
+"""The damage of the sample fleet, by the stories that cause it in real fleets.
 
 Each story is a function that changes the plan and writes down what an audit must find because of it. A story uses
 partitions that no other story has touched, so that each finding has one cause. Stories that take whole log dirs or
@@ -208,7 +208,7 @@ def crash_between_two_renames(plan: Plan) -> None:
 
 
 def directory_renamed_by_hand(plan: Plan) -> None:
-    """Somebody set a replica on broker 11 aside under another name; its topic ID still says whose data it is."""
+    """Somebody renamed a replica on broker 11; its topic ID still says whose data it is."""
     partition, node, path = plan.pick("payments", 11)
     disk = partition.disk_on(node)
     name = live_name("payments_old", partition.index)

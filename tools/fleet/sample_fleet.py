@@ -6,7 +6,7 @@
     FLEET/broker-06/disk-1.deleting/   replicas that were staged out of broker-06/disk-1
     FLEET/truth.json                   what a right audit must find, written by the builder
 
-What is wanted stands in ``sample_cluster``, the damage is told in ``sample_damage``, the bytes of the files come from
+``sample_cluster`` has the desired state, ``sample_damage`` the damage, the bytes of the files come from
 ``sample_disks``; this module puts them together. The same seed and time give the same bytes.
 """
 

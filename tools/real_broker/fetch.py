@@ -73,7 +73,7 @@ def known_class_path(release: Release) -> str | None:
 
 
 def why_not(release: Release) -> str | None:
-    """None where this release can be had, as far as can be told without asking the network; else one clause."""
+    """None if this release can be had, as far as is known without the network; otherwise a clause that says why not."""
     if no_java := why_no_java():
         return no_java
     if known_class_path(release) is None and shutil.which("mvn") is None:

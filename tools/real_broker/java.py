@@ -126,7 +126,7 @@ class JavaServer:
         return self._ended()
 
     def kill(self) -> None:
-        """Kill it as a power cut would: nothing is flushed, nothing is told to others."""
+        """Kill it as a power cut would: nothing is flushed, and no other process is notified."""
         if self._process is not None:
             kill_group(self._process.pid)
             self._process.wait()

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from tools.benchmarks import audit as bench_audit
-from tools.benchmarks.audit import Result
-from tools.benchmarks.peers import Answer
+from tools.benchmarks.answer import Answer
+from tools.benchmarks.audit import ContenderResult
 
 
-def result(job: float, peak: int = 100, answer: Answer | None = None) -> Result:
-    return Result(wall=job, job=job, session=0.0, peak=peak, answer=answer)
+def result(job: float, peak: int = 100, answer: Answer | None = None) -> ContenderResult:
+    return ContenderResult(wall=job, job=job, session=0.0, peak=peak, answer=answer)
 
 
 @pytest.mark.parametrize(("text", "rows"), [("1M", 1_000_000), ("30m", 30_000_000), ("5K", 5000), ("150", 150)])
@@ -58,7 +58,7 @@ def test_time_and_memory_both_have_to_stay_near_the_hand_written_query(job: floa
 
 def test_a_target_without_its_contenders_is_not_judged() -> None:
     for judge in (bench_audit._targets, bench_audit._tree_targets):
-        judged: Callable[[dict[str, Result]], bool] = judge
+        judged: Callable[[dict[str, ContenderResult]], bool] = judge
         assert judged({"polars": result(1.0)})
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from reconciler.audit import FINDING_SCHEMA
 from reconciler.verdicts import Verdict
+from tools.benchmarks import answer as bench_answer
 from tools.benchmarks import data as bench_data
 from tools.benchmarks import peers as bench_peers
-from tools.benchmarks.peers import Answer
+from tools.benchmarks.answer import Answer
 from tools.machine import ROOT
 
 COMPARED = [name for name in FINDING_SCHEMA.names if name != "evidence"]
@@ -35,7 +36,7 @@ def ours(fleet: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, 
 
 
 def findings(out: Path) -> Counter[str]:
-    table = pq.read_table(out / bench_peers.FINDINGS_FILE)
+    table = pq.read_table(out / bench_answer.FINDINGS_FILE)
     assert table.schema.names == FINDING_SCHEMA.names
     return Counter(map(str, table.select(COMPARED).to_pylist()))
 
@@ -49,7 +50,7 @@ def test_every_verdict_that_complete_metadata_allows_is_in_the_fleet(ours: tuple
 def test_a_contender_finds_what_ours_finds(
     peer: str, fleet: str, ours: tuple[Answer, Counter[str]], tmp_path: Path
 ) -> None:
-    answer = bench_peers.CONTENDERS[peer](fleet, str(tmp_path))
+    answer = bench_peers.contender(peer)(fleet, str(tmp_path))
     assert answer.said == ours[0].said
     assert findings(tmp_path) == ours[1]
 
@@ -61,7 +62,7 @@ def test_a_contender_on_spark_finds_what_ours_finds(
 ) -> None:
     # A process of its own, as in the benchmark: its session would get in the way of the other tests' session.
     subprocess.run([sys.executable, "-m", "tools.benchmarks.peers", peer, fleet, str(tmp_path)], check=True, cwd=ROOT)
-    answer = bench_peers.load(str(tmp_path))
+    answer = bench_answer.load_answer(str(tmp_path))
     assert answer.said == ours[0].said
     assert answer.job > 0 and answer.session > 0 and answer.jvm_peak > 0
     assert findings(tmp_path) == ours[1]
@@ -69,13 +70,17 @@ def test_a_contender_on_spark_finds_what_ours_finds(
 
 def test_an_answer_survives_being_saved(tmp_path: Path) -> None:
     answer = Answer({"OK": (3, 300), "STALE_ID": (1, 0)}, 2, session=1.5, job=2.5, jvm_peak=7)
-    bench_peers.save(answer, str(tmp_path))
-    assert bench_peers.load(str(tmp_path)) == answer
+    bench_answer.save_answer(answer, str(tmp_path))
+    assert bench_answer.load_answer(str(tmp_path)) == answer
 
 
 def test_what_was_observed_and_not_found_is_ok() -> None:
     found = [("MISSING", 5, None, 0), ("STALE_ID", 2, 20, 2)]
-    assert bench_peers.answer(found, (10, 100), 1).totals == {"MISSING": (5, 0), "STALE_ID": (2, 20), "OK": (8, 80)}
+    assert bench_answer.complete_answer(found, (10, 100), 1).totals == {
+        "MISSING": (5, 0),
+        "STALE_ID": (2, 20),
+        "OK": (8, 80),
+    }
 
 
 def test_figures_of_a_run_are_not_part_of_what_was_said() -> None:

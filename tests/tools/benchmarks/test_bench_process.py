@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.benchmarks.process import run
+from tools.benchmarks.process import run_process
 
 
 def test_what_is_measured_keeps_its_bytecode_whatever_the_environment_says(
@@ -16,7 +16,7 @@ def test_what_is_measured_keeps_its_bytecode_whatever_the_environment_says(
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     (tmp_path / "module.py").write_text("")
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import module"
-    measured = run("it", [sys.executable, "-c", program])
+    measured = run_process("it", [sys.executable, "-c", program])
     assert list((tmp_path / "__pycache__").iterdir())
     assert measured.wall > 0
     assert measured.peak > 1 << 20
@@ -24,4 +24,4 @@ def test_what_is_measured_keeps_its_bytecode_whatever_the_environment_says(
 
 def test_a_process_that_fails_ends_the_benchmark_with_its_command() -> None:
     with pytest.raises(SystemExit, match=r"it ended with 3: .*Exit\(3\)"):
-        run("it", [sys.executable, "-c", "raise SystemExit(3)"])
+        run_process("it", [sys.executable, "-c", "raise SystemExit(3)"])

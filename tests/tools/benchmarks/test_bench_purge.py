@@ -10,7 +10,7 @@ import pytest
 from logstore.log_dir import ReadOnlyLogDir
 from logstore.staging import find_staged
 from tools.benchmarks import purge as bench_purge
-from tools.benchmarks import tree as bench_tree
+from tools.benchmarks import trees as bench_trees
 
 
 def test_every_staged_directory_has_its_files_and_a_record_that_is_due(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_every_staged_directory_has_its_files_and_a_record_that_is_due(tmp_path:
     assert len(found) == 30
     assert all(staged.is_due(bench_purge.LONG_AGO_MS) for staged in found)
     counts = {len(list(each.iterdir())) for each in (tmp_path / "log-dir.deleting").iterdir()}
-    assert counts == {bench_tree.FILES + 1}
+    assert counts == {bench_trees.FILES + 1}
 
 
 def test_it_runs_to_its_end_and_tells_every_ratio(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,10 +29,10 @@ def test_it_runs_to_its_end_and_tells_every_ratio(tmp_path: Path, capsys: pytest
         assert bench_purge.main(["--dirs", "20", "--runs", "1", "--folder", str(tmp_path)]) in (0, 1)
     finally:
         logging.disable(logging.NOTSET)
-    told = capsys.readouterr().out
-    assert "logstore purge, 1 worker / rm -rf" in told
-    assert "logstore purge, 2 workers / rm -rf" in told
-    assert "rm -rf, 2 at once / rm -rf" in told
+    printed = capsys.readouterr().out
+    assert "logstore purge, 1 worker / rm -rf" in printed
+    assert "logstore purge, 2 workers / rm -rf" in printed
+    assert "rm -rf, 2 at once / rm -rf" in printed
     assert list(tmp_path.iterdir()) == []
 
 

@@ -26,12 +26,12 @@ def test_without_java_the_embedded_engine_finds_what_was_planted(
 ) -> None:
     folder = tmp_path / "de mo"
     assert demo_fleet.main([str(folder)]) == 0
-    told = capfd.readouterr().out
+    printed = capfd.readouterr().out
     truth = load_truth(str(folder / "fleet"))
-    assert f"embedded: {len(truth.findings)} findings and {len(truth.fleet)} fleet findings, as planted" in told
-    assert "spark: left out, because no Java was found" in told
-    assert "lost+found" in told
-    assert told.count("  " + demo_fleet.LOGSTORE) == 3
+    assert f"embedded: {len(truth.findings)} findings and {len(truth.fleet)} fleet findings, as planted" in printed
+    assert "spark: left out, because no Java was found" in printed
+    assert "lost+found" in printed
+    assert printed.count("  " + demo_fleet.LOGSTORE) == 3
     for name in (demo_fleet.FINDINGS, demo_fleet.SUMMARY, demo_fleet.REPORT):
         assert (folder / "embedded" / name).exists()
 
@@ -49,9 +49,9 @@ def test_a_finding_that_was_not_planted_fails_the_demo(
 
     monkeypatch.setattr(demo_fleet, "build", build_and_spoil)
     assert demo_fleet.main([str(tmp_path / "demo")]) == 1
-    told = capfd.readouterr().out
-    assert "NOT as planted: 1 differences" in told
-    assert "found and not planted: FOREIGN broker-03/disk-1 foreign" in told
+    printed = capfd.readouterr().out
+    assert "NOT as planted: 1 differences" in printed
+    assert "found and not planted: FOREIGN broker-03/disk-1 foreign" in printed
 
 
 @pytest.mark.usefixtures("no_java")
