@@ -1,4 +1,4 @@
-"""The runner of many histories: what it counts, what it tells of a seed that fails, and what it refuses."""
+"""The runner of many histories: what it counts, what it reports of a seed that fails, and what it refuses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_so_many_seeds_are_played_and_counted(capsys: pytest.CaptureFixture[str]
     assert "0 broke a promise" in out
 
 
-def test_a_seed_that_fails_is_told_with_the_command_that_plays_it_again(
+def test_a_seed_that_fails_is_reported_with_the_command_that_plays_it_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = soak_run._options(["--seeds", "1"])

@@ -1,4 +1,4 @@
-"""Small clusters without faults, which are closed again."""
+"""Small clusters, without faults unless asked for, which are closed at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NewCluster = Callable[..., Cluster]
 
 @pytest.fixture
 def new_cluster(tmp_path: Path) -> Iterator[NewCluster]:
-    """Makes a cluster of so many brokers that has started; what it is told of a broker goes to its settings."""
+    """Make a started cluster of some brokers; further arguments become settings of its brokers."""
     made: list[Cluster] = []
 
     def make(brokers: int = 3, *, seed: int = 7, log_dirs: int = 2, faults: str = "none", **broker: Any) -> Cluster:

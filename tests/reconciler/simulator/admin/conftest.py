@@ -1,4 +1,4 @@
-"""What the tests of the administrator's commands start from."""
+"""Fixtures for the tests of the administrator's commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands have in common: batches, the active controller, and no half-done work."""
+"""All commands: batches, only on the active controller, and all or nothing."""
 
 from __future__ import annotations
 

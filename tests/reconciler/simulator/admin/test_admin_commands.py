@@ -1,7 +1,4 @@
-"""What an instruction to alter a topic changes.
-
-Batches: each instruction by itself, and none for a thing that is named twice.
-"""
+"""Changes that an instruction asks for, and batches: each instruction by itself, none for a subject named twice."""
 
 from __future__ import annotations
 

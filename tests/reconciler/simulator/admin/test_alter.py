@@ -1,7 +1,4 @@
-"""Altering topics: growing, other factors, other replicas, configs; one change at a time.
-
-The command for more or fewer partitions, and its warnings.
-"""
+"""Altering topics: partitions, factors, replicas and configs, one at a time; warnings of another partition count."""
 
 from __future__ import annotations
 
@@ -177,6 +174,6 @@ def test_what_is_neither_more_nor_fewer_is_refused(admin: Admin, topic: str, tot
     assert (found.outcome.error, found.going, found.warnings) == (error, (), ())
 
 
-def test_a_session_that_is_over_is_told(bench: AdminBench, admin: Admin) -> None:
+def test_a_session_that_is_over_is_reported(bench: AdminBench, admin: Admin) -> None:
     bench.session.expire()
     assert admin.set_partitions("orders", 2).outcome.error is KafkaError.NOT_CONTROLLER

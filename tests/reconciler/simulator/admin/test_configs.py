@@ -61,7 +61,7 @@ def test_a_namespace_that_does_not_exist_has_no_configs(apache: AdminBench) -> N
         assert apache.admin.alter_namespace_configs(name, {"retention.ms": "1"}).error == 17
 
 
-def test_every_reason_is_told_at_once() -> None:
+def test_every_reason_is_reported_at_once() -> None:
     with pytest.raises(
         CommandRefusedError, match=r"'a' is not among them.*'b' is not among them.*retention.ms is"
     ) as caught:

@@ -1,7 +1,4 @@
-"""Writes in the name of the controller: whole, and only while it is the controller.
-
-Topics that a command is about: found by full name, and steady when their partitions are to change.
-"""
+"""Reads and writes in the name of the controller: transactions, only while it is active, and topics found by name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Deleting topics: a mark, by name or by ID, answered at once.
+"""Deleting topics: a mark, by name or by ID, answered at once; and the request for fewer partitions.
 
-The request for fewer partitions, as it is noted and answered; what becomes of it is in test_fewer_partitions.
+``test_fewer_partitions`` tests how the controller carries out the request.
 """
 
 from __future__ import annotations

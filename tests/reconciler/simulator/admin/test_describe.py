@@ -1,7 +1,4 @@
-"""Describing: what a broker knows, by which the end of each command is seen.
-
-Subscriptions by regular expression match whole full names.
-"""
+"""Describing topics, which shows the end of each command, and subscriptions, which match whole full names."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ def test_a_topic_is_deleted_once_it_is_unknown(bench: AdminBench) -> None:  # KI
     assert is_deleted(only(bench, "orders"))
 
 
-def test_a_topic_of_which_clients_are_told_that_it_goes_is_deleted(bench: AdminBench) -> None:  # KIP4-1
+def test_a_topic_that_clients_see_going_is_deleted(bench: AdminBench) -> None:  # KIP4-1
     gone = TopicMetadata("late", None, (PartitionMetadata(0, DURING_DELETE, 4, (), (1,)),))
     answer = MetadataResponse((gone,), (0,), 0)
     (found,) = describe(bench.session, lambda request: answer, ["late"], "User:a")
@@ -87,7 +84,7 @@ def test_every_broker_describes_and_lists(bench: AdminBench, active: bool) -> No
     assert bench.admin.list_topics() == ["one", "two"]
 
 
-def test_a_broker_whose_session_is_over_says_what_it_was_told_last(bench: AdminBench) -> None:
+def test_a_broker_whose_session_is_over_answers_from_its_cache(bench: AdminBench) -> None:
     bench.admin.create_topics([CreateTopic("orders", 1, 1, configs={"segment.ms": "5"})])
     answer = bench.metadata(MetadataRequest())
     bench.session.expire()
@@ -114,6 +111,6 @@ def test_a_pattern_meets_whole_full_names(pattern: str, found: list[str]) -> Non
     assert subscribed_topics(pattern, TOPICS) == found
 
 
-def test_what_is_no_regular_expression_is_told() -> None:
+def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
     with pytest.raises(UsageError, match="no regular expression"):
         subscribed_topics("(", TOPICS)

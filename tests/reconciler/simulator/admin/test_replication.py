@@ -92,7 +92,7 @@ def test_without_names_all_partitions_are_looked_at(orders: AdminBench) -> None:
     assert orders.controller.elected == [[FIRST]]
 
 
-def test_a_first_replica_that_cannot_lead_is_told(orders: AdminBench) -> None:
+def test_a_first_replica_that_cannot_lead_is_refused(orders: AdminBench) -> None:
     orders.lead(FIRST, 2, [2])
     assert orders.admin.elect_preferred([FIRST])[FIRST].error is KafkaError.PREFERRED_LEADER_NOT_AVAILABLE
     orders.lead(FIRST, 2, [1, 2])

@@ -1,9 +1,4 @@
-"""Namespaces: created with all tiers, listed, used, and marked to be deleted.
-
-Namespaces that were deleted go when their last topic has gone.
-
-Topics that move to another namespace keep their ID, and all that belongs to them goes along.
-"""
+"""Namespaces in ZooKeeper: created, listed, marked, swept when empty; topics that move keep their ID and nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster at rest: every sentence that can be said of its end, each by something that is broken on purpose."""
+"""A cluster at rest: each complaint about its final state, caused by something that is broken on purpose."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_cluster_in_which_nothing_is_wrong_comes_to_rest_and_is_as_it_must_be(
 
 
 # KIP516-5
-def test_replicas_that_are_not_there_or_not_the_right_ones_are_told(cluster: Cluster) -> None:
+def test_replicas_that_are_not_there_or_not_the_right_ones_are_reported(cluster: Cluster) -> None:
     topic_id = cluster.oracle.topic_id("orders")
     for node_id in (1, 2):
         cluster.members[node_id].broker.store.stage([ORDERS], "STALE_ID", "")
@@ -81,7 +81,7 @@ def test_replicas_that_are_not_there_or_not_the_right_ones_are_told(cluster: Clu
     assert "broker-3 has orders-0, which nobody wants there" in wrong
 
 
-def test_a_replica_that_lies_on_the_disk_alone_or_in_memory_alone_is_told(cluster: Cluster) -> None:
+def test_a_replica_that_lies_on_the_disk_alone_or_in_memory_alone_is_reported(cluster: Cluster) -> None:
     ghost = Path(cluster.members[3].disks.log_dirs[0], "ghost-0")
     ghost.mkdir()
     (ghost / "partition.metadata").write_bytes(partition_metadata.encode(B))
@@ -91,7 +91,7 @@ def test_a_replica_that_lies_on_the_disk_alone_or_in_memory_alone_is_told(cluste
     assert "broker-3 has ghost-0 on its disk alone" in wrong
 
 
-def test_what_is_left_over_is_told(cluster: Cluster) -> None:
+def test_what_is_left_over_is_reported(cluster: Cluster) -> None:
     log_dir = Path(cluster.members[3].disks.log_dirs[0])
     unique = "0123456789abcdef0123456789abcdef"
     names = ("what is this", *(f"orders-0.{unique}-{each}" for each in ("delete", "stray", "future")))
@@ -102,7 +102,7 @@ def test_what_is_left_over_is_told(cluster: Cluster) -> None:
         assert f"broker-3: {name} is left over" in wrong
 
 
-def test_what_is_staged_long_after_its_due_time_or_without_a_record_is_told(
+def test_what_is_staged_long_after_its_due_time_or_without_a_record_is_reported(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-6
     store = cluster.members[3].broker.store
@@ -118,7 +118,7 @@ def test_what_is_staged_long_after_its_due_time_or_without_a_record_is_told(
     assert f"broker-3 has {nameless.location}, which has no record" in wrong
 
 
-def test_an_audit_that_says_something_else_is_told_at_rest_and_in_between(
+def test_an_audit_that_says_something_else_is_reported_at_rest_and_in_between(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (convergence, expected_verdicts):
@@ -134,7 +134,7 @@ def log_of(cluster: Cluster, node_id: int) -> HostedPartition:
     return found
 
 
-def test_a_follower_that_has_more_less_or_something_else_than_its_leader_is_told(cluster: Cluster) -> None:
+def test_a_follower_that_has_more_less_or_something_else_than_its_leader_is_reported(cluster: Cluster) -> None:
     follower, topic_id = log_of(cluster, 2), cluster.oracle.topic_id("orders")
     follower.log.append([Record(3, 0, topic_id, "mine alone")])
     begins = "orders-0 on broker 2 holds other records than on its leader 1: "
@@ -145,13 +145,13 @@ def test_a_follower_that_has_more_less_or_something_else_than_its_leader_is_told
     assert rest_of(cluster) == f"at rest: {begins}'another' and not 'client-1 2' at offset 2"
 
 
-def test_a_record_of_another_topic_is_told(cluster: Cluster) -> None:  # KIP516-8
+def test_a_record_of_another_topic_is_reported(cluster: Cluster) -> None:  # KIP516-8
     for node_id in (1, 2):
         log_of(cluster, node_id).log.append([Record(3, 0, B, "old")])
     assert f"orders-0 on broker 1 holds offset 3 of topic ID {B}: old" in rest_of(cluster)
 
 
-def test_records_that_are_on_no_disk_and_replicas_without_a_role_are_told(cluster: Cluster) -> None:
+def test_records_that_are_on_no_disk_and_replicas_without_a_role_are_reported(cluster: Cluster) -> None:
     for node_id in (1, 2):
         (place(cluster, node_id) / SEGMENT_FILE).write_bytes(b"")
     assert "orders-0 on broker 1 serves 3 records, and other ones than the 0 on its disk" in rest_of(cluster)
@@ -159,7 +159,7 @@ def test_records_that_are_on_no_disk_and_replicas_without_a_role_are_told(cluste
     assert "orders-0 on broker 2 is neither led nor followed" in rest_of(cluster)
 
 
-def test_an_acknowledged_record_that_is_gone_is_told_where_acknowledged_means_synced(cluster: Cluster) -> None:
+def test_an_acknowledged_record_that_is_gone_is_reported_where_acknowledged_means_synced(cluster: Cluster) -> None:
     for node_id in (1, 2):
         log_of(cluster, node_id).log.truncate(2)
     check_converged(cluster)
@@ -269,7 +269,7 @@ def test_requests_that_wait_are_unrest_by_their_number(cluster: Cluster, monkeyp
     assert list(convergence._unfinished(cluster)) == ["2 requests to broker 3 are not answered"]
 
 
-def test_a_purge_that_never_comes_is_told_when_all_is_due(
+def test_a_purge_that_never_comes_is_reported_when_all_is_due(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-10
     invariants = Invariants(cluster)
@@ -283,7 +283,7 @@ def test_a_purge_that_never_comes_is_told_when_all_is_due(
         let_delays_pass(cluster, invariants)
 
 
-def test_data_of_a_deleted_topic_that_lies_anywhere_after_all_delays_is_told(cluster: Cluster) -> None:  # KIP516-10
+def test_data_of_a_deleted_topic_that_lies_anywhere_after_all_delays_is_reported(cluster: Cluster) -> None:  # KIP516-10
     topic_id = cluster.oracle.topic_id("orders")
     assert topic_id is not None
     invariants, hidden = Invariants(cluster), Path(cluster.members[3].disks.log_dirs[1], "orders-0")

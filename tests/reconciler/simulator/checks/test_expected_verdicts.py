@@ -1,4 +1,4 @@
-"""The audit of simulated disks: what it must say of each, and that a wrong case table or a blind scan is noticed."""
+"""The expected verdicts of an audit of simulated disks; a wrong case table or a blind scan is noticed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_topics_on_their_way_out_count_as_wanted_until_they_go(cluster: Cluster)
         (Verdict.STAGED, Verdict.STAGED_DUE, "deleting/"),
     ],
 )
-def test_a_case_table_that_says_something_else_is_told_with_broker_replica_and_both_verdicts(
+def test_a_case_table_that_says_something_else_is_reported_with_broker_replica_and_both_verdicts(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, right: Verdict, wrong: Verdict, name: str
 ) -> None:
     changed = tuple(replace(case, verdict=wrong) if case.verdict is right else case for case in CASES)
@@ -141,7 +141,7 @@ def test_a_case_table_that_says_something_else_is_told_with_broker_replica_and_b
     assert all(f" is {wrong}, and {right} was expected" in each for each in found)
 
 
-def test_a_comparison_that_forgets_what_is_missing_or_makes_it_up_is_told(
+def test_a_comparison_that_forgets_what_is_missing_or_makes_it_up_is_reported(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = expected.compare
@@ -161,7 +161,7 @@ def test_a_comparison_that_forgets_what_is_missing_or_makes_it_up_is_told(
     assert audit_differences(cluster)[-1] == "broker 3: dreams-1 is told of, and is not wanted"
 
 
-def test_a_scan_that_takes_a_failed_disk_for_a_good_one_is_told(
+def test_a_scan_that_takes_a_failed_disk_for_a_good_one_is_reported(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = cluster.members[1].disks.log_dirs[0]
@@ -177,7 +177,7 @@ def test_a_scan_that_takes_a_failed_disk_for_a_good_one_is_told(
     assert f"broker-1: the scan calls {failed} ok" in audit_differences(cluster)
 
 
-def test_what_a_metadata_source_leaves_out_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_metadata_source_leaves_out_is_reported(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     session = cluster.zookeeper.session("hand")
     state = expected_state(cluster.zookeeper)
     session.delete(kafka_paths.topic_path("clicks"), recursive=True)

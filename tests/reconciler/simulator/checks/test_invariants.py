@@ -1,4 +1,4 @@
-"""Every promise can be broken: the engine, the broker or a client is broken on purpose, and the promise tells."""
+"""Every invariant can be broken: the engine, the broker or a client is broken on purpose, and the check reports it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORDERS = TopicPartition("orders", 0)
 B = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
 
 
-def test_a_cluster_in_which_nothing_is_wrong_keeps_every_promise(new_cluster: NewCluster) -> None:
+def test_a_cluster_in_which_nothing_is_wrong_keeps_every_invariant(new_cluster: NewCluster) -> None:
     cluster = new_cluster()
     invariants = Invariants(cluster)
     cluster.create_topic("orders", 2, 3)
@@ -39,7 +39,7 @@ def test_a_cluster_in_which_nothing_is_wrong_keeps_every_promise(new_cluster: Ne
     assert any("is purged" in line for line in cluster.world.history.lines)
 
 
-def test_a_full_request_that_stages_the_only_replica_in_sync_is_told(
+def test_a_full_request_that_stages_the_only_replica_in_sync_is_reported(
     new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = new_cluster()
@@ -60,7 +60,7 @@ def test_a_full_request_that_stages_the_only_replica_in_sync_is_told(
     assert str(topic_id) in str(broken.value)
 
 
-def test_staging_the_only_replica_in_sync_is_told_even_where_an_empty_one_takes_its_place_at_once(
+def test_staging_the_only_replica_in_sync_is_reported_even_where_an_empty_one_takes_its_place_at_once(
     new_cluster: NewCluster,
 ) -> None:
     cluster = new_cluster()
@@ -86,7 +86,7 @@ def test_a_replica_in_sync_may_be_staged_where_nothing_was_acknowledged_or_anoth
     invariants.look(everywhere=True)
 
 
-def test_a_purge_that_takes_what_is_not_due_is_told(
+def test_a_purge_that_takes_what_is_not_due_is_reported(
     new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-6
     cluster = new_cluster()
@@ -100,7 +100,7 @@ def test_a_purge_that_takes_what_is_not_due_is_told(
 
 
 # KIP516-8
-def test_brokers_without_a_fence_are_told_with_the_kind_of_the_request(
+def test_brokers_without_a_fence_are_reported_with_the_kind_of_the_request(
     new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = new_cluster()
@@ -116,7 +116,7 @@ def test_brokers_without_a_fence_are_told_with_the_kind_of_the_request(
     )
 
 
-def test_a_reader_that_is_given_the_records_of_an_earlier_topic_is_told(
+def test_a_reader_that_is_given_the_records_of_an_earlier_topic_is_reported(
     new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-8
     cluster = new_cluster()

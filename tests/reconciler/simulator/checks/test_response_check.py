@@ -1,4 +1,4 @@
-"""Answers that are held against the topic ID on the disk of the replica that they come from."""
+"""Answers are checked against the topic ID on the disk of the replica that they come from."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def ask(cluster: Cluster, request: Request) -> Response:
     return answers[0]
 
 
-def test_right_answers_are_told_of_and_nothing_is_wrong_with_them(new_cluster: NewCluster) -> None:
+def test_right_answers_are_seen_and_nothing_is_wrong_with_them(new_cluster: NewCluster) -> None:
     cluster = new_cluster()
     topic_id = cluster.create_topic("orders", assignment={0: [1, 2]})
     cluster.produce("orders")
@@ -69,7 +69,7 @@ def test_right_answers_are_told_of_and_nothing_is_wrong_with_them(new_cluster: N
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_every_kind_of_request_that_is_served_out_of_another_topic_is_told(
+def test_every_kind_of_request_that_is_served_out_of_another_topic_is_reported(
     new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:  # KIP516-8
     cluster = new_cluster()
@@ -86,7 +86,7 @@ def test_every_kind_of_request_that_is_served_out_of_another_topic_is_told(
     assert wrong.startswith(f"broker-1 served a {type(request).__name__} for orders-0 of topic ID {B}")
 
 
-def test_a_follower_that_is_given_an_old_record_is_told_too(new_cluster: NewCluster) -> None:  # KIP516-8
+def test_a_follower_that_is_given_an_old_record_is_reported_too(new_cluster: NewCluster) -> None:  # KIP516-8
     cluster = new_cluster()
     topic_id = cluster.create_topic("orders", assignment={0: [1, 2]})
     response = FetchResponse(KafkaError.NONE, (Record(3, 0, B, "old"),), 4, 4)
@@ -95,7 +95,7 @@ def test_a_follower_that_is_given_an_old_record_is_told_too(new_cluster: NewClus
     )
 
 
-def test_an_answer_without_a_replica_and_one_without_an_id_on_the_disk_are_told(new_cluster: NewCluster) -> None:
+def test_an_answer_without_a_replica_and_one_without_an_id_on_the_disk_are_reported(new_cluster: NewCluster) -> None:
     cluster = new_cluster()
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
     member = cluster.members[1]

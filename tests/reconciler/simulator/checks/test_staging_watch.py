@@ -1,4 +1,4 @@
-"""What comes and goes in the staging directories, with an engine that is broken on purpose."""
+"""Changes in the staging directories, with an engine that is broken on purpose."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stage(cluster: Cluster, invariants: Invariants) -> Path:
 @pytest.mark.parametrize(
     ("delay", "verdict"), [("delete.stale.topic.delay.ms", "NOT_ASSIGNED"), ("file.delete.delay.ms", "DELETED")]
 )
-def test_a_due_time_before_the_delay_of_the_topic_is_told(
+def test_a_due_time_before_the_delay_of_the_topic_is_reported(
     watched: tuple[Cluster, Invariants], monkeypatch: pytest.MonkeyPatch, delay: str, verdict: str
 ) -> None:  # KIP516-6
     cluster, invariants = watched
@@ -60,7 +60,7 @@ def test_a_due_time_before_the_delay_of_the_topic_is_told(
         invariants.look(everywhere=True)
 
 
-def test_a_staged_directory_that_is_gone_before_it_is_due_is_told(watched: tuple[Cluster, Invariants]) -> None:
+def test_a_staged_directory_that_is_gone_before_it_is_due_is_reported(watched: tuple[Cluster, Invariants]) -> None:
     cluster, invariants = watched
     path = stage(cluster, invariants)
     shutil.rmtree(path)
@@ -77,7 +77,7 @@ def test_one_that_is_brought_back_is_not_lost(watched: tuple[Cluster, Invariants
     assert store.find(ORDERS) is not None
 
 
-def test_a_replica_that_is_gone_without_being_staged_is_told(watched: tuple[Cluster, Invariants]) -> None:
+def test_a_replica_that_is_gone_without_being_staged_is_reported(watched: tuple[Cluster, Invariants]) -> None:
     cluster, invariants = watched
     store = cluster.members[2].broker.store
     found = store.get(ORDERS)

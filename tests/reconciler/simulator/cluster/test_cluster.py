@@ -1,4 +1,4 @@
-"""A cluster as somebody uses it who wants to see one: topics, records, brokers that stop, crash and start."""
+"""A cluster as a user drives it: topics, records, brokers that stop, crash and start."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_without_a_controller_a_command_waits_for_one_in_vain(new_cluster: NewCl
         cluster.delete_topic("orders")
 
 
-def test_every_event_is_told_of_by_whichever_way_it_happened(new_cluster: NewCluster) -> None:
+def test_every_event_calls_happened_in_whichever_way_it_was_run(new_cluster: NewCluster) -> None:
     cluster, called = new_cluster(), list[int]()
     cluster.happened = lambda: called.append(cluster.world.events)
     before = cluster.world.events

@@ -1,4 +1,4 @@
-"""One machine of a cluster: what may happen to it, and what its end does to its session."""
+"""One machine of a cluster: its faults, and its session after a power cut."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 
 from logstore import KafkaError
 from reconciler.simulator.admin import CreateTopic
-from reconciler.simulator.cluster import Cluster, ClusterSettings
+from reconciler.simulator.cluster import Cluster, ClusterSettings, Member
 from reconciler.simulator.controller import ControllerSettings, FewerPartitionsSettings
+from reconciler.simulator.machine import WatchedNetwork
 from tests.reconciler.simulator.conftest import NewCluster
 
 
@@ -94,9 +95,10 @@ def test_a_step_that_a_test_of_the_controller_forbids_ends_it(new_cluster: NewCl
     assert len(seen) > 5
 
 
-def test_answers_of_its_broker_and_changes_of_its_disks_and_purges_are_told(new_cluster: NewCluster) -> None:
+def test_answers_of_its_broker_and_changes_of_its_disks_and_purges_can_be_watched(new_cluster: NewCluster) -> None:
     cluster, called = new_cluster(), list[str]()
     member = cluster.members[1]
+    assert isinstance(member, Member) and isinstance(member.network, WatchedNetwork)
     member.network.on_answer = lambda request, response: called.append(type(request).__name__)
     member.changing = lambda: called.append("a change")
     member.purged = lambda purged: called.append(purged.location)

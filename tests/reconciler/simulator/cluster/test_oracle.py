@@ -1,4 +1,4 @@
-"""What a cluster is meant to be, by its znodes: topics that leave, partitions that may go, replicas that move."""
+"""The wanted state of a cluster, by its znodes: deleted topics, fewer partitions, replicas that move."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import DeletePartitions
+from reconciler.simulator.cluster import Oracle, WantedReplica
 from reconciler.simulator.controller import PartitionsRequest, encode_request
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import kafka_paths
@@ -17,14 +18,14 @@ ORDERS = TopicPartition("orders", 0)
 
 def test_it_names_topics_partitions_and_who_is_meant_to_have_them(new_cluster: NewCluster) -> None:
     cluster = new_cluster()
-    oracle = cluster.oracle
+    oracle = Oracle(cluster.zookeeper)
     assert (oracle.topics(), oracle.wanted(), oracle.leaving()) == ({}, {}, [])
     topic_id = cluster.create_topic("orders", assignment={0: [2, 3], 1: [1, 3]})
     assert oracle.topics() == oracle.known() == {"orders": topic_id}
-    assert [(each.topic_id, each.node_id, each.leader, each.isr) for each in oracle.wanted()[ORDERS]] == [
-        (topic_id, 2, 2, (2, 3)),
-        (topic_id, 3, 2, (2, 3)),
-    ]
+    assert oracle.wanted()[ORDERS] == (
+        WantedReplica(topic_id, 2, 2, (2, 3), moving=False),
+        WantedReplica(topic_id, 3, 2, (2, 3), moving=False),
+    )
     assert list(oracle.on(1)) == [TopicPartition("orders", 1)]
     assert list(oracle.on(2)) == [ORDERS]
     assert list(oracle.on(3)) == [ORDERS, TopicPartition("orders", 1)]

@@ -1,4 +1,4 @@
-"""A store on disks to which everything happens that can happen to disks, from one seed; tells what was left."""
+"""A store on disks to which every fault happens, from one seed; prints what was left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients need to be tried out: brokers that know a topic, and metadata of it."""
+"""Helpers for tests of clients: brokers that know a topic, and metadata of it."""
 
 from __future__ import annotations
 

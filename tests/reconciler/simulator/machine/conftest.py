@@ -1,4 +1,4 @@
-"""Brokers for the tests of ``simulated_broker`` and its parts; they are closed again."""
+"""Brokers for the tests of a broker's machine, which are closed at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Empty folders for disks, in memory where there is such a place."""
+"""Empty folders for disks, in memory if possible."""
 
 from __future__ import annotations
 

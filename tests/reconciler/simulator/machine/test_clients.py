@@ -1,9 +1,4 @@
-"""A client asks one broker after the other, until one answers.
-
-A producer remembers what it was promised, and under which topic ID.
-
-A consumer remembers what it saw, and under which topic ID.
-"""
+"""Clients ask one broker after the other; producers and consumers remember records under their topic ID."""
 
 from __future__ import annotations
 
@@ -65,7 +60,7 @@ def test_where_one_broker_is_down_the_next_one_is_asked() -> None:
     assert metadata.topic_id("orders") == A
 
 
-def test_many_who_wait_are_told_by_one_answer() -> None:
+def test_one_answer_serves_all_waiting_callers() -> None:
     world, happened, asked = World(1), list[str](), list[Request]()
 
     def serve(sender: str, request: Request, answer: Answer) -> None:

@@ -1,7 +1,4 @@
-"""Control requests travel as bytes, and roles follow from what the disks did.
-
-A request under a new name, or in a new namespace, finds its replica.
-"""
+"""Control requests travel as bytes; roles, namespaces and new names follow from them."""
 
 from __future__ import annotations
 
@@ -61,7 +58,7 @@ def test_the_answer_has_the_names_that_its_form_leaves_out(brokers: Brokers) -> 
 
 
 # KIP516-11
-def test_topics_without_an_id_are_told_apart_and_get_one_later(brokers: Brokers) -> None:
+def test_topics_without_an_id_are_distinguished_and_get_one_later(brokers: Brokers) -> None:
     answer = brokers.ask(1, request(TopicState("orders", None, (state(),)), TopicState("other", None, (state(),))))
     assert [(each.topic, each.topic_id, each.partitions[0].error) for each in answer.topics] == [
         ("orders", None, 0),

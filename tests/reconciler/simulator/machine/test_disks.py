@@ -1,7 +1,4 @@
-"""A machine's disks under a real store: they fail, fill up, come back, are replaced, and are mistaken for others.
-
-What may happen to disks: only what makes sense now, and each thing does what it says.
-"""
+"""A machine's disks under a real store, and the faults that may happen to them: only possible ones are offered."""
 
 from __future__ import annotations
 

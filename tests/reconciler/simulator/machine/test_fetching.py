@@ -1,4 +1,4 @@
-"""Followers cut off what the leader never had, fetch, and go on after errors."""
+"""Followers cut off records that the leader never had, fetch, and continue after errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What belongs to a life ends with it, and what goes wrong in it is said.
-
-The engine's time is that of the machine.
-"""
+"""Timers and answers of a host end with it, errors go to the history, and the clock is the machine's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles follow the store, and what is known of them is written down now and then."""
+"""Roles follow the store, and the checkpoints are written at intervals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_role_that_is_older_than_the_one_it_has_is_not_taken(brokers: Brokers)
     assert (partition.leader, partition.leader_epoch) == (1, 3)
 
 
-def test_what_is_staged_by_somebody_else_is_dropped_and_who_waits_is_told(brokers: Brokers) -> None:
+def test_what_is_staged_by_somebody_else_is_dropped_and_waiting_requests_are_answered(brokers: Brokers) -> None:
     brokers.lead(1)
     ended: list[HostedPartition] = []
     replicas, partition = brokers.of[1].replicas, brokers.partition(1)

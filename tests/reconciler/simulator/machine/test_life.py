@@ -1,4 +1,4 @@
-"""What a broker does between a start and its end: its session, its disks, and what comes round again and again."""
+"""A broker between its start and its end: its session, its disks, and its periodic work."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_while_its_last_session_holds_the_node_it_waits(brokers: Brokers) -> Non
     assert brokers.ask(2, MetadataRequest()).topics == ()
 
 
-def test_a_disk_that_fails_takes_its_replicas_and_the_controller_is_told(two_disks: Brokers) -> None:
+def test_a_disk_that_fails_takes_its_replicas_and_the_controller_is_notified(two_disks: Brokers) -> None:
     two_disks.disks[1].fail(number_of(two_disks), Random(1))
     assert two_disks.produce(1, "b") == [KafkaError.KAFKA_STORAGE_ERROR]
     events = two_disks.session.children(kafka_paths.LOG_DIR_EVENTS)
@@ -105,7 +105,7 @@ def test_a_disk_that_came_back_is_served_after_a_restart(two_disks: Brokers) -> 
     assert two_disks.values(1) == ["a"]
 
 
-def test_without_a_session_the_controller_is_told_of_a_disk_later(two_disks: Brokers) -> None:
+def test_without_a_session_the_controller_is_notified_of_a_disk_later(two_disks: Brokers) -> None:
     session = two_disks.of[1].session
     assert session is not None
     session.expire()

@@ -133,7 +133,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     found.close()
 
 
-def test_a_topic_is_led_replicated_and_told_to_clients(cluster: Cluster) -> None:
+def test_a_topic_is_led_replicated_and_known_to_clients(cluster: Cluster) -> None:
     topic_id = cluster.create("orders")
     cluster.load(3)
     assert cluster.metadata.topic_id("orders") == topic_id

@@ -1,7 +1,4 @@
-"""One partition by itself: the high watermark, who joins the in-sync set, and who lags.
-
-The in-sync set shrinks and grows, through the controller and one request at a time.
-"""
+"""One partition: its high watermark, and its in-sync set, which changes by one request at a time."""
 
 from __future__ import annotations
 
@@ -121,7 +118,7 @@ def test_a_fetch_from_before_the_followers_last_restart_counts_for_nothing(parti
         (5, KafkaError.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_who_believes_in_another_epoch_is_told_so(partition: HostedPartition, epoch: int, error: KafkaError) -> None:
+def test_a_sender_with_another_epoch_gets_an_error(partition: HostedPartition, epoch: int, error: KafkaError) -> None:
     assert partition.check(epoch) is error
 
 

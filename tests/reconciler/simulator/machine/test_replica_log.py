@@ -1,9 +1,4 @@
-"""The records of one replica over a disk that forgets what was not synced.
-
-Lines of records: written, read again, and recognised where a crash tore them.
-
-Where leader epochs began, and what a leader says of where one ended.
-"""
+"""The records of one replica over a disk that forgets unsynced changes, their lines, and their leader epochs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a leader answers, and for what it lets a request wait.
-
-What clients are answered: the newest of each topic, with IDs and modes.
-"""
+"""A leader's answers and waiting requests, and the newest metadata that clients get, with IDs and modes."""
 
 from __future__ import annotations
 
@@ -85,13 +82,13 @@ def test_a_broker_that_does_not_lead_says_so(brokers: Brokers, kind: int) -> Non
     assert brokers.ask(2, four(ORDERS, A)[kind]).error is KafkaError.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_restarted_broker_leads_nothing_before_it_is_told(leader: Brokers) -> None:
+def test_a_restarted_broker_leads_nothing_before_a_request(leader: Brokers) -> None:
     leader.of[1].shut_down()
     leader.of[1].start()
     assert leader.fetch(1).error is KafkaError.NOT_LEADER_OR_FOLLOWER
 
 
-def test_offsets_and_epochs_are_told(leader: Brokers) -> None:
+def test_offsets_and_epochs_are_answered(leader: Brokers) -> None:
     assert leader.ask(1, ListOffsetsRequest(ORDERS, A)) == ListOffsetsResponse(KafkaError.NONE, 0, 2)
     assert leader.ask(1, EpochEndRequest(ORDERS, A, 3, 3)) == EpochEndResponse(KafkaError.NONE, 3, 2)
     assert leader.ask(1, EpochEndRequest(ORDERS, A, 3, 1)) == EpochEndResponse(KafkaError.NONE, 1, 0)
@@ -149,7 +146,7 @@ def test_a_record_is_acknowledged_only_when_all_in_sync_have_it(brokers: Brokers
     assert brokers.partition(1).high_watermark == 1
 
 
-def test_a_producer_is_told_when_nobody_knows(make_brokers: Callable[..., Brokers]) -> None:
+def test_a_producer_gets_a_timeout_when_nobody_knows(make_brokers: Callable[..., Brokers]) -> None:
     brokers = make_brokers(count=1, request_timeout_ms=1_000, replica_lag_ms=60_000)
     brokers.lead(1, to=(1,), isr=(1, 2))
     assert brokers.produce(1, "a") == [KafkaError.REQUEST_TIMED_OUT]
@@ -171,7 +168,7 @@ def test_a_record_that_was_taken_is_not_acknowledged_when_too_few_are_left(
     assert brokers.partition(1).isr == (1,)
 
 
-def test_who_waits_is_told_when_the_role_ends(brokers: Brokers) -> None:
+def test_waiting_requests_are_answered_when_the_role_ends(brokers: Brokers) -> None:
     brokers.lead(1, to=(1,), isr=(1, 2))
     waiting: list[object] = []
     brokers.world.network.call("client-1", "broker-1", ProduceRequest(ORDERS, A, "a"), waiting.append)
@@ -214,7 +211,7 @@ def cache(*updates: tuple[str, TopicId | None, list[PartitionMetadata]]) -> Meta
 
 
 # KIP516-9
-def test_a_topic_is_told_with_its_id() -> None:
+def test_a_topic_is_answered_with_its_id() -> None:
     answer = cache(("orders", A, [partition(1), partition(0)])).answer(MetadataRequest())
     assert answer.topics == (TopicMetadata("orders", A, (partition(0), partition(1))),)
     assert (answer.live_brokers, answer.controller_id, answer.unknown) == ((1, 2), 9, ())
@@ -226,12 +223,12 @@ def test_partitions_that_an_update_does_not_name_stay_as_they_were() -> None:
 
 
 # KIP516-9
-def test_under_another_id_nothing_of_the_old_topic_is_told() -> None:
+def test_under_another_id_nothing_of_the_old_topic_is_answered() -> None:
     found = cache(("orders", A, [partition(0), partition(1)]), ("orders", B, [partition(0, leader=2)]))
     assert found.answer(MetadataRequest()).topics == (TopicMetadata("orders", B, (partition(0, leader=2),)),)
 
 
-def test_what_is_being_deleted_is_told_no_more() -> None:
+def test_a_topic_that_is_being_deleted_is_no_longer_answered() -> None:
     found = cache(("orders", A, [partition(0), partition(1)]), ("orders", A, [partition(1, leader=DURING_DELETE)]))
     assert found.answer(MetadataRequest()).topics[0].partitions == (partition(0),)
     found = cache(("orders", A, [partition(0)]), ("orders", A, [partition(0, leader=DURING_DELETE)]))
@@ -239,7 +236,7 @@ def test_what_is_being_deleted_is_told_no_more() -> None:
 
 
 # KIP694-1
-def test_modes_are_told() -> None:
+def test_modes_are_answered() -> None:
     modes = [partition(0, mode=PartitionMode.NONE), partition(1, mode=PartitionMode.READ_ONLY), partition(2)]
     answered = cache(("orders", A, modes)).answer(MetadataRequest()).topics[0].partitions
     assert [each.mode for each in answered] == [-1, 1, 0]

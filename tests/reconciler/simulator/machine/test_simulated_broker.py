@@ -1,7 +1,4 @@
-"""A broker starts, registers, serves, crashes, stops and comes back, over real folders.
-
-From mounted disks to an open store.
-"""
+"""A broker opens its disks, registers, serves, crashes, stops and comes back, over real folders."""
 
 from __future__ import annotations
 
@@ -197,7 +194,7 @@ def test_one_seed_gives_one_history(tmp_path: Path) -> None:
     assert "broker-3  halts" in digests[0]
 
 
-def test_a_broker_that_was_away_answers_as_a_stranger_until_it_is_told(brokers: Brokers) -> None:
+def test_a_broker_that_was_away_answers_as_a_stranger_until_a_request_comes(brokers: Brokers) -> None:
     brokers.lead(1)
     brokers.crash(1)
     brokers.of[1].start()

@@ -121,7 +121,7 @@ def test_a_fail_over_gives_a_controller_of_a_later_epoch(monkeypatch: pytest.Mon
     assert any("is the controller with epoch 2" in line for line in said)
 
 
-def test_the_promises_are_looked_at_after_every_event_and_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_invariants_are_checked_after_every_event_and_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def look(invariants: Invariants, *, everywhere: bool = False) -> None:
         if any("follows 1" in line for line in invariants._cluster.world.history.lines):
             raise BrokenInvariantError("somebody follows")

@@ -1,4 +1,4 @@
-"""Scenarios as text: what can be read is read, and what cannot is told with its line, all at once."""
+"""Scenarios as text: they are parsed, or every wrong line is reported at once."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
         ("rest\nbrokers 3", "brokers comes before everything else"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_told_with_its_number_and_why(line: str, why: str) -> None:
+def test_a_line_that_cannot_be_read_is_reported_with_its_number_and_why(line: str, why: str) -> None:
     number = 1 + line.count("\n")
     text = refusal(line)
     assert text.startswith(f"mine is no scenario: line {number}, {line.splitlines()[-1]!r:.60}: ")
     assert why in text
 
 
-def test_all_wrong_lines_are_told_at_once_in_their_order() -> None:
+def test_all_wrong_lines_are_reported_at_once_in_their_order() -> None:
     text = refusal("\n".join(["stop 9", "rest", "dance", *["wait long"] * 30, "disk-fails 1 8"]))
     named = [part.partition(",")[0] for part in text.removeprefix("mine is no scenario: ").split("; line ")]
     assert named == ["line 1", *map(str, (3, *range(4, 34), 34))]
@@ -116,7 +116,7 @@ lines = st.one_of(st.lists(words, max_size=6).map(" ".join), st.text(max_size=40
 
 
 @given(st.lists(lines, max_size=12).map("\n".join))
-def test_whatever_the_text_is_it_is_read_or_every_wrong_line_is_told(text: str) -> None:
+def test_whatever_the_text_is_it_is_read_or_every_wrong_line_is_reported(text: str) -> None:
     numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1)]
     try:
         found = parse_scenario(text, "fuzz")

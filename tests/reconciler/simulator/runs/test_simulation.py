@@ -14,6 +14,8 @@ from reconciler.simulator.checks import BrokenInvariantError, Invariants
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.kernel import FaultRates
 from reconciler.simulator.runs import (
+    METADATA_FOLDER,
+    RunOutcome,
     history_settings,
     parse_scenario,
     play_scenario,
@@ -62,7 +64,7 @@ def test_another_seed_gives_another_history() -> None:
 
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("rates", ["default", "default,double=0.3,reorder=0.3,crash=0.02", "default,disk_full=0.05"])
-def test_histories_keep_every_promise(rates: str, durable: bool) -> None:
+def test_histories_keep_every_invariant(rates: str, durable: bool) -> None:
     settings = history_settings(5, FaultRates.parse(rates), durable=durable)
     for seed in range(200, 204):
         outcome = simulate(seed, 400, settings)
@@ -165,7 +167,9 @@ def test_a_history_that_fails_from_its_first_step_has_no_steps_at_all(monkeypatc
 def test_a_scenario_that_is_played_gives_an_outcome_like_a_history(tmp_path: Path) -> None:
     scenario = parse_scenario("brokers 2\nlog-dirs 1\ncreate orders 1 2\nexpect live 1 orders-0 1\nrest\n", "small")
     outcome = play_scenario(scenario, 3, folder=str(tmp_path / "kept"))
+    assert isinstance(outcome, RunOutcome)
     assert (outcome.broken, outcome.steps, outcome.faults, outcome.seed) == (None, 3, {}, 3)
+    assert (tmp_path / "kept" / METADATA_FOLDER).is_dir()
     assert outcome.digest == play_scenario(scenario, 3).digest
     assert (tmp_path / "kept" / "broker-2" / "disk-1" / "data" / "orders-0").is_dir()
     broken = play_scenario(parse_scenario("create orders 1 1\nexpect records orders 1", "small"))

@@ -1,4 +1,4 @@
-"""What is done in a history: all of it comes up, hangs on the seed alone, and ends when it is told to."""
+"""The workload of a history: every action occurs, depends on the seed alone, and ends when it should."""
 
 from __future__ import annotations
 
