@@ -10,7 +10,7 @@ from hashes of their names, so the same number of rows makes the same fleet. Top
 purpose: an audit tells the first thousand, and an answer that is cut could not be compared.
 
 ``python -m tools.benchmarks.data FOLDER ROWS`` makes one. It is a process of its own, so that the memory of making a
-fleet does not count as the memory of whoever asks for it.
+fleet does not count as the memory of the process that starts it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tools.fleet.sample_plan import Planted, PlantedFleet
 def differences(
     truth: Truth, folder: str, findings: Iterable[Mapping[str, Any]], fleet: Iterable[tuple[str, str]]
 ) -> list[str]:
-    """What an audit found and was not planted, and what was planted and it did not find; one sentence each.
+    """List the findings that were not planted, and the planted ones that the audit did not find, a sentence each.
 
     Args:
         truth: what the builder wrote down.

@@ -155,7 +155,7 @@ def snapshot_records(cluster: Cluster) -> list[bytes]:
 
 
 def log_records(cluster: Cluster) -> list[list[bytes]]:
-    """What has happened since the snapshot, one batch for each thing that happened."""
+    """The changes since the snapshot, a batch for each."""
     changes = [
         partition_change_record(
             p.topic_id,

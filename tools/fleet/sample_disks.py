@@ -54,7 +54,7 @@ class DiskWriter:
         self.file(f"{log_dir}/.lock", b"")
 
     def checkpoints(self, log_dir: str, held: Mapping[str, Mapping[tuple[str, int], int]]) -> None:
-        """Write the four offset checkpoints of a log dir; ``held`` gives the entries of those that have any."""
+        """Write the four offset checkpoints of a log dir; ``held``: file name → its entries."""
         for name in checkpoint.OFFSET_CHECKPOINTS:
             self.file(f"{log_dir}/{name}", checkpoint.encode_offsets(held.get(name, {})))
 

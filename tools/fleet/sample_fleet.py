@@ -49,7 +49,7 @@ _LOST_WITH_ITS_DIRECTORY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What the builder knows of the fleet."""
+    """The facts of a fleet that its builder knows, and that a right audit must find."""
 
     seed: int
     cluster_id: str

@@ -76,7 +76,7 @@ class Plan:
         self.replicas[path] = PlannedReplica(partition_metadata.encode(topic_id), topic_id, partition)
 
     def damage(self, path: str, metadata: bytes | None) -> None:
-        """Give a planned partition dir another ``partition.metadata``, which tells no topic ID; None: it has none."""
+        """Give a planned partition dir a ``partition.metadata`` without a valid topic ID; None: no such file."""
         self.replicas[path] = PlannedReplica(metadata, None, self.replicas[path].partition)
 
     def pick(self, topic: str, node: int | None = None) -> tuple[Partition, int, str]:
@@ -109,7 +109,7 @@ class Plan:
         raise LookupError(f"every partition of {topic} is wanted on broker {node}, or used by another story")
 
     def path(self, partition: Partition, node: int) -> str:
-        """Where a wanted replica lies when all is well."""
+        """The place of a wanted replica when nothing is wrong."""
         return f"{log_dir(node, partition.disk_on(node))}/{live_name(partition.topic, partition.index)}"
 
     def unique(self) -> str:

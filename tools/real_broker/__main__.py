@@ -97,7 +97,7 @@ def up(asked: argparse.Namespace, folder: Path) -> None:
 
 
 def described(cluster: Cluster) -> str:
-    """Where a cluster listens and where its disks are, one thing to a line."""
+    """List the addresses and the disks of a cluster, one to a line."""
     lines = [f"Kafka {cluster.release.version} ({cluster.mode}), cluster {cluster.cluster_id}"]
     lines.append(f"bootstrap\t{cluster.bootstrap}")
     if cluster.mode is Mode.ZOOKEEPER:

@@ -87,14 +87,14 @@ def until(what: str, look: Callable[[], T | None], seconds: float = SECONDS) -> 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one broker says of its cluster."""
+    """A cluster as one broker describes it."""
 
     brokers: frozenset[int]
     topics: frozenset[str]
 
 
 def view_of(address: str) -> View | None:
-    """What the broker at this address says of its cluster; None where it is mute or knows no controller."""
+    """Ask the broker at this address for its view of the cluster; None: no answer, or it knows no controller."""
     library = _library()
     # A client that is used again may ask another broker, so each look takes a new one.
     try:
@@ -126,7 +126,7 @@ class Client:
         return _library().admin.AdminClient(self._common)
 
     def cluster_id(self) -> str:
-        """What the brokers say the cluster's ID is."""
+        """The cluster's ID, by its brokers."""
         client = self.admin
         found = self._ask("describe the cluster", lambda: client.describe_cluster(request_timeout=SECONDS))
         return str(found.cluster_id)
@@ -190,7 +190,7 @@ class Client:
             until(f"the topic {name} is gone", lambda: name not in self.topic_names())
 
     def find_topic(self, name: str) -> Topic | None:
-        """One topic; None where the brokers know none of that name.
+        """One topic; None: the brokers know no topic of this name.
 
         Raises:
             NotInTimeError: if no broker gives an answer.

@@ -107,12 +107,12 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """Where the brokers listen: hosts and ports, with commas."""
+        """The addresses of the brokers: hosts and ports, separated by commas."""
         return ",".join(broker.address for broker in self.brokers.values())
 
     @property
     def zookeeper(self) -> str:
-        """Where ZooKeeper listens.
+        """The address of ZooKeeper.
 
         Raises:
             RealBrokerError: in KRaft.

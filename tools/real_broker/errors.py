@@ -1,4 +1,4 @@
-"""What can go wrong with a real broker; each message says what was found, where, and what to do next."""
+"""Errors of real brokers; each message says what was found, where, and what to do next."""
 
 from __future__ import annotations
 

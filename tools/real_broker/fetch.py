@@ -25,7 +25,7 @@ _NOT_NEEDED = ("connect-runtime", "connect-api", "connect-json", "connect-transf
 
 
 def cache_folder() -> Path:
-    """Where class paths are kept; gone with the environment, and made anew from Maven's own repository."""
+    """The folder of class paths; it goes with the environment, and is made anew from Maven's own repository."""
     return ROOT / ".venv" / "real-broker"
 
 
@@ -61,7 +61,7 @@ def _dependency(coordinates: str) -> str:
 
 
 def known_class_path(release: Release) -> str | None:
-    """The class path of an earlier :func:`class_path`; None where there is none, or a jar of it is gone."""
+    """The class path of an earlier :func:`class_path`; None: there is none, or one of its jars is gone."""
     folder = release_folder(release)
     try:
         if (folder / "pom.xml").read_text(encoding="utf-8") != pom(release):

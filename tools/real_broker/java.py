@@ -31,7 +31,7 @@ _NUMBERS = itertools.count(1)
 
 
 def _command(release: Release, kind: str, heap: str, main_class: str) -> tuple[list[str], Path, Path | None]:
-    """The command, its class archive, and where a new archive will appear; None where there is one."""
+    """The command, its class archive, and where a new archive will appear; None if there is an archive already."""
     java = java_command()
     if java is None:
         raise FetchError("there is no java on the path; install a Java 17 or newer")
@@ -76,12 +76,12 @@ class JavaServer:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int | None:
-        """The id of the process; None where it does not run."""
+        """The id of the process; None if it does not run."""
         return self._process.pid if self._process is not None and self.running else None
 
     def start(self) -> None:

@@ -68,7 +68,7 @@ class Reassignment:
         return self._run("--execute", "--additional", *limits)
 
     def verify(self) -> bool:
-        """Whether it is done; when it is, the command takes its throttles away.
+        """Whether the reassignment is done; if so, the command removes its throttles.
 
         Raises:
             CommandError: if the command fails.

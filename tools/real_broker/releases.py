@@ -11,7 +11,7 @@ from tools.real_broker.errors import RealBrokerError
 
 
 class Mode(StrEnum):
-    """Who keeps a cluster's metadata."""
+    """The keeper of a cluster's metadata: ZooKeeper or KRaft controllers."""
 
     ZOOKEEPER = "zk"
     KRAFT = "kraft"

@@ -54,8 +54,9 @@ def answers(port: int) -> bool:
 def gives_sessions(port: int) -> bool:
     """Whether a ZooKeeper on a port of the loopback interface is at work, by its command ``srvr``.
 
-    It listens a moment before it has read its own data, and forgets whoever asks for a session in that moment: he waits
-    until his patience ends. So this question, which costs no session, is asked first, and again after a second.
+    ZooKeeper listens for a moment before it has read its own data, and forgets clients that ask for a session in that
+    moment: they wait until they time out. So this question, which costs no session, is asked first, and again after a
+    second.
     """
     with contextlib.suppress(OSError), socket.create_connection((texts.HOST, port), timeout=1) as asking:
         asking.sendall(b"srvr")
@@ -65,7 +66,7 @@ def gives_sessions(port: int) -> bool:
 
 
 class Server:
-    """What the three kinds share; ``name`` is unique in a cluster."""
+    """The common part of the three kinds of servers; ``name`` is unique in a cluster."""
 
     kind = ""
     main_class = "kafka.Kafka"
@@ -99,12 +100,12 @@ class Server:
 
     @property
     def running(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process runs."""
         return self._java.running
 
     @property
     def pid(self) -> int | None:
-        """The id of its process; None where it does not run."""
+        """The id of its process; None if it does not run."""
         return self._java.pid
 
     def launch(self) -> None:
@@ -168,7 +169,7 @@ class ZooKeeper(Server):
         self._settings.write_text(texts.as_text(texts.zookeeper_settings(port, str(self.data))), encoding="utf-8")
 
     def wait_until_ready(self, seconds: float = SECONDS_TO_START) -> None:
-        """Wait until it listens, then until it gives a session to whoever asks for one."""
+        """Wait until it listens, then until it gives sessions to clients."""
         super().wait_until_ready(seconds)
         self._wait("give sessions", seconds, lambda: gives_sessions(self.port))
 
@@ -259,6 +260,6 @@ class Broker(KafkaServer):
         self._wait("register", seconds, registered)
 
     def replica(self, topic: str, partition: int) -> Path | None:
-        """The partition dir of a live replica on its disks; None where there is none."""
+        """The partition dir of a live replica on its disks; None: there is none."""
         found = [path for disk in self.log_dirs if (path := disk / f"{topic}-{partition}").is_dir()]
         return found[0] if found else None

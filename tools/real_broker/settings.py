@@ -1,4 +1,4 @@
-"""What Kafka and ZooKeeper read at their start, as texts: small, quick, and on the loopback interface alone. Pure."""
+"""The settings files of Kafka and ZooKeeper as texts: small, quick, and on the loopback interface alone. No I/O."""
 
 from __future__ import annotations
 
