@@ -196,12 +196,8 @@ class Member:
         journal: Journal,
     ) -> Controller:
         fewer = fewer_partitions_extension(timers.now_ms, self._settings.fewer_partitions)
-        settings = replace(
-            self._settings.controller,
-            crash_before=self._power_goes,
-            extensions=(*self._settings.controller.extensions, fewer),
-        )
-        return Controller(node_id, broker_epoch, zookeeper, network, timers, journal, settings)
+        settings = replace(self._settings.controller, crash_before=self._power_goes)
+        return Controller(node_id, broker_epoch, zookeeper, network, timers, journal, settings, extensions=[fewer])
 
     def _was_purged(self, purged: Purged) -> None:
         self.purged(purged)

@@ -42,7 +42,7 @@ class Active:
         dropped: replicas that reassignments dropped, until they are deleted.
         topics: topics that come and go.
         brokers: brokers that come and go.
-        extensions: that take part, in the order of the settings.
+        extensions: that take part, in the order in which they were given.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Active:
         channels: Channels,
         say: Callable[[str], None],
         later: Later,
+        extensions: Iterable[Callable[[Active], Extension]] = (),
     ) -> None:
         """Put the parts together; nothing is read or sent yet."""
         batch = RequestBatch(node_id, context, channels, settings)
@@ -75,7 +76,7 @@ class Active:
             garbage=self.garbage,
             reassignments=self.reassignments,
         )
-        self.extensions: list[Extension] = [make(self) for make in settings.extensions]
+        self.extensions: list[Extension] = [make(self) for make in extensions]
         self.deletions.on_partitions_deleted = self._tell_deleted
         batch.on_leader_and_isr = self.brokers.answered
         batch.on_stop_replica = self._stopped

@@ -6,7 +6,7 @@ session is over, or when the settings ask for a crash there. Source: Kafka 2.8's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from layout.topic import TopicPartition
@@ -40,6 +40,8 @@ class Controller:
         timers: Timers,
         journal: Journal,
         settings: ControllerSettings | None = None,
+        *,
+        extensions: Sequence[Callable[[Active], Extension]] = (),
     ) -> None:
         """Do nothing until it is started.
 
@@ -51,10 +53,12 @@ class Controller:
             timers: of the machine.
             journal: the history.
             settings: None: the defaults.
+            extensions: make what takes part in the controller from its election on, such as fewer partitions.
         """
         self.node_id = node_id
         self._broker_epoch, self._network, self._timers = broker_epoch, network, timers
         self._journal, self._settings = journal, settings if settings is not None else ControllerSettings()
+        self._extensions = extensions
         self._session: Session | None = None
         self._active: Active | None = None
 
@@ -80,7 +84,7 @@ class Controller:
 
     @property
     def extensions(self) -> list[Extension]:
-        """What takes part in it while it is active, in the order of the settings."""
+        """What takes part in it while it is active, in the order in which they were given."""
         return [] if self._active is None else self._active.extensions
 
     def start(self, session: Session) -> None:
@@ -164,7 +168,14 @@ class Controller:
         )
         nodes = ClusterNodes(session, context, self._step)
         active = Active(
-            self.node_id, self._settings, context, nodes=nodes, channels=channels, say=self._say, later=self._later
+            self.node_id,
+            self._settings,
+            context,
+            nodes=nodes,
+            channels=channels,
+            say=self._say,
+            later=self._later,
+            extensions=self._extensions,
         )
         self._active = active
         self._say(f"is the controller with epoch {context.epoch}, in broker epoch {self._broker_epoch()}")

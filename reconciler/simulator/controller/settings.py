@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from reconciler.simulator.controller.active import Active
-    from reconciler.simulator.controller.extensions import Extension
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +25,6 @@ class ControllerSettings:
         crash_before: asked before each step that others can see, by a label such as ``write state of orders-0`` or
             ``send LeaderAndIsr to 2``; True: the controller crashes there, with all before it done and nothing after.
         crashed: told after such a crash, so that the rest of the machine can go too.
-        extensions: make what takes part in the controller from its election on, such as fewer partitions.
     """
 
     topic_ids: bool = True
@@ -43,4 +37,3 @@ class ControllerSettings:
     id_seed: int = 0
     crash_before: Callable[[str], bool] = lambda step: False
     crashed: Callable[[], None] | None = None
-    extensions: tuple[Callable[[Active], Extension], ...] = ()

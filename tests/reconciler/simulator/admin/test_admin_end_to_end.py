@@ -24,12 +24,7 @@ from reconciler.simulator.admin import (
 )
 from reconciler.simulator.admin.commands import TopicDescription
 from reconciler.simulator.admin.describe import is_deleted, is_preferred, is_reassigned
-from reconciler.simulator.controller import (
-    Controller,
-    ControllerSettings,
-    FewerPartitionsSettings,
-    fewer_partitions_extension,
-)
+from reconciler.simulator.controller import Controller, FewerPartitionsSettings, fewer_partitions_extension
 from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, PartitionMode, World, broker_endpoint
 from reconciler.simulator.machine import BrokerSettings, MachineDisks, SimulatedBroker
 from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_paths
@@ -64,7 +59,7 @@ class Machines:
 
     def controller(self, node_id: int, broker_epoch: Callable[[], int], *ports: Any) -> Controller:
         extension = fewer_partitions_extension(ports[2].now_ms, FEWER)
-        return Controller(node_id, broker_epoch, *ports, ControllerSettings(extensions=(extension,)))
+        return Controller(node_id, broker_epoch, *ports, extensions=[extension])
 
     def admin_of(self, broker: SimulatedBroker, timers: Any) -> Admin:
         def session() -> Session:

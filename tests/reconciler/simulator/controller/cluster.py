@@ -170,11 +170,18 @@ class Notes(Extension):
 class Cluster:
     """Brokers 1, 2, ... each registered under a session of its own, and controllers in the processes of some."""
 
-    def __init__(self, brokers: int = 3, *, controllers: Sequence[int] = (1,), **settings: Any) -> None:
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        controllers: Sequence[int] = (1,),
+        extensions: Sequence[Callable[[Active], Extension]] = (),
+        **settings: Any,
+    ) -> None:
         self.timers = HandTimers()
         self.zookeeper = ZooKeeper(self.timers)
         self.said: list[str] = []
-        self.settings = ControllerSettings(**settings)
+        self.settings, self.extensions = ControllerSettings(**settings), extensions
         self.brokers = {number: FakeBroker(number) for number in range(1, brokers + 1)}
         self.sessions: dict[int, Session] = {}
         self.admin = self.zookeeper.session("admin")
@@ -227,6 +234,7 @@ class Cluster:
             self.timers,
             self,
             ControllerSettings(**settings) if settings else self.settings,
+            extensions=self.extensions,
         )
         self.controllers[number] = controller
         controller.start(self.sessions[number])

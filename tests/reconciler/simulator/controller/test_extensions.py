@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from reconciler.simulator.controller import ControllerSettings
 from reconciler.simulator.controller.extensions import Extension
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, Notes, at
 
@@ -39,10 +38,13 @@ def test_what_was_being_deleted_under_another_controller_is_deleted_when_the_ext
     assert list(cluster.topic("orders").partitions) == [0]
 
 
-def test_two_extensions_take_part_in_the_order_of_the_settings() -> None:
+def test_two_extensions_take_part_in_the_order_in_which_they_were_given() -> None:
     class Other(Notes):
         pass
 
     cluster = Cluster(1, extensions=(Other, Notes))
     assert [type(each) for each in cluster.controller.extensions] == [Other, Notes]
-    assert ControllerSettings().extensions == ()
+
+
+def test_a_controller_has_no_extensions_unless_it_is_given_some() -> None:
+    assert Cluster(1).controller.extensions == []

@@ -17,7 +17,7 @@ from reconciler.simulator.controller import (
     PartitionsRequest,
     decode_request,
     encode_request,
-    fewer_partitions,
+    fewer_partitions_extension,
 )
 from reconciler.simulator.controller.partition_states import PartitionState
 from reconciler.simulator.controller.replica_states import Replica, ReplicaState
@@ -37,12 +37,9 @@ class Fewer(Cluster):
     def __init__(self, settings: FewerPartitionsSettings = ON, **others: Any) -> None:
         self.fewer = settings
         self.clocks_off_ms = 0
-        super().__init__(3, controllers=(1, 2), **others)
+        make = fewer_partitions_extension(lambda: self.timers.now + self.clocks_off_ms, settings)
+        super().__init__(3, controllers=(1, 2), extensions=[make], **others)
         self.create_topic("orders", ASSIGNMENT, ID)
-
-    def start_controller(self, number: int, **settings: Any) -> Any:
-        make = fewer_partitions(lambda: self.timers.now + self.clocks_off_ms, self.fewer)
-        return super().start_controller(number, extensions=(make,), **settings)
 
     @property
     def commands(self) -> Admin:
