@@ -14,8 +14,7 @@ network does not draw other numbers because a fault was switched off. Nothing he
 hashes or at addresses: the same seed gives the same history in any process.
 """
 
-from reconciler.simulator.kernel.fault_rates import FaultRates
-from reconciler.simulator.kernel.faults import Fault
+from reconciler.simulator.kernel.faults import Fault, FaultRates
 from reconciler.simulator.kernel.messages import (
     CONSUMER,
     DURING_DELETE,

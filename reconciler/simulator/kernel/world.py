@@ -15,10 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from reconciler.simulator.kernel.events import Event, EventQueue
-from reconciler.simulator.kernel.fault_rates import FaultRates
-from reconciler.simulator.kernel.faults import FAULT_INTERVAL_MS, Faults, FaultTarget, MachineStopped
-from reconciler.simulator.kernel.history import History
+from reconciler.simulator.kernel.events import Event, EventQueue, History
+from reconciler.simulator.kernel.faults import FAULT_INTERVAL_MS, FaultRates, Faults, FaultTarget, MachineStopped
 from reconciler.simulator.kernel.network import SimulatedNetwork
 
 START_MS = 1_700_000_000_000

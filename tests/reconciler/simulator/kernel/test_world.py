@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.simulator.kernel import START_MS, Fault, FaultRates, World
+from reconciler.simulator.kernel.events import first_difference
 from reconciler.simulator.kernel.faults import MachineStopped
-from reconciler.simulator.kernel.history import first_difference
 from tests.reconciler.simulator.kernel.busy_world import busy
 
 REPOSITORY = Path(__file__).resolve().parents[4]

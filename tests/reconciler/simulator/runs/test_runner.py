@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.simulator.checks import BrokenInvariantError, Invariants
-from reconciler.simulator.kernel.history import History
+from reconciler.simulator.kernel.events import History
 from reconciler.simulator.runs import parse_scenario, play_scenario, shipped_scenarios
 from reconciler.simulator.runs.scenario import _VERBS
 
