@@ -10,13 +10,6 @@
     mirror          the same nodes in a real ZooKeeper: read, written, compared
 """
 
-from reconciler.simulator.zookeeper.errors import (
-    BadVersionError,
-    NodeExistsError,
-    NoNodeError,
-    SessionExpiredError,
-    SimulatedZooKeeperError,
-)
 from reconciler.simulator.zookeeper.kafka_nodes import (
     decode_config,
     decode_controller,
@@ -68,8 +61,19 @@ from reconciler.simulator.zookeeper.kafka_paths import (
     topic_path,
     topics_to_delete,
 )
-from reconciler.simulator.zookeeper.nodes import Check, Create, Delete, Operation, Set
-from reconciler.simulator.zookeeper.tree import Session, ZooKeeper
+from reconciler.simulator.zookeeper.nodes import (
+    BadVersionError,
+    Check,
+    Create,
+    Delete,
+    NodeExistsError,
+    NoNodeError,
+    Operation,
+    SessionExpiredError,
+    Set,
+    SimulatedZooKeeperError,
+)
+from reconciler.simulator.zookeeper.server import Session, ZooKeeper
 
 __all__ = [
     "BROKERS",

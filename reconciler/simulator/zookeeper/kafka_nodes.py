@@ -16,7 +16,7 @@ import orjson
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.simulator.zookeeper.kafka_paths import BROKERS, PARTITIONS, TOPICS, broker_path, name_at
-from reconciler.simulator.zookeeper.tree import Session
+from reconciler.simulator.zookeeper.server import Session
 from reconciler.sources.zookeeper import TopicNode, decode_number
 from reconciler.sources.zookeeper import decode_state as read_state
 from reconciler.sources.zookeeper import decode_topic as read_topic

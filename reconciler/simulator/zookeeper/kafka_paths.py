@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from layout.errors import InvalidNameError
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition, check_full_topic_name
-from reconciler.simulator.zookeeper.tree import Session
+from reconciler.simulator.zookeeper.server import Session
 
 TOPICS = "/brokers/topics"
 BROKERS = "/brokers/ids"

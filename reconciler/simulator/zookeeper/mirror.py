@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reconciler.simulator.zookeeper.nodes import check_path
-from reconciler.simulator.zookeeper.tree import Session
+from reconciler.simulator.zookeeper.server import Session
 
 ITS_OWN = "/zookeeper"
 """What a real server keeps for itself; never read and never written."""

@@ -1,4 +1,6 @@
-"""The tree of nodes, changed by transactions: all or nothing. Knows nothing of sessions or watches.
+"""What a call to the ZooKeeper in memory can fail with; the names are those of ZooKeeper's own errors.
+
+The tree of nodes, changed by transactions: all or nothing. Knows nothing of sessions or watches.
 
 Versions and transaction IDs count as in ZooKeeper: a transaction has one ID, a node's version starts at 0, and the
 number of a sequential node is how many children its parent ever had.
@@ -10,14 +12,40 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from reconciler.simulator.zookeeper.errors import (
-    BadVersionError,
-    EphemeralParentError,
-    InvalidPathError,
-    NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
-)
+from reconciler.errors import ReconcilerError
+
+
+class SimulatedZooKeeperError(ReconcilerError):
+    """Root of what the ZooKeeper in memory raises; nothing was changed."""
+
+
+class NoNodeError(SimulatedZooKeeperError):
+    """The node, or the one it would lie below, does not exist."""
+
+
+class NodeExistsError(SimulatedZooKeeperError):
+    """There is such a node already."""
+
+
+class BadVersionError(SimulatedZooKeeperError):
+    """Somebody else changed the node: its version is another."""
+
+
+class NotEmptyError(SimulatedZooKeeperError):
+    """A node that has children cannot be deleted."""
+
+
+class EphemeralParentError(SimulatedZooKeeperError):
+    """An ephemeral node cannot have children."""
+
+
+class InvalidPathError(SimulatedZooKeeperError):
+    """A path is ``/``, or begins with it and has no empty, ``.`` or ``..`` part."""
+
+
+class SessionExpiredError(SimulatedZooKeeperError):
+    """The session is over; only a new one can ask for anything."""
+
 
 ANY_VERSION = -1
 """As the version that is expected: whatever it is."""

@@ -19,8 +19,7 @@ from reconciler.simulator.zookeeper import (
     Set,
     SimulatedZooKeeperError,
 )
-from reconciler.simulator.zookeeper.errors import EphemeralParentError, InvalidPathError, NotEmptyError
-from reconciler.simulator.zookeeper.nodes import Nodes
+from reconciler.simulator.zookeeper.nodes import EphemeralParentError, InvalidPathError, Nodes, NotEmptyError
 
 
 @pytest.fixture

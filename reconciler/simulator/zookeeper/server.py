@@ -10,36 +10,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from reconciler.simulator.kernel import Timers
-from reconciler.simulator.zookeeper.errors import (
-    BadVersionError,
-    EphemeralParentError,
-    InvalidPathError,
-    NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
+from reconciler.simulator.zookeeper.nodes import (
+    Check,
+    Create,
+    Delete,
+    Nodes,
+    Operation,
     SessionExpiredError,
-    SimulatedZooKeeperError,
+    Set,
+    Znode,
+    check_path,
 )
-from reconciler.simulator.zookeeper.nodes import Check, Create, Delete, Nodes, Operation, Set, Znode, check_path
-
-__all__ = [
-    "BadVersionError",
-    "Check",
-    "Create",
-    "Delete",
-    "EphemeralParentError",
-    "InvalidPathError",
-    "NoNodeError",
-    "NodeExistsError",
-    "NotEmptyError",
-    "Operation",
-    "Session",
-    "SessionExpiredError",
-    "Set",
-    "SimulatedZooKeeperError",
-    "Znode",
-    "ZooKeeper",
-]
 
 
 class ZooKeeper:
