@@ -14,7 +14,7 @@ from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandOutcome, CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode, find_steady, find_topic
-from reconciler.simulator.controller import FewerPartitionsSettings, PartitionsRequest, encode_request
+from reconciler.simulator.controller import FewerPartitionsRequest, FewerPartitionsSettings, encode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import Create, Operation, delete_partitions_path, delete_path, read_topics
 
@@ -109,14 +109,14 @@ def request_fewer(
         raise _invalid_partitions(
             f"{wanted.topic} has {len(there)} partitions, and {wanted.total} are not fewer; for more, alter the topic"
         )
-    request = PartitionsRequest(
+    request = FewerPartitionsRequest(
         found.node.topic_id,
         wanted.total,
         now_ms,
         delay_ms,
         PartitionMode.READ_ONLY if delay_ms else PartitionMode.NONE,
     )
-    node.commit(node.with_parents(Create(delete_partitions_path(wanted.topic), encode_request(request))))
+    node.commit(node.with_parents(Create(delete_partitions_path(wanted.topic), encode_fewer_partitions(request))))
     return [partition for partition in there if partition >= wanted.total]
 
 

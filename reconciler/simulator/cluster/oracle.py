@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler.simulator.controller import decode_request
+from reconciler.simulator.controller import decode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import (
     DELETE_PARTITIONS,
@@ -126,7 +126,7 @@ class Oracle:
     def _fewer(self, topic: str) -> int | None:
         """A topic's new number of partitions, once the others may be deleted (KIP694-3); None: no such request."""
         node = self._session.find(delete_partitions_path(topic))
-        request = None if node is None else decode_request(node.data)
+        request = None if node is None else decode_fewer_partitions(node.data)
         if request is None or request.mode is not PartitionMode.NONE:
             return None
         topic_id = self._topics.get(topic)

@@ -40,10 +40,10 @@ from reconciler.simulator.controller.assignment import (
 )
 from reconciler.simulator.controller.controller import Controller
 from reconciler.simulator.controller.fewer_partitions import (
+    FewerPartitionsRequest,
     FewerPartitionsSettings,
-    PartitionsRequest,
-    decode_request,
-    encode_request,
+    decode_fewer_partitions,
+    encode_fewer_partitions,
     fewer_partitions_extension,
 )
 from reconciler.simulator.controller.settings import ControllerSettings
@@ -54,11 +54,11 @@ __all__ = [
     "Controller",
     "ControllerSettings",
     "FewerPartitionsSettings",
-    "PartitionsRequest",
+    "FewerPartitionsRequest",
     "assign",
     "check_added_by_hand",
     "check_by_hand",
-    "decode_request",
-    "encode_request",
+    "decode_fewer_partitions",
+    "encode_fewer_partitions",
     "fewer_partitions_extension",
 ]

@@ -80,7 +80,7 @@ class BrokerChanges:
         if response.error != KafkaError.NONE or request.broker_epoch != self._context.brokers.get(broker):
             return
         failed, back = [], []
-        for partition, error in _errors(request, response):
+        for partition, error in _partition_errors(request, response):
             replica = Replica(partition, broker)
             assignment = self._context.assignments.get(partition)
             if assignment is None or broker not in assignment.replicas:
@@ -165,7 +165,7 @@ class BrokerChanges:
         ]
 
 
-def _errors(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> list[tuple[TopicPartition, int]]:
+def _partition_errors(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> list[tuple[TopicPartition, int]]:
     """The answer for each partition of a request; it names topics by their IDs alone, or by their names.
 
     Topics without an ID share one group there, in the order of the request.

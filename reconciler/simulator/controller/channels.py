@@ -16,7 +16,7 @@ from reconciler.protocol import ControlRequest
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.kernel import Network, Numbered, Response, UpdateMetadataRequest, broker_endpoint
 
-Told: TypeAlias = Callable[[Response], None]
+ResponseHandler: TypeAlias = Callable[[Response], None]
 Later: TypeAlias = Callable[[int, str, Callable[[], None]], None]
 """Has something done later, unless the controller has resigned by then: delay in ms, label, what."""
 
@@ -80,7 +80,7 @@ class Channels:
         found = self._open.get(broker)
         return len(found.queue) if found is not None else 0
 
-    def send(self, broker: int, request: SentRequest, told: Told) -> None:
+    def send(self, broker: int, request: SentRequest, told: ResponseHandler) -> None:
         """Put a request into a broker's queue; without a queue it is dropped, for the broker is gone.
 
         Args:
@@ -130,6 +130,6 @@ class _Channel:
 
     def __init__(self, broker: int, broker_epoch: int) -> None:
         self.broker, self.broker_epoch = broker, broker_epoch
-        self.queue: deque[tuple[Numbered, Told]] = deque()
+        self.queue: deque[tuple[Numbered, ResponseHandler]] = deque()
         self.closed = False
         self.tries = 0

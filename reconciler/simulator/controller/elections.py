@@ -17,7 +17,7 @@ class Elected(NamedTuple):
     isr: tuple[int, ...]
 
 
-def for_offline(
+def offline_election(
     replicas: Sequence[int], isr: Sequence[int], live: Collection[int], *, unclean: bool = False
 ) -> Elected | None:
     """The leader is gone: the first replica that lives and is in sync.
@@ -35,19 +35,19 @@ def for_offline(
     return None if leader is None else Elected(leader, (leader,))
 
 
-def for_reassignment(target: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Elected | None:
+def reassignment_election(target: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Elected | None:
     """The leader is not among the replicas that are to stay: the first of those that lives and is in sync."""
     leader = next((each for each in target if each in live and each in isr), None)
     return None if leader is None else Elected(leader, tuple(isr))
 
 
-def for_preferred(replicas: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Elected | None:
+def preferred_election(replicas: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Elected | None:
     """The first replica, if it lives and is in sync."""
     first = next(iter(replicas), None)
     return Elected(first, tuple(isr)) if first is not None and first in live and first in isr else None
 
 
-def for_shutdown(
+def shutdown_election(
     replicas: Sequence[int], isr: Sequence[int], live: Collection[int], leaving: Collection[int]
 ) -> Elected | None:
     """The leader is about to stop: the first replica in sync that lives and stays; those that leave go out of sync.

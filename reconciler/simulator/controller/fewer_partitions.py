@@ -43,7 +43,7 @@ class FewerPartitionsSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionsRequest:
+class FewerPartitionsRequest:
     """What is asked of one topic, and how far it has come.
 
     Attributes:
@@ -66,7 +66,7 @@ class PartitionsRequest:
         return self.created_ms + self.delay_ms
 
 
-def encode_request(request: PartitionsRequest) -> bytes:
+def encode_fewer_partitions(request: FewerPartitionsRequest) -> bytes:
     """A request as it stands in its node."""
     return orjson.dumps(
         {
@@ -80,7 +80,7 @@ def encode_request(request: PartitionsRequest) -> bytes:
     )
 
 
-def decode_request(data: bytes) -> PartitionsRequest | None:
+def decode_fewer_partitions(data: bytes) -> FewerPartitionsRequest | None:
     """A request as it stands in its node; None when it cannot be read."""
     try:
         found = orjson.loads(data)
@@ -94,7 +94,7 @@ def decode_request(data: bytes) -> PartitionsRequest | None:
             "delay_ms": int(delay_ms),
             "mode": -1 | 1 as mode,
         } if total > 0 and delay_ms >= 0:
-            return PartitionsRequest(topic_id, total, created_ms, delay_ms, PartitionMode(mode))
+            return FewerPartitionsRequest(topic_id, total, created_ms, delay_ms, PartitionMode(mode))
     return None
 
 
@@ -154,7 +154,7 @@ class FewerPartitions:
             return
         if request.mode is PartitionMode.READ_ONLY and (request.delay_ms == 0 or self._now_ms() >= request.due_ms):
             request = replace(request, mode=PartitionMode.NONE)
-            self._nodes.write_node(delete_partitions_path(topic), encode_request(request))
+            self._nodes.write_node(delete_partitions_path(topic), encode_fewer_partitions(request))
         self._set_modes(topic, leaving, request.mode)
         if request.mode is PartitionMode.NONE:
             self._active.deletions.begin_partitions(leaving)
@@ -183,20 +183,20 @@ class FewerPartitions:
             self._go_on(topic)
         self._look_later()
 
-    def _requests(self) -> list[tuple[str, PartitionsRequest]]:
+    def _requests(self) -> list[tuple[str, FewerPartitionsRequest]]:
         if not self._settings.enabled:
             return []
         found = [(topic, self._request(topic)) for topic in self._nodes.names(DELETE_PARTITIONS)]
         return [(topic, request) for topic, request in found if request is not None]
 
-    def _request(self, topic: str) -> PartitionsRequest | None:
+    def _request(self, topic: str) -> FewerPartitionsRequest | None:
         data = self._nodes.node(delete_partitions_path(topic))
-        request = None if data is None else decode_request(data)
+        request = None if data is None else decode_fewer_partitions(data)
         if data is not None and request is None:
             self._active.core.say(f"the request for fewer partitions of {topic} cannot be read and is passed over")
         return request
 
-    def _leaving(self, topic: str, request: PartitionsRequest) -> list[TopicPartition]:
+    def _leaving(self, topic: str, request: FewerPartitionsRequest) -> list[TopicPartition]:
         """The partitions of the topic that was meant that are to go, and are still there."""
         topic_id = self._context.topic_ids.get(topic)
         if topic not in self._context.births or request.topic_id not in (None, str(topic_id)):

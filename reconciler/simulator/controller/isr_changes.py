@@ -18,7 +18,11 @@ def alter_isr(core: Core, request: AlterIsrRequest) -> AlterIsrResponse:
     """Handle a request to the active controller; gathers what brokers are to be told, and sends nothing."""
     context, partition = core.context, request.partition
     state = context.leadership.get(partition)
-    error = _epochs(core, request) if state is None else _epochs(core, request) or _judge(core, request, state)
+    error = (
+        _asker_error(core, request)
+        if state is None
+        else _asker_error(core, request) or _request_error(core, request, state)
+    )
     if error is not KafkaError.NONE or state is None:
         return AlterIsrResponse(error if error is not KafkaError.NONE else KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
     if request.isr == state.isr:
@@ -40,7 +44,7 @@ def _answer(state: LeaderAndIsr) -> AlterIsrResponse:
     return AlterIsrResponse(KafkaError.NONE, state.leader_epoch, state.isr, state.partition_epoch)
 
 
-def _epochs(core: Core, request: AlterIsrRequest) -> KafkaError:
+def _asker_error(core: Core, request: AlterIsrRequest) -> KafkaError:
     """What is wrong with the asker or with the topic it means."""
     context, topic = core.context, request.partition.topic
     if context.brokers.get(request.broker_id) != request.broker_epoch:
@@ -53,7 +57,7 @@ def _epochs(core: Core, request: AlterIsrRequest) -> KafkaError:
     return KafkaError.NONE
 
 
-def _judge(core: Core, request: AlterIsrRequest, state: LeaderAndIsr) -> KafkaError:
+def _request_error(core: Core, request: AlterIsrRequest, state: LeaderAndIsr) -> KafkaError:
     """What is wrong with what is asked for."""
     if request.leader_epoch < state.leader_epoch:
         return KafkaError.FENCED_LEADER_EPOCH

@@ -132,12 +132,12 @@ class PartitionMachine:
     def _choose(self, partition: TopicPartition, state: LeaderAndIsr, election: Election) -> Elected | None:
         assignment, live = self._context.assignments[partition], self._context.online(partition)
         if election is Election.REASSIGNMENT:
-            return elections.for_reassignment(assignment.target, state.isr, live)
+            return elections.reassignment_election(assignment.target, state.isr, live)
         if election is Election.PREFERRED:
-            return elections.for_preferred(assignment.replicas, state.isr, live)
+            return elections.preferred_election(assignment.replicas, state.isr, live)
         if election is Election.SHUTDOWN:
             alive = self._context.online(partition, though_leaving=True)
-            return elections.for_shutdown(assignment.replicas, state.isr, alive, self._context.shutting_down)
-        return elections.for_offline(
+            return elections.shutdown_election(assignment.replicas, state.isr, alive, self._context.shutting_down)
+        return elections.offline_election(
             assignment.replicas, state.isr, live, unclean=self._core.settings.unclean_elections
         )

@@ -31,7 +31,7 @@ class PartitionState(Enum):
 
 _LIVING = frozenset({PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE})
 
-VALID_PREVIOUS: Final[Mapping[PartitionState, frozenset[PartitionState]]] = {
+PREVIOUS_PARTITION_STATES: Final[Mapping[PartitionState, frozenset[PartitionState]]] = {
     PartitionState.NEW: frozenset({PartitionState.NON_EXISTENT}),
     PartitionState.ONLINE: _LIVING,
     PartitionState.OFFLINE: _LIVING,
@@ -46,4 +46,4 @@ class PartitionStates(StateTable[TopicPartition, PartitionState]):
     kind = "partition"
 
     def __init__(self) -> None:
-        super().__init__(VALID_PREVIOUS, PartitionState.NON_EXISTENT)
+        super().__init__(PREVIOUS_PARTITION_STATES, PartitionState.NON_EXISTENT)

@@ -47,7 +47,7 @@ class ReplicaState(Enum):
 
 _SERVING = frozenset({ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE})
 
-VALID_PREVIOUS: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = {
+PREVIOUS_REPLICA_STATES: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = {
     ReplicaState.NEW: frozenset({ReplicaState.NON_EXISTENT}),
     ReplicaState.ONLINE: _SERVING,
     ReplicaState.OFFLINE: _SERVING,
@@ -69,7 +69,7 @@ class ReplicaStates(StateTable[Replica, ReplicaState]):
     kind = "replica"
 
     def __init__(self) -> None:
-        super().__init__(VALID_PREVIOUS, ReplicaState.NON_EXISTENT)
+        super().__init__(PREVIOUS_REPLICA_STATES, ReplicaState.NON_EXISTENT)
 
     def take(self, replica: Replica) -> ReplicaState:
         """Hand a replica over to another table: its state, which is forgotten here."""

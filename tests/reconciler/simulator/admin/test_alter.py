@@ -11,7 +11,7 @@ from logstore import KafkaError
 from reconciler.simulator.admin import Admin, AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.alter import GROWING, SWITCHED_OFF, UNDER_CHANGE, PartitionCount
 from reconciler.simulator.admin.configs import own_configs
-from reconciler.simulator.controller import FewerPartitionsSettings, assign, decode_request
+from reconciler.simulator.controller import FewerPartitionsSettings, assign, decode_fewer_partitions
 from reconciler.simulator.zookeeper import delete_partitions_path, kafka_nodes, kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
@@ -152,7 +152,7 @@ def test_more_partitions_are_added_with_a_warning_of_keys(bench: AdminBench, adm
 
 def test_fewer_partitions_go_with_the_delay_that_was_given(bench: AdminBench, admin: Admin) -> None:  # KIP694-5
     assert admin.set_partitions("orders", 2, 7_000) == PartitionCount(CommandOutcome(), (2, 3), ())
-    noted = decode_request(bench.session.get(delete_partitions_path("orders")).data)
+    noted = decode_fewer_partitions(bench.session.get(delete_partitions_path("orders")).data)
     assert noted is not None and (noted.total, noted.delay_ms) == (2, 7_000)
 
 

@@ -14,7 +14,7 @@ from logstore import KafkaError
 from reconciler.simulator.admin import Admin, CommandOutcome, CreateTopic, DeletePartitions
 from reconciler.simulator.admin.acls import Acl, AclOperation, Authorizer, set_acls
 from reconciler.simulator.admin.delete import ALL
-from reconciler.simulator.controller import FewerPartitionsSettings, decode_request
+from reconciler.simulator.controller import FewerPartitionsSettings, decode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import delete_partitions_path, topics_to_delete
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
@@ -90,7 +90,7 @@ def test_each_partition_that_goes_is_answered_with_its_mode(
         ("orders", 2, mode, CommandOutcome()),
         ("orders", 3, mode, CommandOutcome()),
     ]
-    noted = decode_request(bench.session.get(delete_partitions_path("orders")).data)
+    noted = decode_fewer_partitions(bench.session.get(delete_partitions_path("orders")).data)
     assert noted is not None
     assert (noted.topic_id, noted.total, noted.mode) == (bench.topic("orders").topic_id, 2, mode)
     assert (noted.created_ms, noted.due_ms) == (bench.timers.now, bench.timers.now + delay_ms)

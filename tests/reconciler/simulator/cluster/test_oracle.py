@@ -8,7 +8,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import DeletePartitions
 from reconciler.simulator.cluster import Oracle, WantedReplica
-from reconciler.simulator.controller import PartitionsRequest, encode_request
+from reconciler.simulator.controller import FewerPartitionsRequest, encode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.conftest import NewCluster
@@ -69,13 +69,15 @@ def test_partitions_that_may_go_are_not_wanted_from_the_moment_at_which_nobody_m
         member.controller.stop()
     session, path = cluster.zookeeper.session("test"), kafka_paths.delete_partitions_path("orders")
     second = TopicPartition("orders", 1)
-    readable = PartitionsRequest(str(topic_id), 1, cluster.world.now_ms, 60_000, PartitionMode.READ_ONLY)
-    session.create(path, encode_request(readable), parents=True)
+    readable = FewerPartitionsRequest(str(topic_id), 1, cluster.world.now_ms, 60_000, PartitionMode.READ_ONLY)
+    session.create(path, encode_fewer_partitions(readable), parents=True)
     assert second in cluster.oracle.wanted()
-    session.set(path, encode_request(replace(readable, mode=PartitionMode.NONE)))
+    session.set(path, encode_fewer_partitions(replace(readable, mode=PartitionMode.NONE)))
     assert list(cluster.oracle.wanted()) == [ORDERS]
     assert second in {**cluster.oracle.assigned(1), **cluster.oracle.assigned(2), **cluster.oracle.assigned(3)}
-    session.set(path, encode_request(replace(readable, mode=PartitionMode.NONE, topic_id="AtgGav8yQjiaJ3rTXE7VCA")))
+    session.set(
+        path, encode_fewer_partitions(replace(readable, mode=PartitionMode.NONE, topic_id="AtgGav8yQjiaJ3rTXE7VCA"))
+    )
     assert second in cluster.oracle.wanted()
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from reconciler.simulator.controller.elections import (
     Elected,
-    for_offline,
-    for_preferred,
-    for_reassignment,
-    for_shutdown,
+    offline_election,
+    preferred_election,
+    reassignment_election,
+    shutdown_election,
 )
 
 
@@ -24,7 +24,7 @@ from reconciler.simulator.controller.elections import (
     ],
 )
 def test_when_the_leader_is_away_the_first_live_replica_in_sync_leads(replicas, isr, live, unclean, elected) -> None:
-    assert for_offline(replicas, isr, live, unclean=unclean) == elected
+    assert offline_election(replicas, isr, live, unclean=unclean) == elected
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_when_the_leader_is_away_the_first_live_replica_in_sync_leads(replicas, 
     ],
 )
 def test_a_reassigned_partition_is_led_by_a_replica_that_stays(target, isr, live, elected) -> None:
-    assert for_reassignment(target, isr, live) == elected
+    assert reassignment_election(target, isr, live) == elected
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_reassigned_partition_is_led_by_a_replica_that_stays(target, isr, live
     ],
 )
 def test_the_preferred_leader_leads_only_if_it_lives_and_is_in_sync(replicas, isr, live, elected) -> None:
-    assert for_preferred(replicas, isr, live) == elected
+    assert preferred_election(replicas, isr, live) == elected
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_the_preferred_leader_leads_only_if_it_lives_and_is_in_sync(replicas, is
     ],
 )
 def test_before_a_broker_stops_another_in_sync_leads(isr, live, leaving, elected) -> None:
-    assert for_shutdown((1, 2, 3), isr, live, leaving) == elected
+    assert shutdown_election((1, 2, 3), isr, live, leaving) == elected

@@ -13,10 +13,10 @@ from reconciler.protocol import StopReplicaRequest
 from reconciler.simulator.admin import Admin, AlterTopic, DeletePartitions
 from reconciler.simulator.admin.delete import PartitionOutcome
 from reconciler.simulator.controller import (
+    FewerPartitionsRequest,
     FewerPartitionsSettings,
-    PartitionsRequest,
-    decode_request,
-    encode_request,
+    decode_fewer_partitions,
+    encode_fewer_partitions,
     fewer_partitions_extension,
 )
 from reconciler.simulator.controller.partition_states import PartitionState
@@ -250,8 +250,8 @@ def test_while_it_is_switched_off_nothing_is_taken_and_nothing_goes_on() -> None
     cluster = Fewer(FewerPartitionsSettings())
     (refused,) = cluster.ask(2)
     assert (refused.partition, refused.outcome.error) == (-1, KafkaError.TOPIC_DELETION_DISABLED)
-    request = PartitionsRequest(str(ID), 2, 0, 0, PartitionMode.NONE)
-    cluster.admin.create(NOTE, encode_request(request))
+    request = FewerPartitionsRequest(str(ID), 2, 0, 0, PartitionMode.NONE)
+    cluster.admin.create(NOTE, encode_fewer_partitions(request))
     cluster.timers.pass_time(1_000_000)
     assert sorted(cluster.topic("orders").partitions) == [0, 1, 2, 3] and cluster.controller.context.modes == {}
 
@@ -305,13 +305,13 @@ def test_after_it_is_done_the_topic_can_grow_again(cluster: Fewer) -> None:  # K
 
 def test_a_request_comes_back_as_it_was_written_and_nonsense_is_none() -> None:
     for request in (
-        PartitionsRequest(str(ID), 2, 17, 5, PartitionMode.READ_ONLY),
-        PartitionsRequest(None, 1, 0, 0, PartitionMode.NONE),
+        FewerPartitionsRequest(str(ID), 2, 17, 5, PartitionMode.READ_ONLY),
+        FewerPartitionsRequest(None, 1, 0, 0, PartitionMode.NONE),
     ):
-        assert decode_request(encode_request(request)) == request
-    good = encode_request(PartitionsRequest(None, 1, 0, 0, PartitionMode.NONE))
+        assert decode_fewer_partitions(encode_fewer_partitions(request)) == request
+    good = encode_fewer_partitions(FewerPartitionsRequest(None, 1, 0, 0, PartitionMode.NONE))
     for bad in (b"", b"[]", good[:-1], good.replace(b"-1", b"0"), good.replace(b'partitions":1', b'partitions":0')):
-        assert decode_request(bad) is None
+        assert decode_fewer_partitions(bad) is None
 
 
 def test_a_request_that_cannot_be_read_is_passed_over(cluster: Fewer) -> None:
