@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler.simulator.controller.partition_states import PartitionStates
-from reconciler.simulator.controller.replica_states import Replica, ReplicaStates
+from reconciler.simulator.controller.states import PartitionStates, Replica, ReplicaStates
 from reconciler.simulator.kernel import PartitionMode
 
 NO_LEADER = -1

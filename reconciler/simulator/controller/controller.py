@@ -11,17 +11,12 @@ from typing import TypeVar
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.controller.active import Active
-from reconciler.simulator.controller.channels import Channels
-from reconciler.simulator.controller.cluster_nodes import ClusterNodes, elect, elected
+from reconciler.simulator.controller.active import Active, Extension, Watches, take_over
+from reconciler.simulator.controller.brokers import alter_isr, prepare_shutdown
 from reconciler.simulator.controller.context import ControllerContext
-from reconciler.simulator.controller.errors import ControllerCrashError, ControllerMovedError
-from reconciler.simulator.controller.extensions import Extension
-from reconciler.simulator.controller.failover import take_over
-from reconciler.simulator.controller.isr_changes import alter_isr
-from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.controller.shutdown import prepare_shutdown
-from reconciler.simulator.controller.watches import Watches
+from reconciler.simulator.controller.requests import Channels
+from reconciler.simulator.controller.settings import ControllerCrashError, ControllerMovedError, ControllerSettings
+from reconciler.simulator.controller.store import ClusterNodes, elect, elected
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, Answer, Journal, Network, Timers
 from reconciler.simulator.zookeeper import CONTROLLER, Session, SessionExpiredError, ZooKeeper
 

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from layout.topic import TopicPartition
-from reconciler.simulator.controller.batch import RequestBatch
-from reconciler.simulator.controller.channels import Channels, Later
-from reconciler.simulator.controller.cluster_nodes import ClusterNodes
 from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr
-from reconciler.simulator.controller.errors import ControllerMovedError
-from reconciler.simulator.controller.settings import ControllerSettings
+from reconciler.simulator.controller.requests import Channels, Later, RequestBatch
+from reconciler.simulator.controller.settings import ControllerMovedError, ControllerSettings
+from reconciler.simulator.controller.store import ClusterNodes
 from reconciler.simulator.zookeeper import BadVersionError, NoNodeError
 
 

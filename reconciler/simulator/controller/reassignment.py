@@ -13,10 +13,9 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.core import Core
-from reconciler.simulator.controller.dropped import Dropped
-from reconciler.simulator.controller.partition_machine import Election, PartitionMachine
-from reconciler.simulator.controller.replica_machine import ReplicaMachine
-from reconciler.simulator.controller.replica_states import Replica, ReplicaState
+from reconciler.simulator.controller.deletion import Dropped
+from reconciler.simulator.controller.state_machines import Election, PartitionMachine, ReplicaMachine
+from reconciler.simulator.controller.states import Replica, ReplicaState
 from reconciler.simulator.zookeeper import NoNodeError
 
 

@@ -1,9 +1,14 @@
-"""What a controller can be told at its start; times are in ms of simulated time."""
+"""What a controller can be told at its start; times are in ms of simulated time.
+
+What can go wrong in a controller: a transition that is none, another controller, a crash that was asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from reconciler.errors import ReconcilerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +42,19 @@ class ControllerSettings:
     id_seed: int = 0
     crash_before: Callable[[str], bool] = lambda step: False
     crashed: Callable[[], None] | None = None
+
+
+class ControllerError(ReconcilerError):
+    """Root of what a simulated controller raises."""
+
+
+class IllegalTransitionError(ControllerError):
+    """A partition or a replica cannot go from the state it is in to the one that was asked for."""
+
+
+class ControllerMovedError(ControllerError):
+    """Another controller has written since: this one is fenced, and nothing of its write was done."""
+
+
+class ControllerCrashError(ControllerError):
+    """The settings ask for a crash at this step."""

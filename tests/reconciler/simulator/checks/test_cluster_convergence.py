@@ -26,7 +26,7 @@ from reconciler.simulator.checks import (
     let_delays_pass,
 )
 from reconciler.simulator.cluster import Cluster
-from reconciler.simulator.controller.channels import Channels
+from reconciler.simulator.controller.requests import Channels
 from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine import SEGMENT_FILE
 from reconciler.simulator.machine.control import ControlRequests

@@ -11,8 +11,7 @@ from layout.topic import TopicPartition
 from reconciler.errors import RefusedError
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.cluster.cluster import NotInTimeError
-from reconciler.simulator.controller.partition_states import PartitionState
-from reconciler.simulator.controller.replica_states import Replica, ReplicaState
+from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import MetadataRequest, MetadataResponse
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.conftest import NewCluster

@@ -24,9 +24,8 @@ from reconciler.protocol import (
 )
 from reconciler.protocol.check import reasons
 from reconciler.simulator.controller import Controller, ControllerSettings
-from reconciler.simulator.controller.active import Active
+from reconciler.simulator.controller.active import Active, Extension
 from reconciler.simulator.controller.context import LeaderAndIsr
-from reconciler.simulator.controller.extensions import Extension
 from reconciler.simulator.kernel import (
     AlterIsrRequest,
     AlterIsrResponse,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from logstore import KafkaError
 from reconciler.protocol import StopReplicaRequest, StopReplicaResponse
-from reconciler.simulator.controller.replica_states import Replica, ReplicaState
+from reconciler.simulator.controller.states import Replica, ReplicaState
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at

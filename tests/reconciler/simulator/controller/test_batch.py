@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
-from reconciler.simulator.controller.batch import partition_metadata
-from reconciler.simulator.controller.replica_states import Replica
+from reconciler.simulator.controller.requests import partition_metadata
+from reconciler.simulator.controller.states import Replica
 from reconciler.simulator.kernel import DURING_DELETE, PartitionMode, TopicMetadata, UpdateMetadataRequest
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from logstore import KafkaError
 from reconciler.simulator.controller import ControllerSettings
-from reconciler.simulator.controller.channels import Channels
+from reconciler.simulator.controller.requests import Channels
 from reconciler.simulator.kernel import Numbered, Request, Response, UpdateMetadataRequest
 from tests.reconciler.simulator.controller.cluster import HandTimers
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.controller.cluster_nodes import ClusterNodes, elect, elected
 from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.errors import ControllerMovedError
+from reconciler.simulator.controller.settings import ControllerMovedError
+from reconciler.simulator.controller.store import ClusterNodes, elect, elected
 from reconciler.simulator.zookeeper import (
     BadVersionError,
     NoNodeError,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.replica_states import Replica
+from reconciler.simulator.controller.states import Replica
 from reconciler.simulator.kernel import PartitionMode
 from tests.reconciler.simulator.controller.cluster import ID, at
 

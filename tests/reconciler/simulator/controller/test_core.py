@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.simulator.controller.context import LeaderAndIsr
-from reconciler.simulator.controller.errors import ControllerMovedError
+from reconciler.simulator.controller.settings import ControllerMovedError
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 

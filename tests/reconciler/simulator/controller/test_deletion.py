@@ -4,8 +4,7 @@ import pytest
 
 from logstore import KafkaError
 from reconciler.protocol import StopReplicaRequest
-from reconciler.simulator.controller.partition_states import PartitionState
-from reconciler.simulator.controller.replica_states import Replica, ReplicaState
+from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, Notes, at

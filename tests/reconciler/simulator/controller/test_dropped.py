@@ -4,7 +4,7 @@ import pytest
 
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
-from reconciler.simulator.controller.replica_states import Replica
+from reconciler.simulator.controller.states import Replica
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 ORDERS = at("orders")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.controller.elections import (
+from reconciler.simulator.controller.state_machines import (
     Elected,
     offline_election,
     preferred_election,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from reconciler.simulator.controller.extensions import Extension
+from reconciler.simulator.controller.active import Extension
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, Notes, at
 
 

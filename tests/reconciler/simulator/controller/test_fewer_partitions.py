@@ -19,8 +19,7 @@ from reconciler.simulator.controller import (
     encode_fewer_partitions,
     fewer_partitions_extension,
 )
-from reconciler.simulator.controller.partition_states import PartitionState
-from reconciler.simulator.controller.replica_states import Replica, ReplicaState
+from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import DURING_DELETE, MetadataResponse, PartitionMode, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at

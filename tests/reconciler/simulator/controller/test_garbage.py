@@ -4,7 +4,7 @@ import pytest
 
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
-from reconciler.simulator.controller.replica_states import Replica, ReplicaState
+from reconciler.simulator.controller.states import Replica, ReplicaState
 from reconciler.simulator.zookeeper import kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 

@@ -5,7 +5,7 @@ import pytest
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest
 from reconciler.simulator.controller.context import LeaderAndIsr
-from reconciler.simulator.controller.replica_states import Replica
+from reconciler.simulator.controller.states import Replica
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at

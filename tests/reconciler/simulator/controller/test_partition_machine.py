@@ -4,9 +4,9 @@ import pytest
 
 from reconciler.protocol import LeaderAndIsrRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.errors import ControllerMovedError, IllegalTransitionError
-from reconciler.simulator.controller.partition_machine import Election
-from reconciler.simulator.controller.partition_states import PartitionState
+from reconciler.simulator.controller.settings import ControllerMovedError, IllegalTransitionError
+from reconciler.simulator.controller.state_machines import Election
+from reconciler.simulator.controller.states import PartitionState
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 

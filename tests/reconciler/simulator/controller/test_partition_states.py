@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 
 from layout.topic import TopicPartition
-from reconciler.simulator.controller.errors import IllegalTransitionError
-from reconciler.simulator.controller.partition_states import PartitionState, PartitionStates
+from reconciler.simulator.controller.settings import IllegalTransitionError
+from reconciler.simulator.controller.states import PartitionState, PartitionStates
 
 PARTITION = TopicPartition("orders", 0)
 GONE, NEW, ONLINE, OFFLINE = (

@@ -5,8 +5,8 @@ import pytest
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.errors import IllegalTransitionError
-from reconciler.simulator.controller.replica_states import Replica, ReplicaState
+from reconciler.simulator.controller.settings import IllegalTransitionError
+from reconciler.simulator.controller.states import Replica, ReplicaState
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 

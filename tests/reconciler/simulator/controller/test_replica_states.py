@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 
 from layout.topic import TopicPartition
-from reconciler.simulator.controller.errors import IllegalTransitionError
-from reconciler.simulator.controller.replica_states import Replica, ReplicaState, ReplicaStates
+from reconciler.simulator.controller.settings import IllegalTransitionError
+from reconciler.simulator.controller.states import Replica, ReplicaState, ReplicaStates
 
 REPLICA = Replica(TopicPartition("orders", 0), 2)
 GONE, NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE = (

@@ -6,8 +6,8 @@ from enum import Enum
 
 import pytest
 
-from reconciler.simulator.controller.errors import IllegalTransitionError
-from reconciler.simulator.controller.state_table import StateTable
+from reconciler.simulator.controller.settings import IllegalTransitionError
+from reconciler.simulator.controller.states import StateTable
 
 
 class Light(Enum):

@@ -3,8 +3,7 @@ from __future__ import annotations
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.partition_states import PartitionState, PartitionStates
-from reconciler.simulator.controller.replica_states import ReplicaState, ReplicaStates
+from reconciler.simulator.controller.states import PartitionState, PartitionStates, ReplicaState, ReplicaStates
 from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at

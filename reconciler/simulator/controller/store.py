@@ -12,7 +12,7 @@ from typing import NamedTuple
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.errors import ControllerMovedError
+from reconciler.simulator.controller.settings import ControllerMovedError
 from reconciler.simulator.zookeeper import (
     BROKERS,
     CONTROLLER,

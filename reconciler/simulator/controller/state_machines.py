@@ -1,0 +1,290 @@
+"""Who leads a partition: one function for each cause, as in Kafka 2.8. Pure.
+
+Each is given the replicas in order of preference and gives the new leader with the in-sync replicas that go with it, or
+None when nobody can lead. An in-sync set is never left empty. Source: Kafka 2.8's four election strategies; CREATE-4.
+
+What happens when partitions change their states: leaders are elected, persisted, and told to brokers.
+
+The leader and the in-sync replicas are written first and told afterwards (CREATE-4). Nothing is sent here: whoever
+calls sends the batch. Source: Kafka 2.8's partition state machine; CREATE-3.
+
+What happens when replicas change their states: brokers are told, in-sync sets shrink, assignments end.
+
+Nothing is sent here: whoever calls sends the batch. Source: Kafka 2.8's replica state machine; CREATE-3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from layout.topic import TopicPartition
+from reconciler.simulator.controller.context import NO_LEADER, LeaderAndIsr
+from reconciler.simulator.controller.core import Core
+from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
+from reconciler.simulator.zookeeper import NoNodeError
+
+
+class Elected(NamedTuple):
+    """A leader, and the in-sync replicas in the order in which they were known."""
+
+    leader: int
+    isr: tuple[int, ...]
+
+
+def offline_election(
+    replicas: Sequence[int], isr: Sequence[int], live: Collection[int], *, unclean: bool = False
+) -> Elected | None:
+    """The leader is gone: the first replica that lives and is in sync.
+
+    Args:
+        replicas: of the partition.
+        isr: in sync, as far as is known.
+        live: replicas that can serve.
+        unclean: where there is none, take the first that lives, and lose what it has not.
+    """
+    leader = next((each for each in replicas if each in live and each in isr), None)
+    if leader is not None:
+        return Elected(leader, tuple(each for each in isr if each in live))
+    leader = next((each for each in replicas if each in live), None) if unclean else None
+    return None if leader is None else Elected(leader, (leader,))
+
+
+def reassignment_election(target: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Elected | None:
+    """The leader is not among the replicas that are to stay: the first of those that lives and is in sync."""
+    leader = next((each for each in target if each in live and each in isr), None)
+    return None if leader is None else Elected(leader, tuple(isr))
+
+
+def preferred_election(replicas: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Elected | None:
+    """The first replica, if it lives and is in sync."""
+    first = next(iter(replicas), None)
+    return Elected(first, tuple(isr)) if first is not None and first in live and first in isr else None
+
+
+def shutdown_election(
+    replicas: Sequence[int], isr: Sequence[int], live: Collection[int], leaving: Collection[int]
+) -> Elected | None:
+    """The leader is about to stop: the first replica in sync that lives and stays; those that leave go out of sync.
+
+    Args:
+        replicas: of the partition.
+        isr: in sync.
+        live: replicas that can serve, those on brokers that are about to stop included.
+        leaving: brokers that are about to stop.
+    """
+    leader = next((each for each in replicas if each in live and each in isr and each not in leaving), None)
+    return None if leader is None else Elected(leader, tuple(each for each in isr if each not in leaving))
+
+
+class Election(Enum):
+    """Why a leader is elected."""
+
+    OFFLINE = "its leader is away"
+    REASSIGNMENT = "its leader is not to stay"
+    PREFERRED = "its first replica is to lead"
+    SHUTDOWN = "its leader is about to stop"
+
+
+class PartitionMachine:
+    """Moves partitions between their states."""
+
+    def __init__(self, core: Core) -> None:
+        """Work on a controller's context."""
+        self._core, self._context = core, core.context
+        self._states = core.context.partition_states
+
+    def take_over(self) -> None:
+        """Say where every partition stands when the controller is elected, by its leader."""
+        for partition in sorted(self._context.assignments):
+            found = self._context.leadership.get(partition)
+            state = PartitionState.NEW
+            if found is not None:
+                lives = self._context.is_online(Replica(partition, found.leader), though_leaving=True)
+                state = PartitionState.ONLINE if lives else PartitionState.OFFLINE
+            self._states.begin(partition, state)
+
+    def to_new(self, partitions: Iterable[TopicPartition]) -> None:
+        """Partitions were assigned to brokers; they have no leader yet."""
+        self._move(partitions, PartitionState.NEW)
+
+    def to_offline(self, partitions: Iterable[TopicPartition]) -> None:
+        """Partitions have no leader that lives, or are to be deleted."""
+        self._move(partitions, PartitionState.OFFLINE)
+
+    def to_non_existent(self, partitions: Iterable[TopicPartition]) -> None:
+        """Partitions are no more; their replicas may still have to be deleted."""
+        self._move(partitions, PartitionState.NON_EXISTENT)
+
+    def to_online(
+        self, partitions: Iterable[TopicPartition], election: Election = Election.OFFLINE
+    ) -> list[TopicPartition]:
+        """Give partitions a leader; one for which there is none stays in its state.
+
+        Returns:
+            Those that were given one.
+
+        Raises:
+            IllegalTransitionError: a partition does not exist.
+        """
+        wanted = list(partitions)
+        for each in wanted:
+            self._states.check(each, PartitionState.ONLINE)
+        led = []
+        for each in wanted:
+            done = self._begin(each) if self._states.of(each) is PartitionState.NEW else self._elect(each, election)
+            if done:
+                self._states.move(each, PartitionState.ONLINE)
+                led.append(each)
+        return led
+
+    def elect_where_needed(self) -> None:
+        """Try every partition that has no leader and is not being deleted."""
+        waiting = self._states.found_in(PartitionState.OFFLINE, PartitionState.NEW)
+        self.to_online(each for each in waiting if not self._context.is_leaving(each))
+
+    def _move(self, partitions: Iterable[TopicPartition], state: PartitionState) -> None:
+        wanted = list(partitions)
+        for each in wanted:
+            self._states.check(each, state)
+        for each in wanted:
+            self._states.move(each, state)
+
+    def _begin(self, partition: TopicPartition) -> bool:
+        """The first leader of a partition: the first replica that lives; all that live are in sync."""
+        live = self._context.online(partition)
+        if not live:
+            self._core.say(f"{partition} has no leader: none of {self._context.assignments[partition].replicas} lives")
+            return False
+        try:
+            created = self._core.nodes.create_state(partition, LeaderAndIsr(live[0], 0, live, 0, self._context.epoch))
+        except NoNodeError:
+            self._core.say(f"{partition} gets no leader: its topic was deleted")
+            return False
+        if created is None:
+            found = self._core.nodes.state(partition)
+            if found is None:
+                self._core.say(f"{partition} gets no leader: its state node cannot be read")
+                return False
+            self._context.leadership[partition] = found
+            if not self._context.is_online(Replica(partition, found.leader)):
+                return self._elect(partition, Election.OFFLINE)
+            self._core.batch.leader_and_isr(live, partition)
+            return True
+        self._context.leadership[partition] = created
+        self._core.batch.leader_and_isr(live, partition, is_new=True)
+        return True
+
+    def _elect(self, partition: TopicPartition, election: Election) -> bool:
+        def change(state: LeaderAndIsr) -> LeaderAndIsr | None:
+            elected = self._choose(partition, state, election)
+            return None if elected is None else state.next(elected.leader, elected.isr)
+
+        if self._core.change_state(partition, change) is None:
+            self._core.say(f"{partition} gets no other leader, though {election.value}")
+            return False
+        receivers = self._context.online(partition, though_leaving=election is Election.SHUTDOWN)
+        self._core.batch.leader_and_isr(receivers, partition)
+        return True
+
+    def _choose(self, partition: TopicPartition, state: LeaderAndIsr, election: Election) -> Elected | None:
+        assignment, live = self._context.assignments[partition], self._context.online(partition)
+        if election is Election.REASSIGNMENT:
+            return reassignment_election(assignment.target, state.isr, live)
+        if election is Election.PREFERRED:
+            return preferred_election(assignment.replicas, state.isr, live)
+        if election is Election.SHUTDOWN:
+            alive = self._context.online(partition, though_leaving=True)
+            return shutdown_election(assignment.replicas, state.isr, alive, self._context.shutting_down)
+        return offline_election(assignment.replicas, state.isr, live, unclean=self._core.settings.unclean_elections)
+
+
+class ReplicaMachine:
+    """Moves replicas between their states."""
+
+    def __init__(self, core: Core) -> None:
+        """Work on a controller's context."""
+        self._core, self._context, self._batch = core, core.context, core.batch
+        self._states = core.context.replica_states
+
+    def take_over(self) -> None:
+        """Say where every replica stands when the controller is elected: online, or on a broker that is away."""
+        for replica in self._context.replicas_of(sorted(self._context.assignments)):
+            online = self._context.is_online(replica)
+            self._states.begin(replica, ReplicaState.ONLINE if online else ReplicaState.DELETION_INELIGIBLE)
+
+    def to_new(self, replicas: Iterable[Replica]) -> None:
+        """Replicas were assigned; where the partition has a leader already, the broker is told at once."""
+        for replica in self._checked(replicas, ReplicaState.NEW):
+            state = self._context.leadership.get(replica.partition)
+            if state is not None and state.leader != replica.broker:
+                self._batch.leader_and_isr([replica.broker], replica.partition, is_new=True)
+            self._states.move(replica, ReplicaState.NEW)
+
+    def to_online(self, replicas: Iterable[Replica]) -> None:
+        """Replicas serve: a new one was told before, any other is told now."""
+        for replica in self._checked(replicas, ReplicaState.ONLINE):
+            if self._states.of(replica) is not ReplicaState.NEW and replica.partition in self._context.leadership:
+                self._batch.leader_and_isr([replica.broker], replica.partition)
+            self._states.move(replica, ReplicaState.ONLINE)
+
+    def to_offline(self, replicas: Iterable[Replica]) -> None:
+        """Replicas stop serving: each goes out of sync, and the others are told."""
+        for replica in self._checked(replicas, ReplicaState.OFFLINE):
+            partition, leaving = replica.partition, self._context.is_leaving(replica.partition)
+            topic_id = self._context.topic_ids.get(partition.topic)
+            self._batch.stop_replica(replica, topic_id, delete=False, leaving=leaving)
+            if partition in self._context.leadership and not leaving:
+                self._out_of_sync(replica)
+            self._states.move(replica, ReplicaState.OFFLINE)
+
+    def to_deletion_started(self, replicas: Iterable[Replica]) -> None:
+        """Brokers are told to delete replicas."""
+        for replica in self._checked(replicas, ReplicaState.DELETION_STARTED):
+            partition = replica.partition
+            topic_id, leaving = self._context.topic_ids.get(partition.topic), self._context.is_leaving(partition)
+            self._batch.stop_replica(replica, topic_id, delete=True, leaving=leaving)
+            self._states.move(replica, ReplicaState.DELETION_STARTED)
+
+    def to_deletion_ineligible(self, replicas: Iterable[Replica]) -> None:
+        """Replicas cannot be deleted now."""
+        for replica in self._checked(replicas, ReplicaState.DELETION_INELIGIBLE):
+            self._states.move(replica, ReplicaState.DELETION_INELIGIBLE)
+
+    def to_deletion_successful(self, replicas: Iterable[Replica]) -> None:
+        """Brokers have deleted replicas."""
+        for replica in self._checked(replicas, ReplicaState.DELETION_SUCCESSFUL):
+            self._states.move(replica, ReplicaState.DELETION_SUCCESSFUL)
+
+    def to_non_existent(self, replicas: Iterable[Replica]) -> None:
+        """Replicas are no more: they leave the assignment."""
+        for replica in self._checked(replicas, ReplicaState.NON_EXISTENT):
+            self._states.move(replica, ReplicaState.NON_EXISTENT)
+            assignment = self._context.assignments.get(replica.partition)
+            if assignment is not None:
+                self._context.assignments[replica.partition] = assignment.without(replica.broker)
+            self._context.offline.discard(replica)
+
+    def _checked(self, replicas: Iterable[Replica], state: ReplicaState) -> list[Replica]:
+        """All of them, or an error before any is moved."""
+        wanted = list(replicas)
+        for each in wanted:
+            self._states.check(each, state)
+        return wanted
+
+    def _out_of_sync(self, replica: Replica) -> None:
+        """Take a replica out of the in-sync set, unless it is the last there: whoever leads next must have its data."""
+        partition, broker = replica
+
+        def change(state: LeaderAndIsr) -> LeaderAndIsr | None:
+            if broker not in state.isr:
+                return None
+            left = tuple(each for each in state.isr if each != broker)
+            leader = NO_LEADER if state.leader == broker else state.leader
+            return state.next(leader, left or state.isr) if left or leader != state.leader else None
+
+        self._batch.update_metadata([partition])
+        if self._core.change_state(partition, change) is not None:
+            others = [each for each in self._context.online(partition, though_leaving=True) if each != broker]
+            self._batch.leader_and_isr(others, partition)
