@@ -1,14 +1,5 @@
 """Time, chance, the network and the faults: the only source of order in the simulator.
 
-::
-
-    world         the one queue of events, taken one at a time; every machine's clock and timers; what a crash ends
-      events        the queue itself: by time, and what is due at the same time in the order it was asked for
-      history       the lines that a person reads, the trace of all events, and a digest of both
-      network       messages between machines: late, lost, doubled, out of order, refused
-      fault_rates   how often what goes wrong
-      faults        asks the machines, now and then, what may happen to them, and lets it happen
-
 Every random number comes from a generator that is made from the seed and a word, one for each purpose, so that the
 network does not draw other numbers because a fault was switched off. Nothing here looks at the machine's own clock, at
 hashes or at addresses: the same seed gives the same history in any process.

@@ -1,9 +1,8 @@
-"""The queue of events: by their time, and those of one time in the order in which they were asked for.
+"""The queue of events, ordered by time and then by when they were added; and the history of what happened.
 
-What happened, twice: lines for a person, and a trace of every event that shows where two runs part.
-
-A line is ``+000012.345s broker-2  stages orders-0``: the true time since the beginning, who, and what. The same seed
-gives the same lines and the same trace, byte for byte; the digests say so in a few characters.
+The history is kept twice: lines for a person, and a trace of every event that shows where two runs part. A line is
+``+000012.345s broker-2  stages orders-0``: the true time since the beginning, who, and what. The same seed gives the
+same lines and the same trace, byte for byte; the digests say so in a few characters.
 """
 
 from __future__ import annotations
@@ -14,50 +13,50 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class Event:
-    """Something that will happen, unless it is cancelled or its machine crashes first.
+    """A callback that runs at its time, unless it is cancelled or its machine crashes first.
 
     Attributes:
-        due_ms: when, by the true time.
-        machine: whose it is; empty: nobody's, so no crash takes it away.
-        life: which life of the machine it belongs to, counted by its crashes; -1: it outlives them.
-        label: what it is, for the trace.
-        act: what happens; None once it happened or was cancelled.
+        due_ms: the true time at which it is due.
+        machine: the machine it belongs to; empty: none, so that no crash removes it.
+        life: the life of the machine it belongs to, counted by crashes; -1: it outlives them.
+        label: names it in the trace.
+        act: the callback; None once it ran or was cancelled.
     """
 
     __slots__ = ("act", "due_ms", "label", "life", "machine")
 
     def __init__(self, due_ms: int, machine: str, life: int, label: str, act: Callable[[], None]) -> None:
-        """Put together by :meth:`EventQueue.add`."""
+        """Describe an event; :meth:`EventQueue.add` queues it."""
         self.due_ms, self.machine, self.life, self.label = due_ms, machine, life, label
         self.act: Callable[[], None] | None = act
 
     def cancel(self) -> None:
-        """It will not happen; a second time, or after it happened, does nothing."""
+        """Cancel the event; does nothing the second time, or after the event happened."""
         self.act = None
 
 
 class EventQueue:
-    """All that will happen."""
+    """All events that are still to happen."""
 
     def __init__(self) -> None:
-        """Nothing will."""
+        """Start empty."""
         self._heap: list[tuple[int, int, Event]] = []
         self._added = 0
 
     def add(self, event: Event) -> Event:
-        """Enter an event; of several at one time, the one that was added first happens first."""
+        """Queue an event; events of one time happen in the order in which they were added."""
         heapq.heappush(self._heap, (event.due_ms, self._added, event))
         self._added += 1
         return event
 
     def take(self, lives: Mapping[str, int]) -> tuple[Event, Callable[[], None]] | None:
-        """The next event that was not cancelled and whose machine still lives that life, and what it does.
+        """Take the next event that was not cancelled and whose machine still lives the same life, with its callback.
 
         Args:
-            lives: machine → how often it crashed so far.
+            lives: machine → number of its crashes so far.
 
         Returns:
-            None: nothing will happen any more.
+            None: no event is left.
         """
         event = self._next(lives)
         if event is None or event.act is None:
@@ -67,12 +66,12 @@ class EventQueue:
         return event, act
 
     def next_ms(self, lives: Mapping[str, int]) -> int | None:
-        """When the next event is due; None: there is none."""
+        """Return the time at which the next event is due; None: no event is left."""
         event = self._next(lives)
         return None if event is None else event.due_ms
 
     def _next(self, lives: Mapping[str, int]) -> Event | None:
-        """The first that will happen; what comes before it, and never will, is dropped."""
+        """Return the first event that will happen, and drop those before it that never will."""
         while self._heap:
             event = self._heap[0][2]
             if event.act is not None and (event.life < 0 or event.life == lives.get(event.machine, 0)):
@@ -81,7 +80,7 @@ class EventQueue:
         return None
 
     def __len__(self) -> int:
-        """How many are entered, those included that will turn out to be cancelled."""
+        """Return the number of queued events, including cancelled ones."""
         return len(self._heap)
 
 
@@ -89,8 +88,8 @@ class History:
     """The lines and the trace of one run; a :class:`~reconciler.simulator.kernel.Journal`.
 
     Attributes:
-        folder: where the disks of the run lie; left out of what is said, so that runs at two places say the same.
-        lines: what was said, in order.
+        folder: holds the disks of the run; left out of the lines, so that runs in two folders read the same.
+        lines: in order.
         trace: every event: its time in ms since the beginning, its machine, its label.
     """
 
@@ -98,7 +97,7 @@ class History:
         """Start empty.
 
         Args:
-            since_ms: tells the true time, in ms since the beginning.
+            since_ms: returns the true time, in ms since the beginning.
         """
         self.folder = ""
         self.lines: list[str] = []
@@ -106,7 +105,7 @@ class History:
         self._since_ms = since_ms
 
     def say(self, who: str, text: str) -> None:
-        """Add a line; what has several lines becomes one."""
+        """Add a line; a text of several lines becomes one."""
         since_ms = self._since_ms()
         if self.folder:
             text = text.replace(f"{self.folder}/", "")
@@ -118,17 +117,17 @@ class History:
 
     @property
     def digest(self) -> str:
-        """32 hex digits over the lines: two runs that say the same have the same."""
+        """32 hex digits over the lines, equal for equal lines."""
         return _digest(self.lines)
 
     @property
     def trace_digest(self) -> str:
-        """The same over the trace, which holds more than is said."""
+        """32 hex digits over the trace, which holds more than the lines."""
         return _digest(map(repr, self.trace))
 
 
 def first_difference(one: Sequence[object], other: Sequence[object]) -> int | None:
-    """The index of the first line or event in which two runs differ; None: they are the same."""
+    """Return the index of the first line or event in which two runs differ; None: they are the same."""
     for index, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return index

@@ -1,8 +1,6 @@
-"""How often what goes wrong, by kind; read from ``loss=0.01,crash=0.002``.
+"""Faults and their rates: now and then every machine is asked which faults may happen to it, and the rates decide.
 
-Lets things go wrong: now and then every machine is asked what may happen to it, and the rates decide.
-
-A cluster wires a machine in by making it a :class:`FaultTarget`, and handing that to ``World.add_target``::
+A cluster makes each machine a :class:`FaultTarget` and hands it to ``World.add_target``::
 
     class BrokerTarget:
         name = "broker-1"
@@ -13,28 +11,25 @@ A cluster wires a machine in by making it a :class:`FaultTarget`, and handing th
 
         def faults(self) -> Mapping[str, Fault]:   # what may happen now, by the name of its rate
             if not broker.running:
-                return {"restart": start, **disk_faults.while_stopped(disks)}
-            return {"session": expire, **disk_faults.while_running(disks)}
+                return {"restart": start, **faults_while_stopped(disks)}
+            return {"session": expire, **faults_while_running(disks)}
 
         running = property(lambda self: broker.running)
 
-What needs nothing but the kernel happens to every target by itself: ``crash`` and ``power_cut`` while it is running,
-``partition``, ``clock_jump``. Each fault is a line of the history.
+Faults that need nothing but the kernel happen to every target: ``crash`` and ``power_cut`` while it is running,
+``partition``, ``clock_jump``. Each fault is a line of the history. Rates are read from ``loss=0.01,crash=0.002``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from random import Random
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.simulator.kernel.world import World
-
+from reconciler.simulator.kernel.ports import Journal, Schedule
 
 _NUMBER = re.compile(r"[0-9]{0,3}(\.[0-9]{1,12})?", re.ASCII)
 
@@ -44,42 +39,42 @@ class FaultRates:
     """A rate for each kind of fault, from 0, never, to 1, always. All are 0 unless given."""
 
     loss: float = 0.0
-    """Of requests: it never arrives."""
+    """Of requests: the request never arrives."""
     answer_loss: float = 0.0
-    """Of answers: the request was handled, and the asker never hears of it."""
+    """Of answers: the request was handled, and its sender never gets the answer."""
     delay: float = 0.0
-    """Of requests and answers: late by up to ten seconds; what was sent after it waits behind it."""
+    """Of requests and answers: late by up to ten seconds; later messages wait behind it."""
     double: float = 0.0
-    """Of requests: it arrives twice, and is handled twice."""
+    """Of requests: the request arrives twice, and is handled twice."""
     reorder: float = 0.0
-    """Of requests: it arrives late, others pass it, and it outlives the crash of the one who gets it."""
+    """Of requests: the request arrives late, others pass it, and it outlives a crash of its receiver."""
     refuse: float = 0.0
     """Of requests: the connection is refused at once."""
 
     crash: float = 0.0
-    """Of each machine, each time that faults are drawn, as all that follow: it stops, and what was not synced is in
-    doubt."""
+    """Of each machine, each time that faults are drawn, as for all rates below: the machine stops, and data that was
+    not synced is in doubt."""
     power_cut: float = 0.0
-    """It stops in the middle of what it does: between two changes of a disk, two messages, or two timers."""
+    """The machine stops in the middle of its work: between two changes of a disk, two messages, or two timers."""
     restart: float = 0.0
-    """A machine that stopped starts again."""
+    """A stopped machine starts again."""
     session: float = 0.0
-    """Its ZooKeeper session expires."""
+    """The machine's ZooKeeper session expires."""
     partition: float = 0.0
-    """For a while nothing gets through between it and another machine."""
+    """For a while nothing gets through between the machine and another one."""
     clock_jump: float = 0.0
-    """Its time of day jumps, forwards or backwards."""
+    """The machine's time of day jumps, forwards or backwards."""
     clock_skew: float = 0.0
-    """Of machines, once, when the machine is first seen: its time of day is wrong from the beginning."""
+    """Of machines, drawn once at their first start: the time of day is wrong from the beginning."""
 
     disk_offline: float = 0.0
-    """One of its disks fails, at once or in the middle of its next changes."""
+    """One of the machine's disks fails, at once or in the middle of its next changes."""
     disk_back: float = 0.0
-    """A disk that failed is back, with what lay on it."""
+    """A failed disk is back, with its data."""
     disk_full: float = 0.0
-    """One of its disks is full."""
+    """One of the machine's disks is full."""
     disk_space: float = 0.0
-    """A disk that was full has room again."""
+    """A full disk has room again."""
     disk_replaced: float = 0.0
     """A disk that failed, or whose machine is stopped, is replaced by an empty one."""
     disk_swapped: float = 0.0
@@ -87,12 +82,12 @@ class FaultRates:
 
     @classmethod
     def none(cls) -> Self:
-        """Nothing goes wrong."""
+        """Return rates of 0: no fault happens."""
         return cls()
 
     @classmethod
     def default(cls) -> Self:
-        """A bad day: every kind happens within some hundreds of simulated seconds, and the cluster gets on."""
+        """Return the rates of a bad day: every kind happens within some hundreds of seconds, and the cluster copes."""
         return cls(
             loss=0.01, answer_loss=0.01, delay=0.02, double=0.01, reorder=0.02, refuse=0.005,
             crash=0.006, power_cut=0.012, restart=0.25, session=0.004, partition=0.006, clock_jump=0.003,
@@ -102,10 +97,12 @@ class FaultRates:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``kind=rate``, by commas; ``none`` or ``default`` may come first, and what follows is on top of it.
+        """Read ``kind=rate`` pairs, separated by commas.
+
+        ``none`` or ``default`` may come first; the rates after it replace its own.
 
         Raises:
-            UsageError: a kind that there is not, or twice, or a rate that is no number from 0 to 1; lists the kinds.
+            UsageError: an unknown kind, a kind given twice, or a rate that is no number from 0 to 1; lists the kinds.
         """
         parts = [part.strip() for part in text.split(",") if part.strip()]
         rates, given = cls.none(), dict[str, float]()
@@ -123,11 +120,11 @@ class FaultRates:
         return replace(rates, **given)
 
     def of(self, kind: str) -> float:
-        """The rate of a kind, by its name; 0 for a name that is none."""
+        """Return the rate of a kind by its name; 0 for an unknown name."""
         return float(getattr(self, kind)) if kind in KINDS else 0.0
 
     def __str__(self) -> str:
-        """As :meth:`parse` reads it."""
+        """Return the text that :meth:`parse` reads."""
         given = [f"{kind}={self.of(kind):.12f}".rstrip("0") for kind in KINDS if self.of(kind)]
         return ",".join(f"{each}0" if each.endswith(".") else each for each in given) or "none"
 
@@ -139,88 +136,111 @@ _LISTED = f"one of {', '.join(KINDS)}"
 
 
 FAULT_INTERVAL_MS = 1000
-"""Simulated time between two draws, unless a world is told another."""
+"""Simulated time between two draws, unless a world is given another interval."""
 
 _REMEDIES = ("disk_back", "disk_space", "restart")
 """Kinds that put something right again, in the order that makes sense."""
 
 _STEPS = 60
-"""A power cut comes within so many things that a machine does: about as many as staging a replica takes."""
+"""A power cut comes within this many actions of a machine: about as many as staging a replica takes."""
 
 Fault: TypeAlias = Callable[[Random], str]
-"""Does it, with what chance it needs, and says in words what was done."""
+"""Carries out a fault with a random generator, and returns in words what was done."""
 
 
 class MachineStopped(BaseException):
-    """A machine has lost its power, in the middle of what it does. It is no error, and only the kernel catches it."""
+    """A machine has lost its power in the middle of its work. This is no error, and only the kernel catches it."""
 
     def __init__(self, machine: str) -> None:
-        """Name the machine."""
+        """Name the machine that stopped."""
         super().__init__(machine)
         self.machine = machine
 
 
 class FaultTarget(Protocol):
-    """A machine that things can happen to."""
+    """A machine to which faults can happen."""
 
     @property
     def name(self) -> str:
-        """Of the machine."""
+        """The machine's name."""
 
     @property
     def running(self) -> bool:
         """Whether a crash may be drawn for it."""
 
     def crash(self) -> None:
-        """It lost its power: the kernel has dropped its timers and its connections already. Does not raise.
+        """Lose power: the kernel has dropped the machine's timers and connections already. Does not raise.
 
-        It may come in the middle of a start, and so before the machine counts as running.
+        A crash may come in the middle of a start, and so before the machine counts as running.
         """
 
     def faults(self) -> Mapping[str, Fault]:
-        """What else may happen to it now: a field of :class:`FaultRates` → what lets it happen."""
+        """Return the other faults that may happen now, by the name of their field in :class:`FaultRates`."""
+
+
+class FaultActions(Schedule, Protocol):
+    """What the faults need of the world: time, events, and the ways to disturb a machine."""
+
+    @property
+    def history(self) -> Journal:
+        """The history, in which each fault is a line."""
+
+    def guarded(self, act: Callable[[], None]) -> None:
+        """Call a function; crash the machine whose power cut ends it."""
+
+    def crash(self, machine: str) -> None:
+        """End a machine's life."""
+
+    def stop_after(self, machine: str, steps: int) -> None:
+        """Cut a machine's power after a number of further actions."""
+
+    def jump_somewhere(self, machine: str, random: Random) -> str:
+        """Let a machine's clock jump, and say how far."""
+
+    def cut(self, machine: str, others: Iterable[str], for_ms: int) -> None:
+        """Let nothing through between a machine and some others for a while."""
 
 
 class Faults:
-    """Draws what goes wrong.
+    """Draws which faults happen.
 
     Attributes:
-        rates: how often; all 0 after :meth:`calm`.
+        rates: of each kind; all 0 after :meth:`calm`.
         targets: the machines, in the order in which they were added.
-        counts: how often what happened, by kind.
+        counts: how often each kind happened.
     """
 
-    def __init__(self, world: World, rates: FaultRates, interval_ms: int) -> None:
-        """Made by ``World``; draws nothing before there is a target."""
+    def __init__(self, world: FaultActions, rates: FaultRates, interval_ms: int) -> None:
+        """Draw nothing before there is a target."""
         self.rates, self.targets, self.counts = rates, list[FaultTarget](), dict[str, int]()
         self._world, self._random, self._interval_ms = world, world.randomness("faults"), interval_ms
 
     def add(self, target: FaultTarget) -> None:
-        """Let faults happen to one more machine; the first one starts the draws, where there is something to draw."""
+        """Let faults happen to one more machine; the first machine starts the draws unless all rates are 0."""
         self.targets.append(target)
         if len(self.targets) == 1 and self.rates != FaultRates.none():
             self._again()
 
     def calm(self) -> None:
-        """Draw nothing any more."""
+        """Draw no more faults."""
         self.rates = FaultRates.none()
 
     def put_right(self) -> None:
-        """Offer every machine what puts it right: its disks back, then room on them, then a start; in that order."""
+        """Put every machine right: first its disks back, then room on them, then a start."""
         for kind in _REMEDIES:
             for target in self.targets:
-                for _ in range(100):  # a machine may have several disks; what cannot be put right ends this too
+                for _ in range(100):  # a machine may have several disks; the bound covers what cannot be put right
                     fault = target.faults().get(kind)
                     if fault is None:
                         break
                     self._happen(target, kind, fault)
 
     def happens(self, kind: str) -> bool:
-        """Whether something of that kind goes wrong with one message; draws also where the rate is 0."""
+        """Draw whether a fault of a kind happens to one message; draws also where the rate is 0."""
         return self._random.random() < self.rates.of(kind)
 
     def crashed(self, machine: str) -> None:
-        """Pass on that a machine has lost its power."""
+        """Tell the target of a machine that it has lost its power."""
         for target in self.targets:
             if target.name == machine:
                 self._world.history.say(machine, "crashes")
@@ -276,5 +296,5 @@ class Faults:
         others = [target.name for target in self.targets if target.name != name]
         chosen = [other for other in others if random.random() < 0.5]
         for_ms = random.randint(500, 20_000)
-        self._world.network.cut(name, chosen, for_ms)
+        self._world.cut(name, chosen, for_ms)
         return f"is cut off from {', '.join(chosen) or 'nobody'} for {for_ms} ms"

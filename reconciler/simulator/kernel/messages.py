@@ -1,8 +1,8 @@
-"""What goes between controllers, brokers and clients besides control requests, as values.
+"""The messages between controllers, brokers and clients, besides control requests, as values.
 
 Shapes follow Kafka's messages, one partition at a time where Kafka batches: the simulator is about protocols, not about
-bytes on a wire; control requests are encoded as bytes and decoded again on their way (``machine``). Topic IDs go with
-every message that names a topic, and ``None`` stands for a sender that knows none. Error numbers are
+bytes on a wire. Control requests are encoded as bytes and decoded again on their way (``machine``). Every message that
+names a topic carries a topic ID, and ``None`` stands for a sender that knows none. Error numbers are
 :class:`~logstore.KafkaError`. Source: FACTS §4, §5.4; KIP516-8, KIP516-9; KIP694-1.
 """
 
@@ -21,22 +21,22 @@ DURING_DELETE = -2
 """The leader that an UpdateMetadata request gives a partition whose topic is being deleted (FACTS §8)."""
 
 CONSUMER = -1
-"""The replica ID of whoever fetches and is no replica."""
+"""The replica ID in a fetch request of a consumer."""
 
 
 class PartitionMode(IntEnum):
     """Who may use a partition that is on its way out (KIP694-1)."""
 
     NONE = -1
-    """Nobody: producers and consumers pass it over."""
+    """Nobody: producers and consumers skip the partition."""
     READ_WRITE = 0
     READ_ONLY = 1
-    """Producers pass it over."""
+    """Consumers alone: producers skip the partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """What an UpdateMetadata request, and so a Metadata answer, says of one partition."""
+    """One partition in an UpdateMetadata request, and so in a Metadata answer."""
 
     partition: int
     leader: int
@@ -45,7 +45,7 @@ class PartitionMetadata:
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     offline: tuple[int, ...] = ()
-    """Replicas on brokers, or disks, that are away."""
+    """Replicas on unavailable brokers or disks."""
     mode: PartitionMode = PartitionMode.READ_WRITE
 
 
@@ -60,7 +60,7 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataRequest:
-    """A controller tells a broker what clients may be told (FACTS §5.4); epochs are checked as in LeaderAndIsr."""
+    """Gives a broker the metadata that clients may have (FACTS §5.4); epochs are checked as in LeaderAndIsr."""
 
     controller_id: int
     controller_epoch: int
@@ -71,9 +71,9 @@ class UpdateMetadataRequest:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """What a controller sends, with its place among all that it sends: as the correlation ID in Kafka's header.
+    """A controller's request with its number among all requests it sends, as the correlation ID in Kafka's header.
 
-    A copy that comes late, over a connection that was given up, has a smaller number than what was handled since.
+    A late copy, from a connection that was given up, has a smaller number than the requests handled since.
     """
 
     number: int
@@ -82,7 +82,7 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class AlterIsrRequest:
-    """A leader asks the controller for another in-sync set; it counts only from the leader, at its newest epochs."""
+    """Asks the controller for another in-sync set; valid only from the leader, at its newest epochs."""
 
     broker_id: int
     broker_epoch: int
@@ -95,7 +95,7 @@ class AlterIsrRequest:
 
 @dataclass(frozen=True, slots=True)
 class AlterIsrResponse:
-    """What is in force afterwards, where the error is NONE."""
+    """The state in force afterwards, where the error is NONE."""
 
     error: KafkaError
     leader_epoch: int = -1
@@ -105,7 +105,7 @@ class AlterIsrResponse:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a replica's log; ``value`` is unique in a history, so that it can be known again."""
+    """One record of a replica's log; ``value`` is unique in a history, which identifies the record."""
 
     offset: int
     leader_epoch: int
@@ -115,21 +115,21 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """A follower, or a consumer, asks a leader for records (KIP516-8)."""
+    """Asks a leader for records, for a follower or a consumer (KIP516-8)."""
 
     replica_id: int
     partition: TopicPartition
     topic_id: TopicId | None
     leader_epoch: int
-    """The epoch the asker believes in; -1 skips the check."""
+    """The epoch that the sender knows; -1 skips the check."""
     offset: int
-    """The first offset wanted: all before it are on the asker's disk."""
+    """The first offset wanted: all before it are on the sender's disk."""
     broker_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """Records from the offset that was asked for, in order, and how far all in-sync replicas have come."""
+    """Records from the requested offset, in order, and the offset up to which all in-sync replicas have them."""
 
     error: KafkaError
     records: tuple[Record, ...] = ()
@@ -139,7 +139,7 @@ class FetchResponse:
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsRequest:
-    """A client asks where a partition begins and ends."""
+    """Asks where a partition begins and ends, for a client."""
 
     partition: TopicPartition
     topic_id: TopicId | None
@@ -147,7 +147,7 @@ class ListOffsetsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsResponse:
-    """The first offset, and the one after the last that is visible."""
+    """The first offset, and the offset after the last visible record."""
 
     error: KafkaError
     start: int = 0
@@ -156,19 +156,19 @@ class ListOffsetsResponse:
 
 @dataclass(frozen=True, slots=True)
 class EpochEndRequest:
-    """A follower asks the leader where an epoch ended (OffsetForLeaderEpoch), to cut off what the leader never had."""
+    """Asks the leader where an epoch ended (OffsetForLeaderEpoch), so that the follower can truncate to it."""
 
     partition: TopicPartition
     topic_id: TopicId | None
     leader_epoch: int
-    """The leader epoch that the follower believes in."""
+    """The leader epoch that the follower knows."""
     of_epoch: int
     """The last epoch in the follower's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpochEndResponse:
-    """The greatest epoch the leader has that is not above the one asked for, and the offset after its last record."""
+    """The leader's greatest epoch that is not above the requested one, and the offset after its last record."""
 
     error: KafkaError
     epoch: int = -1
@@ -177,7 +177,7 @@ class EpochEndResponse:
 
 @dataclass(frozen=True, slots=True)
 class ProduceRequest:
-    """A client gives one record; it is answered when all in-sync replicas have it (acks=all)."""
+    """Writes one record for a client; answered when all in-sync replicas have it (acks=all)."""
 
     partition: TopicPartition
     topic_id: TopicId | None
@@ -194,7 +194,7 @@ class ProduceResponse:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRequest:
-    """A client asks any broker for topics; empty: for all of them."""
+    """Asks any broker for topics; empty: for all topics."""
 
     topics: tuple[str, ...] = ()
     principal: str = "User:ANONYMOUS"
@@ -202,13 +202,13 @@ class MetadataRequest:
 
 @dataclass(frozen=True, slots=True)
 class MetadataResponse:
-    """What the broker was told last, with topic IDs and partition modes (KIP516-9, KIP694-1)."""
+    """The broker's newest metadata, with topic IDs and partition modes (KIP516-9, KIP694-1)."""
 
     topics: tuple[TopicMetadata, ...]
     live_brokers: tuple[int, ...]
     controller_id: int
     unknown: tuple[str, ...] = ()
-    """Topics that were asked for and are not known."""
+    """Requested topics that the broker does not know."""
 
 
 Request: TypeAlias = (

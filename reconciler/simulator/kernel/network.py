@@ -1,36 +1,42 @@
 """Messages between machines: each takes a few ms, and some of them come late, twice, out of order, or never.
 
 Requests from one machine to another arrive in the order in which they were sent, and so do answers, as over one
-connection. A request that is *reordered* or comes a second time went over another connection: later ones pass it, and
-it is still there when the one who gets it has crashed and started again, which is why Kafka fences by broker epoch.
-Whoever asks is told once: the answer, or None when the connection was refused, broken by a crash, or waited on for
-too long. What a machine sends to itself is neither late nor lost. Source: the simulator's ``ports``; FACTS §4.2.
+connection. A request that is *reordered* or comes a second time went over another connection: later requests pass it,
+and it still arrives after its receiver has crashed and started again, which is why Kafka fences by broker epoch. The
+sender is called back once: with the answer, or with None when the connection was refused, was broken by a crash, or
+timed out. A message that a machine sends to itself is neither late nor lost. Source: FACTS §4.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
-from reconciler.simulator.kernel.events import Event
 from reconciler.simulator.kernel.messages import Numbered, Request, Response
-from reconciler.simulator.kernel.ports import Answered, Server
-
-if TYPE_CHECKING:
-    from reconciler.simulator.kernel.world import World
+from reconciler.simulator.kernel.ports import Answered, Schedule, Server, Timer
 
 TIMEOUT_MS = 30_000
-"""So long a request waits for its answer, as ``request.timeout.ms`` does by default."""
+"""How long a request waits for its answer: the default of ``request.timeout.ms``."""
 
 _LATENCY_MS = (1, 5)
 _LATE_MS = (50, 10_000)
 _PASSED_MS = (5, 2_000)
 _BROKEN_MS = (1, 500)
-"""Between a crash and the moment at which others see that their connection is gone."""
+"""How long after a crash the other machines notice that their connections are gone."""
+
+
+class MachineLives(Schedule, Protocol):
+    """What the network needs of the world: time, events, and the life that each machine is in."""
+
+    def passes(self, machine: str) -> None:
+        """Count one action of a machine; raises when the machine has lost its power."""
+
+    def life_of(self, machine: str) -> int:
+        """Return how often a machine crashed."""
 
 
 class _Call:
-    """One request on its way, until whoever asked was told."""
+    """One request on its way, until its sender has the answer."""
 
     __slots__ = ("answered", "is_answered", "kind", "number", "receiver", "request", "sender", "timeout")
 
@@ -39,25 +45,30 @@ class _Call:
         self.answered = answered
         self.kind = type(request.request if isinstance(request, Numbered) else request).__name__
         self.is_answered = False
-        self.timeout: Event | None = None
+        self.timeout: Timer | None = None
 
 
 class SimulatedNetwork:
     """A :class:`~reconciler.simulator.kernel.Network`; an endpoint is the name of a machine."""
 
-    def __init__(self, world: World) -> None:
-        """Made by ``World``; nobody serves anything."""
-        self._world, self._random = world, world.randomness("network")
+    def __init__(self, machines: MachineLives, goes_wrong: Callable[[str], bool]) -> None:
+        """Start without any server.
+
+        Args:
+            machines: the machines and their lives.
+            goes_wrong: draws whether a fault of a kind happens to one message.
+        """
+        self._machines, self._goes_wrong, self._random = machines, goes_wrong, machines.randomness("network")
         self._servers: dict[str, Server] = {}
         self._calls: dict[int, _Call] = {}
         self._called = 0
         self._last: dict[tuple[str, str, bool], int] = {}
-        """Sender, receiver, whether of answers → when the last one arrives."""
+        """Sender, receiver, whether answers → when the last message arrives."""
         self._cuts: dict[tuple[str, str], int] = {}
-        """Two machines → until when nothing gets through between them, by the true time."""
+        """Two machines → the true time until which nothing gets through between them."""
 
     def serve(self, endpoint: str, server: Server | None) -> None:
-        """Have requests for an endpoint handed to a server; None: it is down, and connections are refused."""
+        """Register the server of an endpoint; None: the endpoint is down and refuses connections."""
         if server is None:
             self._servers.pop(endpoint, None)
         else:
@@ -68,36 +79,36 @@ class SimulatedNetwork:
 
         Where the sender crashes first, ``answered`` is never called.
         """
-        self._world.passes(sender)
+        self._machines.passes(sender)
         call = _Call(self._called, sender, receiver, request, answered)
         self._called += 1
         self._calls[call.number] = call
-        call.timeout = self._world.add(
-            TIMEOUT_MS, sender, f"no answer from {receiver} to {call.kind}", lambda: self._tell(call, None)
+        call.timeout = self._machines.add(
+            TIMEOUT_MS, sender, f"no answer from {receiver} to {call.kind}", lambda: self._call_back(call, None)
         )
         if sender == receiver:
             self._send(call, 0)
-        elif self._wrong("refuse"):
+        elif self._goes_wrong("refuse"):
             self._refuse(call)
         else:
-            lost, doubled = self._wrong("loss"), self._wrong("double")
+            lost, doubled = self._goes_wrong("loss"), self._goes_wrong("double")
             if not lost:
-                self._send(call, self._travel("delay"), passed=self._wrong("reorder"))
+                self._send(call, self._travel("delay"), passed=self._goes_wrong("reorder"))
             if doubled:
                 self._send(call, self._travel("delay"), passed=True)
 
     def cut(self, machine: str, others: Iterable[str], for_ms: int) -> None:
-        """Let nothing get through between a machine and others for so long; what is on its way is lost."""
+        """Let nothing through between a machine and some others for a while; messages on their way are lost."""
         for other in others:
             pair = _pair(machine, other)
-            self._cuts[pair] = max(self._cuts.get(pair, 0), self._world.now_ms + for_ms)
+            self._cuts[pair] = max(self._cuts.get(pair, 0), self._machines.now_ms + for_ms)
 
     def heal(self) -> None:
-        """Let everything get through again."""
+        """Let everything through again."""
         self._cuts.clear()
 
     def crashed(self, machine: str) -> None:
-        """Forget what a machine serves and asks; whoever waits for it is told None, after a while.
+        """Forget a machine's server and requests; machines that wait for its answers get None, after a while.
 
         An answer that it had sent already still arrives.
         """
@@ -108,17 +119,14 @@ class SimulatedNetwork:
             elif call.receiver == machine and not call.is_answered:
                 self._later(call, self._random.randint(*_BROKEN_MS), None, "connection lost")
 
-    def _wrong(self, kind: str) -> bool:
-        return self._world.faults.happens(kind)
-
     def _travel(self, kind: str) -> int:
-        """How long a message takes; both numbers are drawn, so that a rate does not change what is drawn later."""
-        usual, late = self._random.randint(*_LATENCY_MS), self._random.randint(*_LATE_MS)
-        return late if self._wrong(kind) else usual
+        """Draw how long a message takes; both numbers are drawn always, so that a rate does not change later draws."""
+        latency, late = self._random.randint(*_LATENCY_MS), self._random.randint(*_LATE_MS)
+        return late if self._goes_wrong(kind) else latency
 
     def _in_order(self, sender: str, receiver: str, travel_ms: int, *, answer: bool) -> int:
-        """How long it takes when it may not pass what was sent before it."""
-        key, now_ms = (sender, receiver, answer), self._world.now_ms
+        """Return how long a message takes that may not pass earlier ones."""
+        key, now_ms = (sender, receiver, answer), self._machines.now_ms
         self._last[key] = max(now_ms + travel_ms, self._last.get(key, 0))
         return self._last[key] - now_ms
 
@@ -128,7 +136,7 @@ class SimulatedNetwork:
         else:
             travel_ms = self._in_order(call.sender, call.receiver, travel_ms, answer=False)
         label = f"{call.kind} from {call.sender}"
-        self._world.add(travel_ms, call.receiver, label, lambda: self._arrive(call), outlives_crash=passed)
+        self._machines.add(travel_ms, call.receiver, label, lambda: self._arrive(call), outlives_crash=passed)
 
     def _arrive(self, call: _Call) -> None:
         if self._is_cut(call.sender, call.receiver):
@@ -137,7 +145,7 @@ class SimulatedNetwork:
         if server is None:
             self._refuse(call)
             return
-        life, answers = self._world.life_of(call.receiver), list[Response]()
+        life, answers = self._machines.life_of(call.receiver), list[Response]()
 
         def answer(response: Response) -> None:
             if answers:
@@ -148,15 +156,15 @@ class SimulatedNetwork:
         server(call.sender, call.request, answer)
 
     def _answer(self, call: _Call, response: Response, life: int) -> None:
-        if life != self._world.life_of(call.receiver):
-            return  # the connection went with the life in which the request came
-        self._world.passes(call.receiver)
+        if life != self._machines.life_of(call.receiver):
+            return  # the connection ended with the life in which the request arrived
+        self._machines.passes(call.receiver)
         if call.sender == call.receiver:
             call.is_answered = True
             self._later(call, 0, response, "answer")
             return
         travel_ms = self._in_order(call.receiver, call.sender, self._travel("delay"), answer=True)
-        if self._wrong("answer_loss") or self._is_cut(call.sender, call.receiver):
+        if self._goes_wrong("answer_loss") or self._is_cut(call.sender, call.receiver):
             return
         call.is_answered = True
         self._later(call, travel_ms, response, "answer")
@@ -167,17 +175,17 @@ class SimulatedNetwork:
     def _later(self, call: _Call, delay_ms: int, response: Response | None, what: str) -> None:
         label = f"{what} of {call.receiver} to {call.kind}"
         if call.number in self._calls:
-            self._world.add(delay_ms, call.sender, label, lambda: self._tell(call, response))
+            self._machines.add(delay_ms, call.sender, label, lambda: self._call_back(call, response))
 
-    def _tell(self, call: _Call, response: Response | None) -> None:
-        """Tell whoever asked, unless something else was told before."""
+    def _call_back(self, call: _Call, response: Response | None) -> None:
+        """Hand the sender the answer, unless the call ended before."""
         if self._calls.pop(call.number, None) is not None:
             if call.timeout is not None:
                 call.timeout.cancel()
             call.answered(response)
 
     def _is_cut(self, one: str, other: str) -> bool:
-        return bool(self._cuts) and one != other and self._cuts.get(_pair(one, other), 0) > self._world.now_ms
+        return bool(self._cuts) and one != other and self._cuts.get(_pair(one, other), 0) > self._machines.now_ms
 
 
 def _pair(one: str, other: str) -> tuple[str, str]:

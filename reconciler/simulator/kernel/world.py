@@ -1,18 +1,18 @@
 """One queue of events for all machines; taking an event is the only way in which anything happens.
 
-A machine has a name, which is its endpoint on the network too (``broker-3``, ``client-1``). It lives until it crashes,
-and what it had asked for in that life is dropped: its timers never fire, its requests are never answered. Whoever had
-asked it hears, after a while, that the connection is lost. The next start is another life.
+A machine has a name, which is its endpoint on the network too (``broker-3``, ``client-1``). It lives until it crashes.
+A crash drops everything it had asked for in that life: its timers never fire, its requests are never answered. Machines
+that had sent it a request learn after a while that the connection is lost. The next start is another life.
 
-A crash may also come in the middle of an event. :meth:`World.stop_after` counts down what the machine does, a message,
-a timer, or whatever else calls :meth:`World.passes`, such as a change of a disk, and then raises
-:class:`MachineStopped` through all that runs there. It is no ``Exception``, so nothing takes it for an error to be
-handled; and it is raised again by all that the machine tries after it, so nothing can be undone or finished either.
+A crash may also come in the middle of an event. :meth:`World.stop_after` counts down the machine's actions (a message,
+a timer, a change of a disk, anything that calls :meth:`World.passes`) and then raises :class:`MachineStopped` through
+the code that runs there. It is no ``Exception``, so nothing handles it as an error. Every later action of the machine
+raises it again, so nothing can be undone or finished either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from reconciler.simulator.kernel.events import Event, EventQueue, History
@@ -24,18 +24,18 @@ START_MS = 1_700_000_000_000
 
 _SKEW_MS = 5 * 60_000
 _JUMP_MS = 6 * 3_600_000
-"""A jump is up to this far; the default delay of a stale topic is 4 hours, so a jump may make it due."""
+"""The longest jump of a clock; the default delay of a stale topic is 4 hours, so a jump may make it due."""
 
 
 class World:
-    """Everything that a run is made of, from one seed.
+    """The parts of a run, all made from one seed.
 
     Attributes:
-        seed: gives the whole history.
-        random: for whoever is not the network or the faults: workloads, crash states of disks.
-        history: what happened.
+        seed: determines the whole history.
+        random: for everything but the network and the faults: workloads, crash states of disks.
+        history: of the run.
         network: between all machines.
-        faults: what goes wrong, and how often.
+        faults: that happen to messages and machines.
         now_ms: the true time, in ms since 1970.
         events: how many happened.
     """
@@ -43,12 +43,12 @@ class World:
     def __init__(
         self, seed: int, rates: FaultRates | None = None, *, fault_interval_ms: int = FAULT_INTERVAL_MS
     ) -> None:
-        """Begin, with nothing to happen.
+        """Start with an empty queue.
 
         Args:
             seed: any whole number.
-            rates: None: nothing goes wrong.
-            fault_interval_ms: between two draws of what happens to machines.
+            rates: of faults; None: no fault happens.
+            fault_interval_ms: time between two draws of the faults of machines.
         """
         self.seed, self.now_ms, self.events = seed, START_MS, 0
         self.random = self.randomness("world")
@@ -58,14 +58,14 @@ class World:
         self._clocks: dict[str, int] = {}
         self._steps_left: dict[str, int] = {}
         self.faults = Faults(self, rates or FaultRates.none(), fault_interval_ms)
-        self.network = SimulatedNetwork(self)
+        self.network = SimulatedNetwork(self, self.faults.happens)
 
     def randomness(self, purpose: str) -> Random:
-        """A generator of its own for one purpose: what it gives hangs on the seed and the word alone."""
+        """Return a random generator for one purpose; its numbers depend on the seed and the word alone."""
         return Random(f"{self.seed}/{purpose}")
 
     def timers(self, machine: str) -> MachineTimers:
-        """Time as one machine sees it; as often asked for as it starts."""
+        """Return the clock and timers of one machine; called at each of its starts."""
         if machine not in self._clocks:
             skew = self.randomness(f"clock of {machine}")
             wrong = skew.random() < self.faults.rates.clock_skew
@@ -73,7 +73,7 @@ class World:
         return MachineTimers(self, machine)
 
     def step(self) -> bool:
-        """Let the next event happen; False: nothing will happen any more."""
+        """Let the next event happen; False: no event is left."""
         taken = self._queue.take(self._lives)
         if taken is None:
             return False
@@ -84,9 +84,13 @@ class World:
         return True
 
     def run(self, steps: int | None = None, *, for_ms: int | None = None) -> int:
-        """Let events happen: so many at most, and those of so long by the true time; gives how many.
+        """Let events happen, and return how many did.
 
-        With neither it goes on until nothing will happen any more, which with faults or regular timers is never.
+        With neither limit it goes on until no event is left, which with faults or regular timers is never.
+
+        Args:
+            steps: events at most.
+            for_ms: true time at most.
         """
         done, end_ms = 0, None if for_ms is None else self.now_ms + for_ms
         while steps is None or done < steps:
@@ -100,36 +104,36 @@ class World:
         return done
 
     def guarded(self, act: Callable[[], None]) -> None:
-        """Do something outside of any event, for example start a machine; where a power cut ends it, crash that."""
+        """Call a function outside of any event, such as a machine's start; crash the machine whose power cut ends it."""
         try:
             act()
         except MachineStopped as stopped:
             machine = stopped.machine
         else:
             return
-        # Only now is all gone that the act had open: what its frames held on to was let go with the exception.
+        # Only now is everything closed that the function had open: its frames went with the exception.
         self.crash(machine)
 
     def crash(self, machine: str) -> None:
-        """End a machine's life: its timers, what it serves, its requests; then tell its fault target, if it has one."""
+        """End a machine's life: its timers, its server, its requests; then crash its fault target, if it has one."""
         self._steps_left.pop(machine, None)
         self._lives[machine] = self._lives.get(machine, 0) + 1
         self.network.crashed(machine)
         self.faults.crashed(machine)
 
     def life_of(self, machine: str) -> int:
-        """How often it crashed."""
+        """Return how often a machine crashed."""
         return self._lives.get(machine, 0)
 
     def stop_after(self, machine: str, steps: int) -> None:
-        """Have a machine lose its power after so many more of the things that it does; 0: before the next one."""
+        """Cut a machine's power after a number of further actions; 0: before the next one."""
         self._steps_left[machine] = steps
 
     def passes(self, machine: str) -> None:
-        """Count one thing that a machine does.
+        """Count one action of a machine.
 
         Raises:
-            MachineStopped: it has lost its power; so it does not do it.
+            MachineStopped: the machine has lost its power and does not act.
         """
         left = self._steps_left.get(machine)
         if left is not None:
@@ -138,21 +142,25 @@ class World:
             self._steps_left[machine] = left - 1
 
     def jump(self, machine: str, by_ms: int) -> None:
-        """Set a machine's time of day forwards or, with a negative number, backwards; its timers do not care."""
+        """Move a machine's time of day forwards or, with a negative number, backwards; its timers do not change."""
         self._clocks[machine] = self._clocks.get(machine, 0) + by_ms
 
     def jump_somewhere(self, machine: str, random: Random) -> str:
-        """Let a clock jump, or put it right; says which."""
+        """Let a clock jump, or put it right, and say how far it jumps."""
         by_ms = random.choice([-self._clocks.get(machine, 0), random.randint(-_JUMP_MS, _JUMP_MS)])
         self.jump(machine, by_ms)
         return f"its clock jumps by {by_ms / 1000:+.3f}s"
 
     def clock_of(self, machine: str) -> int:
-        """The time of day that a machine believes in, in ms since 1970."""
+        """Return a machine's time of day, right or wrong, in ms since 1970."""
         return self.now_ms + self._clocks.get(machine, 0)
 
+    def cut(self, machine: str, others: Iterable[str], for_ms: int) -> None:
+        """Let nothing through between a machine and some others for a while."""
+        self.network.cut(machine, others, for_ms)
+
     def calm(self) -> None:
-        """From now on nothing goes wrong any more; what is wrong already stays, except that machines can talk again."""
+        """End all faults: present damage stays, except that machines can talk to each other again."""
         self.faults.calm()
         self.network.heal()
         self._steps_left.clear()
@@ -165,16 +173,16 @@ class World:
     def add(
         self, delay_ms: int, machine: str, label: str, act: Callable[[], None], *, outlives_crash: bool = False
     ) -> Event:
-        """Enter an event: of a machine's present life, or of nobody's where the machine is empty."""
+        """Queue an event of a machine's present life; an empty machine makes it an event that no crash removes."""
         life = -1 if outlives_crash or not machine else self._lives.get(machine, 0)
         return self._queue.add(Event(self.now_ms + max(delay_ms, 0), machine, life, label, act))
 
 
 class MachineTimers:
-    """Time as one machine sees it, in the life it lives when it asks: :class:`~reconciler.simulator.kernel.Timers`."""
+    """The clock and timers of one machine: :class:`~reconciler.simulator.kernel.Timers`; a timer ends with its life."""
 
     def __init__(self, world: World, machine: str) -> None:
-        """Made by :meth:`World.timers`."""
+        """Belong to a machine; made by :meth:`World.timers`."""
         self._world, self._machine = world, machine
 
     def now_ms(self) -> int:
@@ -182,6 +190,6 @@ class MachineTimers:
         return self._world.clock_of(self._machine)
 
     def after(self, delay_ms: int, label: str, act: Callable[[], None]) -> Event:
-        """Have something happen, that much later by the true time; unless the machine crashes first."""
+        """Call a function after a delay in true time, unless the machine crashes first."""
         self._world.passes(self._machine)
         return self._world.add(delay_ms, self._machine, label, act)
