@@ -104,7 +104,7 @@ class World:
         return done
 
     def guarded(self, act: Callable[[], None]) -> None:
-        """Call a function outside of any event, such as a machine's start; crash the machine whose power cut ends it."""
+        """Call a function outside of any event, such as a machine's start; crash the machine whose power fails."""
         try:
             act()
         except MachineStopped as stopped:

@@ -1,8 +1,8 @@
-"""What stands in Kafka's nodes, encoded and decoded; where they are is in ``kafka_paths`` (FACTS §8).
+"""The contents of Kafka's nodes, encoded and decoded; ``kafka_paths`` has their paths (FACTS §8).
 
-Topics are written as version 3, with a topic ID. What ``reconciler.sources.zookeeper.znodes`` can read is read by it,
-so that a file of a real ZooKeeper and the one in memory cannot be understood differently. What cannot be read gives an
-empty value, as in Kafka, never an exception.
+Topics are written as version 3, with a topic ID. Nodes are read by ``reconciler.sources.zookeeper`` where it can, so
+that a file of a real ZooKeeper and the one in memory cannot be understood differently. Data that cannot be read gives
+an empty value, as in Kafka, never an exception.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StateNode:
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """A broker that is registered: its rack, if it has one, and its epoch."""
+    """A registered broker: its rack, if it has one, and its epoch."""
 
     node_id: int
     rack: str | None
@@ -50,7 +50,7 @@ def encode_topic(
     adding: Assignment | None = None,
     removing: Assignment | None = None,
 ) -> bytes:
-    """A topic's node, version 3: its ID and all replicas, and those being added and removed where there are any."""
+    """Encode a topic's node, version 3: its ID and all replicas, and the replicas being added and removed."""
     node: dict[str, Any] = {"partitions": _by_partition(partitions)}
     if topic_id is not None:
         node["topic_id"] = str(topic_id)
@@ -59,34 +59,34 @@ def encode_topic(
 
 
 def decode_topic(data: bytes) -> TopicNode:
-    """A topic's node, of any version."""
+    """Decode a topic's node of any version."""
     return read_topic(data)
 
 
 def topic_id_of(node: TopicNode) -> TopicId | None:
-    """The topic ID in a node; None where there is none."""
+    """Return the topic ID in a node; None: the topic has no ID."""
     return TopicId.parse(node.topic_id) if node.topic_id is not None else None
 
 
 def read_topics(session: Session) -> dict[str, TopicNode]:
-    """Every topic by full name, sorted. A node that is empty is a tier of a namespace (KIP37-4)."""
+    """Read every topic by full name, sorted. An empty node is a tier of a namespace (KIP37-4)."""
     found, _ = _walk(session)
     return dict(sorted(found.items()))
 
 
 def read_namespaces(session: Session) -> list[str]:
-    """Every namespace, tiers joined by ``:``, sorted; the default namespace is not told."""
+    """Read every namespace but the default one, tiers joined by ``:``, sorted."""
     return sorted(_walk(session)[1])
 
 
 def encode_state(leader: int, leader_epoch: int, isr: Sequence[int], controller_epoch: int) -> bytes:
-    """A partition's state; leader -1: none."""
+    """Encode a partition's state; leader -1: none."""
     node = {"controller_epoch": controller_epoch, "leader": leader, "version": 1, "leader_epoch": leader_epoch}
     return orjson.dumps(node | {"isr": list(isr)})
 
 
 def decode_state(data: bytes) -> StateNode | None:
-    """A partition's state; None when it cannot be read. A missing controller epoch is -1."""
+    """Decode a partition's state; None when it cannot be read. A missing controller epoch is -1."""
     state = read_state(data)
     if state is None:
         return None
@@ -95,7 +95,7 @@ def decode_state(data: bytes) -> StateNode | None:
 
 
 def encode_broker(node_id: int, *, rack: str | None = None, timestamp_ms: int = 0) -> bytes:
-    """A broker's registration, version 5; the end points are those of the simulator's network."""
+    """Encode a broker's registration, version 5, with the end points of the simulator's network."""
     node: dict[str, Any] = {"listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "jmx_port": -1}
     node |= {"endpoints": [f"PLAINTEXT://broker-{node_id}:9092"], "host": f"broker-{node_id}", "port": 9092}
     node |= {"features": {}, "timestamp": str(timestamp_ms), "version": 5}
@@ -103,7 +103,7 @@ def encode_broker(node_id: int, *, rack: str | None = None, timestamp_ms: int = 
 
 
 def read_brokers(session: Session) -> dict[int, BrokerNode]:
-    """The brokers that are registered, by ID, sorted."""
+    """Read the registered brokers by ID, sorted."""
     found = {}
     for name in session.children(BROKERS):
         node_id = decode_number(name)
@@ -115,50 +115,50 @@ def read_brokers(session: Session) -> dict[int, BrokerNode]:
 
 
 def encode_controller(node_id: int, timestamp_ms: int = 0) -> bytes:
-    """Who the controller is, version 1, as 2.8 writes it."""
+    """Encode the controller's node, version 1, as 2.8 writes it."""
     return orjson.dumps({"version": 1, "brokerid": node_id, "timestamp": str(timestamp_ms)})
 
 
 def decode_controller(data: bytes) -> int | None:
-    """The controller's broker ID; None when it cannot be read."""
+    """Decode the controller's broker ID; None when it cannot be read."""
     found = _object(data).get("brokerid")
     return found if type(found) is int else None
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    """The cluster's ID; its version is a text."""
+    """Encode the cluster's ID; its version is a text."""
     return orjson.dumps({"version": "1", "id": cluster_id})
 
 
 def encode_config(config: Mapping[str, str]) -> bytes:
-    """The configs of a topic or a namespace."""
+    """Encode the configs of a topic or a namespace."""
     return orjson.dumps({"version": 1, "config": dict(sorted(config.items()))})
 
 
 def decode_config(data: bytes) -> dict[str, str]:
-    """The configs of a topic or a namespace, sorted; none when they cannot be read."""
+    """Decode the configs of a topic or a namespace, sorted; empty when they cannot be read."""
     config = _object(data).get("config")
     return _sorted_texts(config) if isinstance(config, dict) else {}
 
 
 def encode_log_dir_event(node_id: int) -> bytes:
-    """A broker tells the controller that one of its log dirs failed."""
+    """Encode a broker's notice to the controller that one of its log dirs failed."""
     return orjson.dumps({"version": 1, "broker": node_id, "event": 1})
 
 
 def decode_log_dir_event(data: bytes) -> int | None:
-    """The broker that told it; None when it cannot be read."""
+    """Decode the ID of the broker that has a failed log dir; None when it cannot be read."""
     found = _object(data).get("broker")
     return found if type(found) is int else None
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    """Which partitions' in-sync replicas changed, or are to have their preferred leader."""
+    """Encode a list of partitions: of changed in-sync sets, or of requested preferred leaders."""
     return orjson.dumps({"version": 1, "partitions": [_named(each) for each in partitions]})
 
 
 def decode_partitions(data: bytes) -> list[TopicPartition]:
-    """The partitions of such a list; entries that cannot be read are passed over."""
+    """Decode a list of partitions, without the entries that cannot be read."""
     entries = _object(data).get("partitions")
     found = []
     for entry in entries if isinstance(entries, list) else []:
@@ -169,13 +169,13 @@ def decode_partitions(data: bytes) -> list[TopicPartition]:
 
 
 def encode_reassignment(assignments: Mapping[TopicPartition, Sequence[int]]) -> bytes:
-    """Which replicas partitions are to have, as the old tool writes it."""
+    """Encode a reassignment, as the old tool writes it."""
     wanted = [_named(partition) | {"replicas": list(replicas)} for partition, replicas in assignments.items()]
     return orjson.dumps({"version": 1, "partitions": wanted})
 
 
 def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """Which replicas partitions are to have; entries that cannot be read are passed over."""
+    """Decode a reassignment, without the entries that cannot be read."""
     found = {}
     entries = _object(data).get("partitions")
     for entry in entries if isinstance(entries, list) else []:

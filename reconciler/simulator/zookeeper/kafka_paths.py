@@ -1,19 +1,19 @@
-"""Where Kafka keeps what in ZooKeeper, with a namespace's tiers as nodes above its topics (FACTS §8; KIP37-4).
+"""The paths of Kafka's nodes in ZooKeeper, with a namespace's tiers as nodes above its topics (FACTS §8; KIP37-4).
 
 ::
 
     /brokers/topics/orders                               a topic of the default namespace
     /brokers/topics/org/apache/orders                    org:apache:orders; its tiers, org and org/apache, are empty
     /brokers/topics/org/apache/orders/partitions/0/state
-    /config/topics/org/apache/orders                     its configs; those of a namespace stand in the tier's own node
+    /config/topics/org/apache/orders                     its configs; the tier's own node has the namespace's
     /admin/delete_topics/org/apache/orders               marked for deletion
-    /admin/delete_topic_partitions/org:apache:orders     fewer partitions: how far that has come (KIP694-3)
-    /admin/delete_namespaces/org:apache                  a namespace that goes when its last topic has gone (KIP37-3)
+    /admin/delete_topic_partitions/org:apache:orders     fewer partitions: the request and its progress (KIP694-3)
+    /admin/delete_namespaces/org:apache                  a namespace to be deleted with its last topic (KIP37-3)
     /kafka-acl/Topic/org/apache/orders                   its ACLs; /kafka-acl/Namespace/org/apache: a namespace's
 
 KIP-37 draws configs twice, as ``/configs/topics/<namespace>/<topic>`` and as ``/configs/<namespace>/topics/<topic>``.
-The first is taken, for configs and ACLs alike: with the second a tier called ``topics`` could not be told from Kafka's
-own node. The first parts of the paths are Kafka's, so the default namespace stays where it always was.
+The simulator takes the first, for configs and ACLs alike: with the second, nothing would distinguish a tier called
+``topics`` from Kafka's own node. The first parts of the paths are Kafka's, so the default namespace keeps its paths.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOG_DIR_EVENTS = "/log_dir_event_notification"
 ISR_CHANGES = "/isr_change_notification"
 
 PARTITIONS = "partitions"
-"""The child of a topic's node that leads to its partitions' states."""
+"""The child of a topic's node that holds its partitions' states."""
 
 _ALWAYS = (
     *("/consumers", "/config/changes", "/brokers/seqid", "/latest_producer_id_block"),
@@ -51,67 +51,67 @@ _ALWAYS = (
 
 
 def make_base(session: Session) -> None:
-    """Create the nodes that every broker makes sure of when it starts; those that are there stay."""
+    """Create the nodes that every broker ensures when it starts; existing nodes stay."""
     for path in _ALWAYS:
         if session.find(path) is None:
             session.create(path, parents=True)
 
 
 def path_below(root: str, name: str) -> str:
-    """The path of a topic or namespace, by full name, below one of the places above; the empty name gives the place."""
+    """Return the path of a topic or namespace below one of the roots above; the empty name gives the root."""
     return f"{root}/{name.replace(NAMESPACE_SEPARATOR, '/')}" if name else root
 
 
 def name_at(root: str, path: str) -> str | None:
-    """The full name that stands at a path below one of the places above; None for a path that is not below it."""
+    """Return the full name at a path below one of the roots above; None: the path is not below the root."""
     return path[len(root) + 1 :].replace("/", NAMESPACE_SEPARATOR) if path.startswith(f"{root}/") else None
 
 
 def topic_path(topic: str) -> str:
-    """A topic's node, by full name; a namespace's too."""
+    """Return the path of a topic's node, by full name; a namespace's too."""
     return path_below(TOPICS, topic)
 
 
 def partitions_path(topic: str) -> str:
-    """What leads to the states of a topic's partitions."""
+    """Return the path above the states of a topic's partitions."""
     return f"{topic_path(topic)}/{PARTITIONS}"
 
 
 def partition_path(partition: TopicPartition) -> str:
-    """What leads to the state of one partition."""
+    """Return the path above the state of one partition."""
     return f"{partitions_path(partition.topic)}/{partition.partition}"
 
 
 def state_path(partition: TopicPartition) -> str:
-    """A partition's state: its node's version is the partition epoch."""
+    """Return the path of a partition's state; the node's version is the partition epoch."""
     return f"{partition_path(partition)}/state"
 
 
 def config_path(name: str) -> str:
-    """The configs of a topic or a namespace, by full name."""
+    """Return the path of the configs of a topic or a namespace, by full name."""
     return path_below(CONFIGS, name)
 
 
 def delete_path(topic: str) -> str:
-    """The mark of a topic that is to be deleted."""
+    """Return the path of the mark of a topic that is to be deleted."""
     return path_below(DELETE_TOPICS, topic)
 
 
 def delete_partitions_path(topic: str) -> str:
-    """How far the deletion of a topic's last partitions has come: one flat name for each topic."""
+    """Return the path of the request to delete a topic's last partitions: one flat name for each topic."""
     return f"{DELETE_PARTITIONS}/{topic}"
 
 
 def broker_path(node_id: int) -> str:
-    """A broker's registration; the transaction that created it is the broker's epoch."""
+    """Return the path of a broker's registration; the transaction that created the node is the broker's epoch."""
     return f"{BROKERS}/{node_id}"
 
 
 def check_name(topic: str) -> None:
-    """Hold a topic's full name to the rules of Kafka and of namespaces, and to what ZooKeeper's paths allow.
+    """Check a topic's full name against the rules of Kafka, of namespaces and of ZooKeeper's paths.
 
     Raises:
-        InvalidNameError: it breaks them.
+        InvalidNameError: the name breaks a rule.
     """
     check_full_topic_name(topic)
     *tiers, local = topic.split(NAMESPACE_SEPARATOR)
@@ -122,7 +122,7 @@ def check_name(topic: str) -> None:
 
 
 def leaves(session: Session, root: str) -> list[str]:
-    """The full names at the nodes without children below one of the places above, sorted."""
+    """Return the full names at the nodes without children below one of the roots above, sorted."""
     found: list[str] = []
     todo = [root]
     while todo:
@@ -135,12 +135,12 @@ def leaves(session: Session, root: str) -> list[str]:
 
 
 def topics_to_delete(session: Session) -> list[str]:
-    """Topics that are marked for deletion, by full name, sorted."""
+    """Read the topics that are marked for deletion, by full name, sorted."""
     return leaves(session, DELETE_TOPICS)
 
 
 def remove_below(session: Session, root: str, name: str) -> None:
-    """Delete the node of a topic below one of the places above, and the tiers above it that lead nowhere else."""
+    """Delete the node of a topic below one of the roots above, and the tiers above it that become empty."""
     path = path_below(root, name)
     while path != root and session.find(path) is not None and not session.children(path):
         session.delete(path)

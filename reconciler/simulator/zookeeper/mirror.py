@@ -1,8 +1,8 @@
-"""The ZooKeeper in memory and a real one, held against each other: read, written, compared, through kazoo.
+"""The ZooKeeper in memory and a real one: each read, written and compared with the other, through kazoo.
 
-So a cluster that was simulated can be looked at with Kafka's own tools, one that is real can be simulated from where it
-stands, and the one in memory is proved by the real one: the same operations must give the same nodes. Data alone goes
-across: ephemeral nodes become lasting ones there, for the mirror's session is not a broker's.
+So Kafka's own tools can look at a simulated cluster, a simulation can start from a real one, and the real server proves
+the one in memory: the same operations must give the same nodes. Only data goes across: ephemeral nodes become lasting
+ones there, for the mirror's session is not a broker's.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from reconciler.simulator.zookeeper.nodes import check_path
 from reconciler.simulator.zookeeper.server import Session
 
 ITS_OWN = "/zookeeper"
-"""What a real server keeps for itself; never read and never written."""
+"""The nodes of a real server's own; never read and never written."""
 
 
 class RealZooKeeper(Protocol):
-    """What is asked of a ``kazoo.client.KazooClient`` that is connected."""
+    """The part of a connected ``kazoo.client.KazooClient`` that the mirror uses."""
 
     def get(self, path: str) -> tuple[bytes, Any]:
-        """Data and status of a node."""
+        """Return data and status of a node."""
 
     def exists(self, path: str) -> Any:
-        """The status of a node; None where there is none."""
+        """Return the status of a node; None: the node does not exist."""
 
     def get_children(self, path: str) -> list[str]:
-        """The names of a node's children."""
+        """Return the names of a node's children."""
 
     def create(self, path: str, value: bytes = b"", *, makepath: bool = False) -> str:
-        """Create a node, and with ``makepath`` those above it."""
+        """Create a node, and with ``makepath`` the nodes above it."""
 
     def set(self, path: str, value: bytes) -> Any:
-        """Give a node other data."""
+        """Replace a node's data."""
 
     def delete(self, path: str) -> Any:
         """Delete a node without children."""
@@ -42,7 +42,7 @@ class RealZooKeeper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A node that is not the same on both sides; None: it is not there."""
+    """A node that differs between the two sides; None: the node does not exist there."""
 
     path: str
     ours: bytes | None
@@ -50,11 +50,11 @@ class Difference:
 
 
 def read(client: RealZooKeeper, root: str = "/") -> dict[str, bytes]:
-    """The data of every node below a root, by its path below it, sorted; one that goes while it is read is not told.
+    """Read the data of every node below a root, by its path below it, sorted; nodes deleted meanwhile are left out.
 
     Args:
-        client: connected.
-        root: a chroot such as ``/kafka``; it is not part of the paths.
+        client: connected to the server.
+        root: a chroot such as ``/kafka``; not part of the paths.
     """
     from kazoo.exceptions import NoNodeError
 
@@ -75,16 +75,16 @@ def read(client: RealZooKeeper, root: str = "/") -> dict[str, bytes]:
 
 
 def write(client: RealZooKeeper, nodes: Mapping[str, bytes], root: str = "/", *, others: bool = True) -> None:
-    """Bring a real server to the same nodes: what is missing is created, what differs is set.
+    """Bring a real server to the same nodes: create missing nodes, and set differing ones.
 
     Args:
-        client: connected.
+        client: connected to the server.
         nodes: data by path below the root, as :meth:`ZooKeeper.dump` gives it.
         root: a chroot such as ``/kafka``; created where it is missing.
-        others: nodes below the root that are not among these stay; False: they are deleted, the deepest first.
+        others: keep other nodes below the root; False: delete them, the deepest first.
 
     Raises:
-        InvalidPathError: a path is none; nothing was written.
+        InvalidPathError: a path is invalid; nothing was written.
     """
     for path in nodes:
         check_path(path)
@@ -102,7 +102,7 @@ def write(client: RealZooKeeper, nodes: Mapping[str, bytes], root: str = "/", *,
 
 
 def load(session: Session, nodes: Mapping[str, bytes]) -> None:
-    """Bring the one in memory to the same nodes; those that are there beside them stay."""
+    """Bring the ZooKeeper in memory to the same nodes; other nodes stay."""
     for path, data in sorted(nodes.items()):
         found = session.find(path)
         if found is None:
@@ -112,12 +112,12 @@ def load(session: Session, nodes: Mapping[str, bytes]) -> None:
 
 
 def compare(ours: Mapping[str, bytes], theirs: Mapping[str, bytes]) -> list[Difference]:
-    """What is not the same on both sides, by path."""
+    """Return the nodes that differ between the two sides, by path."""
     every: Iterable[str] = sorted({*ours, *theirs})
     return [Difference(path, ours.get(path), theirs.get(path)) for path in every if ours.get(path) != theirs.get(path)]
 
 
 def _and_above(path: str) -> list[str]:
-    """A path and those above it, but the root."""
+    """Return a path and all paths above it, but the root."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(2, len(parts) + 1)]

@@ -1,9 +1,7 @@
-"""What a call to the ZooKeeper in memory can fail with; the names are those of ZooKeeper's own errors.
-
-The tree of nodes, changed by transactions: all or nothing. Knows nothing of sessions or watches.
+"""The tree of nodes, changed by transactions that are done as a whole or not at all; and the errors of a change.
 
 Versions and transaction IDs count as in ZooKeeper: a transaction has one ID, a node's version starts at 0, and the
-number of a sequential node is how many children its parent ever had.
+number of a sequential node is how many children its parent ever had. The errors have the names of ZooKeeper's own.
 """
 
 from __future__ import annotations
@@ -16,19 +14,19 @@ from reconciler.errors import ReconcilerError
 
 
 class SimulatedZooKeeperError(ReconcilerError):
-    """Root of what the ZooKeeper in memory raises; nothing was changed."""
+    """Root of the errors of the ZooKeeper in memory; nothing was changed."""
 
 
 class NoNodeError(SimulatedZooKeeperError):
-    """The node, or the one it would lie below, does not exist."""
+    """The node, or its parent, does not exist."""
 
 
 class NodeExistsError(SimulatedZooKeeperError):
-    """There is such a node already."""
+    """The node exists already."""
 
 
 class BadVersionError(SimulatedZooKeeperError):
-    """Somebody else changed the node: its version is another."""
+    """The node has another version: somebody else changed it."""
 
 
 class NotEmptyError(SimulatedZooKeeperError):
@@ -40,15 +38,15 @@ class EphemeralParentError(SimulatedZooKeeperError):
 
 
 class InvalidPathError(SimulatedZooKeeperError):
-    """A path is ``/``, or begins with it and has no empty, ``.`` or ``..`` part."""
+    """The path neither is ``/`` nor begins with it, or it has an empty, ``.`` or ``..`` part."""
 
 
 class SessionExpiredError(SimulatedZooKeeperError):
-    """The session is over; only a new one can ask for anything."""
+    """The session is over; only a new one can read and write."""
 
 
 ANY_VERSION = -1
-"""As the version that is expected: whatever it is."""
+"""Expected as a version, it matches every version."""
 
 
 class Znode(NamedTuple):
@@ -61,13 +59,13 @@ class Znode(NamedTuple):
     mzxid: int
     """The last transaction that changed its data."""
     owner: int | None
-    """The number of the session it goes with; None: it stays."""
+    """The number of the session that an ephemeral node ends with; None: the node is lasting."""
     children_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Nothing is changed, but the whole transaction fails unless the node has this version."""
+    """Fail the whole transaction unless the node has this version."""
 
     path: str
     version: int = ANY_VERSION
@@ -75,7 +73,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A new node; ``sequence`` adds ten digits to its name."""
+    """Create a node; ``sequence`` adds ten digits to its name."""
 
     path: str
     data: bytes = b""
@@ -85,7 +83,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Other data for a node."""
+    """Replace a node's data."""
 
     path: str
     data: bytes
@@ -94,7 +92,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """A node without children goes."""
+    """Delete a node without children."""
 
     path: str
     version: int = ANY_VERSION
@@ -115,7 +113,7 @@ class _Node:
 
 
 class Nodes:
-    """Every node by its path. The root is always there."""
+    """Every node by its path. The root always exists."""
 
     def __init__(self) -> None:
         self._nodes = {"/": _Node(b"", 0, 0, None)}
@@ -125,14 +123,14 @@ class Nodes:
         return path in self._nodes
 
     def paths(self) -> list[str]:
-        """Every path but the root's, sorted."""
+        """Return every path but the root's, sorted."""
         return sorted(path for path in self._nodes if path != "/")
 
     def below(self, path: str) -> list[str]:
-        """A node and all below it, each before its parent.
+        """Return the paths of a node and of all nodes below it, each before its parent.
 
         Raises:
-            NoNodeError: there is none.
+            NoNodeError: the node does not exist.
         """
         found = [path]
         for each in found:
@@ -140,18 +138,18 @@ class Nodes:
         return found[::-1]
 
     def children(self, path: str) -> list[str]:
-        """The names of a node's children, sorted.
+        """Return the names of a node's children, sorted.
 
         Raises:
-            NoNodeError: there is no such node.
+            NoNodeError: the node does not exist.
         """
         return sorted(self._node(path).children)
 
     def get(self, path: str) -> Znode:
-        """One node.
+        """Read a node.
 
         Raises:
-            NoNodeError: there is none.
+            NoNodeError: the node does not exist.
         """
         node = self._node(path)
         # As ZooKeeper counts: each child that came or went is one change.
@@ -159,14 +157,14 @@ class Nodes:
         return Znode(node.data, node.version, node.czxid, node.mzxid, node.owner, changes)
 
     def owned_by(self, owner: int) -> list[str]:
-        """The paths of a session's ephemeral nodes, sorted."""
+        """Return the paths of a session's ephemeral nodes, sorted."""
         return sorted(path for path, node in self._nodes.items() if node.owner == owner)
 
     def commit(self, operations: Sequence[Operation], owner: int) -> list[str]:
-        """Do all of the operations as one transaction, or none of them.
+        """Do all operations as one transaction, or none of them.
 
         Returns:
-            The path of each operation's node, with the number that a sequential one was given.
+            The path of each operation's node; a sequential node's has its number.
 
         Raises:
             SimulatedZooKeeperError: an operation cannot be done; nothing was changed.
@@ -247,15 +245,15 @@ class Nodes:
 
 
 def join(above: str, name: str) -> str:
-    """The path of a child."""
+    """Return the path of a child."""
     return f"{above.rstrip('/')}/{name}"
 
 
 def check_path(path: str) -> None:
-    """Hold a path to ZooKeeper's rules.
+    """Check a path against ZooKeeper's rules.
 
     Raises:
-        InvalidPathError: it breaks them.
+        InvalidPathError: the path breaks a rule.
     """
     parts = path.split("/")
     if path != "/" and (parts[0] or len(parts) < 2 or any(part in ("", ".", "..") for part in parts[1:])):

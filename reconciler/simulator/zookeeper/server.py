@@ -1,6 +1,6 @@
 """A ZooKeeper in memory: sessions, ephemeral nodes, transactions, and watches that fire later, as events.
 
-Calls are answered at once and are atomic. A watch is a persistent recursive one; what it has to tell goes through the
+Calls are answered at once and are atomic. Watches are persistent and recursive. Their notifications go through the
 timers, one event for each change, in the order of the changes, so that a session never learns of a later change first.
 """
 
@@ -24,13 +24,13 @@ from reconciler.simulator.zookeeper.nodes import (
 
 
 class ZooKeeper:
-    """One server, which never fails; what fails are the sessions and the machines that hold them."""
+    """One server, which never fails; only sessions and the machines that hold them fail."""
 
     def __init__(self, timers: Timers) -> None:
-        """Begin with the root alone.
+        """Start with the root alone.
 
         Args:
-            timers: through them the watches fire, after 0 ms.
+            timers: fire the watches, after 0 ms.
         """
         self.nodes = Nodes()
         self.watches: dict[str, list[tuple[Session, Callable[[str], None]]]] = {}
@@ -38,25 +38,25 @@ class ZooKeeper:
         self._sessions = 0
 
     def session(self, name: str) -> Session:
-        """Open a session; the name is for the history: ``broker-3``."""
+        """Open a session; the name appears in the history: ``broker-3``."""
         self._sessions += 1
         return Session(self, self._sessions, name)
 
     def dump(self) -> dict[str, bytes]:
-        """The data of every node but the root, by path, sorted."""
+        """Return the data of every node but the root, by path, sorted."""
         return {path: self.nodes.get(path).data for path in self.nodes.paths()}
 
 
 class Session:
-    """What one client sees and may change. Every call raises SessionExpiredError once the session is over."""
+    """One client's session. Every call raises SessionExpiredError once the session is over."""
 
     def __init__(self, server: ZooKeeper, number: int, name: str) -> None:
-        """Made by :meth:`ZooKeeper.session`."""
+        """Belong to a server; made by :meth:`ZooKeeper.session`."""
         self.number = number
         self.name = name
         self.expired = False
         self._server = server
-        self._untold: deque[tuple[Callable[[str], None], str]] = deque()
+        self._pending: deque[tuple[Callable[[str], None], str]] = deque()
 
     def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequence: bool = False, parents: bool = False
@@ -64,19 +64,19 @@ class Session:
         """Create a node.
 
         Args:
-            path: where; with ``sequence``, ten digits are added to it.
-            data: what stands in it.
-            ephemeral: it goes when this session does.
-            sequence: number it, by how many children its parent ever had.
+            path: of the node; with ``sequence``, ten digits are added to it.
+            data: of the node.
+            ephemeral: delete the node when this session ends.
+            sequence: number the node by how many children its parent ever had.
             parents: create the missing nodes above it too, empty and lasting, each in a transaction of its own.
 
         Returns:
-            Its path.
+            The node's path.
 
         Raises:
-            NodeExistsError: there is one already.
-            NoNodeError: there is none above it.
-            EphemeralParentError: the node above it is ephemeral.
+            NodeExistsError: the node exists already.
+            NoNodeError: its parent does not exist.
+            EphemeralParentError: its parent is ephemeral.
         """
         above = path.rpartition("/")[0]
         if parents and above and above not in self._nodes():
@@ -87,67 +87,67 @@ class Session:
         """Read a node.
 
         Raises:
-            NoNodeError: there is none.
+            NoNodeError: the node does not exist.
         """
         return self._nodes().get(path)
 
     def find(self, path: str) -> Znode | None:
-        """Read a node; None where there is none."""
+        """Read a node; None: the node does not exist."""
         nodes = self._nodes()
         return nodes.get(path) if path in nodes else None
 
     def children(self, path: str) -> list[str]:
-        """The names of a node's children, sorted.
+        """Return the names of a node's children, sorted.
 
         Raises:
-            NoNodeError: there is no such node.
+            NoNodeError: the node does not exist.
         """
         return self._nodes().children(path)
 
     def set(self, path: str, data: bytes, version: int = -1) -> int:
-        """Give a node other data, and return its new version.
+        """Replace a node's data, and return its new version.
 
         Raises:
-            NoNodeError: there is none.
-            BadVersionError: its version is neither -1 nor the one expected.
+            NoNodeError: the node does not exist.
+            BadVersionError: a version other than -1 was expected, and the node has another.
         """
         self._commit([Set(path, data, version)])
         return self.get(path).version
 
     def delete(self, path: str, version: int = -1, *, recursive: bool = False) -> None:
-        """Delete a node; ``recursive`` takes all below it too, in one transaction.
+        """Delete a node; ``recursive`` deletes all nodes below it too, in one transaction.
 
         Raises:
-            NoNodeError: there is none.
-            BadVersionError: its version is neither -1 nor the one expected.
-            NotEmptyError: it has children, and the deletion is not recursive.
+            NoNodeError: the node does not exist.
+            BadVersionError: a version other than -1 was expected, and the node has another.
+            NotEmptyError: the node has children, and the deletion is not recursive.
         """
         every = self._nodes().below(path) if recursive else [path]
         self._commit([Delete(each, version if each == path else -1) for each in every])
 
     def multi(self, operations: Sequence[Operation]) -> None:
-        """Do all of the operations as one transaction, or none of them.
+        """Do all operations as one transaction, or none of them.
 
         Raises:
             SimulatedZooKeeperError: an operation cannot be done; nothing was changed.
         """
         self._commit(operations)
 
-    def watch(self, path: str, told: Callable[[str], None]) -> None:
-        """Be told of every change at or below a path, until the session is over.
+    def watch(self, path: str, changed: Callable[[str], None]) -> None:
+        """Watch for every change at or below a path, until the session is over.
 
         Args:
-            path: of a node that may not exist yet; ``/`` for all.
-            told: is handed the path of each node that was created, deleted, or given other data, later, in order.
+            path: of a node that may not exist yet; ``/`` for all nodes.
+            changed: called later, in order, with the path of each node that was created, deleted, or given other data.
         """
         self._nodes()
         check_path(path)
-        self._server.watches.setdefault(path, []).append((self, told))
+        self._server.watches.setdefault(path, []).append((self, changed))
 
     def expire(self) -> None:
-        """The server gives the session up: its ephemeral nodes go, its watches end, its later calls fail.
+        """End the session at the server: its ephemeral nodes go, its watches end, its later calls fail.
 
-        A second time does nothing.
+        Does nothing the second time.
         """
         if self.expired:
             return
@@ -158,8 +158,8 @@ class Session:
         self.abandon()
 
     def abandon(self) -> None:
-        """The machine that held the session is gone: nobody is told anything, but its nodes stay until it expires."""
-        self._untold.clear()
+        """Stop all notifications, because the machine is gone; the session's nodes stay until it expires."""
+        self._pending.clear()
         for path, watches in list(self._server.watches.items()):
             left = [watch for watch in watches if watch[0] is not self]
             if left:
@@ -168,7 +168,7 @@ class Session:
                 del self._server.watches[path]
 
     def close(self) -> None:
-        """The client ends the session, with the same effect."""
+        """End the session at the client, with the same effect as :meth:`expire`."""
         self.expire()
 
     def _nodes(self) -> Nodes:
@@ -180,21 +180,21 @@ class Session:
         paths = self._nodes().commit(operations, self.number)
         for path, operation in zip(paths, operations, strict=True):
             if not isinstance(operation, Check):
-                self._tell(path)
+                self._notify(path)
         return paths
 
-    def _tell(self, path: str) -> None:
-        """Have every watch at or above a path told of a change there."""
-        place = path
+    def _notify(self, path: str) -> None:
+        """Queue a notification for every watch at or above a changed path."""
+        watched = path
         while True:
-            for session, told in self._server.watches.get(place, ()):
-                session._untold.append((told, path))
-                self._server.timers.after(0, f"watch of {session.name}: {path}", session._tell_next)
-            if place == "/":
+            for session, changed in self._server.watches.get(watched, ()):
+                session._pending.append((changed, path))
+                self._server.timers.after(0, f"watch of {session.name}: {path}", session._notify_next)
+            if watched == "/":
                 return
-            place = place.rpartition("/")[0] or "/"
+            watched = watched.rpartition("/")[0] or "/"
 
-    def _tell_next(self) -> None:
-        if self._untold:
-            told, path = self._untold.popleft()
-            told(path)
+    def _notify_next(self) -> None:
+        if self._pending:
+            changed, path = self._pending.popleft()
+            changed(path)
