@@ -32,20 +32,20 @@ from logstore import KafkaError
 from reconciler.protocol import StopReplicaRequest, StopReplicaResponse
 from reconciler.simulator.controller.brokers import BrokerChanges
 from reconciler.simulator.controller.context import ControllerContext
-from reconciler.simulator.controller.core import Core
-from reconciler.simulator.controller.deletion import Deletions, Dropped
+from reconciler.simulator.controller.core import ControllerCore
+from reconciler.simulator.controller.deletion import Deletions, DroppedReplicas
 from reconciler.simulator.controller.reassignment import Reassignments
 from reconciler.simulator.controller.requests import Channels, Later, RequestBatch
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.controller.state_machines import PartitionMachine, ReplicaMachine
 from reconciler.simulator.controller.states import ReplicaState
 from reconciler.simulator.controller.store import ClusterNodes
-from reconciler.simulator.controller.topics import Garbage, TopicChanges
+from reconciler.simulator.controller.topics import DeletedTopics, TopicChanges
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import BROKERS, DELETE_TOPICS, LOG_DIR_EVENTS, REASSIGN_PARTITIONS, TOPICS, Session
 
 
-class Active:
+class ActiveController:
     """An active controller's parts.
 
     Attributes:
@@ -71,15 +71,15 @@ class Active:
         channels: Channels,
         say: Callable[[str], None],
         later: Later,
-        extensions: Iterable[Callable[[Active], Extension]] = (),
+        extensions: Iterable[Callable[[ActiveController], Extension]] = (),
     ) -> None:
         """Put the parts together; nothing is read or sent yet."""
         batch = RequestBatch(node_id, context, channels, settings)
-        self.core = Core(node_id, settings, context, nodes, channels, batch, say, later)
+        self.core = ControllerCore(node_id, settings, context, nodes, channels, batch, say, later)
         self.partitions, self.replicas = PartitionMachine(self.core), ReplicaMachine(self.core)
-        self.garbage = Garbage(self.core, self.partitions)
+        self.garbage = DeletedTopics(self.core, self.partitions)
         self.deletions = Deletions(self.core, self.partitions, self.replicas)
-        self.dropped = Dropped(self.core)
+        self.dropped = DroppedReplicas(self.core)
         self.reassignments = Reassignments(self.core, self.partitions, self.replicas, self.dropped)
         self.topics = TopicChanges(
             self.core, self.partitions, self.replicas, deletions=self.deletions, garbage=self.garbage
@@ -150,7 +150,7 @@ class Extension(Protocol):
         """Nothing is left of partitions that ``Deletions.begin_partitions`` was asked to delete."""
 
 
-def take_over(active: Active) -> None:
+def take_over(active: ActiveController) -> None:
     """Begin to be the controller. Sends."""
     core, context = active.core, active.core.context
     registered = core.nodes.brokers()
@@ -187,7 +187,7 @@ class Watches:
     """The watches from one election to the resignation."""
 
     def __init__(
-        self, session: Session, active: Active, guarded: Callable[[Callable[[], None]], None], later: Later
+        self, session: Session, active: ActiveController, guarded: Callable[[Callable[[], None]], None], later: Later
     ) -> None:
         """Watch nothing yet.
 

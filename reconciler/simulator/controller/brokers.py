@@ -21,12 +21,12 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, LeaderAndIsrResponse
 from reconciler.simulator.controller.context import LeaderAndIsr
-from reconciler.simulator.controller.core import Core
+from reconciler.simulator.controller.core import ControllerCore
 from reconciler.simulator.controller.deletion import Deletions
 from reconciler.simulator.controller.reassignment import Reassignments
 from reconciler.simulator.controller.state_machines import Election, PartitionMachine, ReplicaMachine
 from reconciler.simulator.controller.states import Replica, ReplicaState
-from reconciler.simulator.controller.topics import Garbage
+from reconciler.simulator.controller.topics import DeletedTopics
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse
 
 
@@ -35,12 +35,12 @@ class BrokerChanges:
 
     def __init__(
         self,
-        core: Core,
+        core: ControllerCore,
         partitions: PartitionMachine,
         replicas: ReplicaMachine,
         *,
         deletions: Deletions,
-        garbage: Garbage,
+        garbage: DeletedTopics,
         reassignments: Reassignments,
     ) -> None:
         """Begin with the brokers of the context."""
@@ -192,7 +192,7 @@ def _partition_errors(request: LeaderAndIsrRequest, response: LeaderAndIsrRespon
 
 
 def prepare_shutdown(
-    core: Core, partitions: PartitionMachine, replicas: ReplicaMachine, broker: int
+    core: ControllerCore, partitions: PartitionMachine, replicas: ReplicaMachine, broker: int
 ) -> list[TopicPartition]:
     """Take a broker that lives out of service; it may ask again until nothing is left. Sends.
 
@@ -217,7 +217,7 @@ def prepare_shutdown(
     return [each for each in affected if context.leadership[each].leader == broker]
 
 
-def alter_isr(core: Core, request: AlterIsrRequest) -> AlterIsrResponse:
+def alter_isr(core: ControllerCore, request: AlterIsrRequest) -> AlterIsrResponse:
     """Handle a request to the active controller; gathers what brokers are to be told, and sends nothing."""
     context, partition = core.context, request.partition
     state = context.leadership.get(partition)
@@ -247,7 +247,7 @@ def _answer(state: LeaderAndIsr) -> AlterIsrResponse:
     return AlterIsrResponse(KafkaError.NONE, state.leader_epoch, state.isr, state.partition_epoch)
 
 
-def _asker_error(core: Core, request: AlterIsrRequest) -> KafkaError:
+def _asker_error(core: ControllerCore, request: AlterIsrRequest) -> KafkaError:
     """What is wrong with the asker or with the topic it means."""
     context, topic = core.context, request.partition.topic
     if context.brokers.get(request.broker_id) != request.broker_epoch:
@@ -260,7 +260,7 @@ def _asker_error(core: Core, request: AlterIsrRequest) -> KafkaError:
     return KafkaError.NONE
 
 
-def _request_error(core: Core, request: AlterIsrRequest, state: LeaderAndIsr) -> KafkaError:
+def _request_error(core: ControllerCore, request: AlterIsrRequest, state: LeaderAndIsr) -> KafkaError:
     """What is wrong with what is asked for."""
     if request.leader_epoch < state.leader_epoch:
         return KafkaError.FENCED_LEADER_EPOCH
@@ -278,6 +278,6 @@ def _request_error(core: Core, request: AlterIsrRequest, state: LeaderAndIsr) ->
     return KafkaError.NONE if ready and distinct and state.leader in request.isr else KafkaError.INVALID_REQUEST
 
 
-def _may_join(core: Core, partition: TopicPartition, broker: int) -> bool:
+def _may_join(core: ControllerCore, partition: TopicPartition, broker: int) -> bool:
     assigned = broker in core.context.assignments[partition].replicas
     return assigned and core.context.is_online(Replica(partition, broker))

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.controller.active import Active, Extension, Watches, take_over
+from reconciler.simulator.controller.active import ActiveController, Extension, Watches, take_over
 from reconciler.simulator.controller.brokers import alter_isr, prepare_shutdown
 from reconciler.simulator.controller.context import ControllerContext
 from reconciler.simulator.controller.requests import Channels
@@ -36,7 +36,7 @@ class Controller:
         journal: Journal,
         settings: ControllerSettings | None = None,
         *,
-        extensions: Sequence[Callable[[Active], Extension]] = (),
+        extensions: Sequence[Callable[[ActiveController], Extension]] = (),
     ) -> None:
         """Do nothing until it is started.
 
@@ -55,7 +55,7 @@ class Controller:
         self._journal, self._settings = journal, settings if settings is not None else ControllerSettings()
         self._extensions = extensions
         self._session: Session | None = None
-        self._active: Active | None = None
+        self._active: ActiveController | None = None
 
     @property
     def active(self) -> bool:
@@ -73,7 +73,7 @@ class Controller:
         return ControllerContext() if self._active is None else self._active.core.context
 
     @property
-    def work(self) -> Active | None:
+    def work(self) -> ActiveController | None:
         """Its parts while it is active."""
         return self._active
 
@@ -140,7 +140,7 @@ class Controller:
         """
         nothing: list[TopicPartition] = []
 
-        def act(active: Active) -> tuple[KafkaError, list[TopicPartition]]:
+        def act(active: ActiveController) -> tuple[KafkaError, list[TopicPartition]]:
             if active.core.context.brokers.get(broker) != broker_epoch:
                 return KafkaError.STALE_BROKER_EPOCH, nothing
             left = prepare_shutdown(active.core, active.partitions, active.replicas, broker)
@@ -162,7 +162,7 @@ class Controller:
             self.node_id, self._network, self._settings, later=self._later, guarded=self._run, step=self._step
         )
         nodes = ClusterNodes(session, context, self._step)
-        active = Active(
+        active = ActiveController(
             self.node_id,
             self._settings,
             context,
@@ -186,7 +186,7 @@ class Controller:
         if found is None:
             self._stand()
 
-    def _ask(self, act: Callable[[Active], _T], refused: _T) -> _T:
+    def _ask(self, act: Callable[[ActiveController], _T], refused: _T) -> _T:
         """Do what an administrator asks for; ``refused`` is the answer of one that is not active, or not any more."""
         answers = [refused]
         active = self._active
@@ -199,7 +199,7 @@ class Controller:
         active = self._active
         self._timers.after(delay_ms, f"controller {self.node_id}: {label}", lambda: self._run_for(active, act))
 
-    def _run_for(self, active: Active | None, act: Callable[[], None]) -> None:
+    def _run_for(self, active: ActiveController | None, act: Callable[[], None]) -> None:
         """Do something that concerns one term of office, unless that is over."""
         if active is not None and active is self._active:
             self._run(act)

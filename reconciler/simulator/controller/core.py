@@ -14,7 +14,7 @@ from reconciler.simulator.zookeeper import BadVersionError, NoNodeError
 
 
 @dataclass(frozen=True, slots=True)
-class Core:
+class ControllerCore:
     """Shared by all parts, from the election to the resignation.
 
     Attributes:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.controller.core import Core
+from reconciler.simulator.controller.core import ControllerCore
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.controller.state_machines import PartitionMachine, ReplicaMachine
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
@@ -49,7 +49,7 @@ class Deletions:
         on_partitions_deleted: is told the partitions of a topic that stays, once nothing is left of them.
     """
 
-    def __init__(self, core: Core, partitions: PartitionMachine, replicas: ReplicaMachine) -> None:
+    def __init__(self, core: ControllerCore, partitions: PartitionMachine, replicas: ReplicaMachine) -> None:
         """Begin with nothing to delete."""
         self._core, self._context, self._partitions, self._replicas = core, core.context, partitions, replicas
         self._retrying = False
@@ -178,10 +178,10 @@ class Deletions:
         self.on_partitions_deleted(partitions)
 
 
-class Dropped:
+class DroppedReplicas:
     """The replicas that were dropped and are not known to be deleted."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ControllerCore) -> None:
         """Begin without any."""
         self._core, self._context = core, core.context
         self._attempts: dict[tuple[TopicId, Replica], int] = {}

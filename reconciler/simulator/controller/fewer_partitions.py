@@ -26,7 +26,7 @@ from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import DELETE_PARTITIONS, delete_partitions_path
 
 if TYPE_CHECKING:
-    from reconciler.simulator.controller.active import Active
+    from reconciler.simulator.controller.active import ActiveController
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def decode_fewer_partitions(data: bytes) -> FewerPartitionsRequest | None:
 class FewerPartitions:
     """Takes part in an active controller; made at its election, forgotten at its resignation."""
 
-    def __init__(self, active: Active, now_ms: Callable[[], int], settings: FewerPartitionsSettings) -> None:
+    def __init__(self, active: ActiveController, now_ms: Callable[[], int], settings: FewerPartitionsSettings) -> None:
         """Take part in a controller.
 
         Args:
@@ -206,6 +206,6 @@ class FewerPartitions:
 
 def fewer_partitions_extension(
     now_ms: Callable[[], int], settings: FewerPartitionsSettings
-) -> Callable[[Active], FewerPartitions]:
+) -> Callable[[ActiveController], FewerPartitions]:
     """What to put among a controller's extensions."""
     return lambda active: FewerPartitions(active, now_ms, settings)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.core import Core
-from reconciler.simulator.controller.deletion import Dropped
+from reconciler.simulator.controller.core import ControllerCore
+from reconciler.simulator.controller.deletion import DroppedReplicas
 from reconciler.simulator.controller.state_machines import Election, PartitionMachine, ReplicaMachine
 from reconciler.simulator.controller.states import Replica, ReplicaState
 from reconciler.simulator.zookeeper import NoNodeError
@@ -22,7 +22,9 @@ from reconciler.simulator.zookeeper import NoNodeError
 class Reassignments:
     """Moves partitions between brokers."""
 
-    def __init__(self, core: Core, partitions: PartitionMachine, replicas: ReplicaMachine, dropped: Dropped) -> None:
+    def __init__(
+        self, core: ControllerCore, partitions: PartitionMachine, replicas: ReplicaMachine, dropped: DroppedReplicas
+    ) -> None:
         """Begin with what the context has."""
         self._dropped = dropped
         self._core, self._context, self._partitions, self._replicas = core, core.context, partitions, replicas

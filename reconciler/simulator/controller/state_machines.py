@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 from layout.topic import TopicPartition
 from reconciler.simulator.controller.context import NO_LEADER, LeaderAndIsr
-from reconciler.simulator.controller.core import Core
+from reconciler.simulator.controller.core import ControllerCore
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.zookeeper import NoNodeError
 
 
-class Elected(NamedTuple):
+class ElectedLeader(NamedTuple):
     """A leader, and the in-sync replicas in the order in which they were known."""
 
     leader: int
@@ -35,7 +35,7 @@ class Elected(NamedTuple):
 
 def offline_election(
     replicas: Sequence[int], isr: Sequence[int], live: Collection[int], *, unclean: bool = False
-) -> Elected | None:
+) -> ElectedLeader | None:
     """The leader is gone: the first replica that lives and is in sync.
 
     Args:
@@ -46,26 +46,26 @@ def offline_election(
     """
     leader = next((each for each in replicas if each in live and each in isr), None)
     if leader is not None:
-        return Elected(leader, tuple(each for each in isr if each in live))
+        return ElectedLeader(leader, tuple(each for each in isr if each in live))
     leader = next((each for each in replicas if each in live), None) if unclean else None
-    return None if leader is None else Elected(leader, (leader,))
+    return None if leader is None else ElectedLeader(leader, (leader,))
 
 
-def reassignment_election(target: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Elected | None:
+def reassignment_election(target: Sequence[int], isr: Sequence[int], live: Collection[int]) -> ElectedLeader | None:
     """The leader is not among the replicas that are to stay: the first of those that lives and is in sync."""
     leader = next((each for each in target if each in live and each in isr), None)
-    return None if leader is None else Elected(leader, tuple(isr))
+    return None if leader is None else ElectedLeader(leader, tuple(isr))
 
 
-def preferred_election(replicas: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Elected | None:
+def preferred_election(replicas: Sequence[int], isr: Sequence[int], live: Collection[int]) -> ElectedLeader | None:
     """The first replica, if it lives and is in sync."""
     first = next(iter(replicas), None)
-    return Elected(first, tuple(isr)) if first is not None and first in live and first in isr else None
+    return ElectedLeader(first, tuple(isr)) if first is not None and first in live and first in isr else None
 
 
 def shutdown_election(
     replicas: Sequence[int], isr: Sequence[int], live: Collection[int], leaving: Collection[int]
-) -> Elected | None:
+) -> ElectedLeader | None:
     """The leader is about to stop: the first replica in sync that lives and stays; those that leave go out of sync.
 
     Args:
@@ -75,7 +75,7 @@ def shutdown_election(
         leaving: brokers that are about to stop.
     """
     leader = next((each for each in replicas if each in live and each in isr and each not in leaving), None)
-    return None if leader is None else Elected(leader, tuple(each for each in isr if each not in leaving))
+    return None if leader is None else ElectedLeader(leader, tuple(each for each in isr if each not in leaving))
 
 
 class Election(Enum):
@@ -90,7 +90,7 @@ class Election(Enum):
 class PartitionMachine:
     """Moves partitions between their states."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ControllerCore) -> None:
         """Work on a controller's context."""
         self._core, self._context = core, core.context
         self._states = core.context.partition_states
@@ -188,7 +188,7 @@ class PartitionMachine:
         self._core.batch.leader_and_isr(receivers, partition)
         return True
 
-    def _choose(self, partition: TopicPartition, state: LeaderAndIsr, election: Election) -> Elected | None:
+    def _choose(self, partition: TopicPartition, state: LeaderAndIsr, election: Election) -> ElectedLeader | None:
         assignment, live = self._context.assignments[partition], self._context.online(partition)
         if election is Election.REASSIGNMENT:
             return reassignment_election(assignment.target, state.isr, live)
@@ -203,7 +203,7 @@ class PartitionMachine:
 class ReplicaMachine:
     """Moves replicas between their states."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ControllerCore) -> None:
         """Work on a controller's context."""
         self._core, self._context, self._batch = core, core.context, core.batch
         self._states = core.context.replica_states

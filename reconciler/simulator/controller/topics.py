@@ -21,7 +21,7 @@ from random import Random
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.controller.core import Core
+from reconciler.simulator.controller.core import ControllerCore
 from reconciler.simulator.controller.deletion import GONE, Deletions, retry_delay
 from reconciler.simulator.controller.requests import partition_metadata
 from reconciler.simulator.controller.state_machines import PartitionMachine, ReplicaMachine
@@ -35,12 +35,12 @@ class TopicChanges:
 
     def __init__(
         self,
-        core: Core,
+        core: ControllerCore,
         partitions: PartitionMachine,
         replicas: ReplicaMachine,
         *,
         deletions: Deletions,
-        garbage: Garbage,
+        garbage: DeletedTopics,
     ) -> None:
         """Begin with the topics of the context."""
         self._core, self._context = core, core.context
@@ -179,10 +179,10 @@ class DeletedTopic:
     """Whether a next attempt is waiting for its time."""
 
 
-class Garbage:
+class DeletedTopics:
     """The topics that are deleted and not yet collected."""
 
-    def __init__(self, core: Core, partitions: PartitionMachine) -> None:
+    def __init__(self, core: ControllerCore, partitions: PartitionMachine) -> None:
         """Begin without any."""
         self._core, self._context, self._partitions = core, core.context, partitions
         self._found: dict[TopicId, DeletedTopic] = {}

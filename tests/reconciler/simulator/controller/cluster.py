@@ -24,7 +24,7 @@ from reconciler.protocol import (
 )
 from reconciler.protocol.check import reasons
 from reconciler.simulator.controller import Controller, ControllerSettings
-from reconciler.simulator.controller.active import Active, Extension
+from reconciler.simulator.controller.active import ActiveController, Extension
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.kernel import (
     AlterIsrRequest,
@@ -146,7 +146,7 @@ class FakeBroker:
 class Notes(Extension):
     """Notes what it is told."""
 
-    def __init__(self, active: Active) -> None:
+    def __init__(self, active: ActiveController) -> None:
         self.active = active
         self.told: list[object] = []
 
@@ -174,7 +174,7 @@ class Cluster:
         brokers: int = 3,
         *,
         controllers: Sequence[int] = (1,),
-        extensions: Sequence[Callable[[Active], Extension]] = (),
+        extensions: Sequence[Callable[[ActiveController], Extension]] = (),
         **settings: Any,
     ) -> None:
         self.timers = HandTimers()

@@ -6,7 +6,7 @@ import pytest
 
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest, StopReplicaResponse
-from reconciler.simulator.controller.active import Active, Extension
+from reconciler.simulator.controller.active import ActiveController, Extension
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import AlterIsrRequest, PartitionMode, UpdateMetadataRequest
@@ -402,4 +402,4 @@ def test_an_extension_of_a_controller_that_resigned_is_told_nothing() -> None:
     cluster.admin.create(kafka_paths.delete_partitions_path("orders"), b"{}")
     cluster.settle()
     assert extension.told == ["loaded", "started"]
-    assert isinstance(extension.active, Active)
+    assert isinstance(extension.active, ActiveController)

@@ -9,7 +9,7 @@ from reconciler.protocol import LeaderAndIsrRequest, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.settings import ControllerMovedError, IllegalTransitionError
 from reconciler.simulator.controller.state_machines import (
-    Elected,
+    ElectedLeader,
     Election,
     offline_election,
     preferred_election,
@@ -24,12 +24,12 @@ from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 @pytest.mark.parametrize(
     ("replicas", "isr", "live", "unclean", "elected"),
     [
-        ((1, 2, 3), (1, 2, 3), {2, 3}, False, Elected(2, (2, 3))),
-        ((1, 2, 3), (3, 2), {2, 3}, False, Elected(2, (3, 2))),
-        ((1, 2, 3), (1, 3), {2, 3}, False, Elected(3, (3,))),
+        ((1, 2, 3), (1, 2, 3), {2, 3}, False, ElectedLeader(2, (2, 3))),
+        ((1, 2, 3), (3, 2), {2, 3}, False, ElectedLeader(2, (3, 2))),
+        ((1, 2, 3), (1, 3), {2, 3}, False, ElectedLeader(3, (3,))),
         ((1, 2, 3), (1,), {2, 3}, False, None),
-        ((1, 2, 3), (1,), {2, 3}, True, Elected(2, (2,))),
-        ((1, 2, 3), (1, 3), {2, 3}, True, Elected(3, (3,))),
+        ((1, 2, 3), (1,), {2, 3}, True, ElectedLeader(2, (2,))),
+        ((1, 2, 3), (1, 3), {2, 3}, True, ElectedLeader(3, (3,))),
         ((1, 2, 3), (1, 2, 3), set(), True, None),
     ],
 )
@@ -40,9 +40,9 @@ def test_when_the_leader_is_away_the_first_live_replica_in_sync_leads(replicas, 
 @pytest.mark.parametrize(
     ("target", "isr", "live", "elected"),
     [
-        ((4, 5), (1, 4, 5), {1, 4, 5}, Elected(4, (1, 4, 5))),
-        ((4, 5), (1, 5), {1, 4, 5}, Elected(5, (1, 5))),
-        ((4, 5), (1, 4, 5), {1, 5}, Elected(5, (1, 4, 5))),
+        ((4, 5), (1, 4, 5), {1, 4, 5}, ElectedLeader(4, (1, 4, 5))),
+        ((4, 5), (1, 5), {1, 4, 5}, ElectedLeader(5, (1, 5))),
+        ((4, 5), (1, 4, 5), {1, 5}, ElectedLeader(5, (1, 4, 5))),
         ((4, 5), (1,), {1, 4, 5}, None),
     ],
 )
@@ -53,7 +53,7 @@ def test_a_reassigned_partition_is_led_by_a_replica_that_stays(target, isr, live
 @pytest.mark.parametrize(
     ("replicas", "isr", "live", "elected"),
     [
-        ((1, 2), (2, 1), {1, 2}, Elected(1, (2, 1))),
+        ((1, 2), (2, 1), {1, 2}, ElectedLeader(1, (2, 1))),
         ((1, 2), (2,), {1, 2}, None),
         ((1, 2), (2, 1), {2}, None),
         ((), (), {1}, None),
@@ -66,9 +66,9 @@ def test_the_preferred_leader_leads_only_if_it_lives_and_is_in_sync(replicas, is
 @pytest.mark.parametrize(
     ("isr", "live", "leaving", "elected"),
     [
-        ((1, 2, 3), {1, 2, 3}, {1}, Elected(2, (2, 3))),
-        ((1, 2, 3), {1, 2, 3}, {1, 2}, Elected(3, (3,))),
-        ((1, 2, 3), {1, 3}, {1}, Elected(3, (2, 3))),
+        ((1, 2, 3), {1, 2, 3}, {1}, ElectedLeader(2, (2, 3))),
+        ((1, 2, 3), {1, 2, 3}, {1, 2}, ElectedLeader(3, (3,))),
+        ((1, 2, 3), {1, 3}, {1}, ElectedLeader(3, (2, 3))),
         ((1,), {1, 2, 3}, {1}, None),
     ],
 )
