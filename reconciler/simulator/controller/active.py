@@ -1,29 +1,22 @@
-"""What a controller has from its election to its resignation; to resign is to forget it.
+"""An active controller, from its election to its resignation: its parts, its takeover, its watches, its extensions.
 
-Owns how the parts are put together and where an answer of a broker goes.
-
-How something takes part in a controller without being part of it: fewer partitions (KIP694-3) does.
-
-An extension is made at each election and forgotten at the resignation; what has to outlast that it keeps in ZooKeeper,
-below the paths that it names.
-
-What a controller does first: read everything, tell everybody, elect, and go on with what its predecessor began.
-
-Nothing is taken over but what is in ZooKeeper. Every broker gets a FULL request, so what the predecessor had deleted
-and not collected is deleted by the brokers that still have it (KIP516-5, KIP516-10). Source: Kafka 2.8.
+The takeover comes first: the controller reads everything, sends it to all brokers, elects leaders, and continues its
+predecessor's work. It takes over nothing but the contents of ZooKeeper. Every broker gets a FULL request, so replicas
+that the predecessor had deleted and not collected are deleted by the brokers that still have them (KIP516-5,
+KIP516-10). Source: Kafka 2.8.
 
 In one thing this goes beyond Kafka: a broker that went, or was restarted, while there was no controller goes out of
-sync as under a controller, for a restart loses what was not synced. Kafka leaves it in sync, and it may lead.
+sync as under a controller, for a restart loses data that was not synced. Kafka leaves it in sync, and it may lead.
 
-The watches of an active controller: a change in ZooKeeper becomes one look at the nodes that it may concern.
-
-Watches tell that something changed, never what; many changes at once lead to one look.
+To resign is to forget the active controller. An extension is made at each election and forgotten at the resignation;
+its lasting data is in ZooKeeper, below the paths that it names. Fewer partitions (KIP694-3) are an extension.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Protocol
 
 from layout.ids import TopicId
@@ -46,19 +39,19 @@ from reconciler.simulator.zookeeper import BROKERS, DELETE_TOPICS, LOG_DIR_EVENT
 
 
 class ActiveController:
-    """An active controller's parts.
+    """The parts of an active controller.
 
     Attributes:
-        core: what all parts share; the context is in it.
+        core: the objects that all parts share, with the context.
         partitions: moves partitions between states.
         replicas: moves replicas between states.
-        garbage: topics deleted at once, being collected.
-        deletions: topics and partitions deleted as before.
+        garbage: topics deleted at once, whose replicas are being collected.
+        deletions: topics and partitions being deleted the old way.
         reassignments: partitions on their way to other brokers.
         dropped: replicas that reassignments dropped, until they are deleted.
-        topics: topics that come and go.
-        brokers: brokers that come and go.
-        extensions: that take part, in the order in which they were given.
+        topics: follows topics that are created and deleted.
+        brokers: follows brokers that come and go.
+        extensions: in the order in which they were given.
     """
 
     def __init__(
@@ -93,12 +86,12 @@ class ActiveController:
             reassignments=self.reassignments,
         )
         self.extensions: list[Extension] = [make(self) for make in extensions]
-        self.deletions.on_partitions_deleted = self._tell_deleted
+        self.deletions.on_partitions_deleted = self._notify_extensions
         batch.on_leader_and_isr = self.brokers.answered
         batch.on_stop_replica = self._stopped
 
     def set_modes(self, partitions: Iterable[TopicPartition], mode: PartitionMode) -> None:
-        """Say who may use some partitions, and tell all brokers (KIP694-1). Sends."""
+        """Set who may use some partitions, and send that to all brokers (KIP694-1)."""
         context, changed = self.core.context, list(partitions)
         for partition in changed:
             if mode is PartitionMode.READ_WRITE:
@@ -108,15 +101,15 @@ class ActiveController:
         self.core.batch.update_metadata(changed)
         self.core.batch.send()
 
-    def _tell_deleted(self, partitions: Sequence[TopicPartition]) -> None:
+    def _notify_extensions(self, partitions: Sequence[TopicPartition]) -> None:
         for extension in self.extensions:
             extension.deleted(partitions)
 
     def _stopped(self, broker: int, request: StopReplicaRequest, response: StopReplicaResponse) -> None:
-        """Hand the answer for each topic to whoever deletes it; a request that failed as a whole failed for each."""
+        """Hand each topic's answer to the part that deletes it; a request failed as a whole failed for each."""
         answers: dict[tuple[str, TopicId | None], dict[int, int]] = {}
-        for told in response.topics:
-            answers.setdefault((told.topic, told.topic_id), {}).update(told.partitions)
+        for answer in response.topics:
+            answers.setdefault((answer.topic, answer.topic_id), {}).update(answer.partitions)
         for topic in request.topics:
             found = answers.get((topic.topic, topic.topic_id), {})
             missing = int(response.error) or int(KafkaError.UNKNOWN_SERVER_ERROR)
@@ -132,26 +125,26 @@ class ActiveController:
 
 
 class Extension(Protocol):
-    """Called by the active controller, one call at a time."""
+    """An addition to the active controller, which calls it, one call at a time."""
 
     def paths(self) -> Sequence[str]:
-        """The nodes to be watched, with all below them."""
+        """Return the paths of the nodes to be watched, with all nodes below them."""
 
     def loaded(self) -> None:
-        """The context was read, and nothing was sent yet: set modes here, so that the first requests have them."""
+        """Called when the context was read and nothing was sent: modes set here go into the first requests."""
 
     def started(self) -> None:
-        """The controller has sent its first requests: go on with what was begun under another controller."""
+        """Called after the first requests: continue the work that was begun under another controller."""
 
     def changed(self, path: str) -> None:
-        """A node at or below one of the paths was created, deleted, or given other data."""
+        """Called when a node at or below one of the paths was created, deleted, or given other data."""
 
     def deleted(self, partitions: Sequence[TopicPartition]) -> None:
-        """Nothing is left of partitions that ``Deletions.begin_partitions`` was asked to delete."""
+        """Called when nothing is left of partitions that ``Deletions.begin_partitions`` was to delete."""
 
 
 def take_over(active: ActiveController) -> None:
-    """Begin to be the controller. Sends."""
+    """Take over the cluster, and send the first requests."""
     core, context = active.core, active.core.context
     registered = core.nodes.brokers()
     active.topics.load()
@@ -180,11 +173,14 @@ def take_over(active: ActiveController) -> None:
 
 
 _PARTITION_NODE = re.compile(r".+/partitions/[0-9]+(?:/state)?")
-"""Written by controllers alone, and so nothing to look at."""
+"""Nodes that only controllers write, so that a change needs no look."""
 
 
 class Watches:
-    """The watches from one election to the resignation."""
+    """The watches of an active controller: each change in ZooKeeper causes one look at the nodes that it may concern.
+
+    A watch says that something changed, never what; many changes at once cause one look.
+    """
 
     def __init__(
         self, session: Session, active: ActiveController, guarded: Callable[[Callable[[], None]], None], later: Later
@@ -192,16 +188,16 @@ class Watches:
         """Watch nothing yet.
 
         Args:
-            session: tells what changes.
-            active: whose parts look.
-            guarded: runs something, unless the controller has resigned by then.
-            later: has something done later, unless the controller has resigned by then.
+            session: on which the nodes are watched.
+            active: has the parts that look at the nodes.
+            guarded: calls a function, unless the controller has resigned by then.
+            later: calls a function later, unless the controller has resigned by then.
         """
         self._session, self._active, self._guarded, self._later = session, active, guarded, later
         self._due: dict[str, None] = {}
 
     def begin(self) -> None:
-        """Be told from now on."""
+        """Watch from now on."""
         topics, brokers = self._active.topics.look, self._active.brokers.look
         self._watch(TOPICS, "topics", topics)
         self._watch(DELETE_TOPICS, "topics", topics)
@@ -210,15 +206,17 @@ class Watches:
         self._watch(REASSIGN_PARTITIONS, "reassignments", self._active.reassignments.from_node)
         for extension in self._active.extensions:
             for path in extension.paths():
-                changed = extension.changed
-                self._session.watch(path, lambda at, told=changed: self._guarded(lambda: told(at)))  # type: ignore[misc]
+                self._session.watch(path, partial(self._extension_changed, extension))
+
+    def _extension_changed(self, extension: Extension, path: str) -> None:
+        self._guarded(lambda: extension.changed(path))
 
     def _watch(self, path: str, what: str, look: Callable[[], None]) -> None:
-        def told(at: str) -> None:
+        def changed(at: str) -> None:
             if not _PARTITION_NODE.fullmatch(at):
                 self._guarded(lambda: self._look_soon(what, look))
 
-        self._session.watch(path, told)
+        self._session.watch(path, changed)
 
     def _look_soon(self, what: str, look: Callable[[], None]) -> None:
         if what not in self._due:

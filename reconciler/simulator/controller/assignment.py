@@ -1,8 +1,8 @@
-"""Which brokers get the replicas of new partitions: Kafka's rule without racks, with racks, and by hand.
+"""The assignment of new partitions to brokers: Kafka's rules without racks, with racks, and by hand.
 
 Without racks, the leaders go round the brokers from a random start, and the other replicas follow at a distance that
-grows by one each round. With racks the brokers are first put in an order that changes the rack at every step, and a
-rack, or a broker, gets no second replica of a partition while another has none.
+grows by one each round. With racks the brokers are first put in an order that changes the rack at every step, and no
+rack or broker gets a second replica of a partition while another one has none.
 Source: FACTS §9; CREATE-1, CREATE-2; KIP4-3.
 """
 
@@ -19,10 +19,10 @@ Assignment = dict[int, tuple[int, ...]]
 
 
 class AssignmentError(ReconcilerError):
-    """No replicas can be assigned like that; ``error`` is Kafka's number for it."""
+    """Replicas cannot be assigned as requested; ``error`` is Kafka's number."""
 
     def __init__(self, error: KafkaError, message: str) -> None:
-        """Keep the number beside the sentence."""
+        """Keep the error number beside the message."""
         super().__init__(message)
         self.error = error
 
@@ -37,22 +37,22 @@ def assign(
     fixed_start: int = -1,
     start_partition: int = -1,
 ) -> Assignment:
-    """Give replicas of new partitions to brokers.
+    """Assign the replicas of new partitions to brokers.
 
     Args:
-        brokers: IDs of the brokers that may be used, in the order in which they are gone round; with racks, the order
-            does not matter.
-        partitions: how many are new.
-        factor: how many replicas each has.
-        racks: the rack of each broker; None or empty: there are none.
-        random: where the start and the distance are drawn from, in this order; not needed with a fixed start.
+        brokers: IDs of the usable brokers, in the order in which they are assigned; with racks, the order does not
+            matter.
+        partitions: number of new partitions.
+        factor: number of replicas of each.
+        racks: the rack of each broker; None or empty: no racks.
+        random: draws the start and the distance, in this order; not needed with a fixed start.
         fixed_start: both the start and the distance, as an index; -1: drawn.
         start_partition: the number of the first new partition; -1: the first is 0.
 
     Raises:
         AssignmentError: 37 without partitions; 38 for a factor that is not positive or greater than the number of
-            brokers; -1 where some brokers have a rack and some none.
-        ValueError: there is neither a fixed start nor anything to draw one from.
+            brokers; -1 where only some brokers have a rack.
+        ValueError: there is neither a fixed start nor a random generator.
     """
     if partitions <= 0:
         raise AssignmentError(KafkaError.INVALID_PARTITIONS, f"{partitions} partitions: at least 1 is needed")
@@ -83,7 +83,7 @@ def assign(
 
 
 def rack_alternated(rack_of: Mapping[int, str]) -> list[int]:
-    """Brokers in an order that changes the rack at every step while it can: racks by name, the lowest ID first."""
+    """Return brokers in an order that changes the rack at each step while it can: racks by name, lowest ID first."""
     names = sorted({*rack_of.values()})
     by_rack = {rack: sorted(broker for broker in rack_of if rack_of[broker] == rack) for rack in names}
     longest = max((len(brokers) for brokers in by_rack.values()), default=0)
@@ -91,9 +91,9 @@ def rack_alternated(rack_of: Mapping[int, str]) -> list[int]:
 
 
 def check_by_hand(assignment: Mapping[int, Sequence[int]]) -> None:
-    """Hold an assignment that was made by hand to what Kafka asks of one.
+    """Check an assignment made by hand against Kafka's rules.
 
-    As in Kafka, a broker need not be there: its replicas are offline until it is.
+    As in Kafka, a broker need not exist: its replicas are offline until it does.
 
     Raises:
         AssignmentError: 39 for partitions that are not 0, 1, 2 …, a partition without replicas, a broker twice in a
@@ -113,17 +113,17 @@ def check_by_hand(assignment: Mapping[int, Sequence[int]]) -> None:
 def check_added_by_hand(
     assignment: Mapping[int, Sequence[int]], *, existing: int, wanted: int, factor: int, brokers: Sequence[int]
 ) -> None:
-    """Hold an assignment of partitions that are added to a topic to what Kafka asks of one.
+    """Check an assignment, made by hand, of partitions that are added to a topic.
 
     Args:
         assignment: of the new partitions only.
-        existing: how many partitions there are.
-        wanted: how many there shall be.
-        factor: how many replicas the topic's partitions have.
-        brokers: those that are there; here, unlike for a new topic, no other may be named.
+        existing: number of present partitions.
+        wanted: number of partitions afterwards.
+        factor: number of replicas of the topic's partitions.
+        brokers: the live brokers; unlike for a new topic, no other may be named.
 
     Raises:
-        AssignmentError: 39 when any of this does not hold; the message has every reason.
+        AssignmentError: 39 when a rule is broken; the message has every reason.
     """
     reasons = _replica_problems(assignment)
     if sorted(assignment) != list(range(existing, wanted)):
@@ -137,7 +137,7 @@ def check_added_by_hand(
 
 
 def _replicas(order: Sequence[int], first: int, shift: int, factor: int, rack_of: Mapping[int, str]) -> tuple[int, ...]:
-    """The replicas of one partition; the index of its leader is given."""
+    """Return the replicas of one partition, whose leader has index ``first``."""
     racks = {*rack_of.values()}
     taken = [order[first]]
     step = shift * max(1, len(racks))

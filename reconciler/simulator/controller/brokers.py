@@ -1,16 +1,8 @@
-"""Brokers that come, go, and come back before anybody saw them go; and log dirs that fail.
+"""Brokers that come, go, restart unseen, or stop in order; their failed log dirs; and their AlterIsr requests.
 
-A broker whose registration has another epoch was restarted: for the controller it goes and comes, for what it had not
-synced is lost, and it leads nothing until it is told to. Source: Kafka 2.8; KIP516-5 for the FULL request to each.
-
-A broker that is about to stop: others lead what it leads, and it goes out of sync where it follows.
-
-Source: Kafka 2.8's controlled shutdown.
-
-AlterIsr: a leader asks for another in-sync set, and the controller writes it.
-
-In this order: a stale broker, an unknown topic, another topic ID, a leader epoch or a partition epoch that is not the
-newest, a broker that does not lead, a set that has what it must not have. Source: Kafka 2.8, and 3.x for who may ask.
+A broker whose registration has another epoch was restarted: for the controller it goes and comes, for data that it had
+not synced is lost, and it leads nothing until a request makes it the leader. Source: Kafka 2.8, with its controlled
+shutdown; KIP516-5 for the FULL request to each broker that comes.
 """
 
 from __future__ import annotations
@@ -43,13 +35,13 @@ class BrokerChanges:
         garbage: DeletedTopics,
         reassignments: Reassignments,
     ) -> None:
-        """Begin with the brokers of the context."""
+        """Start with the brokers of the context."""
         self._core, self._context = core, core.context
         self._partitions, self._replicas = partitions, replicas
         self._deletions, self._garbage, self._reassignments = deletions, garbage, reassignments
 
     def look(self) -> None:
-        """Read which brokers are registered, and see to each that changed. Sends."""
+        """Read the registered brokers, and handle each change. Sends."""
         found, known = self._core.nodes.brokers(), dict(self._context.brokers)
         new = [broker for broker in found if broker not in known]
         bounced = [broker for broker in found if known.get(broker, found[broker]) != found[broker]]
@@ -67,7 +59,7 @@ class BrokerChanges:
             self._went(dead)
 
     def begin(self) -> None:
-        """At the election: see to the brokers that went or were restarted while there was no controller. Sends."""
+        """Handle, at the election, brokers that went or were restarted while there was no controller. Sends."""
         lives, context = self._context.brokers, self._context
         absent = {each.broker for each in context.replicas_of(context.assignments) if each.broker not in lives}
         if absent:
@@ -78,7 +70,7 @@ class BrokerChanges:
         self.look()
 
     def log_dirs_failed(self) -> None:
-        """Brokers told of log dirs that failed: ask each about every replica; what lies there it answers 56. Sends."""
+        """Ask brokers that reported failed log dirs about every replica; they answer 56 for the failed ones. Sends."""
         brokers = [broker for broker in self._core.nodes.take_log_dir_events() if broker in self._context.brokers]
         for replica in self._serving(brokers):
             if replica.partition in self._context.leadership:
@@ -86,7 +78,7 @@ class BrokerChanges:
         self._core.batch.send()
 
     def answered(self, broker: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> None:
-        """Take a broker's answer: 56 means that the replica's log dir has failed, 0 that it has not. Sends."""
+        """Handle a broker's answer: 56 means that the replica's log dir has failed, 0 that it has not. Sends."""
         if response.error != KafkaError.NONE or request.broker_epoch != self._context.brokers.get(broker):
             return
         failed, back = [], []
@@ -127,7 +119,7 @@ class BrokerChanges:
             self._core.say(f"broker {broker} is gone")
 
     def _came(self, brokers: Sequence[int]) -> None:
-        """Each new broker gets all metadata and a FULL request; then leaders are elected where there was none."""
+        """Send new brokers all metadata and a FULL request; then elect leaders where there was none."""
         context, batch = self._context, self._core.batch
         context.offline = {replica for replica in context.offline if replica.broker not in brokers}
         batch.update_metadata()
@@ -150,7 +142,7 @@ class BrokerChanges:
         self._replicas_went(context.replicas_on(brokers))
 
     def _replicas_went(self, replicas: Sequence[Replica]) -> None:
-        """Other leaders for what they led, and out of sync with them."""
+        """Elect other leaders for the partitions that lost replicas lead, and take the replicas out of sync."""
         context = self._context
         leaving = [each for each in replicas if context.is_leaving(each.partition)]
         without_leader = context.without_leader()
@@ -166,7 +158,7 @@ class BrokerChanges:
         self._deletions.resume()
 
     def _serving(self, brokers: Sequence[int]) -> list[Replica]:
-        """Replicas on some brokers that are there and are not being deleted."""
+        """Return the existing replicas on some brokers that are not being deleted."""
         states = self._context.replica_states
         return [
             each
@@ -176,9 +168,9 @@ class BrokerChanges:
 
 
 def _partition_errors(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> list[tuple[TopicPartition, int]]:
-    """The answer for each partition of a request; it names topics by their IDs alone, or by their names.
+    """Return the error of each partition of a request; a response names topics by their IDs alone, or by their names.
 
-    Topics without an ID share one group there, in the order of the request.
+    Topics without an ID share one group in the response, in the order of the request.
     """
     names = {topic.topic_id: topic.topic for topic in request.topics if topic.topic_id is not None}
     nameless = iter([topic.topic for topic in request.topics if topic.topic_id is None for _ in topic.partitions])
@@ -194,11 +186,12 @@ def _partition_errors(request: LeaderAndIsrRequest, response: LeaderAndIsrRespon
 def prepare_shutdown(
     core: ControllerCore, partitions: PartitionMachine, replicas: ReplicaMachine, broker: int
 ) -> list[TopicPartition]:
-    """Take a broker that lives out of service; it may ask again until nothing is left. Sends.
+    """Take a live broker out of service before it stops; it may ask again until it leads nothing. Sends.
+
+    Other brokers lead its partitions, and its followers leave their in-sync sets.
 
     Returns:
-        The partitions that it still leads, sorted; a partition with one replica is not among them, for nobody else can
-        lead it.
+        The partitions that the broker still leads, sorted, without those of one replica, which nobody else can lead.
     """
     context = core.context
     context.shutting_down.add(broker)
@@ -218,7 +211,11 @@ def prepare_shutdown(
 
 
 def alter_isr(core: ControllerCore, request: AlterIsrRequest) -> AlterIsrResponse:
-    """Handle a request to the active controller; gathers what brokers are to be told, and sends nothing."""
+    """Answer a leader that asks for another in-sync set; gathers requests to brokers, and sends nothing.
+
+    Refused, in this order: a stale broker, an unknown topic, another topic ID, a leader epoch or a partition epoch that
+    is not the newest, a broker that does not lead, an illegal in-sync set. Source: Kafka 2.8, and 3.x for who may ask.
+    """
     context, partition = core.context, request.partition
     state = context.leadership.get(partition)
     error = (
@@ -248,7 +245,7 @@ def _answer(state: LeaderAndIsr) -> AlterIsrResponse:
 
 
 def _asker_error(core: ControllerCore, request: AlterIsrRequest) -> KafkaError:
-    """What is wrong with the asker or with the topic it means."""
+    """Return the error in the requesting broker or in its topic."""
     context, topic = core.context, request.partition.topic
     if context.brokers.get(request.broker_id) != request.broker_epoch:
         return KafkaError.STALE_BROKER_EPOCH
@@ -261,7 +258,7 @@ def _asker_error(core: ControllerCore, request: AlterIsrRequest) -> KafkaError:
 
 
 def _request_error(core: ControllerCore, request: AlterIsrRequest, state: LeaderAndIsr) -> KafkaError:
-    """What is wrong with what is asked for."""
+    """Return the error in the requested in-sync set and its epochs."""
     if request.leader_epoch < state.leader_epoch:
         return KafkaError.FENCED_LEADER_EPOCH
     if request.leader_epoch > state.leader_epoch:

@@ -1,7 +1,7 @@
-"""What a controller knows of its cluster, in memory only; the truth is in ZooKeeper and is read at each failover.
+"""A controller's knowledge of its cluster, in memory only; the truth is in ZooKeeper and is read at each failover.
 
-Values and questions about them; nothing here writes, sends, or decides. Everything that is given back in numbers is in
-a fixed order. Source: Kafka 2.8's controller context; KIP694-1 for the modes.
+Only values and questions about them: nothing here writes, sends, or decides. All collections that are returned have a
+fixed order. Source: Kafka 2.8's controller context; KIP694-1 for the modes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_LEADER = -1
 
 @dataclass(frozen=True, slots=True)
 class ReplicaAssignment:
-    """The brokers of one partition, in order of preference; those being added and removed are among them."""
+    """The brokers of one partition, in order of preference, including those being added and removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -27,12 +27,12 @@ class ReplicaAssignment:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """What is left when the reassignment is complete."""
+        """The brokers after the reassignment."""
         return tuple(each for each in self.replicas if each not in self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """What there was before the reassignment."""
+        """The brokers before the reassignment."""
         return tuple(each for each in self.replicas if each not in self.adding)
 
     @property
@@ -41,7 +41,7 @@ class ReplicaAssignment:
         return bool(self.adding or self.removing)
 
     def reassigned_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
-        """The assignment on the way to a target: the target first, then what is to go."""
+        """Return the assignment on the way to a target: the target first, then the brokers to be removed."""
         origin = self.origin
         every = target + tuple(each for each in origin if each not in target)
         return ReplicaAssignment(
@@ -51,7 +51,7 @@ class ReplicaAssignment:
         )
 
     def without(self, broker: int) -> ReplicaAssignment:
-        """The assignment after a replica is gone."""
+        """Return the assignment without one replica."""
         left, adding, removing = (
             tuple(each for each in brokers if each != broker) for brokers in (self.replicas, self.adding, self.removing)
         )
@@ -60,7 +60,7 @@ class ReplicaAssignment:
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsr:
-    """Who leads, and who is in sync, as it stands in the partition's state node."""
+    """The leader and the in-sync replicas, as in the partition's state node."""
 
     leader: int
     """-1: none."""
@@ -69,36 +69,36 @@ class LeaderAndIsr:
     partition_epoch: int
     """The version of the state node."""
     controller_epoch: int
-    """Of the controller that wrote it."""
+    """The epoch of the controller that wrote the state."""
 
     def next(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        """The same partition one leader epoch later; the partition epoch is that of the node it replaces."""
+        """Return the state one leader epoch later; the partition epoch is that of the node it replaces."""
         return replace(self, leader=leader, leader_epoch=self.leader_epoch + 1, isr=isr)
 
 
 class ControllerContext:
-    """The cluster, as far as the controller was told.
+    """The cluster, as far as the controller knows it.
 
     Attributes:
-        epoch: of this controller; each has a greater one than all before it.
-        epoch_version: of the node ``/controller_epoch``, on which every write depends.
-        brokers: those that live, with their broker epochs.
-        shutting_down: those of them that asked to stop.
-        births: topic → the transaction that created its node, by which a re-created topic is told from the old one.
+        epoch: of this controller; greater than that of every earlier one.
+        epoch_version: of the node ``/controller_epoch``, which every write checks.
+        brokers: the live brokers, with their broker epochs.
+        shutting_down: live brokers that asked to stop.
+        births: topic → the transaction that created its node, which differs for a re-created topic.
         topic_ids: topic → its ID; None while it has none.
         assignments: partition → its brokers.
-        leadership: partition → leader and in-sync replicas; a partition that never had a leader is not there.
-        partition_states: of every partition that lives or is being deleted as before.
+        leadership: partition → leader and in-sync replicas; without partitions that never had a leader.
+        partition_states: of every partition that lives or is being deleted the old way.
         replica_states: of their replicas.
-        offline: replicas on log dirs that failed, though their brokers live.
-        modes: partitions that not everybody may use (KIP694-1); all others are read and written.
-        leaving_topics: being deleted as before KIP-516: their names are taken until all replicas are gone.
-        leaving_partitions: being deleted though their topics stay (KIP694-3).
-        unreadable: topics whose nodes cannot be read: what is assigned to a broker is not known in full.
+        offline: replicas on failed log dirs of live brokers.
+        modes: of restricted partitions (KIP694-1); all others are read and written.
+        leaving_topics: being deleted the old way, as before KIP-516: their names are taken until all replicas are gone.
+        leaving_partitions: being deleted while their topics stay (KIP694-3).
+        unreadable: topics whose nodes cannot be read, so that no broker's assigned replicas are fully known.
     """
 
     def __init__(self, epoch: int = 0, epoch_version: int = 0) -> None:
-        """Know nothing but its own epoch."""
+        """Start with the controller's own epoch only."""
         self.epoch, self.epoch_version = epoch, epoch_version
         self.brokers: dict[int, int] = {}
         self.shutting_down: set[int] = set()
@@ -115,15 +115,15 @@ class ControllerContext:
         self.unreadable: set[str] = set()
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic, sorted."""
+        """Return the partitions of a topic, sorted."""
         return sorted(partition for partition in self.assignments if partition.topic == topic)
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
-        """The replicas of some partitions, in their order."""
+        """Return the replicas of some partitions, in their order."""
         return [Replica(each, broker) for each in partitions for broker in self.assignments[each].replicas]
 
     def replicas_on(self, brokers: Collection[int]) -> list[Replica]:
-        """Every replica on some brokers, sorted."""
+        """Return every replica on some brokers, sorted."""
         return sorted(
             Replica(partition, broker)
             for partition, assignment in self.assignments.items()
@@ -132,17 +132,17 @@ class ControllerContext:
         )
 
     def is_online(self, replica: Replica, *, though_leaving: bool = False) -> bool:
-        """Whether a replica can serve: its broker lives, and its log dir has not failed.
+        """Return whether a replica can serve: its broker lives, and its log dir has not failed.
 
         Args:
-            replica: to be asked about.
+            replica: on any broker.
             though_leaving: a broker that is about to stop counts too.
         """
         lives = replica.broker in self.brokers and (though_leaving or replica.broker not in self.shutting_down)
         return lives and replica not in self.offline
 
     def online(self, partition: TopicPartition, *, though_leaving: bool = False) -> tuple[int, ...]:
-        """The brokers of a partition whose replicas can serve, in order of preference."""
+        """Return the brokers of a partition whose replicas can serve, in order of preference."""
         return tuple(
             broker
             for broker in self.assignments[partition].replicas
@@ -150,7 +150,7 @@ class ControllerContext:
         )
 
     def without_leader(self) -> list[TopicPartition]:
-        """Partitions whose leader cannot serve, sorted; not those that are being deleted."""
+        """Return the partitions whose leader cannot serve, sorted, without those being deleted."""
         return sorted(
             partition
             for partition, found in self.leadership.items()
@@ -159,15 +159,15 @@ class ControllerContext:
         )
 
     def is_leaving(self, partition: TopicPartition) -> bool:
-        """Whether a partition is being deleted, by itself or with its topic."""
+        """Return whether a partition is being deleted, alone or with its topic."""
         return partition in self.leaving_partitions or partition.topic in self.leaving_topics
 
     def mode_of(self, partition: TopicPartition) -> PartitionMode:
-        """Who may use a partition (KIP694-1)."""
+        """Return who may use a partition (KIP694-1)."""
         return self.modes.get(partition, PartitionMode.READ_WRITE)
 
     def forget_partition(self, partition: TopicPartition) -> None:
-        """A partition is gone: nothing is known of it any more, except the states, which end by transitions."""
+        """Forget a deleted partition, except the states, which end by transitions."""
         assignment = self.assignments.pop(partition, None)
         for broker in assignment.replicas if assignment else ():
             self.offline.discard(Replica(partition, broker))
@@ -176,7 +176,7 @@ class ControllerContext:
         self.leaving_partitions.discard(partition)
 
     def forget_topic(self, topic: str) -> None:
-        """A topic is gone, with all its partitions."""
+        """Forget a deleted topic, with all its partitions."""
         for partition in self.partitions_of(topic):
             self.forget_partition(partition)
         self.births.pop(topic, None)

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class Controller:
-    """One controller. Of all in a cluster the one that owns ``/controller`` is active; a fenced one may think it is."""
+    """One controller. The one that owns ``/controller`` is active; a fenced one may believe that it is."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -41,14 +41,14 @@ class Controller:
         """Do nothing until it is started.
 
         Args:
-            node_id: of the broker in whose process it runs.
-            broker_epoch: of that broker's registration; -1: it has none.
-            zookeeper: of the cluster; what is read and written goes through the session that :meth:`start` is given.
+            node_id: ID of the broker in whose process it runs.
+            broker_epoch: returns the epoch of that broker's registration; -1: it has none.
+            zookeeper: of the cluster; it is read and written through the session passed to :meth:`start`.
             network: carries its requests.
             timers: of the machine.
             journal: the history.
             settings: None: the defaults.
-            extensions: make what takes part in the controller from its election on, such as fewer partitions.
+            extensions: each makes an extension at every election, such as fewer partitions.
         """
         self.node_id = node_id
         self._broker_epoch, self._network, self._timers = broker_epoch, network, timers
@@ -59,7 +59,7 @@ class Controller:
 
     @property
     def active(self) -> bool:
-        """Whether it believes to be the controller."""
+        """Whether it believes that it is the controller."""
         return self._active is not None
 
     @property
@@ -69,7 +69,7 @@ class Controller:
 
     @property
     def context(self) -> ControllerContext:
-        """What it knows; nothing while it is not active."""
+        """Its knowledge of the cluster; empty while it is not active."""
         return ControllerContext() if self._active is None else self._active.core.context
 
     @property
@@ -79,25 +79,25 @@ class Controller:
 
     @property
     def extensions(self) -> list[Extension]:
-        """What takes part in it while it is active, in the order in which they were given."""
+        """Its extensions while it is active, in the order in which they were given."""
         return [] if self._active is None else self._active.extensions
 
     def start(self, session: Session) -> None:
-        """Stand for election with a session; call it again with a new one after the last is over."""
+        """Stand for election with a session; to be called again with a new session after the last is over."""
         self._resign("it starts with a new session")
         self._session = session
         session.watch(CONTROLLER, lambda path: self._run(lambda: self._controller_changed(session)))
         self._run(self._stand)
 
     def stop(self) -> None:
-        """Crash: forget everything. What ZooKeeper and the brokers have heard stays as it is."""
+        """Crash: forget everything. ZooKeeper and the brokers keep their state."""
         self._forget()
         self._session = None
 
     def handle(self, sender: str, request: AlterIsrRequest, answer: Answer) -> None:
         """Answer a leader that asks for another in-sync set; NOT_CONTROLLER while it is not active.
 
-        A controller that is fenced, or crashes over it, does not answer.
+        A controller that is fenced, or crashes meanwhile, does not answer.
         """
         active = self._active
         if active is None:
@@ -105,7 +105,7 @@ class Controller:
             return
 
         def act() -> None:
-            active.brokers.look()  # a state must not keep a broker in sync that was restarted, for nobody could tell
+            active.brokers.look()  # else a state could keep a restarted broker in sync, which nobody would notice
             response = alter_isr(active.core, request)
             answer(response)
             if response.error is KafkaError.NONE:
@@ -121,7 +121,7 @@ class Controller:
         return self._ask(lambda active: active.reassignments.reassign(assignments), refused)
 
     def elect_preferred(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, KafkaError]:
-        """Have first replicas lead; see ``Reassignments.elect_preferred``. NOT_CONTROLLER while not active."""
+        """Make first replicas lead; see ``Reassignments.elect_preferred``. NOT_CONTROLLER while not active."""
         wanted = list(partitions)
         refused = dict.fromkeys(wanted, KafkaError.NOT_CONTROLLER)
         return self._ask(lambda active: active.reassignments.elect_preferred(wanted), refused)
@@ -133,10 +133,11 @@ class Controller:
         return self._ask(lambda active: active.topics.delete(wanted), refused)
 
     def prepare_shutdown(self, broker: int, broker_epoch: int) -> tuple[KafkaError, list[TopicPartition]]:
-        """A broker is about to stop; see ``prepare_shutdown``. The partitions are those that it still leads.
+        """Prepare for a broker's stop; see ``prepare_shutdown``.
 
         Returns:
-            NONE, NOT_CONTROLLER, or STALE_BROKER_EPOCH when it is not registered with that epoch.
+            NONE, NOT_CONTROLLER, or STALE_BROKER_EPOCH when the broker is not registered with that epoch; and the
+            partitions that it still leads.
         """
         nothing: list[TopicPartition] = []
 
@@ -149,7 +150,7 @@ class Controller:
         return self._ask(act, (KafkaError.NOT_CONTROLLER, nothing))
 
     def _stand(self) -> None:
-        """Try to be elected, and take over when that succeeds."""
+        """Try to be elected, and take over after success."""
         session = self._session
         if session is None or self._active is not None:
             return
@@ -187,7 +188,7 @@ class Controller:
             self._stand()
 
     def _ask(self, act: Callable[[ActiveController], _T], refused: _T) -> _T:
-        """Do what an administrator asks for; ``refused`` is the answer of one that is not active, or not any more."""
+        """Do an administrator's request; ``refused`` is the answer of a controller that is not active."""
         answers = [refused]
         active = self._active
         if active is not None:
@@ -200,12 +201,12 @@ class Controller:
         self._timers.after(delay_ms, f"controller {self.node_id}: {label}", lambda: self._run_for(active, act))
 
     def _run_for(self, active: ActiveController | None, act: Callable[[], None]) -> None:
-        """Do something that concerns one term of office, unless that is over."""
+        """Call a function for one term of office, unless that is over."""
         if active is not None and active is self._active:
             self._run(act)
 
     def _run(self, act: Callable[[], None]) -> None:
-        """The one place where the controller acts."""
+        """Call a function; the one place where the controller acts."""
         try:
             act()
         except (ControllerMovedError, SessionExpiredError) as error:

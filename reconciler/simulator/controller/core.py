@@ -1,4 +1,4 @@
-"""What the parts of an active controller share, and the one way to change a partition's state node."""
+"""The objects that all parts of an active controller share, and the one way to change a partition's state node."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from reconciler.simulator.zookeeper import BadVersionError, NoNodeError
 
 @dataclass(frozen=True, slots=True)
 class ControllerCore:
-    """Shared by all parts, from the election to the resignation.
+    """The shared objects, from the election to the resignation.
 
     Attributes:
         node_id: of the broker in whose process the controller runs.
         settings: of the controller.
-        context: what it knows.
-        nodes: what it reads and writes in ZooKeeper.
+        context: its knowledge of the cluster.
+        nodes: its access to ZooKeeper.
         channels: its queues of requests.
-        batch: what is to be sent next; whoever gathers also sends.
+        batch: the requests to be sent next; the part that gathers them also sends them.
         say: adds a line to the history.
-        later: has something done later, unless the controller has resigned by then.
+        later: calls a function later, unless the controller has resigned by then.
     """
 
     node_id: int
@@ -40,14 +40,15 @@ class ControllerCore:
     def change_state(
         self, partition: TopicPartition, change: Callable[[LeaderAndIsr], LeaderAndIsr | None]
     ) -> LeaderAndIsr | None:
-        """Write another leader or in-sync set: first ZooKeeper, then the context (CREATE-4).
+        """Change a leader or an in-sync set: first in ZooKeeper, then in the context (CREATE-4).
 
         Args:
             partition: that has had a leader.
-            change: gives the new state from the newest one; None: it stays. Asked again when ZooKeeper knew better.
+            change: returns the new state for the newest one; None: no change. Called again when ZooKeeper has a newer
+                state.
 
         Returns:
-            The new state; None: it stays, or the topic was deleted and its node is gone.
+            The new state; None: there was no change, or the topic was deleted and its node is gone.
 
         Raises:
             ControllerMovedError: a newer controller wrote the state.

@@ -1,16 +1,14 @@
-"""Topics that are deleted as before KIP-516, and some of a topic's partitions: gone when every replica is.
+"""Topics and partitions deleted the old way, as before KIP-516, and replicas that reassignments dropped.
 
 A topic without an ID is marked below ``/admin/delete_topics``, and its name is taken until all brokers have deleted
-their replicas; a broker that is away holds that up. Partitions of a topic that stays (KIP694-3) go the same way: they
-become Offline and NonExistent, their replicas Offline and DeletionStarted, then DeletionSuccessful, or
+their replicas; an unavailable broker delays that. Partitions of a topic that stays (KIP694-3) are deleted the same way:
+they become Offline and NonExistent, their replicas Offline and DeletionStarted, then DeletionSuccessful, or
 DeletionIneligible and tried again.
 Source: KIP516-10, *both formats*; Kafka 2.8's topic deletion manager; FACTS §8 for the order at the end.
 
-Replicas that a reassignment dropped: brokers that could not delete theirs are asked again, and safely given up.
-
-Kafka does not wait for these answers, and a replica that could not be deleted stays until the broker's next start. Here
-it is tried again, as the replicas of a deleted topic are, unless the broker was given the partition again meanwhile. A
-broker that goes is not waited for: the FULL request that it gets when it returns sees to it (KIP516-5).
+Kafka does not wait for the answers about dropped replicas: one that could not be deleted stays until the broker's next
+start. Here it is tried again, a limited number of times, unless the broker was assigned the partition again meanwhile.
+A broker that goes is not waited for: the FULL request at its return deletes the replica (KIP516-5).
 """
 
 from __future__ import annotations
@@ -34,29 +32,29 @@ GONE = frozenset(
         KafkaError.INCONSISTENT_TOPIC_ID,
     }
 )
-"""Answers after which no replica of the topic is live on the broker; 103: what lies there is of another topic."""
+"""Answers after which no replica of the topic is live on the broker; 103: the replica there is of another topic."""
 
 
 def retry_delay(settings: ControllerSettings, attempts: int) -> int:
-    """The pause, in ms, after so many attempts to delete something."""
+    """Return the pause, in ms, after a number of attempts to delete something."""
     return min(settings.deletion_retry_ms << min(attempts - 1, 20), settings.most_deletion_retry_ms)
 
 
 class Deletions:
-    """What is being deleted as before.
+    """The topics and partitions that are being deleted the old way.
 
     Attributes:
-        on_partitions_deleted: is told the partitions of a topic that stays, once nothing is left of them.
+        on_partitions_deleted: called with partitions of a topic that stays, once nothing is left of them.
     """
 
     def __init__(self, core: ControllerCore, partitions: PartitionMachine, replicas: ReplicaMachine) -> None:
-        """Begin with nothing to delete."""
+        """Start with nothing to delete."""
         self._core, self._context, self._partitions, self._replicas = core, core.context, partitions, replicas
         self._retrying = False
         self.on_partitions_deleted: Callable[[Sequence[TopicPartition]], None] = lambda partitions: None
 
     def begin_topics(self, topics: Iterable[str]) -> None:
-        """Delete topics whose marks are there; one that is being deleted goes on. Sends."""
+        """Begin to delete marked topics, except those that are being deleted already. Sends."""
         begun = [topic for topic in topics if topic in self._context.births]
         begun = [topic for topic in begun if topic not in self._context.leaving_topics]
         self._context.leaving_topics.update(begun)
@@ -66,11 +64,11 @@ class Deletions:
         self.resume()
 
     def begin_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """Delete some partitions of topics that stay; one that is being deleted goes on. Sends.
+        """Begin to delete partitions of topics that stay, except those that are being deleted already. Sends.
 
         Args:
-            partitions: that exist; whoever asks keeps a note of it that survives this controller, and asks again after
-                the next election.
+            partitions: that exist; the caller keeps the request where it survives this controller, and calls again
+                after the next election.
         """
         begun = [each for each in partitions if each in self._context.assignments]
         begun = [each for each in begun if not self._context.is_leaving(each)]
@@ -79,7 +77,7 @@ class Deletions:
         self.resume()
 
     def stopped(self, topic: str, broker: int, errors: Mapping[int, int]) -> None:
-        """Take the answer of a broker that was to delete replicas of a topic; partition → error. Sends."""
+        """Handle the answer of a broker that was to delete replicas of a topic; partition → error. Sends."""
         answered = [Replica(TopicPartition(topic, number), broker) for number in sorted(errors)]
         started = self._context.replica_states.among(answered, ReplicaState.DELETION_STARTED)
         done = [each for each in started if errors[each.partition.partition] in GONE]
@@ -88,16 +86,16 @@ class Deletions:
         self.resume()
 
     def replicas_went(self, replicas: Collection[Replica]) -> None:
-        """Replicas that are being deleted are on brokers or disks that are away now."""
+        """Mark replicas that are being deleted and whose brokers or disks are unavailable now."""
         self._replicas.to_deletion_ineligible(
             self._context.replica_states.among(replicas, ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED)
         )
 
     def resume(self, *, retry: bool = False) -> None:
-        """Finish what is done, and see to what could not be deleted. Sends.
+        """Finish complete deletions, and retry failed ones. Sends.
 
         Args:
-            retry: try at once what could not be deleted; else that waits a while.
+            retry: retry at once; False: after a while.
         """
         self._finish()
         waiting = [
@@ -117,7 +115,7 @@ class Deletions:
         self.resume(retry=True)
 
     def _begin(self, partitions: list[TopicPartition]) -> None:
-        """Clients are told first; then the partitions are no more; then the replicas that can be reached go."""
+        """Update the clients' metadata first, then end the partitions, then delete the replicas that can be reached."""
         self._core.batch.update_metadata(partitions)
         exist = [
             each for each in partitions if self._context.partition_states.of(each) is not PartitionState.NON_EXISTENT
@@ -154,7 +152,7 @@ class Deletions:
         return len(done) == len(replicas)
 
     def _finish_topic(self, topic: str, partitions: list[TopicPartition]) -> None:
-        """Topic, configs, and last the mark: a crash in between leaves the mark, and the next controller goes on."""
+        """Delete topic, configs, and last the mark: after a crash in between the next controller finds the mark."""
         self._replicas.to_non_existent(self._context.replicas_of(partitions))
         try:
             self._core.nodes.delete_topic(topic)
@@ -179,26 +177,26 @@ class Deletions:
 
 
 class DroppedReplicas:
-    """The replicas that were dropped and are not known to be deleted."""
+    """The replicas that were dropped by reassignments and are not known to be deleted."""
 
     def __init__(self, core: ControllerCore) -> None:
-        """Begin without any."""
+        """Start empty."""
         self._core, self._context = core, core.context
         self._attempts: dict[tuple[TopicId, Replica], int] = {}
 
     def waiting(self) -> list[Replica]:
-        """Those that are not known to be deleted, in the order in which they were dropped."""
+        """Return the replicas in the order in which they were dropped."""
         return [replica for _, replica in self._attempts]
 
     def ordered(self, replicas: Iterable[Replica]) -> None:
-        """Brokers are being told to delete replicas. Those of a topic without an ID are left to their brokers."""
+        """Add replicas that brokers are asked to delete; those of a topic without an ID are left to their brokers."""
         for replica in replicas:
             topic_id = self._context.topic_ids.get(replica.partition.topic)
             if topic_id is not None and self._core.settings.topic_ids and replica.broker in self._context.brokers:
                 self._attempts[topic_id, replica] = 1
 
     def stopped(self, topic: str, topic_id: TopicId | None, broker: int, errors: Mapping[int, int]) -> None:
-        """Take the answer of a broker for one topic; partition → error."""
+        """Handle the answer of a broker for one topic; partition → error."""
         for number, error in sorted(errors.items()):
             replica = Replica(TopicPartition(topic, number), broker)
             if topic_id is None or (topic_id, replica) not in self._attempts:

@@ -1,40 +1,37 @@
-"""Fewer partitions for a topic: its last ones are taken from the clients, and then from the disks (KIP694-1..4).
+"""Fewer partitions for a topic: clients stop using its last partitions, and then they are deleted (KIP694-1..4).
 
 ::
 
-    ReadOnly      producers pass the partitions over, consumers read on; until the delay is over
-    None          everybody passes them over; written down before it is told
+    ReadOnly      producers skip the partitions, consumers read on; until the delay is over
+    None          all clients skip them; written down before it is sent
     Offline, NonExistent, and their replicas DeletionStarted, DeletionSuccessful: see ``deletion``
 
 Each topic's request stands in ``/admin/delete_topic_partitions/<topic>`` until all of it is done, so the next
-controller goes on where this one was. Delays are looked at every ``delete.topic.partition.interval.delay.ms``; a
-request without a delay is begun at once. A topic that was deleted, or re-created, takes its request with it. Where the
-request's node is deleted while the partitions are still ReadOnly, they are given back. Brokers stage what they are told
-to delete, so the data can be brought back until it is purged.
+controller continues the work of this one. Delays are looked at every ``delete.topic.partition.interval.delay.ms``; a
+request without a delay begins at once. A topic that was deleted, or re-created, takes its request with it. Where the
+request's node is deleted while the partitions are still ReadOnly, they become usable again. Brokers stage the replicas
+that they delete, so the data can be brought back until it is purged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import orjson
 
 from layout.topic import TopicPartition
+from reconciler.simulator.controller.active import ActiveController
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import DELETE_PARTITIONS, delete_partitions_path
-
-if TYPE_CHECKING:
-    from reconciler.simulator.controller.active import ActiveController
 
 
 @dataclass(frozen=True, slots=True)
 class FewerPartitionsSettings:
-    """What a controller is told about fewer partitions.
+    """A controller's settings for fewer partitions.
 
     Attributes:
-        enabled: ``delete.topic.partition.enable``; without it no request is taken, and none that was taken goes on.
+        enabled: ``delete.topic.partition.enable``; without it no request is accepted, and none continues.
         interval_ms: ``delete.topic.partition.interval.delay.ms``: how often delays are looked at.
     """
 
@@ -44,14 +41,14 @@ class FewerPartitionsSettings:
 
 @dataclass(frozen=True, slots=True)
 class FewerPartitionsRequest:
-    """What is asked of one topic, and how far it has come.
+    """The request for fewer partitions of one topic, and its progress.
 
     Attributes:
-        topic_id: of the topic that was meant; None: it had none.
-        total: how many partitions are to be left.
-        created_ms: when it was asked for, by the clock of the controller of that time.
+        topic_id: of the topic; None: it had none.
+        total: number of partitions to be left.
+        created_ms: time of the request, by the clock of the controller of that time.
         delay_ms: how long consumers may read on; 0: not at all.
-        mode: of the partitions that go.
+        mode: of the partitions to be deleted.
     """
 
     topic_id: str | None
@@ -62,12 +59,12 @@ class FewerPartitionsRequest:
 
     @property
     def due_ms(self) -> int:
-        """From when on nobody may use the partitions."""
+        """The time from which nobody may use the partitions."""
         return self.created_ms + self.delay_ms
 
 
 def encode_fewer_partitions(request: FewerPartitionsRequest) -> bytes:
-    """A request as it stands in its node."""
+    """Encode a request for its node."""
     return orjson.dumps(
         {
             "version": 1,
@@ -81,7 +78,7 @@ def encode_fewer_partitions(request: FewerPartitionsRequest) -> bytes:
 
 
 def decode_fewer_partitions(data: bytes) -> FewerPartitionsRequest | None:
-    """A request as it stands in its node; None when it cannot be read."""
+    """Decode a request from its node; None when it cannot be read."""
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -99,48 +96,48 @@ def decode_fewer_partitions(data: bytes) -> FewerPartitionsRequest | None:
 
 
 class FewerPartitions:
-    """Takes part in an active controller; made at its election, forgotten at its resignation."""
+    """The extension of an active controller that carries out the requests."""
 
     def __init__(self, active: ActiveController, now_ms: Callable[[], int], settings: FewerPartitionsSettings) -> None:
-        """Take part in a controller.
+        """Extend a controller.
 
         Args:
-            active: the controller's parts.
-            now_ms: the machine's clock.
+            active: the controller.
+            now_ms: returns the machine's time.
             settings: whether requests are carried out, and how often delays are looked at.
         """
         self._active, self._context, self._nodes = active, active.core.context, active.core.nodes
         self._now_ms, self._settings = now_ms, settings
 
     def paths(self) -> Sequence[str]:
-        """Where requests stand."""
+        """Return the path above the requests."""
         return [DELETE_PARTITIONS]
 
     def loaded(self) -> None:
-        """Set the modes that the last controller had told, before anybody is told anything."""
+        """Set the modes that the last controller had sent, before the first request is sent."""
         for topic, request in self._requests():
             for partition in self._leaving(topic, request):
                 self._context.modes[partition] = request.mode
 
     def started(self) -> None:
-        """Go on with what was begun, and look at the delays from now on."""
+        """Continue all requests, and look at the delays from now on."""
         for topic, _ in self._requests():
             self._go_on(topic)
         self._look_later()
 
     def changed(self, path: str) -> None:
-        """A request came, or was taken back."""
+        """Handle a request that came, or was withdrawn."""
         topic = path.removeprefix(f"{DELETE_PARTITIONS}/")
         if path != DELETE_PARTITIONS:
             self._go_on(topic)
 
     def deleted(self, partitions: Sequence[TopicPartition]) -> None:
-        """All replicas are gone, and the topic's node says so: the request is done."""
+        """End the request: all replicas are gone, and the topic's node has fewer partitions."""
         for topic in sorted({partition.topic for partition in partitions}):
             self._nodes.delete_node(delete_partitions_path(topic))
 
     def _go_on(self, topic: str) -> None:
-        """Do what the request of a topic asks for by now."""
+        """Do the next step of a topic's request, if it is due."""
         request = self._request(topic)
         if not self._settings.enabled:
             return
@@ -149,7 +146,7 @@ class FewerPartitions:
             return
         leaving = self._leaving(topic, request)
         if not leaving:
-            # The topic is gone or another one, or a controller stopped when only this node was left.
+            # The topic is gone or was re-created, or a controller stopped when only this node was left.
             self._nodes.delete_node(delete_partitions_path(topic))
             return
         if request.mode is PartitionMode.READ_ONLY and (request.delay_ms == 0 or self._now_ms() >= request.due_ms):
@@ -167,7 +164,7 @@ class FewerPartitions:
             self._active.set_modes(other, mode)
 
     def _give_back(self, topic: str) -> None:
-        """The request was taken back: what is only read is written again; what is being deleted stays so."""
+        """Withdraw a request: read-only partitions become writable again; a deletion that has begun continues."""
         kept = [
             each
             for each in self._context.partitions_of(topic)
@@ -197,7 +194,7 @@ class FewerPartitions:
         return request
 
     def _leaving(self, topic: str, request: FewerPartitionsRequest) -> list[TopicPartition]:
-        """The partitions of the topic that was meant that are to go, and are still there."""
+        """Return the existing partitions that a request deletes; empty where it was for another topic of the name."""
         topic_id = self._context.topic_ids.get(topic)
         if topic not in self._context.births or request.topic_id not in (None, str(topic_id)):
             return []
@@ -207,5 +204,5 @@ class FewerPartitions:
 def fewer_partitions_extension(
     now_ms: Callable[[], int], settings: FewerPartitionsSettings
 ) -> Callable[[ActiveController], FewerPartitions]:
-    """What to put among a controller's extensions."""
+    """Return what makes the extension for fewer partitions at each election of a controller."""
     return lambda active: FewerPartitions(active, now_ms, settings)

@@ -1,8 +1,8 @@
-"""Other replicas for a partition, and preferred leaders.
+"""Reassignments of partitions to other brokers, and elections of preferred leaders.
 
-A reassignment adds replicas, waits until all that are to stay are in sync, and then drops the others. It is written
-into the topic's node, so that the next controller goes on with it. A replica that is dropped while its broker is away
-is left to the FULL request that the broker gets when it returns. Source: Kafka 2.8 (phases A and B); KIP4-1.
+A reassignment adds replicas, waits until all replicas that stay are in sync, and then drops the others. It is written
+into the topic's node, so that the next controller continues it. A replica that is dropped while its broker is away is
+left to the FULL request that the broker gets when it returns. Source: Kafka 2.8 (phases A and B); KIP4-1.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Reassignments:
     def __init__(
         self, core: ControllerCore, partitions: PartitionMachine, replicas: ReplicaMachine, dropped: DroppedReplicas
     ) -> None:
-        """Begin with what the context has."""
+        """Start with the reassignments of the context."""
         self._dropped = dropped
         self._core, self._context, self._partitions, self._replicas = core, core.context, partitions, replicas
 
     def reassign(
         self, assignments: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, KafkaError]:
-        """Begin, change or cancel reassignments, each by itself. Sends.
+        """Begin, change or cancel reassignments, each independently. Sends.
 
         Args:
-            assignments: partition → the brokers it is to have, the preferred leader first; None: cancel.
+            assignments: partition → its target brokers, the preferred leader first; None: cancel.
 
         Returns:
             For each: NONE, UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, or NO_REASSIGNMENT_IN_PROGRESS.
@@ -50,10 +50,10 @@ class Reassignments:
         return answers
 
     def resume(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Go on with reassignments, where they can go on. Sends.
+        """Continue reassignments where possible. Sends.
 
         Args:
-            partitions: None: all.
+            partitions: None: all partitions.
         """
         for partition in sorted(self._context.assignments if partitions is None else partitions):
             assignment = self._context.assignments.get(partition)
@@ -66,7 +66,7 @@ class Reassignments:
         self._core.batch.send()
 
     def complete(self, partition: TopicPartition) -> None:
-        """The in-sync set changed: finish a reassignment that waited for that. Sends."""
+        """Finish a reassignment that waited for a change of the in-sync set. Sends."""
         assignment = self._context.assignments.get(partition)
         waits = assignment is not None and assignment.is_being_reassigned and not self._context.is_leaving(partition)
         if waits and self._is_complete(partition):
@@ -74,7 +74,7 @@ class Reassignments:
         self._core.batch.send()
 
     def from_node(self) -> None:
-        """Do what the old tool asks for, and take its node away. Sends."""
+        """Carry out the request of the old tool, and delete its node. Sends."""
         wanted = self._core.nodes.reassignment()
         if wanted is not None:
             for partition, error in self.reassign(wanted).items():
@@ -83,7 +83,7 @@ class Reassignments:
             self._core.nodes.end_reassignment()
 
     def elect_preferred(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, KafkaError]:
-        """Have the first replicas lead, each if it lives and is in sync. Sends.
+        """Make first replicas lead that are live and in sync. Sends.
 
         Returns:
             For each: NONE, UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, or PREFERRED_LEADER_NOT_AVAILABLE.
@@ -119,7 +119,7 @@ class Reassignments:
         return KafkaError.INVALID_REPLICA_ASSIGNMENT if dead else KafkaError.NONE
 
     def _loses_all_in_sync(self, partition: TopicPartition, target: tuple[int, ...]) -> bool:
-        """Whether every replica in sync is one that goes at once: its data would go with it, as Kafka 2.8 lets it."""
+        """Return whether every in-sync replica is dropped at once, and the data with them; Kafka 2.8 allows that."""
         assignment, state = self._context.assignments[partition], self._context.leadership.get(partition)
         kept = assignment.reassigned_to(target).replicas
         return state is not None and bool(state.isr) and not set(state.isr) & set(kept)
@@ -141,7 +141,7 @@ class Reassignments:
         return state is not None and set(self._context.assignments[partition].target) <= set(state.isr)
 
     def _add(self, partition: TopicPartition) -> None:
-        """Phase A: a new leader epoch with all replicas, and the new ones begin to follow."""
+        """Do phase A: a new leader epoch with all replicas, and the new replicas begin to follow."""
         if partition in self._context.leadership:
             self._bump(partition)
         adding = [Replica(partition, each) for each in self._context.assignments[partition].adding]
@@ -149,11 +149,11 @@ class Reassignments:
         self._replicas.to_new(states.among(adding, ReplicaState.NON_EXISTENT))
 
     def _complete(self, partition: TopicPartition) -> None:
-        """Phase B: all that stay are in sync; the leader is one of them; the others go."""
+        """Do phase B: all replicas that stay are in sync; make one of them lead, and drop the others."""
         assignment = self._context.assignments[partition]
         staying = [Replica(partition, each) for each in assignment.target]
         states = self._context.replica_states
-        # A cancelled reassignment may get here before a replica was ever heard of.
+        # A cancelled reassignment may get here before a replica has any state.
         self._replicas.to_new(states.among(staying, ReplicaState.NON_EXISTENT))
         self._replicas.to_online(states.among(staying, ReplicaState.NEW))
         if not self._move_leader(partition, assignment):
@@ -165,7 +165,7 @@ class Reassignments:
         self._core.say(f"{partition} is reassigned: it has {assignment.target}")
 
     def _move_leader(self, partition: TopicPartition, assignment: ReplicaAssignment) -> bool:
-        """Whether the leader is one that stays and lives; it is made so where it can be."""
+        """Make a live replica that stays the leader, and return whether there is one."""
         leader = self._context.leadership[partition].leader
         if leader not in assignment.target or not self._context.is_online(Replica(partition, leader)):
             return bool(self._partitions.to_online([partition], Election.REASSIGNMENT))
@@ -173,7 +173,7 @@ class Reassignments:
         return True
 
     def _bump(self, partition: TopicPartition) -> None:
-        """The same leader in a new leader epoch, so that all replicas take note of the assignment."""
+        """Begin a new leader epoch with the same leader, so that all replicas learn the assignment."""
 
         def change(state: LeaderAndIsr) -> LeaderAndIsr:
             return state.next(state.leader, state.isr)
@@ -182,7 +182,7 @@ class Reassignments:
             self._core.batch.leader_and_isr(self._context.online(partition, though_leaving=True), partition)
 
     def _stop(self, partition: TopicPartition, brokers: Sequence[int]) -> None:
-        """Replicas go without waiting for their brokers; what those could not delete they are asked again."""
+        """Drop replicas without waiting for their brokers; failed deletions are requested again."""
         known = [Replica(partition, each) for each in brokers]
         states = self._context.replica_states
         known = [each for each in known if states.of(each) is not ReplicaState.NON_EXISTENT]

@@ -1,16 +1,14 @@
-"""Requests to brokers, gathered while states change and sent together: to each broker what concerns it.
+"""Requests to brokers: gathered while states change, sent together, and queued until they are answered.
 
-To a broker go, in this order: LeaderAndIsr, UpdateMetadata, StopReplica. The first LeaderAndIsr request that a
-controller sends to a broker, after its own election and after each registration of the broker, is FULL: it has every
-partition of that broker, and it is sent when there is none, for then everything on the broker is stale. All others are
-INCREMENTAL (KIP516-4, KIP516-5). Without topic IDs requests are as before: UNSPECIFIED, and no IDs in them.
+A broker gets, in this order: LeaderAndIsr, UpdateMetadata, StopReplica. The first LeaderAndIsr request that a
+controller sends to a broker, after its own election and after each registration of the broker, is FULL. It has every
+partition of that broker, and it is sent even when there is none, for then everything on the broker is stale. All others
+are INCREMENTAL (KIP516-4, KIP516-5). Without topic IDs requests are as before: UNSPECIFIED, and no IDs in them.
 
-One queue of requests for each broker, one request in flight; sent again until it is answered.
-
-Each request has a number of its own, in the order of sending, so that a broker knows a copy that comes late.
-
-A queue ends when its broker is gone or was registered anew, or when the controller resigns: what waits is dropped, and
-answers that still come are heard by nobody.
+Each broker has one queue, with one request in flight, which is sent again until it is answered. Each request has a
+number of its own, in the order of sending, so that a broker recognizes a copy that comes late. A queue ends when its
+broker is gone or was registered anew, or when the controller resigns: waiting requests are dropped, and later answers
+are ignored.
 """
 
 from __future__ import annotations
@@ -57,85 +55,85 @@ _DELETION_EPOCH = -2
 
 
 @dataclass(slots=True)
-class _Stop:
-    """A StopReplica request on its way: one flag, and one ID for each topic, as the proposal draws it."""
+class _StopOrder:
+    """A StopReplica request to be sent: one flag, and one ID for each topic, as in the proposal."""
 
     delete: bool
     topics: dict[str, tuple[TopicId | None, dict[int, int]]] = field(default_factory=dict)
 
 
 class RequestBatch:
-    """What is to be sent next.
+    """The requests to be sent next.
 
     Attributes:
-        on_leader_and_isr: is told each answer to a LeaderAndIsr request: broker, request, answer.
+        on_leader_and_isr: called with each answer to a LeaderAndIsr request: broker, request, answer.
         on_stop_replica: the same for StopReplica requests that delete.
     """
 
     def __init__(self, node_id: int, context: ControllerContext, channels: Channels, settings: ControllerSettings):
-        """Begin empty; contents are taken from the context when they are sent."""
+        """Start empty; contents are taken from the context when they are sent."""
         self._node_id, self._context, self._channels, self._settings = node_id, context, channels, settings
         self._states: dict[int, dict[TopicPartition, bool]] = {}
         self._full: set[int] = set()
         self._metadata: dict[int, set[TopicPartition]] = {}
         self._gone: list[TopicMetadata] = []
-        self._stops: dict[int, list[_Stop]] = {}
+        self._stops: dict[int, list[_StopOrder]] = {}
         self.on_leader_and_isr: LeaderAndIsrAnswered = lambda broker, request, response: None
         self.on_stop_replica: StopReplicaAnswered = lambda broker, request, response: None
 
     def full(self, brokers: Iterable[int]) -> None:
-        """Make the next LeaderAndIsr request of some brokers a FULL one; they get it with the next sending."""
+        """Make the next LeaderAndIsr request to some brokers a FULL one, sent with the next :meth:`send`."""
         self._full.update(brokers)
 
     def leader_and_isr(self, brokers: Iterable[int], partition: TopicPartition, *, is_new: bool = False) -> None:
-        """Tell some brokers who leads a partition, and all brokers what clients may be told of it."""
+        """Send some brokers a partition's leader, and all brokers its metadata."""
         for broker in brokers:
             states = self._states.setdefault(broker, {})
             states[partition] = states.get(partition, False) or is_new
         self.update_metadata([partition])
 
     def update_metadata(self, partitions: Iterable[TopicPartition] = (), brokers: Iterable[int] | None = None) -> None:
-        """Tell brokers what clients may be told: which brokers live, and these partitions.
+        """Send brokers the metadata for clients: the live brokers, and some partitions.
 
         Args:
-            partitions: none: the brokers alone.
-            brokers: None: all that live.
+            partitions: empty: the live brokers alone.
+            brokers: that get it; None: all live brokers.
         """
-        told = list(partitions)
+        updated = list(partitions)
         for broker in self._context.brokers if brokers is None else brokers:
-            self._metadata.setdefault(broker, set()).update(told)
+            self._metadata.setdefault(broker, set()).update(updated)
 
     def gone(self, topic: TopicMetadata) -> None:
-        """Tell all brokers that a topic is deleted; this goes ahead of whatever has the topic's name now."""
+        """Send all brokers that a topic is deleted, before any metadata of a topic that has its name now."""
         self._gone.append(topic)
 
     def stop_replica(self, replica: Replica, topic_id: TopicId | None, *, delete: bool, leaving: bool = False) -> None:
-        """Have a broker stop serving a replica.
+        """Ask a broker to stop serving a replica.
 
         Args:
-            replica: which.
-            topic_id: of the topic it belongs to, which may be one that is deleted.
-            delete: it is to be deleted too; an order to stop it that has not been sent is part of that.
-            leaving: its partition is being deleted, and so its leader epoch is nothing to go by.
+            replica: to be stopped.
+            topic_id: of its topic, which may be deleted already.
+            delete: delete the replica too; this replaces an unsent request that only stops it.
+            leaving: its partition is being deleted, so that its leader epoch means nothing.
         """
         (topic, number), stops = (replica.partition.topic, replica.partition.partition), self._stops
-        told_id = topic_id if self._settings.topic_ids else None
+        sent_id = topic_id if self._settings.topic_ids else None
         state = self._context.leadership.get(replica.partition)
         epoch = _DELETION_EPOCH if leaving else -1 if state is None else state.leader_epoch
-        fitting: _Stop | None = None
+        fitting: _StopOrder | None = None
         for stop in stops.setdefault(replica.broker, []):
-            same = stop.topics.get(topic, (told_id, {}))[0] == told_id
+            same = stop.topics.get(topic, (sent_id, {}))[0] == sent_id
             if delete and not stop.delete and same and topic in stop.topics:
                 stop.topics[topic][1].pop(number, None)
             elif stop.delete == delete and same:
                 fitting = stop
         if fitting is None:
-            fitting = _Stop(delete)
+            fitting = _StopOrder(delete)
             stops[replica.broker].append(fitting)
-        fitting.topics.setdefault(topic, (told_id, {}))[1][number] = epoch
+        fitting.topics.setdefault(topic, (sent_id, {}))[1][number] = epoch
 
     def send(self) -> None:
-        """Send what was gathered; a broker without a queue is passed over."""
+        """Send the gathered requests to all brokers that have a queue."""
         states, self._states = self._states, {}
         metadata, self._metadata = self._metadata, {}
         stops, self._stops = self._stops, {}
@@ -147,13 +145,13 @@ class RequestBatch:
             if broker in full or states.get(broker):
                 self._send_states(broker, states.get(broker, {}), is_full=broker in full)
             if broker in metadata:
-                self._send_metadata(broker, self._told(metadata[broker]))
+                self._send_metadata(broker, self._topic_metadata(metadata[broker]))
             for stop in stops.get(broker, ()):
                 self._send_stop(broker, stop)
 
     def _send_states(self, broker: int, states: Mapping[TopicPartition, bool], *, is_full: bool) -> None:
         context = self._context
-        # A broker whose replica was dropped since it was gathered is told to stop it, and not who leads.
+        # A broker whose replica was dropped since gets a StopReplica request for it, and no leader.
         wanted = {
             each: new
             for each, new in states.items()
@@ -165,7 +163,7 @@ class RequestBatch:
             return
         kind = RequestType.UNSPECIFIED
         if self._settings.topic_ids:
-            # Where a topic's node cannot be read the list may not be complete, and a broker must not think that it is.
+            # Where a topic's node cannot be read the list may be incomplete, and a FULL request would delete the rest.
             kind = RequestType.FULL if is_full and not context.unreadable else RequestType.INCREMENTAL
         by_topic: dict[str, list[PartitionState]] = {}
         for partition, is_new in sorted(wanted.items()):
@@ -173,7 +171,7 @@ class RequestBatch:
         request = LeaderAndIsrRequest(
             self._node_id,
             context.epoch,
-            tuple(TopicState(topic, self._told_id(topic), tuple(each)) for topic, each in by_topic.items()),
+            tuple(TopicState(topic, self._sent_id(topic), tuple(each)) for topic, each in by_topic.items()),
             self._channels.epoch_of(broker),
             kind,
         )
@@ -185,7 +183,7 @@ class RequestBatch:
         self._channels.send(broker, request, answered)
 
     def _every(self, broker: int) -> list[TopicPartition]:
-        """Every partition that a broker should have; one that never had a leader has no replica yet."""
+        """Return every partition of a broker; one that never had a leader has no replica yet."""
         return [
             replica.partition
             for replica in self._context.replicas_on({broker})
@@ -208,15 +206,15 @@ class RequestBatch:
             is_new,
         )
 
-    def _told_id(self, topic: str) -> TopicId | None:
+    def _sent_id(self, topic: str) -> TopicId | None:
         return self._context.topic_ids.get(topic) if self._settings.topic_ids else None
 
-    def _told(self, partitions: Iterable[TopicPartition]) -> tuple[TopicMetadata, ...]:
+    def _topic_metadata(self, partitions: Iterable[TopicPartition]) -> tuple[TopicMetadata, ...]:
         by_topic: dict[str, list[PartitionMetadata]] = {}
         for each in sorted(partitions):
             if each in self._context.leadership and each in self._context.assignments:
                 by_topic.setdefault(each.topic, []).append(partition_metadata(self._context, each))
-        return tuple(TopicMetadata(topic, self._told_id(topic), tuple(each)) for topic, each in by_topic.items())
+        return tuple(TopicMetadata(topic, self._sent_id(topic), tuple(each)) for topic, each in by_topic.items())
 
     def _send_metadata(self, broker: int, topics: tuple[TopicMetadata, ...]) -> None:
         context = self._context
@@ -225,7 +223,7 @@ class RequestBatch:
         )
         self._channels.send(broker, request, lambda response: None)
 
-    def _send_stop(self, broker: int, stop: _Stop) -> None:
+    def _send_stop(self, broker: int, stop: _StopOrder) -> None:
         topics = tuple(
             StopTopic(
                 topic,
@@ -250,12 +248,12 @@ class RequestBatch:
 def partition_metadata(
     context: ControllerContext, partition: TopicPartition, *, deleted: bool = False
 ) -> PartitionMetadata:
-    """What clients may be told of a partition that has had a leader (KIP516-9, KIP694-1).
+    """Return the metadata for clients of a partition that has had a leader (KIP516-9, KIP694-1).
 
     Args:
         context: of the controller.
-        partition: which.
-        deleted: its topic is deleted; so it is for a partition that is on its way out.
+        partition: that has had a leader.
+        deleted: its topic is deleted; a partition that is being deleted counts as deleted too.
     """
     state, replicas = context.leadership[partition], context.assignments[partition].replicas
     online = context.online(partition, though_leaving=True)
@@ -273,7 +271,7 @@ def partition_metadata(
 
 ResponseHandler: TypeAlias = Callable[[Response], None]
 Later: TypeAlias = Callable[[int, str, Callable[[], None]], None]
-"""Has something done later, unless the controller has resigned by then: delay in ms, label, what."""
+"""Calls a function later, unless the controller has resigned by then: delay in ms, label, function."""
 
 SentRequest: TypeAlias = ControlRequest | UpdateMetadataRequest
 
@@ -291,15 +289,15 @@ class Channels:
         guarded: Callable[[Callable[[], None]], None],
         step: Callable[[str], None],
     ) -> None:
-        """Begin without any.
+        """Start without any queue.
 
         Args:
-            node_id: of the broker in whose process the controller runs; its end point sends.
+            node_id: ID of the broker in whose process the controller runs; its end point sends.
             network: carries requests and answers.
-            settings: how long to wait before a request is sent again.
+            settings: have the pauses before a request is sent again.
             later: of this controller.
-            guarded: runs what an answer leads to, unless the controller has resigned.
-            step: is told before each first sending.
+            guarded: calls a function after an answer, unless the controller has resigned.
+            step: called with a label before each first sending.
         """
         self._sender, self._network, self._later, self._guarded = broker_endpoint(node_id), network, later, guarded
         self._step, self._settings = step, settings
@@ -307,7 +305,7 @@ class Channels:
         self._sent = 0
 
     def open(self, broker: int, broker_epoch: int) -> None:
-        """Begin a queue for a broker that was registered; one that there was ends."""
+        """Begin a queue for a registered broker, and end its earlier one."""
         self.close(broker)
         self._open[broker] = _Channel(broker, broker_epoch)
 
@@ -323,31 +321,31 @@ class Channels:
             self.close(broker)
 
     def brokers(self) -> list[int]:
-        """The brokers that have a queue, sorted."""
+        """Return the brokers that have a queue, sorted."""
         return sorted(self._open)
 
     def epoch_of(self, broker: int) -> int:
-        """The broker epoch that goes into requests for a broker that has a queue."""
+        """Return the broker epoch for requests to a broker that has a queue."""
         return self._open[broker].broker_epoch
 
     def waiting(self, broker: int) -> int:
-        """How many requests of a broker are not answered yet."""
+        """Return the number of unanswered requests of a broker."""
         found = self._open.get(broker)
         return len(found.queue) if found is not None else 0
 
-    def send(self, broker: int, request: SentRequest, told: ResponseHandler) -> None:
-        """Put a request into a broker's queue; without a queue it is dropped, for the broker is gone.
+    def send(self, broker: int, request: SentRequest, answered: ResponseHandler) -> None:
+        """Queue a request to a broker; without a queue it is dropped, for the broker is gone.
 
         Args:
-            broker: that gets it.
-            request: what it gets.
-            told: is told the answer, once.
+            broker: that gets the request.
+            request: to be sent.
+            answered: called once with the answer.
         """
         channel = self._open.get(broker)
         if channel is None:
             return
         self._sent += 1
-        channel.queue.append((Numbered(self._sent, request), told))
+        channel.queue.append((Numbered(self._sent, request), answered))
         if len(channel.queue) == 1:
             self._send_first(channel)
 
@@ -369,11 +367,11 @@ class Channels:
             pause = min(self._settings.retry_ms << min(channel.tries - 1, 20), self._settings.most_retry_ms)
             self._later(pause, f"send again to broker {channel.broker}", lambda: self._again(channel))
             return
-        told = channel.queue.popleft()[1]
+        answered = channel.queue.popleft()[1]
         channel.tries = 0
         if channel.queue:
             self._send_first(channel)
-        told(response)
+        answered(response)
 
     def _again(self, channel: _Channel) -> None:
         if not channel.closed and channel.queue:
@@ -381,7 +379,7 @@ class Channels:
 
 
 class _Channel:
-    """One queue; what is first in it is in flight."""
+    """One broker's queue; its first request is in flight."""
 
     def __init__(self, broker: int, broker_epoch: int) -> None:
         self.broker, self.broker_epoch = broker, broker_epoch

@@ -1,7 +1,4 @@
-"""What a controller can be told at its start; times are in ms of simulated time.
-
-What can go wrong in a controller: a transition that is none, another controller, a crash that was asked for.
-"""
+"""The settings of a controller, and the errors that it raises; times are in ms of simulated time."""
 
 from __future__ import annotations
 
@@ -18,18 +15,19 @@ class ControllerSettings:
     Attributes:
         topic_ids: KIP-516 is in force: topics get IDs, requests carry them and a type, deletions are immediate. False:
             as before the inter-broker protocol is bumped (KIP516-10, KIP516-11).
-        unclean_elections: a replica that is not in sync may lead when no other can; Kafka's default is no.
+        unclean_elections: a replica that is out of sync may lead when no other can; Kafka's default is no.
         retry_ms: first pause before a request is sent again; it doubles with each try.
         most_retry_ms: the longest such pause.
-        deletion_retry_ms: first pause before replicas that could not be deleted are tried again; for those that are
-            given up some time it doubles with each try.
+        deletion_retry_ms: first pause before replicas that could not be deleted are tried again; where tries are
+            limited, the pause doubles with each try.
         most_deletion_retry_ms: the longest such pause.
-        collection_attempts: how often the replicas of a deleted topic, and those that a reassignment dropped, are
-            tried before the next FULL request is left to see to them (KIP516-10).
-        id_seed: topic IDs are drawn from it and from the topic's creation, so that one seed gives one history.
-        crash_before: asked before each step that others can see, by a label such as ``write state of orders-0`` or
-            ``send LeaderAndIsr to 2``; True: the controller crashes there, with all before it done and nothing after.
-        crashed: told after such a crash, so that the rest of the machine can go too.
+        collection_attempts: how often the replicas of a deleted topic, and replicas dropped by a reassignment, are
+            tried before they are left to the next FULL request (KIP516-10).
+        id_seed: topic IDs are drawn from this seed and from the topic's creation, so that one seed gives one history.
+        crash_before: asked before each step that others can see, with a label such as ``write state of orders-0`` or
+            ``send LeaderAndIsr to 2``; True: the controller crashes there, with every earlier step done and no later
+            one.
+        crashed: called after such a crash, so that the rest of the machine can crash too.
     """
 
     topic_ids: bool = True
@@ -45,15 +43,15 @@ class ControllerSettings:
 
 
 class ControllerError(ReconcilerError):
-    """Root of what a simulated controller raises."""
+    """Root of the errors of a simulated controller."""
 
 
 class IllegalTransitionError(ControllerError):
-    """A partition or a replica cannot go from the state it is in to the one that was asked for."""
+    """A partition or a replica cannot go from its state to the requested one."""
 
 
 class ControllerMovedError(ControllerError):
-    """Another controller has written since: this one is fenced, and nothing of its write was done."""
+    """Another controller has written since: this controller is fenced, and its write was not done."""
 
 
 class ControllerCrashError(ControllerError):

@@ -1,16 +1,8 @@
-"""Who leads a partition: one function for each cause, as in Kafka 2.8. Pure.
+"""The actions of partitions and replicas on the way between their states (Kafka 2.8; CREATE-3).
 
-Each is given the replicas in order of preference and gives the new leader with the in-sync replicas that go with it, or
-None when nobody can lead. An in-sync set is never left empty. Source: Kafka 2.8's four election strategies; CREATE-4.
-
-What happens when partitions change their states: leaders are elected, persisted, and told to brokers.
-
-The leader and the in-sync replicas are written first and told afterwards (CREATE-4). Nothing is sent here: whoever
-calls sends the batch. Source: Kafka 2.8's partition state machine; CREATE-3.
-
-What happens when replicas change their states: brokers are told, in-sync sets shrink, assignments end.
-
-Nothing is sent here: whoever calls sends the batch. Source: Kafka 2.8's replica state machine; CREATE-3.
+Partitions get leaders, by one election for each cause. The leader and the in-sync replicas are written first and sent
+to the brokers afterwards (CREATE-4). Replicas start and stop, leave in-sync sets, and leave assignments. Nothing is
+sent here: the caller sends the batch.
 """
 
 from __future__ import annotations
@@ -27,7 +19,7 @@ from reconciler.simulator.zookeeper import NoNodeError
 
 
 class ElectedLeader(NamedTuple):
-    """A leader, and the in-sync replicas in the order in which they were known."""
+    """A leader, and the in-sync replicas that go with it, in their order before the election."""
 
     leader: int
     isr: tuple[int, ...]
@@ -36,13 +28,15 @@ class ElectedLeader(NamedTuple):
 def offline_election(
     replicas: Sequence[int], isr: Sequence[int], live: Collection[int], *, unclean: bool = False
 ) -> ElectedLeader | None:
-    """The leader is gone: the first replica that lives and is in sync.
+    """Elect the first live replica in sync, because the leader is gone; None: no replica can lead.
+
+    Like the other elections it is pure, and never leaves an in-sync set empty (CREATE-4).
 
     Args:
-        replicas: of the partition.
-        isr: in sync, as far as is known.
+        replicas: of the partition, in order of preference.
+        isr: the in-sync replicas, as far as is known.
         live: replicas that can serve.
-        unclean: where there is none, take the first that lives, and lose what it has not.
+        unclean: without a live replica in sync, elect the first live one, and lose the records that it lacks.
     """
     leader = next((each for each in replicas if each in live and each in isr), None)
     if leader is not None:
@@ -52,13 +46,13 @@ def offline_election(
 
 
 def reassignment_election(target: Sequence[int], isr: Sequence[int], live: Collection[int]) -> ElectedLeader | None:
-    """The leader is not among the replicas that are to stay: the first of those that lives and is in sync."""
+    """Elect the first live replica in sync among those that stay; None: no replica can lead."""
     leader = next((each for each in target if each in live and each in isr), None)
     return None if leader is None else ElectedLeader(leader, tuple(isr))
 
 
 def preferred_election(replicas: Sequence[int], isr: Sequence[int], live: Collection[int]) -> ElectedLeader | None:
-    """The first replica, if it lives and is in sync."""
+    """Elect the first replica if it is live and in sync; None: it cannot lead."""
     first = next(iter(replicas), None)
     return ElectedLeader(first, tuple(isr)) if first is not None and first in live and first in isr else None
 
@@ -66,12 +60,12 @@ def preferred_election(replicas: Sequence[int], isr: Sequence[int], live: Collec
 def shutdown_election(
     replicas: Sequence[int], isr: Sequence[int], live: Collection[int], leaving: Collection[int]
 ) -> ElectedLeader | None:
-    """The leader is about to stop: the first replica in sync that lives and stays; those that leave go out of sync.
+    """Elect the first live replica in sync whose broker stays; replicas on stopping brokers leave the in-sync set.
 
     Args:
-        replicas: of the partition.
-        isr: in sync.
-        live: replicas that can serve, those on brokers that are about to stop included.
+        replicas: of the partition, in order of preference.
+        isr: the in-sync replicas.
+        live: replicas that can serve, including those on brokers that are about to stop.
         leaving: brokers that are about to stop.
     """
     leader = next((each for each in replicas if each in live and each in isr and each not in leaving), None)
@@ -79,7 +73,7 @@ def shutdown_election(
 
 
 class Election(Enum):
-    """Why a leader is elected."""
+    """The cause of an election."""
 
     OFFLINE = "its leader is away"
     REASSIGNMENT = "its leader is not to stay"
@@ -96,7 +90,7 @@ class PartitionMachine:
         self._states = core.context.partition_states
 
     def take_over(self) -> None:
-        """Say where every partition stands when the controller is elected, by its leader."""
+        """Enter every partition's state when the controller is elected, by its leader."""
         for partition in sorted(self._context.assignments):
             found = self._context.leadership.get(partition)
             state = PartitionState.NEW
@@ -106,24 +100,24 @@ class PartitionMachine:
             self._states.begin(partition, state)
 
     def to_new(self, partitions: Iterable[TopicPartition]) -> None:
-        """Partitions were assigned to brokers; they have no leader yet."""
+        """Make partitions New: they were assigned to brokers and have no leader yet."""
         self._move(partitions, PartitionState.NEW)
 
     def to_offline(self, partitions: Iterable[TopicPartition]) -> None:
-        """Partitions have no leader that lives, or are to be deleted."""
+        """Make partitions Offline: they have no live leader, or are to be deleted."""
         self._move(partitions, PartitionState.OFFLINE)
 
     def to_non_existent(self, partitions: Iterable[TopicPartition]) -> None:
-        """Partitions are no more; their replicas may still have to be deleted."""
+        """Make partitions NonExistent; their replicas may still have to be deleted."""
         self._move(partitions, PartitionState.NON_EXISTENT)
 
     def to_online(
         self, partitions: Iterable[TopicPartition], election: Election = Election.OFFLINE
     ) -> list[TopicPartition]:
-        """Give partitions a leader; one for which there is none stays in its state.
+        """Give partitions a leader; a partition that gets none stays in its state.
 
         Returns:
-            Those that were given one.
+            The partitions that got a leader.
 
         Raises:
             IllegalTransitionError: a partition does not exist.
@@ -140,7 +134,7 @@ class PartitionMachine:
         return led
 
     def elect_where_needed(self) -> None:
-        """Try every partition that has no leader and is not being deleted."""
+        """Elect a leader for every partition that has none and is not being deleted."""
         waiting = self._states.found_in(PartitionState.OFFLINE, PartitionState.NEW)
         self.to_online(each for each in waiting if not self._context.is_leaving(each))
 
@@ -152,7 +146,7 @@ class PartitionMachine:
             self._states.move(each, state)
 
     def _begin(self, partition: TopicPartition) -> bool:
-        """The first leader of a partition: the first replica that lives; all that live are in sync."""
+        """Give a partition its first leader: the first live replica; all live replicas are in sync."""
         live = self._context.online(partition)
         if not live:
             self._core.say(f"{partition} has no leader: none of {self._context.assignments[partition].replicas} lives")
@@ -209,13 +203,13 @@ class ReplicaMachine:
         self._states = core.context.replica_states
 
     def take_over(self) -> None:
-        """Say where every replica stands when the controller is elected: online, or on a broker that is away."""
+        """Enter every replica's state when the controller is elected: online, or on an unavailable broker."""
         for replica in self._context.replicas_of(sorted(self._context.assignments)):
             online = self._context.is_online(replica)
             self._states.begin(replica, ReplicaState.ONLINE if online else ReplicaState.DELETION_INELIGIBLE)
 
     def to_new(self, replicas: Iterable[Replica]) -> None:
-        """Replicas were assigned; where the partition has a leader already, the broker is told at once."""
+        """Make replicas New; a partition that has a leader already is sent to the broker at once."""
         for replica in self._checked(replicas, ReplicaState.NEW):
             state = self._context.leadership.get(replica.partition)
             if state is not None and state.leader != replica.broker:
@@ -223,14 +217,14 @@ class ReplicaMachine:
             self._states.move(replica, ReplicaState.NEW)
 
     def to_online(self, replicas: Iterable[Replica]) -> None:
-        """Replicas serve: a new one was told before, any other is told now."""
+        """Make replicas Online; a new one has its request already, all others get it now."""
         for replica in self._checked(replicas, ReplicaState.ONLINE):
             if self._states.of(replica) is not ReplicaState.NEW and replica.partition in self._context.leadership:
                 self._batch.leader_and_isr([replica.broker], replica.partition)
             self._states.move(replica, ReplicaState.ONLINE)
 
     def to_offline(self, replicas: Iterable[Replica]) -> None:
-        """Replicas stop serving: each goes out of sync, and the others are told."""
+        """Make replicas Offline: each leaves the in-sync set, and the other replicas are sent the new state."""
         for replica in self._checked(replicas, ReplicaState.OFFLINE):
             partition, leaving = replica.partition, self._context.is_leaving(replica.partition)
             topic_id = self._context.topic_ids.get(partition.topic)
@@ -240,7 +234,7 @@ class ReplicaMachine:
             self._states.move(replica, ReplicaState.OFFLINE)
 
     def to_deletion_started(self, replicas: Iterable[Replica]) -> None:
-        """Brokers are told to delete replicas."""
+        """Ask brokers to delete replicas."""
         for replica in self._checked(replicas, ReplicaState.DELETION_STARTED):
             partition = replica.partition
             topic_id, leaving = self._context.topic_ids.get(partition.topic), self._context.is_leaving(partition)
@@ -248,17 +242,17 @@ class ReplicaMachine:
             self._states.move(replica, ReplicaState.DELETION_STARTED)
 
     def to_deletion_ineligible(self, replicas: Iterable[Replica]) -> None:
-        """Replicas cannot be deleted now."""
+        """Mark replicas that cannot be deleted now."""
         for replica in self._checked(replicas, ReplicaState.DELETION_INELIGIBLE):
             self._states.move(replica, ReplicaState.DELETION_INELIGIBLE)
 
     def to_deletion_successful(self, replicas: Iterable[Replica]) -> None:
-        """Brokers have deleted replicas."""
+        """Mark replicas that brokers have deleted."""
         for replica in self._checked(replicas, ReplicaState.DELETION_SUCCESSFUL):
             self._states.move(replica, ReplicaState.DELETION_SUCCESSFUL)
 
     def to_non_existent(self, replicas: Iterable[Replica]) -> None:
-        """Replicas are no more: they leave the assignment."""
+        """Make replicas NonExistent: they leave the assignment."""
         for replica in self._checked(replicas, ReplicaState.NON_EXISTENT):
             self._states.move(replica, ReplicaState.NON_EXISTENT)
             assignment = self._context.assignments.get(replica.partition)
@@ -267,14 +261,14 @@ class ReplicaMachine:
             self._context.offline.discard(replica)
 
     def _checked(self, replicas: Iterable[Replica], state: ReplicaState) -> list[Replica]:
-        """All of them, or an error before any is moved."""
+        """Return all replicas, or raise before any of them is moved."""
         wanted = list(replicas)
         for each in wanted:
             self._states.check(each, state)
         return wanted
 
     def _out_of_sync(self, replica: Replica) -> None:
-        """Take a replica out of the in-sync set, unless it is the last there: whoever leads next must have its data."""
+        """Remove a replica from the in-sync set, unless it is the last there: the next leader must have its data."""
         partition, broker = replica
 
         def change(state: LeaderAndIsr) -> LeaderAndIsr | None:

@@ -1,29 +1,23 @@
-"""Which thing is in which state, and which transitions are legal: for partitions and replicas alike (CREATE-3).
+"""The states of partitions and replicas, and the legal transitions between them (CREATE-3; Kafka 2.8).
 
-The four states of a partition, and the only ways from one to another (CREATE-3; Kafka 2.8).
-
-::
+A partition has four states::
 
     NonExistent -> New                      its topic was created, or it was added
     New, Online, Offline -> Online          it has a leader; again: it gets another
     New, Online, Offline -> Offline         it has none, or its topic is being deleted
     Offline -> NonExistent                  it is gone
 
-Owns the table and who is in which state; what happens on the way is in ``partition_machine``.
-
-The seven states of a replica, and the only ways from one to another (CREATE-3; Kafka 2.8).
-
-::
+A replica has seven::
 
     NonExistent -> New                                       assigned
     New, Online, Offline, DeletionIneligible -> Online       it follows or leads
     New, Online, Offline, DeletionIneligible -> Offline      its broker or its disk is away, or it is to be deleted
-    Offline -> DeletionStarted                               its broker was told to delete it
+    Offline -> DeletionStarted                               its broker was asked to delete it
     DeletionStarted -> DeletionSuccessful                    the broker did
     Offline, DeletionStarted -> DeletionIneligible           the broker could not; to be tried again
     DeletionSuccessful -> NonExistent                        it is gone
 
-Owns the table and who is in which state; what happens on the way is in ``replica_machine``.
+The actions on the way from one state to another are in ``state_machines``.
 """
 
 from __future__ import annotations
@@ -40,30 +34,30 @@ S = TypeVar("S", bound=Enum)
 
 
 class StateTable(Generic[K, S]):
-    """The states of things of one kind; one that was never heard of does not exist."""
+    """The states of partitions, or of replicas; one that is not in the table does not exist."""
 
     kind: ClassVar[str]
-    """What such a thing is called in messages."""
+    """The word for one of them in messages."""
 
     def __init__(self, valid_previous: Mapping[S, frozenset[S]], non_existent: S) -> None:
-        """Begin with nothing.
+        """Start empty.
 
         Args:
-            valid_previous: for each state, those from which it can be reached.
-            non_existent: the state of whatever is not in the table.
+            valid_previous: for each state, the states from which it can be reached.
+            non_existent: the state of everything that is not in the table.
         """
         self._valid_previous, self._non_existent = valid_previous, non_existent
         self._states: dict[K, S] = {}
 
     def of(self, key: K) -> S:
-        """The state that it is in."""
+        """Return the state of one of them."""
         return self._states.get(key, self._non_existent)
 
     def check(self, key: K, state: S) -> None:
-        """Refuse a transition that is none.
+        """Refuse an illegal transition.
 
         Raises:
-            IllegalTransitionError: the state cannot be reached from the one it is in; the message names both.
+            IllegalTransitionError: the state cannot be reached from the present one; the message names both.
         """
         found = self.of(key)
         if found not in self._valid_previous[state]:
@@ -74,7 +68,7 @@ class StateTable(Generic[K, S]):
             )
 
     def move(self, key: K, state: S) -> None:
-        """Put it into another state; one that does not exist any more is forgotten.
+        """Change a state; the non-existent state removes the entry.
 
         Raises:
             IllegalTransitionError: as :meth:`check`.
@@ -86,16 +80,16 @@ class StateTable(Generic[K, S]):
             self._states[key] = state
 
     def begin(self, key: K, state: S) -> None:
-        """Take over what is known at the beginning; no transition is asked for then."""
+        """Enter a state at the beginning, without any transition."""
         self._states[key] = state
 
     def found_in(self, *states: S) -> list[K]:
-        """Those that are in one of some states, sorted."""
+        """Return the keys that are in one of some states, sorted."""
         return sorted(key for key, state in self._states.items() if state in states)
 
 
 class PartitionState(Enum):
-    """Where a partition stands, as the controller knows it."""
+    """The state of a partition, as the controller knows it."""
 
     NON_EXISTENT = "NonExistentPartition"
     NEW = "NewPartition"
@@ -111,11 +105,11 @@ PREVIOUS_PARTITION_STATES: Final[Mapping[PartitionState, frozenset[PartitionStat
     PartitionState.OFFLINE: _LIVING,
     PartitionState.NON_EXISTENT: frozenset({PartitionState.OFFLINE}),
 }
-"""For each state, those from which it can be reached."""
+"""For each state, the states from which it can be reached."""
 
 
 class PartitionStates(StateTable[TopicPartition, PartitionState]):
-    """Which partition is in which state."""
+    """The states of all partitions."""
 
     kind = "partition"
 
@@ -134,7 +128,7 @@ class Replica(NamedTuple):
 
 
 class ReplicaState(Enum):
-    """Where a replica stands, as the controller knows it."""
+    """The state of a replica, as the controller knows it."""
 
     NON_EXISTENT = "NonExistentReplica"
     NEW = "NewReplica"
@@ -156,14 +150,14 @@ PREVIOUS_REPLICA_STATES: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] =
     ReplicaState.DELETION_INELIGIBLE: frozenset({ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED}),
     ReplicaState.NON_EXISTENT: frozenset({ReplicaState.DELETION_SUCCESSFUL}),
 }
-"""For each state, those from which it can be reached."""
+"""For each state, the states from which it can be reached."""
 
 
 class ReplicaStates(StateTable[Replica, ReplicaState]):
-    """Which replica is in which state.
+    """The states of replicas.
 
-    The topics that live share one table. A topic that was deleted at once has its own, so that its replicas and those
-    of a topic re-created under its name are never taken for each other (KIP516-10).
+    All live topics share one table. A topic that was deleted at once has a table of its own, so that its replicas are
+    never taken for the replicas of a topic re-created under its name (KIP516-10).
     """
 
     kind = "replica"
@@ -172,9 +166,9 @@ class ReplicaStates(StateTable[Replica, ReplicaState]):
         super().__init__(PREVIOUS_REPLICA_STATES, ReplicaState.NON_EXISTENT)
 
     def take(self, replica: Replica) -> ReplicaState:
-        """Hand a replica over to another table: its state, which is forgotten here."""
+        """Remove a replica, and return its state, for another table."""
         return self._states.pop(replica, ReplicaState.NON_EXISTENT)
 
     def among(self, replicas: Iterable[Replica], *states: ReplicaState) -> list[Replica]:
-        """Those of some replicas that are in one of some states, in the same order."""
+        """Return the replicas that are in one of some states, in the same order."""
         return [replica for replica in replicas if self.of(replica) in states]

@@ -1,7 +1,8 @@
-"""What a controller reads and writes in ZooKeeper. A write is done only while no newer controller has been elected.
+"""The nodes in ZooKeeper that a controller reads and writes; no write is done after a newer controller was elected.
 
-Each write is one transaction with a check of the version of ``/controller_epoch``, as Kafka's own; when that fails, the
-controller is fenced and nothing was changed. Source: FACTS §8; KIP516-11 (topics as version 3); KIP37-4 (paths).
+Each write is one transaction with a check of the version of ``/controller_epoch``, as Kafka's own. When the check
+fails, the controller is fenced and nothing was changed. Source: FACTS §8; KIP516-11 (topics as version 3); KIP37-4
+(paths).
 """
 
 from __future__ import annotations
@@ -56,19 +57,19 @@ class FoundTopic(NamedTuple):
     """A topic's node."""
 
     birth: int
-    """The transaction that created it."""
+    """The transaction that created the node."""
     version: int
     topic_id: TopicId | None
     assignments: Mapping[int, ReplicaAssignment]
     problem: str | None
-    """Why it cannot be read, if so."""
+    """The reason why it cannot be read; None: it can."""
 
 
 def elect(session: Session, node_id: int, now_ms: int) -> tuple[int, int] | None:
-    """Try to become the controller: take ``/controller`` and count ``/controller_epoch`` up, in one transaction.
+    """Try to become the controller: create ``/controller`` and raise ``/controller_epoch``, in one transaction.
 
     Returns:
-        The new epoch, and the version of the node it is in; None: somebody else is the controller.
+        The new epoch, and the version of its node; None: another broker is the controller.
 
     Raises:
         SessionExpiredError: the session is over.
@@ -89,7 +90,7 @@ def elect(session: Session, node_id: int, now_ms: int) -> tuple[int, int] | None
 
 
 def elected(session: Session) -> int | None:
-    """Who is the controller; None: nobody."""
+    """Read the controller's broker ID; None: there is no controller."""
     found = session.find(CONTROLLER)
     return None if found is None else decode_controller(found.data)
 
@@ -97,22 +98,22 @@ def elected(session: Session) -> int | None:
 class ClusterNodes:
     """The nodes, for one controller from its election to its resignation.
 
-    Every method raises SessionExpiredError once the session is over; those that write raise ControllerMovedError when
+    Every method raises SessionExpiredError once the session is over. Methods that write raise ControllerMovedError when
     another controller has been elected since.
     """
 
     def __init__(self, session: Session, context: ControllerContext, step: Callable[[str], None]) -> None:
-        """Bind to a session and to the epoch in a context; ``step`` is told of each write before it is done."""
+        """Bind to a session and to the epoch in a context; ``step`` is called with the label of a write before it."""
         self._session, self._context, self._step = session, context, step
 
     def brokers(self) -> dict[int, int]:
-        """The brokers that are registered, with their epochs, sorted."""
+        """Read the registered brokers with their epochs, sorted."""
         if self._session.find(BROKERS) is None:
             return {}
         return {node_id: node.epoch for node_id, node in read_brokers(self._session).items()}
 
     def topics(self) -> dict[str, FoundTopic]:
-        """Every topic by full name, sorted."""
+        """Read every topic by full name, sorted."""
         found = {}
         for topic, node in read_topics(self._session).items():
             at = self._session.get(topic_path(topic))
@@ -121,7 +122,7 @@ class ClusterNodes:
         return found
 
     def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
-        """A partition's leader and in-sync replicas; None: it has no state that can be read."""
+        """Read a partition's leader and in-sync replicas; None: it has no readable state."""
         node = self._session.find(state_path(partition))
         state = None if node is None else decode_state(node.data)
         if node is None or state is None:
@@ -129,13 +130,13 @@ class ClusterNodes:
         return LeaderAndIsr(state.leader, state.leader_epoch, state.isr, node.version, state.controller_epoch)
 
     def restarted(self, partitions: Iterable[TopicPartition], brokers: Mapping[int, int]) -> set[int]:
-        """Brokers that are in sync somewhere by a state that was written before they registered.
+        """Find brokers that are in sync by a state that was written before they registered.
 
-        Whoever wrote that did not know of the restart, in which a broker loses what it had not synced.
+        The writer of such a state did not know of the restart, in which a broker loses what it had not synced.
 
         Args:
-            partitions: to be looked at.
-            brokers: that are registered, with their epochs, which are transactions like those that change a node.
+            partitions: whose states are read.
+            brokers: registered brokers with their epochs, which are transactions like those that change a node.
         """
         found = set()
         for partition in partitions:
@@ -146,7 +147,7 @@ class ClusterNodes:
         return found
 
     def create_state(self, partition: TopicPartition, state: LeaderAndIsr) -> LeaderAndIsr | None:
-        """Write the first state of a partition, with the nodes above it; None: it has one already.
+        """Write the first state of a partition, with the nodes above it; None: it has a state already.
 
         Raises:
             NoNodeError: the topic was deleted.
@@ -162,10 +163,10 @@ class ClusterNodes:
         return state
 
     def write_state(self, partition: TopicPartition, state: LeaderAndIsr) -> LeaderAndIsr:
-        """Replace a partition's state, whose version must be the partition epoch that is given.
+        """Replace a partition's state, whose version must be the state's partition epoch.
 
         Returns:
-            The state with the partition epoch that it has now.
+            The state with its new partition epoch.
 
         Raises:
             BadVersionError: the node has another version.
@@ -179,11 +180,11 @@ class ClusterNodes:
     def write_topic(
         self, topic: str, topic_id: TopicId | None, changes: Mapping[int, ReplicaAssignment | None]
     ) -> None:
-        """Change some partitions of a topic's node, and write it as version 3; what else is in it stays.
+        """Change some partitions of a topic's node, and write it as version 3; the other partitions stay.
 
         Args:
             topic: by full name.
-            topic_id: that it has from now on.
+            topic_id: its ID from now on.
             changes: partition → its brokers; None: the partition goes, with its state, in the same transaction.
 
         Raises:
@@ -204,7 +205,7 @@ class ClusterNodes:
         self._write(f"write topic {topic}", same, Set(topic_path(topic), data), *deleted)
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic's node with all below it, and then its configs; what is not there is passed over.
+        """Delete a topic's node with all nodes below it, and then its configs if it has any.
 
         Raises:
             NoNodeError: the topic was deleted already, and maybe re-created.
@@ -214,11 +215,11 @@ class ClusterNodes:
         self._delete(f"delete configs of {topic}", config_path(topic))
 
     def marked(self) -> list[str]:
-        """Topics marked for deletion, by full name, sorted."""
+        """Read the topics marked for deletion, by full name, sorted."""
         return topics_to_delete(self._session)
 
     def mark(self, topic: str) -> None:
-        """Mark a topic for deletion, as before KIP-516; twice is once."""
+        """Mark a topic for deletion, as before KIP-516, unless it is marked."""
         path = delete_path(topic)
         parts = path.split("/")
         above = ["/".join(parts[:count]) for count in range(2, len(parts))]
@@ -227,7 +228,7 @@ class ClusterNodes:
             self._write(f"mark {topic} for deletion", *missing)
 
     def unmark(self, topic: str) -> None:
-        """Take a topic's mark away, and the tiers above it that lead nowhere else."""
+        """Delete a topic's mark, and the tiers above it that become empty."""
         root, path = DELETE_TOPICS, delete_path(topic)
         self._delete(f"unmark {topic}", path)
         path = path.rpartition("/")[0]
@@ -236,46 +237,46 @@ class ClusterNodes:
             path = path.rpartition("/")[0]
 
     def node(self, path: str) -> bytes | None:
-        """The data of a node of an extension; None: it is not there."""
+        """Read a node of an extension; None: it does not exist."""
         found = self._session.find(path)
         return None if found is None else found.data
 
     def names(self, path: str) -> list[str]:
-        """The names of a node's children, sorted; none where there is no such node."""
+        """Read the names of a node's children, sorted; empty where the node does not exist."""
         return self._session.children(path) if self._session.find(path) is not None else []
 
     def write_node(self, path: str, data: bytes) -> None:
-        """Give a node of an extension other data; one that does not exist is made, below a node that does."""
+        """Write a node of an extension; a new one is created below an existing node."""
         exists = self._session.find(path) is not None
         self._write(f"write {path}", Set(path, data) if exists else Create(path, data))
 
     def delete_node(self, path: str) -> None:
-        """Delete a node of an extension and all below it; one that does not exist is passed over."""
+        """Delete a node of an extension, if it exists, and all nodes below it."""
         self._delete(f"delete {path}", path)
 
     def take_log_dir_events(self) -> list[int]:
-        """The brokers that told of failed log dirs, sorted; what they wrote is deleted."""
-        root, told = LOG_DIR_EVENTS, set()
+        """Read the brokers that reported failed log dirs, sorted, and delete their reports."""
+        root, reported = LOG_DIR_EVENTS, set()
         for name in self._session.children(root) if self._session.find(root) is not None else []:
             broker = decode_log_dir_event(self._session.get(f"{root}/{name}").data)
             self._delete(f"take {name}", f"{root}/{name}")
-            told |= {broker} - {None}
-        return sorted(each for each in told if each is not None)
+            reported |= {broker} - {None}
+        return sorted(each for each in reported if each is not None)
 
     def reassignment(self) -> dict[TopicPartition, tuple[int, ...]] | None:
-        """What the old tool asks for; None: nothing."""
+        """Read the reassignment that the old tool requests; None: no request."""
         found = self._session.find(REASSIGN_PARTITIONS)
         return None if found is None else decode_reassignment(found.data)
 
     def end_reassignment(self) -> None:
-        """Take away what the old tool asked for."""
+        """Delete the request of the old tool."""
         self._delete("end reassignment", REASSIGN_PARTITIONS)
 
     def _encoded(self, state: LeaderAndIsr) -> bytes:
         return encode_state(state.leader, state.leader_epoch, state.isr, self._context.epoch)
 
     def _same_topic(self, topic: str) -> Check:
-        """What holds a write to the topic that the controller knows, and not to one re-created under its name."""
+        """Return the check that a topic is the one the controller knows, and was not re-created under its name."""
         path = topic_path(topic)
         found = self._session.find(path)
         if found is None or found.czxid != self._context.births.get(topic):
@@ -283,13 +284,13 @@ class ClusterNodes:
         return Check(path, found.version)
 
     def _delete(self, step: str, path: str) -> None:
-        """Delete a node and all below it in one transaction; one that is not there is passed over."""
+        """Delete a node, if it exists, and all nodes below it in one transaction."""
         deleted = [Delete(each) for each in self._below(path)]
         if deleted:
             self._write(step, *deleted)
 
     def _below(self, path: str) -> list[str]:
-        """A node and all below it, the deepest first; nothing where there is none."""
+        """Return the paths of a node and of all nodes below it, the deepest first; empty where it does not exist."""
         every, todo = [], [path] if self._session.find(path) is not None else []
         while todo:
             every.append(todo.pop())

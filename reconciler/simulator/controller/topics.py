@@ -1,15 +1,13 @@
-"""Topics and partitions that come, and topics that go: the nodes in ZooKeeper held against what the controller knows.
+"""Topics and partitions that are created and deleted: the nodes in ZooKeeper compared with the controller's context.
 
-A topic is known by its name, the transaction that created its node, and its ID: one that was deleted and created again
-before the controller looked is another topic, and is treated as both (KIP516-10). A new topic goes through four steps:
-NewPartition, NewReplica, OnlinePartition, OnlineReplica (CREATE-3). Source: Kafka 2.8; KIP516-11.
+A topic is known by its name, the transaction that created its node, and its ID. A topic that was deleted and created
+again before the controller looked counts as one deleted and one new topic (KIP516-10). A new topic goes through four
+steps: NewPartition, NewReplica, OnlinePartition, OnlineReplica (CREATE-3). Source: Kafka 2.8; KIP516-11.
 
-Topics that were deleted at once: their replicas are collected later, with retries, and safely given up (KIP516-10).
-
-A topic with an ID is deleted when its node is: from then on its name is free. What its replicas are is kept in memory
-only, apart from all that lives. Every broker is told by a StopReplica request with the topic's ID, again after a while
-where that failed, and not for ever: the FULL request that a broker gets when it returns, or when another controller is
-elected, does not name the topic, and the broker deletes what it does not name.
+A topic with an ID is deleted when its node is: from then on its name is free, and its replicas are collected later. The
+list of its replicas is kept in memory only, apart from the live topics. Every broker gets a StopReplica request with
+the topic's ID, again after a while where that failed, but not for ever. The FULL request that a broker gets when it
+returns, or when another controller is elected, does not name the topic, and the broker deletes what it does not name.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from reconciler.simulator.kernel import TopicMetadata
 
 
 class TopicChanges:
-    """Keeps the context in step with the topics' nodes and with the marks for deletion."""
+    """Keeps the context equal to the topics' nodes and the marks for deletion."""
 
     def __init__(
         self,
@@ -42,14 +40,14 @@ class TopicChanges:
         deletions: Deletions,
         garbage: DeletedTopics,
     ) -> None:
-        """Begin with the topics of the context."""
+        """Start with the topics of the context."""
         self._core, self._context = core, core.context
         self._partitions, self._replicas, self._deletions, self._garbage = partitions, replicas, deletions, garbage
 
     def load(self) -> None:
         """Read everything, at the election: topics, assignments, leaders, IDs.
 
-        Topics without an ID get one (KIP516-11); one that is marked for deletion does not, nor have its replicas any.
+        Topics without an ID get one (KIP516-11), except those marked for deletion, whose replicas have none either.
         """
         marked = self._core.nodes.marked()
         for topic, found in self._core.nodes.topics().items():
@@ -59,11 +57,11 @@ class TopicChanges:
                     self._context.leadership[partition] = state
 
     def look(self) -> None:
-        """Read the nodes again, and see to what changed. Sends."""
+        """Read the nodes again, and handle every change. Sends."""
         found, context, marked = self._core.nodes.topics(), self._context, self._core.nodes.marked()
         for topic in sorted(context.births):
             if topic not in found or not self._is_same(topic, found[topic]):
-                # One that lives on under a new name keeps its replicas.
+                # A renamed topic keeps its replicas.
                 known = context.topic_ids.get(topic)
                 renamed = known is not None and any(
                     each.topic_id == known for name, each in found.items() if name not in context.births
@@ -78,12 +76,12 @@ class TopicChanges:
         self.delete_marked(marked)
 
     def delete_marked(self, marked: Iterable[str] | None = None) -> None:
-        """Delete the topics that are marked, each in the way that its ID allows. Sends.
+        """Delete the marked topics: with an ID at once, without one the old way. Sends.
 
         Args:
-            marked: None: as ZooKeeper has it.
+            marked: None: read from ZooKeeper.
         """
-        as_before = []
+        old_way = []
         for topic in self._core.nodes.marked() if marked is None else marked:
             if topic not in self._context.births:
                 if topic not in self._context.unreadable:
@@ -92,12 +90,12 @@ class TopicChanges:
                 self._delete_now(topic)
                 self._core.nodes.unmark(topic)
             else:
-                as_before.append(topic)
-        self._deletions.begin_topics(as_before)
+                old_way.append(topic)
+        self._deletions.begin_topics(old_way)
         self._core.batch.send()
 
     def delete(self, topics: Iterable[str]) -> dict[str, KafkaError]:
-        """Do a DeleteTopics request, and answer at once: a topic with an ID is deleted then (KIP516-10). Sends.
+        """Delete topics, and answer at once: a topic with an ID is deleted by then (KIP516-10). Sends.
 
         Returns:
             For each topic NONE, or UNKNOWN_TOPIC_OR_PARTITION.
@@ -118,7 +116,7 @@ class TopicChanges:
         return self._core.settings.topic_ids and self._context.topic_ids.get(topic) is not None
 
     def _delete_now(self, topic: str) -> None:
-        """The node goes, and with that the topic; its replicas are collected afterwards."""
+        """Delete a topic's node, and so the topic; its replicas are collected afterwards."""
         self._core.nodes.delete_topic(topic)
         self._garbage.collect(topic)
 
@@ -128,7 +126,7 @@ class TopicChanges:
         return same_id and found.birth == self._context.births[topic]
 
     def _adopt(self, topic: str, found: FoundTopic, marked: Iterable[str]) -> list[TopicPartition]:
-        """Take a topic's node into the context; gives the partitions that are new there."""
+        """Take a topic's node into the context, and return the partitions that are new there."""
         context = self._context
         if found.problem is not None:
             context.unreadable.add(topic)
@@ -154,7 +152,7 @@ class TopicChanges:
         self._core.say(f"topic {topic} gets ID {topic_id}")
 
     def _create(self, partitions: list[TopicPartition]) -> None:
-        """The four steps (CREATE-3)."""
+        """Take new partitions through the four steps (CREATE-3)."""
         if not partitions:
             return
         replicas = self._context.replicas_of(partitions)
@@ -168,7 +166,7 @@ class TopicChanges:
 
 @dataclass(slots=True)
 class DeletedTopic:
-    """One deleted topic on its way out."""
+    """One deleted topic whose replicas are being collected."""
 
     topic: str
     topic_id: TopicId
@@ -176,42 +174,42 @@ class DeletedTopic:
     states: ReplicaStates = field(default_factory=ReplicaStates)
     attempts: int = 1
     is_due: bool = False
-    """Whether a next attempt is waiting for its time."""
+    """Whether a next attempt is scheduled."""
 
 
 class DeletedTopics:
-    """The topics that are deleted and not yet collected."""
+    """The topics that are deleted and whose replicas are not yet collected."""
 
     def __init__(self, core: ControllerCore, partitions: PartitionMachine) -> None:
-        """Begin without any."""
+        """Start empty."""
         self._core, self._context, self._partitions = core, core.context, partitions
         self._found: dict[TopicId, DeletedTopic] = {}
 
     def topics(self) -> list[tuple[str, TopicId]]:
-        """The topics that are not collected yet, by name and ID, in the order of their deletion."""
+        """Return the topics by name and ID, in the order of their deletion."""
         return [(each.topic, each.topic_id) for each in self._found.values()]
 
     def state_of(self, topic_id: TopicId, replica: Replica) -> ReplicaState:
-        """Where a replica of a deleted topic stands."""
+        """Return the state of a replica of a deleted topic."""
         found = self._found.get(topic_id)
         return ReplicaState.NON_EXISTENT if found is None else found.states.of(replica)
 
     def collect(self, topic: str, *, renamed: bool = False) -> None:
-        """A topic's node is gone: take it out of the context, tell all brokers, and have its replicas deleted.
+        """Remove a topic whose node is gone from the context and the clients' metadata, and delete its replicas.
 
-        A topic without an ID is only forgotten: its name may be another topic's by now, and an order by name would
-        reach that one.
+        A topic without an ID is only forgotten: its name may be another topic's by now, and a request by name would
+        delete that topic.
 
         Args:
-            topic: by the name under which it was known.
-            renamed: it lives on under another name, with the same ID: its replicas stay (KIP516-13).
+            topic: by its last known name.
+            renamed: the topic has another name now, with the same ID: its replicas stay (KIP516-13).
         """
         context, topic_id = self._context, self._context.topic_ids.get(topic)
         partitions = context.partitions_of(topic)
-        told = tuple(
+        metadata = tuple(
             partition_metadata(context, each, deleted=True) for each in partitions if each in context.leadership
         )
-        self._core.batch.gone(TopicMetadata(topic, topic_id if self._core.settings.topic_ids else None, told))
+        self._core.batch.gone(TopicMetadata(topic, topic_id if self._core.settings.topic_ids else None, metadata))
         living = [each for each in partitions if each not in context.leaving_partitions]
         if topic not in context.leaving_topics:
             self._partitions.to_offline(living)
@@ -227,7 +225,7 @@ class DeletedTopics:
             self._begin(DeletedTopic(topic, topic_id, [each for each, state in left if state in _LEFT]))
 
     def stopped(self, topic_id: TopicId | None, broker: int, errors: Mapping[int, int]) -> bool:
-        """Take the answer of a broker.
+        """Handle the answer of a broker.
 
         Args:
             topic_id: in the request.
@@ -235,7 +233,7 @@ class DeletedTopics:
             errors: partition → error.
 
         Returns:
-            Whether the topic is one of those.
+            Whether the topic is being collected.
         """
         found = self._found.get(topic_id) if topic_id is not None else None
         if found is None:
@@ -249,7 +247,7 @@ class DeletedTopics:
         return True
 
     def brokers_went(self, brokers: Collection[int]) -> None:
-        """What brokers that are gone were told to delete is to be tried again."""
+        """Schedule replicas again that were to be deleted by brokers that are gone."""
         for found in list(self._found.values()):
             for replica in found.states.among(found.replicas, ReplicaState.DELETION_STARTED):
                 if replica.broker in brokers:
@@ -264,7 +262,7 @@ class DeletedTopics:
         self._look(found)
 
     def _order(self, found: DeletedTopic, replicas: list[Replica]) -> None:
-        """Tell those brokers that live to delete; from the others nothing can be had now."""
+        """Ask live brokers to delete replicas; replicas on other brokers cannot be deleted now."""
         for replica in replicas:
             if replica.broker in self._context.brokers:
                 self._core.batch.stop_replica(replica, found.topic_id, delete=True, leaving=True)
@@ -273,7 +271,7 @@ class DeletedTopics:
                 found.states.move(replica, ReplicaState.DELETION_INELIGIBLE)
 
     def _look(self, found: DeletedTopic) -> None:
-        """End, wait for answers, or try again after a while."""
+        """Finish the topic, wait for answers, or schedule another attempt."""
         for replica in found.states.among(found.replicas, ReplicaState.DELETION_SUCCESSFUL):
             found.states.move(replica, ReplicaState.NON_EXISTENT)
         found.replicas = [each for each in found.replicas if found.states.of(each) is not ReplicaState.NON_EXISTENT]
@@ -306,4 +304,4 @@ class DeletedTopics:
 
 
 _LEFT = frozenset(ReplicaState) - {ReplicaState.NON_EXISTENT, ReplicaState.DELETION_SUCCESSFUL}
-"""States in which something may lie on a disk."""
+"""States in which a disk may still have data of the replica."""
