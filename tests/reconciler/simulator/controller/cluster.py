@@ -1,7 +1,7 @@
-"""A controller or several over a ZooKeeper in memory, with brokers that record what they are sent and answer as told.
+"""A controller or several over a ZooKeeper in memory, with brokers that record their requests and answer on demand.
 
 Time is cranked by hand: ``settle()`` lets everything happen that is due now, ``pass_time(ms)`` lets time go by. A
-message arrives at once; a broker that is down, or told to be silent, loses the connection.
+message arrives at once; a broker that is down, or silent, loses the connection.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HandTimer:
 
 
 class HandTimers:
-    """Timers that fire when they are told to."""
+    """Timers that fire when time is passed by hand."""
 
     def __init__(self) -> None:
         self.now, self._count = 0, 0
@@ -144,26 +144,26 @@ class FakeBroker:
 
 
 class Notes(Extension):
-    """Notes what it is told."""
+    """Keeps the calls that it gets."""
 
     def __init__(self, active: ActiveController) -> None:
         self.active = active
-        self.told: list[object] = []
+        self.calls: list[object] = []
 
     def paths(self) -> list[str]:
         return []
 
     def loaded(self) -> None:
-        self.told.append("loaded")
+        self.calls.append("loaded")
 
     def started(self) -> None:
-        self.told.append("started")
+        self.calls.append("started")
 
     def changed(self, path: str) -> None:
-        self.told.append(path)
+        self.calls.append(path)
 
     def deleted(self, partitions: Sequence[TopicPartition]) -> None:
-        self.told.append(tuple(partitions))
+        self.calls.append(tuple(partitions))
 
 
 class Cluster:

@@ -1,4 +1,4 @@
-""" """
+"""The active controller: its modes, its extensions, its takeover after every crash, and its watches."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_extension_is_made_at_each_election_and_is_called_in_order() -> None:
     cluster.controller.work.deletions.begin_partitions([at("orders", 1)])
     cluster.settle()
     cluster.kill(1)
-    assert [each.told for each in made] == [["loaded", "started", (at("orders", 1),)], ["loaded", "started"]]
+    assert [each.calls for each in made] == [["loaded", "started", (at("orders", 1),)], ["loaded", "started"]]
     assert cluster.controller.extensions == made[1:]
 
 
@@ -269,7 +269,7 @@ def test_an_extension_sets_modes_before_anybody_is_told_anything() -> None:
         if each.partition == 0
     ]
     assert {each.mode for each in sent} == {PartitionMode.READ_ONLY}
-    assert cluster.controller.extensions[0].told == ["loaded", "started"]
+    assert cluster.controller.extensions[0].calls == ["loaded", "started"]
 
 
 @pytest.mark.parametrize("topic_ids", [True, False])
@@ -337,14 +337,14 @@ def check(cluster: Cluster, history: str) -> None:
     assert state == context.leadership[ORDERS], history
     assert state.leader in found.partitions[0], history
     for broker in found.partitions[0]:
-        told = [
+        epochs = [
             each.leader_epoch
             for request in cluster.brokers[broker].of(LeaderAndIsrRequest)
             for topic in request.topics
             if topic.topic_id == context.topic_ids["orders"]
             for each in topic.partitions
         ]
-        assert told[-1] == state.leader_epoch, history
+        assert epochs[-1] == state.leader_epoch, history
 
 
 class Watching(Notes):
@@ -392,7 +392,7 @@ def test_an_extension_is_told_what_changes_below_its_paths() -> None:
     path = kafka_paths.delete_partitions_path("orders")
     cluster.admin.create(path, b"{}")
     cluster.settle()
-    assert cluster.controller.extensions[0].told == ["loaded", "started", path]
+    assert cluster.controller.extensions[0].calls == ["loaded", "started", path]
 
 
 def test_an_extension_of_a_controller_that_resigned_is_told_nothing() -> None:
@@ -401,5 +401,5 @@ def test_an_extension_of_a_controller_that_resigned_is_told_nothing() -> None:
     cluster.controllers[1].stop()
     cluster.admin.create(kafka_paths.delete_partitions_path("orders"), b"{}")
     cluster.settle()
-    assert extension.told == ["loaded", "started"]
+    assert extension.calls == ["loaded", "started"]
     assert isinstance(extension.active, ActiveController)

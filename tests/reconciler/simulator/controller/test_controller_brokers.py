@@ -1,4 +1,4 @@
-""" """
+"""Brokers that come, go, restart, stop in order, lose log dirs, and change their in-sync sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""" """
+"""Requests to brokers: what is gathered, in which order it is sent, and queues with retries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def send(cluster: Cluster) -> None:
     cluster.settle()
 
 
-def told(request: LeaderAndIsrRequest) -> list[tuple[str, int]]:
+def partitions_in(request: LeaderAndIsrRequest) -> list[tuple[str, int]]:
     return [(topic.topic, each.partition) for topic in request.topics for each in topic.partitions]
 
 
@@ -61,12 +61,12 @@ def test_a_full_request_has_every_partition_of_the_broker_whatever_was_gathered(
     batch.leader_and_isr([2], at("orders", 1))
     send(cluster)
     (two,), (one,) = (cluster.brokers[each].take(LeaderAndIsrRequest) for each in (2, 1))
-    assert (two.type, told(two)) == (RequestType.FULL, [("orders", 0), ("orders", 1)])
-    assert (one.type, told(one)) == (RequestType.FULL, [("orders", 0)])
+    assert (two.type, partitions_in(two)) == (RequestType.FULL, [("orders", 0), ("orders", 1)])
+    assert (one.type, partitions_in(one)) == (RequestType.FULL, [("orders", 0)])
     batch.leader_and_isr([2], at("orders", 1))
     send(cluster)
     (again,) = cluster.brokers[2].of(LeaderAndIsrRequest)
-    assert (again.type, told(again)) == (RequestType.INCREMENTAL, [("orders", 1)])
+    assert (again.type, partitions_in(again)) == (RequestType.INCREMENTAL, [("orders", 1)])
 
 
 # KIP516-5
@@ -85,7 +85,7 @@ def test_no_request_is_full_while_a_topic_cannot_be_read(cluster: Cluster) -> No
     cluster.controller.work.core.batch.full([2])
     send(cluster)
     (request,) = cluster.brokers[2].of(LeaderAndIsrRequest)
-    assert (request.type, told(request)) == (RequestType.INCREMENTAL, [("orders", 0), ("orders", 1)])
+    assert (request.type, partitions_in(request)) == (RequestType.INCREMENTAL, [("orders", 0), ("orders", 1)])
 
 
 def test_without_topic_ids_requests_are_as_before() -> None:
@@ -222,7 +222,7 @@ class Wire:
     def __init__(self) -> None:
         self.timers = HandTimers()
         self.calls: list[tuple[str, Request, Callable[[Response | None], None]]] = []
-        self.told: list[tuple[int, Response]] = []
+        self.answers: list[tuple[int, Response]] = []
         self.steps: list[str] = []
         self.numbers: list[int] = []
         self.channels = Channels(
@@ -245,7 +245,7 @@ class Wire:
         self.calls.append((receiver, sent.request, answered))
 
     def send(self, number: int, broker: int = 2) -> None:
-        self.channels.send(broker, request(number), lambda response: self.told.append((number, response)))
+        self.channels.send(broker, request(number), lambda response: self.answers.append((number, response)))
 
     def sent(self) -> list[int]:
         return [each.controller_epoch for _, each, _ in self.calls if isinstance(each, UpdateMetadataRequest)]
@@ -263,7 +263,7 @@ def test_one_request_is_in_flight_and_the_others_follow_in_order() -> None:
     assert wire.sent() == [1, 2]
     wire.answer()
     wire.answer()
-    assert [number for number, _ in wire.told] == [1, 2, 3]
+    assert [number for number, _ in wire.answers] == [1, 2, 3]
     assert (wire.sent(), wire.channels.waiting(2)) == ([1, 2, 3], 0)
 
 
@@ -289,9 +289,9 @@ def test_a_request_whose_connection_was_lost_is_sent_again_and_again_with_longer
         times.append(wire.timers.now - before)
     assert times == [100, 200, 400, 400, 400]
     assert set(wire.sent()) == {1}
-    assert wire.told == []
+    assert wire.answers == []
     wire.answer()
-    assert wire.told == [(1, KafkaError.NONE)]
+    assert wire.answers == [(1, KafkaError.NONE)]
 
 
 def test_the_pauses_are_short_again_after_an_answer() -> None:
@@ -313,7 +313,7 @@ def test_a_broker_that_was_registered_anew_gets_nothing_that_was_meant_for_the_o
     old = wire.calls[-1][2]
     wire.channels.open(2, 21)
     old(KafkaError.NONE)
-    assert (wire.told, wire.sent(), wire.channels.epoch_of(2)) == ([], [1], 21)
+    assert (wire.answers, wire.sent(), wire.channels.epoch_of(2)) == ([], [1], 21)
     wire.send(3)
     assert wire.sent() == [1, 3]
 
@@ -330,7 +330,7 @@ def test_nothing_is_sent_again_once_the_queue_is_closed() -> None:
 def test_a_request_for_a_broker_that_is_not_there_is_dropped() -> None:
     wire = Wire()
     wire.send(1, broker=9)
-    assert (wire.calls, wire.told, wire.channels.waiting(9)) == ([], [], 0)
+    assert (wire.calls, wire.answers, wire.channels.waiting(9)) == ([], [], 0)
 
 
 def test_brokers_do_not_wait_for_each_other() -> None:

@@ -1,4 +1,4 @@
-"""A table of states, with three of its own."""
+"""The table of states, and every pair of states of partitions and of replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""" """
+"""Topics that are created, deleted, re-created and renamed, and the collection of deleted topics."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def test_a_topic_that_went_and_came_again_before_the_controller_looked_is_anothe
     assert context.assignments == {at("orders"): ReplicaAssignment((2, 3))}
     stops = [topic for each in cluster.brokers[2].of(StopReplicaRequest) for topic in each.topics]
     assert [(each.topic_id, len(each.partitions)) for each in stops] == [(ID, 2)]
-    (told,) = cluster.brokers[2].of(LeaderAndIsrRequest)
-    assert told.topics[0].topic_id == OTHER_ID
+    (sent,) = cluster.brokers[2].of(LeaderAndIsrRequest)
+    assert sent.topics[0].topic_id == OTHER_ID
     metadata = [topic for each in cluster.brokers[1].of(UpdateMetadataRequest) for topic in each.topics]
     assert [(each.topic_id, each.partitions[0].leader) for each in metadata] == [(ID, DURING_DELETE), (OTHER_ID, 2)]
 
@@ -306,8 +306,8 @@ def test_two_topics_of_one_name_are_collected_apart_from_the_third_that_lives() 
     cluster.brokers[2].stop_errors.clear()
     cluster.timers.pass_time(2_000)
     assert garbage.topics() == []
-    told = [topic.topic_id for each in cluster.brokers[2].of(StopReplicaRequest) for topic in each.topics]
-    assert set(told) == {ID, OTHER_ID} and living not in told
+    sent = [topic.topic_id for each in cluster.brokers[2].of(StopReplicaRequest) for topic in each.topics]
+    assert set(sent) == {ID, OTHER_ID} and living not in sent
     assert cluster.state(at("orders")).isr == (1, 2)
 
 

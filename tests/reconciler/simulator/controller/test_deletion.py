@@ -1,4 +1,4 @@
-""" """
+"""Topics and partitions deleted the old way, and replicas that reassignments dropped."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_some_partitions_of_a_topic_go_and_the_others_stay() -> None:
     assert cluster.state(at("orders")) == kept
     assert not cluster.exists(kafka_paths.partition_path(at("orders", 1)))
     assert list(cluster.controller.context.assignments) == [at("orders")]
-    assert cluster.controller.extensions[0].told == ["loaded", "started", (at("orders", 1), at("orders", 2))]
+    assert cluster.controller.extensions[0].calls == ["loaded", "started", (at("orders", 1), at("orders", 2))]
 
 
 # KIP694-3
@@ -248,7 +248,7 @@ def test_partitions_of_a_topic_that_somebody_else_deleted_are_forgotten() -> Non
     cluster.remove_node(kafka_paths.topic_path("orders"))
     cluster.controller.work.deletions.stopped("orders", 1, {1: 0})
     assert list(cluster.controller.context.assignments) == [at("orders")]
-    assert cluster.controller.extensions[0].told[-1] == (at("orders", 1),)
+    assert cluster.controller.extensions[0].calls[-1] == (at("orders", 1),)
     assert not cluster.exists(kafka_paths.topic_path("orders"))
 
 

@@ -57,8 +57,8 @@ class Fewer(Cluster):
         self.settle()
         return found
 
-    def told(self, broker: int, partition: TopicPartition) -> list[tuple[int, PartitionMode]]:
-        """The leaders and modes that a broker was told, one after the other."""
+    def metadata_of(self, broker: int, partition: TopicPartition) -> list[tuple[int, PartitionMode]]:
+        """The leaders and modes in the metadata that a broker got, in order."""
         return [
             (each.leader, each.mode)
             for request in self.brokers[broker].of(UpdateMetadataRequest)
@@ -69,7 +69,7 @@ class Fewer(Cluster):
         ]
 
     def stopped(self, broker: int) -> list[int]:
-        """The partitions of orders that a broker was told to delete."""
+        """The partitions of orders that a broker was asked to delete."""
         return [
             each.partition
             for request in self.brokers[broker].of(StopReplicaRequest)
@@ -106,14 +106,14 @@ def test_without_a_delay_the_last_partitions_go_at_once(cluster: Fewer) -> None:
 def test_clients_are_told_the_mode_before_the_partition_goes(cluster: Fewer) -> None:  # KIP694-1
     cluster.forget()
     cluster.ask(3)
-    assert cluster.told(2, LAST) == [(1, PartitionMode.NONE), (DURING_DELETE, PartitionMode.NONE)]
+    assert cluster.metadata_of(2, LAST) == [(1, PartitionMode.NONE), (DURING_DELETE, PartitionMode.NONE)]
 
 
 def test_with_a_delay_it_is_read_only_until_then_and_nothing_is_stopped(cluster: Fewer) -> None:  # KIP694-1, KIP694-3
     cluster.forget()
     outcomes = cluster.ask(3, delay_ms=400_000)
     assert [(each.partition, each.mode) for each in outcomes] == [(3, PartitionMode.READ_ONLY)]
-    assert cluster.told(2, LAST) == [(1, PartitionMode.READ_ONLY)]
+    assert cluster.metadata_of(2, LAST) == [(1, PartitionMode.READ_ONLY)]
     states = cluster.controller.context.partition_states
     assert states.of(LAST) is PartitionState.ONLINE
     cluster.timers.pass_time(399_000)
@@ -122,7 +122,7 @@ def test_with_a_delay_it_is_read_only_until_then_and_nothing_is_stopped(cluster:
     cluster.timers.pass_time(150_000)
     assert cluster.mode(LAST) is PartitionMode.READ_ONLY
     cluster.timers.pass_time(52_000)
-    assert cluster.told(2, LAST)[1:] == [(1, PartitionMode.NONE), (DURING_DELETE, PartitionMode.NONE)]
+    assert cluster.metadata_of(2, LAST)[1:] == [(1, PartitionMode.NONE), (DURING_DELETE, PartitionMode.NONE)]
     assert sorted(cluster.topic("orders").partitions) == [0, 1, 2] and not cluster.exists(NOTE)
     assert states.of(LAST) is PartitionState.NON_EXISTENT
 
@@ -165,7 +165,7 @@ def test_the_next_controller_tells_the_same_modes_and_goes_on_after_the_delay(cl
     cluster.forget()
     cluster.kill(first)
     assert cluster.controller.node_id != first
-    assert {mode for _, mode in cluster.told(cluster.controller.node_id, LAST)} == {PartitionMode.READ_ONLY}
+    assert {mode for _, mode in cluster.metadata_of(cluster.controller.node_id, LAST)} == {PartitionMode.READ_ONLY}
     assert cluster.mode(LAST) is PartitionMode.READ_ONLY
     cluster.register(first)
     cluster.timers.pass_time(700_000)
@@ -181,7 +181,7 @@ def test_what_nobody_may_use_stays_so_under_a_controller_whose_clock_is_behind(c
     first = cluster.controller.node_id
     cluster.forget()
     cluster.kill(first)
-    assert {mode for _, mode in cluster.told(cluster.controller.node_id, LAST)} == {PartitionMode.NONE}
+    assert {mode for _, mode in cluster.metadata_of(cluster.controller.node_id, LAST)} == {PartitionMode.NONE}
     for number in (first, 3):
         cluster.register(number)
     cluster.timers.pass_time(10_000)
@@ -230,7 +230,7 @@ def test_a_request_that_is_taken_back_gives_the_partitions_back(cluster: Fewer) 
     cluster.forget()
     cluster.remove_node(NOTE)
     cluster.settle()
-    assert cluster.told(1, LAST) == [(1, PartitionMode.READ_WRITE)]
+    assert cluster.metadata_of(1, LAST) == [(1, PartitionMode.READ_WRITE)]
     cluster.timers.pass_time(1_000_000)
     assert sorted(cluster.topic("orders").partitions) == [0, 1, 2, 3]
 

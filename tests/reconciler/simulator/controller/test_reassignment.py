@@ -149,9 +149,9 @@ def test_a_new_replica_whose_broker_comes_later_is_added_then(cluster: Cluster) 
     cluster.forget()
     cluster.register(3)
     cluster.settle()
-    told = [each for each in cluster.brokers[3].of(LeaderAndIsrRequest) if each.topics]
-    assert told[0].type is RequestType.FULL
-    assert told[0].topics[0].partitions[0].adding == (3,)
+    requests = [each for each in cluster.brokers[3].of(LeaderAndIsrRequest) if each.topics]
+    assert requests[0].type is RequestType.FULL
+    assert requests[0].topics[0].partitions[0].adding == (3,)
     cluster.alter_isr(ORDERS, [1, 2, 3])
     assert node(cluster) == ReplicaAssignment((1, 3))
 

@@ -1,4 +1,4 @@
-""" """
+"""Elections by cause, and the actions of partitions and replicas between their states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A world in which everything happens that the kernel can let happen: machines that talk, crash and start again."""
+"""A world in which everything in the kernel happens: machines that talk, crash and start again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Talker:
 
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name, self.running, self.starts = world, name, False, 0
-        self.told: list[Response | None] = []
+        self.answers: list[Response | None] = []
         self.asked = 0
         world.add_target(self)
 
@@ -42,7 +42,7 @@ class Talker:
         self.timers.after(250, "greet", self.greet)
 
     def hear(self, response: Response | None) -> None:
-        self.told.append(response)
+        self.answers.append(response)
 
     def serve(self, sender: str, request: Request, answer: Answer) -> None:
         made = MetadataResponse((), (), self.starts)

@@ -1,7 +1,4 @@
-"""Rates as text: what is read, what is refused, and with which words.
-
-Faults: drawn at their rates, only where they may happen, each a line of the history.
-"""
+"""The text of rates, and faults: drawn at their rates, only where they may happen, each a line of the history."""
 
 from __future__ import annotations
 
@@ -70,7 +67,7 @@ def test_every_field_is_a_kind_and_nothing_else_has_a_rate() -> None:
 
 
 class Machine:
-    """Offers what it is told to offer, and keeps what happened."""
+    """Offers the faults that it was given, and keeps those that happened."""
 
     def __init__(self, world: World, name: str, *kinds: str, running: bool = True) -> None:
         self.world, self.name, self.running, self.kinds = world, name, running, kinds

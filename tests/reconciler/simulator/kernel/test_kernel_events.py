@@ -1,7 +1,4 @@
-"""The queue: by time, then by the order of asking; without what was cancelled or belongs to a life that is over.
-
-The lines that a person reads, and the digests that tell two runs apart.
-"""
+"""The queue by time, without cancelled events and those of an earlier life; and the lines and digests of a history."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_what_was_at_work_when_the_power_was_cut_is_over_before_the_crash_is_tol
 
     class Told(Machine):
         def crash(self) -> None:
-            order.append("told")
+            order.append("crashed")
 
     def act() -> None:
         for _ in at_work():
@@ -130,7 +130,7 @@ def test_what_was_at_work_when_the_power_was_cut_is_over_before_the_crash_is_tol
     world.add_target(Told())
     world.stop_after("broker-1", 0)
     world.guarded(act)
-    assert order == ["over", "told"]
+    assert order == ["over", "crashed"]
 
 
 def test_a_clock_that_jumps_changes_the_time_of_day_and_no_timer() -> None:
@@ -147,11 +147,11 @@ def test_a_clock_that_jumps_changes_the_time_of_day_and_no_timer() -> None:
 
 def test_clocks_are_wrong_from_the_beginning_where_they_should_be_and_stay_so() -> None:
     world = World(1, FaultRates(clock_skew=1.0))
-    told = [world.timers(f"broker-{number}").now_ms() - START_MS for number in range(5)]
-    assert len(set(told)) == 5
-    assert all(abs(skew_ms) <= 300_000 for skew_ms in told)
+    clocks = [world.timers(f"broker-{number}").now_ms() - START_MS for number in range(5)]
+    assert len(set(clocks)) == 5
+    assert all(abs(skew_ms) <= 300_000 for skew_ms in clocks)
     world.crash("broker-0")
-    assert world.timers("broker-0").now_ms() - START_MS == told[0]
+    assert world.timers("broker-0").now_ms() - START_MS == clocks[0]
     assert World(1).timers("broker-0").now_ms() == START_MS
 
 
@@ -163,7 +163,7 @@ def test_one_seed_gives_one_history_and_another_seed_another() -> None:
 
 
 def test_one_seed_gives_one_history_in_every_process_whatever_its_hash_seed() -> None:
-    def told(hash_seed: str) -> str:
+    def summary(hash_seed: str) -> str:
         run = subprocess.run(
             [sys.executable, "-m", "tests.reconciler.simulator.kernel.busy_world", "11"],
             cwd=REPOSITORY,
@@ -175,7 +175,7 @@ def test_one_seed_gives_one_history_in_every_process_whatever_its_hash_seed() ->
         return run.stdout
 
     here = busy(11, FaultRates.default(), 3000)[0].history
-    assert told("1") == told("2") == f"{here.digest} {here.trace_digest} {len(here.lines)}"
+    assert summary("1") == summary("2") == f"{here.digest} {here.trace_digest} {len(here.lines)}"
 
 
 def test_what_is_drawn_for_one_purpose_hangs_on_the_seed_and_the_purpose_alone() -> None:
@@ -193,10 +193,10 @@ def test_nothing_goes_wrong_any_more_in_a_world_that_is_calm() -> None:
     assert all(talker.running for talker in talkers)
     world.run(for_ms=60_000)
     for talker in talkers:
-        talker.told.clear()
+        talker.answers.clear()
     world.run(for_ms=60_000)
     assert [world.life_of(talker.name) for talker in talkers] == crashes
-    assert all(len(talker.told) > 600 and None not in talker.told for talker in talkers)
+    assert all(len(talker.answers) > 600 and None not in talker.answers for talker in talkers)
     world.stop_after("broker-1", 5)
     world.calm()
     world.run(for_ms=1000)

@@ -1,4 +1,4 @@
-"""A ZooKeeper in memory whose watches fire when they are asked to."""
+"""A ZooKeeper in memory whose watches fire on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in Kafka's nodes: as Kafka writes it, and read back."""
+"""The contents of Kafka's nodes: as Kafka writes them, and read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Kafka keeps what, with and without namespaces."""
+"""The paths of Kafka's nodes, with and without namespaces."""
 
 from __future__ import annotations
 

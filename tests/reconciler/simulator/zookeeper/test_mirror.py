@@ -1,4 +1,4 @@
-"""Loading nodes into the one in memory, and telling differences; what needs a real server is in tests/zookeeper."""
+"""Loading nodes into the ZooKeeper in memory, and comparing; tests with a real server are in tests/zookeeper."""
 
 from __future__ import annotations
 

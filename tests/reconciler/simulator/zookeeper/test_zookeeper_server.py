@@ -43,15 +43,15 @@ def test_a_tree_is_deleted_at_once_from_below(session: Session, server: ZooKeepe
     for path in ("/a/b/c", "/a/b/d", "/a/e", "/other"):
         session.create(path, parents=True)
     crank.run()
-    told: list[str] = []
-    session.watch("/", told.append)
+    changed: list[str] = []
+    session.watch("/", changed.append)
     before = server.nodes.last_transaction
     session.delete("/a", recursive=True)
     crank.run()
     assert list(server.dump()) == ["/other"]
     assert server.nodes.last_transaction == before + 1
-    assert sorted(told) == ["/a", "/a/b", "/a/b/c", "/a/b/d", "/a/e"]
-    assert all(told.index(path) < told.index(path.rpartition("/")[0]) for path in told if path != "/a")
+    assert sorted(changed) == ["/a", "/a/b", "/a/b/c", "/a/b/d", "/a/e"]
+    assert all(changed.index(path) < changed.index(path.rpartition("/")[0]) for path in changed if path != "/a")
 
 
 def test_a_dump_has_every_node_but_the_root_sorted(session: Session, server: ZooKeeper) -> None:
@@ -61,40 +61,40 @@ def test_a_dump_has_every_node_but_the_root_sorted(session: Session, server: Zoo
 
 
 def test_a_watch_tells_of_every_change_at_or_below_later_and_in_order(session: Session, crank: Crank) -> None:
-    told: list[str] = []
-    session.watch("/a", told.append)
+    changed: list[str] = []
+    session.watch("/a", changed.append)
     session.create("/a")
     session.create("/a/b")
     session.create("/ab")
     session.set("/a/b", b"x")
     session.delete("/a/b")
     session.delete("/a")
-    assert told == []
+    assert changed == []
     crank.run()
-    assert told == ["/a", "/a/b", "/a/b", "/a/b", "/a"]
+    assert changed == ["/a", "/a/b", "/a/b", "/a/b", "/a"]
     session.create("/a")
     crank.run()
-    assert told[5:] == ["/a"]
+    assert changed[5:] == ["/a"]
 
 
 def test_a_session_learns_of_changes_in_their_order_even_when_events_do_not_come_in_order(
     session: Session, crank: Crank
 ) -> None:
-    told: list[str] = []
-    session.watch("/", told.append)
+    changed: list[str] = []
+    session.watch("/", changed.append)
     for path in ("/a", "/b", "/c"):
         session.create(path)
     crank.due.reverse()
     crank.run()
-    assert told == ["/a", "/b", "/c"]
+    assert changed == ["/a", "/b", "/c"]
 
 
 def test_one_session_is_told_what_another_changes(server: ZooKeeper, session: Session, crank: Crank) -> None:
-    told: list[str] = []
-    server.session("other").watch("/a", told.append)
+    changed: list[str] = []
+    server.session("other").watch("/a", changed.append)
     session.create("/a/b", parents=True)
     crank.run()
-    assert told == ["/a", "/a/b"]
+    assert changed == ["/a", "/a/b"]
 
 
 def test_when_a_session_expires_its_nodes_go_and_others_are_told(
@@ -104,14 +104,14 @@ def test_when_a_session_expires_its_nodes_go_and_others_are_told(
     session.create("/ids", parents=True)
     session.create("/ids/1", ephemeral=True)
     session.create("/ids/2")
-    told: list[str] = []
+    changed: list[str] = []
     mine: list[str] = []
-    other.watch("/ids", told.append)
+    other.watch("/ids", changed.append)
     session.watch("/ids", mine.append)
     session.expire()
     assert list(server.dump()) == ["/ids", "/ids/2"]
     crank.run()
-    assert (told, mine) == (["/ids/1"], [])
+    assert (changed, mine) == (["/ids/1"], [])
     session.expire()
     assert session.expired and not other.expired
 
@@ -137,13 +137,13 @@ def test_every_call_of_a_session_that_is_over_fails(session: Session) -> None:
 def test_who_abandons_a_session_is_told_nothing_but_its_nodes_stay_until_it_expires(
     server: ZooKeeper, session: Session, crank: Crank
 ) -> None:
-    told: list[str] = []
-    session.watch("/a", told.append)
+    changed: list[str] = []
+    session.watch("/a", changed.append)
     session.create("/a", ephemeral=True)
     session.abandon()
     server.session("other").set("/a", b"x")
     crank.run()
-    assert told == [] and list(server.dump()) == ["/a"]
+    assert changed == [] and list(server.dump()) == ["/a"]
     session.expire()
     assert list(server.dump()) == []
 
@@ -158,22 +158,22 @@ def test_sessions_have_numbers_that_never_come_back(server: ZooKeeper) -> None:
 
 
 def test_a_transaction_is_done_whole_and_told_once_it_is_done(session: Session, crank: Crank) -> None:
-    told: list[str] = []
-    session.watch("/", told.append)
+    changed: list[str] = []
+    session.watch("/", changed.append)
     session.create("/old", b"1")
     session.multi([Check("/old", 0), Create("/new"), Set("/old", b"2", 0), Create("/new/x"), Delete("/new/x")])
     assert session.get("/old").data == b"2"
     assert session.get("/new").czxid == session.get("/old").mzxid
     crank.run()
-    assert told == ["/old", "/new", "/old", "/new/x", "/new/x"]
+    assert changed == ["/old", "/new", "/old", "/new/x", "/new/x"]
 
 
 def test_a_transaction_that_fails_tells_nobody(session: Session, crank: Crank) -> None:
-    told: list[str] = []
+    changed: list[str] = []
     session.create("/old")
     crank.run()
-    session.watch("/", told.append)
+    session.watch("/", changed.append)
     with pytest.raises(NodeExistsError):
         session.multi([Create("/new"), Create("/old")])
     crank.run()
-    assert told == [] and session.children("/") == ["old"]
+    assert changed == [] and session.children("/") == ["old"]
