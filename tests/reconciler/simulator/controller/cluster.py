@@ -34,7 +34,18 @@ from reconciler.simulator.kernel import (
     Response,
     UpdateMetadataRequest,
 )
-from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import (
+    Session,
+    ZooKeeper,
+    broker_path,
+    decode_state,
+    decode_topic,
+    encode_broker,
+    encode_topic,
+    make_base,
+    state_path,
+    topic_path,
+)
 
 _R = TypeVar("_R", LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
 
@@ -184,7 +195,7 @@ class Cluster:
         self.brokers = {number: FakeBroker(number) for number in range(1, brokers + 1)}
         self.sessions: dict[int, Session] = {}
         self.admin = self.zookeeper.session("admin")
-        kafka_paths.make_base(self.admin)
+        make_base(self.admin)
         self.controllers: dict[int, Controller] = {}
         for number in self.brokers:
             self.register(number)
@@ -217,11 +228,11 @@ class Cluster:
         """Start a broker, or start it again; gives its epoch."""
         self.brokers[number].up = True
         self.sessions[number] = self.zookeeper.session(f"broker-{number}")
-        self.sessions[number].create(kafka_paths.broker_path(number), kafka_nodes.encode_broker(number), ephemeral=True)
+        self.sessions[number].create(broker_path(number), encode_broker(number), ephemeral=True)
         return self.epoch_of(number)
 
     def epoch_of(self, number: int) -> int:
-        found = self.admin.find(kafka_paths.broker_path(number))
+        found = self.admin.find(broker_path(number))
         return -1 if found is None else found.czxid
 
     def start_controller(self, number: int, **settings: Any) -> Controller:
@@ -256,8 +267,8 @@ class Cluster:
     def create_topic(
         self, topic: str, assignment: Mapping[int, Sequence[int]], topic_id: TopicId | None = None
     ) -> None:
-        data = kafka_nodes.encode_topic(topic_id, assignment)
-        self.admin.create(kafka_paths.topic_path(topic), data, parents=True)
+        data = encode_topic(topic_id, assignment)
+        self.admin.create(topic_path(topic), data, parents=True)
         self.settle()
 
     def remove_node(self, path: str) -> None:
@@ -280,14 +291,14 @@ class Cluster:
         return found
 
     def topic(self, topic: str) -> Any:
-        return kafka_nodes.decode_topic(self.admin.get(kafka_paths.topic_path(topic)).data)
+        return decode_topic(self.admin.get(topic_path(topic)).data)
 
     def exists(self, path: str) -> bool:
         return self.admin.find(path) is not None
 
     def state(self, partition: TopicPartition) -> LeaderAndIsr:
-        node = self.admin.get(kafka_paths.state_path(partition))
-        found = kafka_nodes.decode_state(node.data)
+        node = self.admin.get(state_path(partition))
+        found = decode_state(node.data)
         assert found is not None
         return LeaderAndIsr(found.leader, found.leader_epoch, found.isr, node.version, found.controller_epoch)
 

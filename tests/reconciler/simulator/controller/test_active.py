@@ -10,7 +10,16 @@ from reconciler.simulator.controller.active import ActiveController, Extension
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import AlterIsrRequest, PartitionMode, UpdateMetadataRequest
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import (
+    DELETE_PARTITIONS,
+    DELETE_TOPICS,
+    LOG_DIR_EVENTS,
+    delete_partitions_path,
+    delete_path,
+    encode_log_dir_event,
+    encode_topic,
+    topic_path,
+)
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, Notes, at
 
 
@@ -57,7 +66,7 @@ def test_a_partition_that_an_answer_leaves_out_was_not_deleted(monkeypatch) -> N
         return StopReplicaResponse(KafkaError.NONE) if isinstance(request, StopReplicaRequest) else given
 
     monkeypatch.setattr(cluster.brokers[1], "answer", forgetful)
-    cluster.admin.create(kafka_paths.delete_path("orders"))
+    cluster.admin.create(delete_path("orders"))
     cluster.settle()
     state = cluster.controller.context.replica_states.of(Replica(at("orders"), 1))
     assert state is ReplicaState.DELETION_INELIGIBLE
@@ -139,7 +148,7 @@ def test_the_next_controller_has_a_greater_epoch_and_sends_every_broker_one_full
 
 
 # KIP516-9
-def test_every_broker_is_told_everything_again() -> None:
+def test_every_broker_gets_everything_again() -> None:
     cluster = led()
     cluster.kill(4)
     metadata = cluster.brokers[3].of(UpdateMetadataRequest)
@@ -195,10 +204,10 @@ def test_when_all_brokers_were_restarted_the_last_ones_in_sync_lead_again() -> N
 
 
 # KIP516-11
-def test_topics_from_before_topic_ids_are_given_ids_and_their_brokers_are_told() -> None:
+def test_topics_from_before_topic_ids_are_given_ids_that_their_brokers_get() -> None:
     cluster = led(topic_ids=False)
     cluster.create_topic("old", {0: [1, 2]})
-    cluster.admin.set(kafka_paths.topic_path("old"), b'{"version":1,"partitions":{"0":[1,2]}}')
+    cluster.admin.set(topic_path("old"), b'{"version":1,"partitions":{"0":[1,2]}}')
     cluster.kill(4)
     cluster.controllers[3].stop()
     cluster.sessions[3].expire()
@@ -208,7 +217,7 @@ def test_topics_from_before_topic_ids_are_given_ids_and_their_brokers_are_told()
     topic_id = cluster.controller.context.topic_ids["old"]
     assert topic_id is not None
     assert cluster.topic("old").topic_id == str(topic_id)
-    assert b'"version":3' in cluster.admin.get(kafka_paths.topic_path("old")).data
+    assert b'"version":3' in cluster.admin.get(topic_path("old")).data
     (request,) = full_requests(cluster, 1)
     assert {topic.topic: topic.topic_id for topic in request.topics} == {"old": topic_id, "orders": ID}
     assert cluster.controller.context.topic_ids["orders"] == ID
@@ -217,7 +226,7 @@ def test_topics_from_before_topic_ids_are_given_ids_and_their_brokers_are_told()
 def test_a_topic_that_cannot_be_read_makes_no_broker_delete_anything() -> None:
     cluster = led()
     cluster.create_topic("torn", {0: [1, 2]})
-    cluster.admin.set(kafka_paths.topic_path("torn"), b"{torn")
+    cluster.admin.set(topic_path("torn"), b"{torn")
     cluster.settle()
     cluster.forget()
     cluster.kill(4)
@@ -231,7 +240,7 @@ def test_a_topic_that_cannot_be_read_makes_no_broker_delete_anything() -> None:
 def test_a_partition_that_never_had_a_leader_gets_one() -> None:
     cluster = led()
     cluster.controllers[4].stop()
-    cluster.admin.create(kafka_paths.topic_path("late"), kafka_nodes.encode_topic(ID, {0: [2, 1]}))
+    cluster.admin.create(topic_path("late"), encode_topic(ID, {0: [2, 1]}))
     cluster.sessions[4].expire()
     cluster.settle()
     assert cluster.state(at("late")) == LeaderAndIsr(2, 0, (2, 1), 0, 2)
@@ -241,12 +250,12 @@ def test_log_dirs_that_failed_without_a_controller_are_asked_about() -> None:
     cluster = led()
     cluster.controllers[4].stop()
     cluster.brokers[1].leader_errors[ORDERS] = KafkaError.KAFKA_STORAGE_ERROR
-    path = f"{kafka_paths.LOG_DIR_EVENTS}/log_dir_event_"
-    cluster.admin.create(path, kafka_nodes.encode_log_dir_event(1), sequence=True)
+    path = f"{LOG_DIR_EVENTS}/log_dir_event_"
+    cluster.admin.create(path, encode_log_dir_event(1), sequence=True)
     cluster.sessions[4].expire()
     cluster.settle()
     assert cluster.state(ORDERS).leader == 2
-    assert cluster.admin.children(kafka_paths.LOG_DIR_EVENTS) == []
+    assert cluster.admin.children(LOG_DIR_EVENTS) == []
 
 
 class ReadOnly(Notes):
@@ -258,7 +267,7 @@ class ReadOnly(Notes):
 
 
 # KIP694-1
-def test_an_extension_sets_modes_before_anybody_is_told_anything() -> None:
+def test_an_extension_sets_modes_before_the_first_request() -> None:
     cluster = led(extensions=(ReadOnly,))
     cluster.kill(4)
     sent = [
@@ -299,7 +308,7 @@ def test_a_controller_that_crashes_at_any_step_leaves_a_cluster_that_the_next_on
         survive()
         cluster.kill(1)
         survive()
-        cluster.admin.create(kafka_paths.delete_path("orders"))
+        cluster.admin.create(delete_path("orders"))
         survive()
         cluster.register(1)
         survive()
@@ -330,7 +339,7 @@ def check(cluster: Cluster, history: str) -> None:
     found, context = cluster.topic("orders"), cluster.controller.context
     assert context.leaving_topics == set(), history
     assert context.assignments[ORDERS].replicas == found.partitions[0], history
-    assert cluster.admin.children(kafka_paths.DELETE_TOPICS) == [], history
+    assert cluster.admin.children(DELETE_TOPICS) == [], history
     assert found.partitions[0] in ((2, 3), (1, 3)), history
     assert not context.assignments[ORDERS].is_being_reassigned, history
     state = cluster.state(ORDERS)
@@ -351,7 +360,7 @@ class Watching(Notes):
     """Watches the requests for fewer partitions."""
 
     def paths(self) -> list[str]:
-        return [kafka_paths.DELETE_PARTITIONS]
+        return [DELETE_PARTITIONS]
 
 
 def count_looks(cluster: Cluster, monkeypatch) -> list[str]:
@@ -370,8 +379,8 @@ def test_many_changes_at_once_lead_to_one_look(monkeypatch) -> None:
     cluster = Cluster(1)
     looks = count_looks(cluster, monkeypatch)
     for number in range(20):
-        data = kafka_nodes.encode_topic(None, {0: [1]})
-        cluster.admin.create(kafka_paths.topic_path(f"topic-{number}"), data)
+        data = encode_topic(None, {0: [1]})
+        cluster.admin.create(topic_path(f"topic-{number}"), data)
     cluster.settle()
     assert len(cluster.controller.context.assignments) == 20
     # One for the topics, one for the IDs that the controller wrote into their nodes.
@@ -387,19 +396,19 @@ def test_what_controllers_write_into_states_leads_to_no_look(monkeypatch) -> Non
 
 
 # KIP694-3
-def test_an_extension_is_told_what_changes_below_its_paths() -> None:
+def test_an_extension_is_called_for_changes_below_its_paths() -> None:
     cluster = Cluster(1, extensions=(Watching,))
-    path = kafka_paths.delete_partitions_path("orders")
+    path = delete_partitions_path("orders")
     cluster.admin.create(path, b"{}")
     cluster.settle()
     assert cluster.controller.extensions[0].calls == ["loaded", "started", path]
 
 
-def test_an_extension_of_a_controller_that_resigned_is_told_nothing() -> None:
+def test_an_extension_of_a_controller_that_resigned_is_not_called() -> None:
     cluster = Cluster(1, extensions=(Watching,))
     (extension,) = cluster.controller.extensions
     cluster.controllers[1].stop()
-    cluster.admin.create(kafka_paths.delete_partitions_path("orders"), b"{}")
+    cluster.admin.create(delete_partitions_path("orders"), b"{}")
     cluster.settle()
     assert extension.calls == ["loaded", "started"]
     assert isinstance(extension.active, ActiveController)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import CONTROLLER, decode_controller, partitions_path, topic_path
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 ORDERS = at("orders")
@@ -21,7 +21,7 @@ def test_of_two_controllers_the_first_leads_and_the_other_follows_when_it_goes()
     assert [each.active for each in cluster.controllers.values()] == [True, False]
     cluster.kill(1)
     assert [each.active for each in cluster.controllers.values()] == [False, True]
-    assert kafka_nodes.decode_controller(cluster.admin.get(kafka_paths.CONTROLLER).data) == 2
+    assert decode_controller(cluster.admin.get(CONTROLLER).data) == 2
     assert (cluster.controllers[1].epoch, cluster.controllers[2].epoch) == (0, 2)
 
 
@@ -34,7 +34,7 @@ def test_a_controller_whose_session_is_over_resigns_at_its_next_look_and_stands_
     assert cluster.controllers[2].active
     assert old.delete_topics(["orders"]) == {"orders": KafkaError.NOT_CONTROLLER}
     assert not old.active
-    assert cluster.exists(kafka_paths.topic_path("orders"))
+    assert cluster.exists(topic_path("orders"))
     cluster.register(1)
     old.start(cluster.sessions[1])
     cluster.settle()
@@ -47,7 +47,7 @@ def test_of_two_that_believe_to_be_the_controller_only_the_newer_one_can_write()
     cluster = two()
     old, new = cluster.controllers[1], cluster.controllers[2]
     # The old one's node is lost though its session goes on, and it has not heard of that yet.
-    cluster.admin.delete(kafka_paths.CONTROLLER)
+    cluster.admin.delete(CONTROLLER)
     new.stop()
     new.start(cluster.sessions[2])
     assert (old.active, new.active) == (True, True)
@@ -105,11 +105,11 @@ def test_a_controller_that_was_stopped_does_nothing_more() -> None:
     cluster = two()
     cluster.controllers[1].stop()
     cluster.create_topic("payments", {0: [1]})
-    assert not cluster.exists(kafka_paths.partitions_path("payments"))
+    assert not cluster.exists(partitions_path("payments"))
     cluster.controllers[2].stop()
     cluster.sessions[1].expire()
     cluster.timers.pass_time(60_000)
-    assert not cluster.exists(kafka_paths.CONTROLLER)
+    assert not cluster.exists(CONTROLLER)
 
 
 def test_a_crash_at_a_step_leaves_all_before_it_done_and_nothing_after() -> None:

@@ -9,7 +9,7 @@ from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaReq
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, UpdateMetadataRequest
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import LOG_DIR_EVENTS, encode_log_dir_event, encode_state, state_path
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 
 ORDERS = at("orders")
@@ -27,8 +27,8 @@ def fail_log_dir(cluster: Cluster, broker: int, *partitions: int) -> None:
     """A broker finds that the disk with some partitions failed, and says so."""
     for partition in partitions:
         cluster.brokers[broker].leader_errors[at("orders", partition)] = KafkaError.KAFKA_STORAGE_ERROR
-    path = f"{kafka_paths.LOG_DIR_EVENTS}/log_dir_event_"
-    cluster.admin.create(path, kafka_nodes.encode_log_dir_event(broker), sequence=True)
+    path = f"{LOG_DIR_EVENTS}/log_dir_event_"
+    cluster.admin.create(path, encode_log_dir_event(broker), sequence=True)
     cluster.settle()
 
 
@@ -98,7 +98,7 @@ def test_replicas_on_a_log_dir_that_failed_are_offline_and_others_lead(cluster: 
     assert cluster.controller.context.offline == {Replica(ORDERS, 1)}
     assert cluster.state(ORDERS) == LeaderAndIsr(2, 1, (2, 3), 1, 1)
     assert cluster.state(at("orders", 1)).isr == (2, 3, 1)
-    assert cluster.admin.children(kafka_paths.LOG_DIR_EVENTS) == []
+    assert cluster.admin.children(LOG_DIR_EVENTS) == []
     asked = cluster.brokers[1].of(LeaderAndIsrRequest)[0]
     assert asked.type is RequestType.INCREMENTAL
     metadata = [each for sent in cluster.brokers[4].of(UpdateMetadataRequest) for each in sent.topics[0].partitions]
@@ -143,9 +143,7 @@ def test_an_answer_by_names_or_without_ids_finds_its_partitions_too() -> None:
     cluster.create_topic("orders", {0: [1, 2]})
     cluster.create_topic("payments", {0: [1, 2], 1: [2, 1]})
     cluster.brokers[1].leader_errors[at("payments", 1)] = KafkaError.KAFKA_STORAGE_ERROR
-    cluster.admin.create(
-        f"{kafka_paths.LOG_DIR_EVENTS}/log_dir_event_", kafka_nodes.encode_log_dir_event(1), sequence=True
-    )
+    cluster.admin.create(f"{LOG_DIR_EVENTS}/log_dir_event_", encode_log_dir_event(1), sequence=True)
     cluster.settle()
     assert cluster.controller.context.offline == {Replica(at("payments", 1), 1)}
 
@@ -191,7 +189,7 @@ def test_others_lead_before_a_broker_stops_and_it_is_in_sync_nowhere(three_parti
     assert three_partitions.brokers[1].of(LeaderAndIsrRequest)[0].topics[0].partitions[0].leader == 2
 
 
-def test_a_partition_that_nobody_else_can_lead_is_told(three_partitions: Cluster) -> None:
+def test_a_partition_that_nobody_else_can_lead_is_reported(three_partitions: Cluster) -> None:
     three_partitions.alter_isr(at("orders"), [1])
     assert stop(three_partitions, 1) == (KafkaError.NONE, [at("orders")])
     assert three_partitions.state(at("orders")).leader == 1
@@ -301,8 +299,8 @@ def test_a_request_after_the_topic_was_deleted_is_refused(one_partition: Cluster
 
 
 def test_a_request_that_lost_a_race_with_another_change_is_refused(one_partition: Cluster) -> None:
-    data = kafka_nodes.encode_state(1, 0, (1, 3), 1)
-    one_partition.admin.set(kafka_paths.state_path(ORDERS), data)
+    data = encode_state(1, 0, (1, 3), 1)
+    one_partition.admin.set(state_path(ORDERS), data)
     answer = one_partition.alter_isr(ORDERS, [1, 2], partition_epoch=0)
     assert answer == AlterIsrResponse(KafkaError.INVALID_UPDATE_VERSION)
     assert one_partition.state(ORDERS).isr == (1, 3)

@@ -88,7 +88,7 @@ def test_no_request_is_full_while_a_topic_cannot_be_read(cluster: Cluster) -> No
     assert (request.type, partitions_in(request)) == (RequestType.INCREMENTAL, [("orders", 0), ("orders", 1)])
 
 
-def test_without_topic_ids_requests_are_as_before() -> None:
+def test_without_topic_ids_requests_are_old_way() -> None:
     cluster = Cluster(2, topic_ids=False)
     cluster.create_topic("orders", {0: [1, 2]}, ID)
     cluster.controller.work.core.batch.stop_replica(Replica(at("orders"), 2), ID, delete=True)
@@ -186,7 +186,7 @@ def test_a_partition_that_is_being_deleted_has_the_leader_that_says_so(cluster: 
     assert partition_metadata(context, at("orders")).leader == DURING_DELETE
 
 
-def test_that_a_topic_is_gone_is_told_before_what_has_its_name_now(cluster: Cluster) -> None:
+def test_a_deleted_topic_is_sent_before_the_topic_that_has_its_name_now(cluster: Cluster) -> None:
     batch = cluster.controller.work.core.batch
     batch.update_metadata([at("orders")])
     batch.gone(TopicMetadata("orders", OTHER_ID, ()))
@@ -203,7 +203,7 @@ def test_what_was_sent_is_not_sent_again(cluster: Cluster) -> None:
     assert [each.received for each in cluster.brokers.values()] == [[], [], []]
 
 
-def test_a_broker_that_lost_its_replica_since_is_not_told_who_leads(cluster: Cluster) -> None:
+def test_a_broker_that_lost_its_replica_since_gets_no_leader(cluster: Cluster) -> None:
     context = cluster.controller.context
     cluster.controller.work.core.batch.leader_and_isr([1, 2], at("orders"))
     context.assignments[at("orders")] = context.assignments[at("orders")].without(2)

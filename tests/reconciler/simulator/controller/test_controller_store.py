@@ -6,13 +6,27 @@ from reconciler.simulator.controller.context import ControllerContext, LeaderAnd
 from reconciler.simulator.controller.settings import ControllerMovedError
 from reconciler.simulator.controller.store import ClusterNodes, elect, elected
 from reconciler.simulator.zookeeper import (
+    BROKERS,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    DELETE_PARTITIONS,
+    DELETE_TOPICS,
+    LOG_DIR_EVENTS,
+    REASSIGN_PARTITIONS,
+    TOPICS,
     BadVersionError,
     NoNodeError,
     Session,
     SessionExpiredError,
     ZooKeeper,
+    config_path,
+    delete_partitions_path,
+    encode_log_dir_event,
+    encode_topic,
     kafka_nodes,
-    kafka_paths,
+    make_base,
+    state_path,
+    topic_path,
 )
 from tests.reconciler.simulator.controller.cluster import ID, HandTimers, at
 
@@ -25,7 +39,7 @@ class Bench:
     def __init__(self) -> None:
         self.server = ZooKeeper(HandTimers())
         self.other = self.server.session("other")
-        kafka_paths.make_base(self.other)
+        make_base(self.other)
         self.steps: list[str] = []
         self.session = self.server.session("broker-1")
         self.context, self.nodes = self.elected(self.session, 1)
@@ -37,8 +51,8 @@ class Bench:
         return context, ClusterNodes(session, context, self.steps.append)
 
     def create(self, topic: str = "orders") -> None:
-        path = kafka_paths.topic_path(topic)
-        self.other.create(path, kafka_nodes.encode_topic(ID, {0: (1, 2), 1: (2, 1)}), parents=True)
+        path = topic_path(topic)
+        self.other.create(path, encode_topic(ID, {0: (1, 2), 1: (2, 1)}), parents=True)
         self.context.births[topic] = self.other.get(path).czxid
 
 
@@ -49,7 +63,7 @@ def bench() -> Bench:
 
 def test_the_first_controller_has_epoch_1_and_the_next_one_more(bench: Bench) -> None:
     assert bench.context.epoch == 1
-    assert bench.other.get(kafka_paths.CONTROLLER_EPOCH).data == b"1"
+    assert bench.other.get(CONTROLLER_EPOCH).data == b"1"
     assert elected(bench.other) == 1
     bench.session.expire()
     assert elected(bench.other) is None
@@ -58,18 +72,16 @@ def test_the_first_controller_has_epoch_1_and_the_next_one_more(bench: Bench) ->
 
 def test_nobody_is_elected_while_there_is_a_controller(bench: Bench) -> None:
     assert elect(bench.other, 2, 0) is None
-    assert bench.other.get(kafka_paths.CONTROLLER_EPOCH).data == b"1"
+    assert bench.other.get(CONTROLLER_EPOCH).data == b"1"
 
 
 def test_every_write_of_a_fenced_controller_fails_and_changes_nothing(bench: Bench) -> None:
     bench.create()
     bench.nodes.create_state(at("orders"), STATE)
     bench.nodes.mark("orders")
-    bench.other.create(
-        kafka_paths.LOG_DIR_EVENTS + "/log_dir_event_", kafka_nodes.encode_log_dir_event(1), sequence=True
-    )
-    bench.other.create(kafka_paths.REASSIGN_PARTITIONS, kafka_nodes.encode_reassignment({}))
-    bench.other.delete(kafka_paths.CONTROLLER)
+    bench.other.create(LOG_DIR_EVENTS + "/log_dir_event_", encode_log_dir_event(1), sequence=True)
+    bench.other.create(REASSIGN_PARTITIONS, kafka_nodes.encode_reassignment({}))
+    bench.other.delete(CONTROLLER)
     bench.elected(bench.other, 2)
     before, nodes = bench.server.dump(), bench.nodes
     writes = [
@@ -82,7 +94,7 @@ def test_every_write_of_a_fenced_controller_fails_and_changes_nothing(bench: Ben
         nodes.take_log_dir_events,
         nodes.end_reassignment,
         lambda: nodes.write_node("/admin/x", b"1"),
-        lambda: nodes.delete_node(kafka_paths.TOPICS),
+        lambda: nodes.delete_node(TOPICS),
     ]
     for write in writes:
         with pytest.raises(ControllerMovedError, match="epoch 1 is fenced by 2"):
@@ -90,7 +102,7 @@ def test_every_write_of_a_fenced_controller_fails_and_changes_nothing(bench: Ben
     assert bench.server.dump() == before
 
 
-def test_a_session_that_is_over_is_told_apart_from_being_fenced(bench: Bench) -> None:
+def test_a_session_that_is_over_is_distinguished_from_being_fenced(bench: Bench) -> None:
     bench.create()
     bench.session.expire()
     with pytest.raises(SessionExpiredError):
@@ -128,7 +140,7 @@ def test_nothing_is_written_to_a_topic_that_was_created_again_under_the_same_nam
     bench.create()
     bench.nodes.create_state(at("orders"), STATE)
     known = bench.context.births["orders"]
-    bench.other.delete(kafka_paths.topic_path("orders"), recursive=True)
+    bench.other.delete(topic_path("orders"), recursive=True)
     bench.create()
     bench.context.births["orders"] = known
     before = bench.server.dump()
@@ -148,7 +160,7 @@ def test_a_write_to_a_topic_leaves_partitions_that_others_added_in_the_meantime(
     bench.nodes.write_topic("orders", ID, {0: ReplicaAssignment((1, 2, 3), (3,), (1,))})
     found = bench.nodes.topics()["orders"]
     assert found.assignments == {0: ReplicaAssignment((1, 2, 3), (3,), (1,)), 1: ReplicaAssignment((2, 1))}
-    assert b'"version":3' in bench.other.get(kafka_paths.topic_path("orders")).data
+    assert b'"version":3' in bench.other.get(topic_path("orders")).data
 
 
 # KIP694-4
@@ -175,26 +187,26 @@ def test_topics_and_marks_of_a_namespace_lie_below_its_tiers(bench: Bench) -> No
     bench.nodes.unmark("org:apache:orders")
     assert bench.nodes.marked() == ["org:payments"]
     bench.nodes.unmark("org:payments")
-    assert bench.other.children(kafka_paths.DELETE_TOPICS) == []
+    assert bench.other.children(DELETE_TOPICS) == []
 
 
 def test_a_topic_goes_with_its_states_and_its_configs(bench: Bench) -> None:
     bench.create()
     bench.nodes.create_state(at("orders"), STATE)
-    bench.other.create(kafka_paths.config_path("orders"), b"{}")
+    bench.other.create(config_path("orders"), b"{}")
     bench.nodes.delete_topic("orders")
     assert [path for path in bench.server.dump() if "orders" in path] == []
 
 
-def test_what_brokers_told_of_their_log_dirs_is_taken_once(bench: Bench) -> None:
+def test_reports_of_failed_log_dirs_are_taken_once(bench: Bench) -> None:
     for broker in (3, 1, 3):
-        data = kafka_nodes.encode_log_dir_event(broker)
-        bench.other.create(kafka_paths.LOG_DIR_EVENTS + "/log_dir_event_", data, sequence=True)
+        data = encode_log_dir_event(broker)
+        bench.other.create(LOG_DIR_EVENTS + "/log_dir_event_", data, sequence=True)
     assert bench.nodes.take_log_dir_events() == [1, 3]
     assert bench.nodes.take_log_dir_events() == []
 
 
-def test_each_write_is_told_before_it_is_done(bench: Bench) -> None:
+def test_each_write_is_announced_before_it_is_done(bench: Bench) -> None:
     bench.create()
     bench.nodes.create_state(at("orders"), STATE)
     bench.nodes.write_state(at("orders"), STATE)
@@ -202,7 +214,7 @@ def test_each_write_is_told_before_it_is_done(bench: Bench) -> None:
 
 
 def test_a_node_of_an_extension_is_made_changed_and_deleted(bench: Bench) -> None:
-    path = kafka_paths.delete_partitions_path("orders")
+    path = delete_partitions_path("orders")
     bench.nodes.write_node(path, b"1")
     bench.nodes.write_node(path, b"2")
     assert bench.other.get(path).data == b"2"
@@ -212,7 +224,7 @@ def test_a_node_of_an_extension_is_made_changed_and_deleted(bench: Bench) -> Non
 
 
 def test_the_children_and_the_data_of_an_extensions_nodes_are_read(bench: Bench) -> None:
-    root = kafka_paths.DELETE_PARTITIONS
+    root = DELETE_PARTITIONS
     assert (bench.nodes.names(root), bench.nodes.names("/nowhere")) == ([], [])
     for name in ("b", "a"):
         bench.nodes.write_node(f"{root}/{name}", name.encode())
@@ -223,11 +235,11 @@ def test_the_children_and_the_data_of_an_extensions_nodes_are_read(bench: Bench)
 def test_a_broker_that_registered_after_a_state_was_written_was_restarted(bench: Bench) -> None:
     bench.create()
     bench.nodes.create_state(at("orders"), STATE)
-    written = bench.other.get(kafka_paths.state_path(at("orders"))).mzxid
+    written = bench.other.get(state_path(at("orders"))).mzxid
     brokers = {1: written + 1, 2: written - 1, 3: written + 5}
     assert bench.nodes.restarted([at("orders"), at("orders", 1)], brokers) == {1}
 
 
 def test_a_tree_without_any_brokers_has_none(bench: Bench) -> None:
-    bench.other.delete(kafka_paths.BROKERS)
+    bench.other.delete(BROKERS)
     assert bench.nodes.brokers() == {}

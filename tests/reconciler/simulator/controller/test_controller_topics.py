@@ -9,7 +9,7 @@ from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaReq
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.states import PartitionState, PartitionStates, Replica, ReplicaState, ReplicaStates
 from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import config_path, delete_path, encode_topic, state_path, topic_path
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 
 
@@ -34,7 +34,7 @@ def test_a_topic_is_created_in_four_steps(monkeypatch) -> None:
 
 
 # CREATE-4
-def test_a_topic_that_was_created_is_persisted_and_told_to_its_brokers_alone() -> None:
+def test_a_topic_that_was_created_is_persisted_and_sent_to_its_brokers_alone() -> None:
     cluster = Cluster(3)
     cluster.forget()
     cluster.create_topic("orders", {0: [2, 1]}, ID)
@@ -51,7 +51,7 @@ def test_a_topic_that_was_created_is_persisted_and_told_to_its_brokers_alone() -
 # KIP516-11
 def test_a_topic_without_an_id_gets_one_and_its_node_is_written_as_version_3() -> None:
     cluster = Cluster(2)
-    path = kafka_paths.topic_path("orders")
+    path = topic_path("orders")
     cluster.admin.create(path, b'{"version":1,"partitions":{"0":[1,2]}}')
     cluster.settle()
     topic_id = cluster.controller.context.topic_ids["orders"]
@@ -86,7 +86,7 @@ def test_partitions_that_are_added_are_created_and_the_others_stay() -> None:
     cluster.create_topic("orders", {0: [1, 2]}, ID)
     before = cluster.state(at("orders"))
     cluster.forget()
-    cluster.admin.set(kafka_paths.topic_path("orders"), kafka_nodes.encode_topic(ID, {0: [1, 2], 1: [3, 1]}))
+    cluster.admin.set(topic_path("orders"), encode_topic(ID, {0: [1, 2], 1: [3, 1]}))
     cluster.settle()
     assert cluster.state(at("orders")) == before
     assert cluster.state(at("orders", 1)) == LeaderAndIsr(3, 0, (3, 1), 0, 1)
@@ -95,10 +95,10 @@ def test_partitions_that_are_added_are_created_and_the_others_stay() -> None:
 
 
 # KIP516-10
-def test_a_topic_with_an_id_is_deleted_at_once_and_its_replicas_are_told_with_the_id() -> None:
+def test_a_topic_with_an_id_is_deleted_at_once_and_its_replicas_are_stopped_with_the_id() -> None:
     cluster = Cluster(3)
     cluster.create_topic("orders", {0: [1, 2]}, ID)
-    cluster.admin.create(kafka_paths.config_path("orders"), b"{}")
+    cluster.admin.create(config_path("orders"), b"{}")
     cluster.forget()
     assert cluster.controller.delete_topics(["orders", "payments"]) == {
         "orders": KafkaError.NONE,
@@ -120,10 +120,10 @@ def test_a_mark_on_a_topic_with_an_id_deletes_it_at_once_too() -> None:
     cluster = Cluster(2)
     cluster.create_topic("orders", {0: [1, 2]}, ID)
     cluster.brokers[2].silent = True
-    cluster.admin.create(kafka_paths.delete_path("orders"))
+    cluster.admin.create(delete_path("orders"))
     cluster.settle()
-    assert not cluster.exists(kafka_paths.topic_path("orders"))
-    assert not cluster.exists(kafka_paths.delete_path("orders"))
+    assert not cluster.exists(topic_path("orders"))
+    assert not cluster.exists(delete_path("orders"))
 
 
 # KIP516-10
@@ -147,7 +147,7 @@ def test_a_topic_that_went_and_came_again_before_the_controller_looked_is_anothe
     cluster = Cluster(3)
     cluster.create_topic("orders", {0: [1, 2], 1: [2, 1]}, ID)
     cluster.forget()
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     cluster.create_topic("orders", {0: [2, 3]}, OTHER_ID)
     context = cluster.controller.context
     assert context.topic_ids["orders"] == OTHER_ID
@@ -160,10 +160,10 @@ def test_a_topic_that_went_and_came_again_before_the_controller_looked_is_anothe
     assert [(each.topic_id, each.partitions[0].leader) for each in metadata] == [(ID, DURING_DELETE), (OTHER_ID, 2)]
 
 
-def test_a_topic_without_an_id_that_vanishes_is_forgotten_and_nobody_is_told_to_delete_it() -> None:
+def test_a_topic_without_an_id_that_vanishes_is_forgotten_and_no_broker_is_asked_to_delete_it() -> None:
     cluster = Cluster(2, topic_ids=False)
     cluster.create_topic("orders", {0: [1, 2]})
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     cluster.settle()
     assert cluster.controller.context.assignments == {}
     assert cluster.brokers[1].of(StopReplicaRequest) == []
@@ -171,19 +171,19 @@ def test_a_topic_without_an_id_that_vanishes_is_forgotten_and_nobody_is_told_to_
 
 def test_a_mark_of_a_topic_that_is_not_there_is_taken_away() -> None:
     cluster = Cluster(1)
-    cluster.admin.create(kafka_paths.delete_path("orders"))
+    cluster.admin.create(delete_path("orders"))
     cluster.settle()
-    assert not cluster.exists(kafka_paths.delete_path("orders"))
+    assert not cluster.exists(delete_path("orders"))
 
 
 def test_a_topic_whose_node_becomes_unreadable_keeps_what_is_known_of_it() -> None:
     cluster = Cluster(2)
     cluster.create_topic("orders", {0: [1, 2]}, ID)
-    cluster.admin.set(kafka_paths.topic_path("orders"), b"{")
+    cluster.admin.set(topic_path("orders"), b"{")
     cluster.settle()
     context = cluster.controller.context
     assert (context.unreadable, list(context.assignments)) == ({"orders"}, [at("orders")])
-    cluster.admin.set(kafka_paths.topic_path("orders"), kafka_nodes.encode_topic(ID, {0: [1, 2]}))
+    cluster.admin.set(topic_path("orders"), encode_topic(ID, {0: [1, 2]}))
     cluster.settle()
     assert context.unreadable == set()
 
@@ -193,10 +193,10 @@ def test_a_topic_under_another_name_keeps_its_replicas_its_leader_and_its_epochs
     cluster = Cluster(2)
     cluster.create_topic("orders", {0: [1, 2]}, ID)
     cluster.forget()
-    state = cluster.admin.get(kafka_paths.state_path(at("orders"))).data
-    cluster.remove_node(kafka_paths.topic_path("orders"))
-    cluster.admin.create(kafka_paths.topic_path("sales"), kafka_nodes.encode_topic(ID, {0: [1, 2]}))
-    cluster.admin.create(kafka_paths.state_path(at("sales")), state, parents=True)
+    state = cluster.admin.get(state_path(at("orders"))).data
+    cluster.remove_node(topic_path("orders"))
+    cluster.admin.create(topic_path("sales"), encode_topic(ID, {0: [1, 2]}))
+    cluster.admin.create(state_path(at("sales")), state, parents=True)
     cluster.settle()
     assert cluster.brokers[2].of(StopReplicaRequest) == []
     assert cluster.state(at("sales")) == LeaderAndIsr(1, 0, (1, 2), 0, 1)
@@ -297,7 +297,7 @@ def test_a_broker_that_goes_while_it_was_to_delete_is_asked_again_when_it_is_bac
 def test_two_topics_of_one_name_are_collected_apart_from_the_third_that_lives() -> None:
     cluster = deleted(errors=KafkaError.KAFKA_STORAGE_ERROR)
     cluster.create_topic("orders", {0: [1, 2]}, OTHER_ID)
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     cluster.settle()
     cluster.create_topic("orders", {0: [1, 2]})
     garbage = cluster.controller.work.garbage

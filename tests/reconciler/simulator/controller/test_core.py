@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.settings import ControllerMovedError
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import encode_state, state_path, topic_path
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 ORDERS = at("orders")
@@ -18,7 +18,7 @@ def cluster() -> Cluster:
 
 
 def write(cluster: Cluster, epoch: int) -> None:
-    cluster.admin.set(kafka_paths.state_path(ORDERS), kafka_nodes.encode_state(2, 8, (2,), epoch))
+    cluster.admin.set(state_path(ORDERS), encode_state(2, 8, (2,), epoch))
 
 
 # CREATE-4
@@ -55,5 +55,5 @@ def test_a_newer_controllers_state_is_not_overwritten(cluster: Cluster) -> None:
 
 
 def test_a_state_whose_topic_was_deleted_is_not_written(cluster: Cluster) -> None:
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     assert cluster.controller.work.core.change_state(ORDERS, lambda state: state.next(2, (2,))) is None

@@ -8,11 +8,11 @@ from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
-from reconciler.simulator.zookeeper import kafka_paths
+from reconciler.simulator.zookeeper import config_path, delete_path, partition_path, topic_path
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, Notes, at
 
 
-def as_before(**settings: object) -> Cluster:
+def old_way(**settings: object) -> Cluster:
     """Two brokers and a topic without an ID, as before KIP-516."""
     cluster = Cluster(2, topic_ids=False, deletion_retry_ms=1_000, **settings)
     cluster.create_topic("orders", {0: [1, 2], 1: [2, 1]})
@@ -21,7 +21,7 @@ def as_before(**settings: object) -> Cluster:
 
 
 def mark(cluster: Cluster, topic: str = "orders") -> None:
-    cluster.admin.create(kafka_paths.delete_path(topic))
+    cluster.admin.create(delete_path(topic))
     cluster.settle()
 
 
@@ -31,8 +31,8 @@ def state(cluster: Cluster, broker: int, partition: int = 0) -> ReplicaState:
 
 # KIP516-10
 def test_a_marked_topic_without_an_id_goes_when_all_its_replicas_are_deleted() -> None:
-    cluster = as_before()
-    cluster.admin.create(kafka_paths.config_path("orders"), b"{}")
+    cluster = old_way()
+    cluster.admin.create(config_path("orders"), b"{}")
     mark(cluster)
     assert not [path for path in cluster.zookeeper.dump() if "orders" in path]
     for broker in cluster.brokers.values():
@@ -51,24 +51,24 @@ def test_a_marked_topic_without_an_id_goes_when_all_its_replicas_are_deleted() -
 
 # KIP516-10
 def test_the_name_is_taken_until_the_broker_that_is_away_has_deleted_its_replicas() -> None:
-    cluster = as_before()
+    cluster = old_way()
     cluster.kill(2)
     mark(cluster)
     cluster.timers.pass_time(60_000)
-    assert cluster.exists(kafka_paths.topic_path("orders"))
-    assert cluster.exists(kafka_paths.delete_path("orders"))
+    assert cluster.exists(topic_path("orders"))
+    assert cluster.exists(delete_path("orders"))
     assert (state(cluster, 1), state(cluster, 2)) == (
         ReplicaState.DELETION_SUCCESSFUL,
         ReplicaState.DELETION_INELIGIBLE,
     )
     cluster.register(2)
     cluster.settle()
-    assert not cluster.exists(kafka_paths.topic_path("orders"))
-    assert not cluster.exists(kafka_paths.delete_path("orders"))
+    assert not cluster.exists(topic_path("orders"))
+    assert not cluster.exists(delete_path("orders"))
 
 
 def test_partitions_that_are_being_deleted_do_not_exist_and_are_led_by_nobody() -> None:
-    cluster = as_before()
+    cluster = old_way()
     cluster.kill(2)
     mark(cluster)
     states = cluster.controller.context.partition_states
@@ -81,7 +81,7 @@ def test_partitions_that_are_being_deleted_do_not_exist_and_are_led_by_nobody() 
 
 
 def test_a_replica_that_could_not_be_deleted_is_tried_again_until_it_is() -> None:
-    cluster = as_before()
+    cluster = old_way()
     cluster.brokers[2].stop_errors[at("orders")] = KafkaError.KAFKA_STORAGE_ERROR
     mark(cluster)
     assert (state(cluster, 2, 0), state(cluster, 2, 1)) == (
@@ -94,13 +94,13 @@ def test_a_replica_that_could_not_be_deleted_is_tried_again_until_it_is() -> Non
     assert tried == [0, 0, 0]
     cluster.brokers[2].stop_errors.clear()
     cluster.timers.pass_time(1_000)
-    assert not cluster.exists(kafka_paths.topic_path("orders"))
+    assert not cluster.exists(topic_path("orders"))
 
 
 # KIP516-10
 @pytest.mark.parametrize("answered", [False, True])
 def test_the_next_controller_finishes_what_was_marked(answered: bool) -> None:
-    cluster = as_before()
+    cluster = old_way()
     cluster.start_controller(2)
     cluster.brokers[1].silent, cluster.brokers[2].silent = True, not answered
     mark(cluster)
@@ -113,8 +113,8 @@ def test_the_next_controller_finishes_what_was_marked(answered: bool) -> None:
 
 
 # KIP516-10
-def test_a_topic_that_was_marked_before_topic_ids_came_goes_as_before_and_gets_none() -> None:
-    cluster = as_before()
+def test_a_topic_that_was_marked_before_topic_ids_came_goes_the_old_way_and_gets_none() -> None:
+    cluster = old_way()
     cluster.kill(2)
     mark(cluster)
     cluster.controllers[1].stop()
@@ -128,7 +128,7 @@ def test_a_topic_that_was_marked_before_topic_ids_came_goes_as_before_and_gets_n
     cluster.settle()
     stops = [topic for each in cluster.brokers[2].of(StopReplicaRequest) for topic in each.topics]
     assert {topic.topic_id for topic in stops} == {None}
-    assert not cluster.exists(kafka_paths.topic_path("orders"))
+    assert not cluster.exists(topic_path("orders"))
 
 
 # KIP516-10
@@ -137,7 +137,7 @@ def test_a_topic_with_an_id_that_was_marked_under_another_controller_goes_at_onc
     cluster.create_topic("orders", {0: [1, 2]}, ID)
     cluster.kill(2)
     mark(cluster)
-    assert cluster.exists(kafka_paths.topic_path("orders"))
+    assert cluster.exists(topic_path("orders"))
     cluster.controllers[1].stop()
     cluster.sessions[1].expire()
     cluster.register(1)
@@ -147,7 +147,7 @@ def test_a_topic_with_an_id_that_was_marked_under_another_controller_goes_at_onc
 
 
 def test_a_topic_that_is_being_deleted_is_not_changed_any_more() -> None:
-    cluster = as_before()
+    cluster = old_way()
     cluster.kill(2)
     mark(cluster)
     assert cluster.controller.reassign({at("orders"): (2,)}) == {at("orders"): KafkaError.UNKNOWN_TOPIC_OR_PARTITION}
@@ -171,7 +171,7 @@ def test_some_partitions_of_a_topic_go_and_the_others_stay() -> None:
     assert {topic.topic_id for each in cluster.brokers[3].of(StopReplicaRequest) for topic in each.topics} == {ID}
     assert list(cluster.topic("orders").partitions) == [0]
     assert cluster.state(at("orders")) == kept
-    assert not cluster.exists(kafka_paths.partition_path(at("orders", 1)))
+    assert not cluster.exists(partition_path(at("orders", 1)))
     assert list(cluster.controller.context.assignments) == [at("orders")]
     assert cluster.controller.extensions[0].calls == ["loaded", "started", (at("orders", 1), at("orders", 2))]
 
@@ -198,7 +198,7 @@ def test_a_partition_can_come_again_after_it_went() -> None:
     cluster.controller.work.deletions.begin_partitions([at("orders", 1)])
     cluster.settle()
     nodes = cluster.controller.work.core.nodes
-    path = kafka_paths.topic_path("orders")
+    path = topic_path("orders")
     grown = cluster.admin.get(path).data.replace(b'"partitions":{"0":[1,2]}', b'"partitions":{"0":[1,2],"1":[1,2]}')
     cluster.admin.set(path, grown)
     cluster.settle()
@@ -223,12 +223,12 @@ def test_a_topic_that_goes_takes_the_partitions_along_that_were_going() -> None:
 
 
 def test_a_node_that_somebody_else_deleted_is_not_missed() -> None:
-    cluster = as_before()
+    cluster = old_way()
     cluster.brokers[1].silent = True
     mark(cluster)
     cluster.brokers[1].silent = False
     cluster.timers.pass_time(99)
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     broker = cluster.brokers[1]
     state = {0: 0, 1: 0}
     cluster.controller.work.deletions.stopped("orders", 1, state)
@@ -236,7 +236,7 @@ def test_a_node_that_somebody_else_deleted_is_not_missed() -> None:
     assert broker.of(StopReplicaRequest) == []
     assert cluster.said_about("was deleted by somebody else")
     assert cluster.controller.context.assignments == {}
-    assert not cluster.exists(kafka_paths.delete_path("orders"))
+    assert not cluster.exists(delete_path("orders"))
 
 
 # KIP694-3
@@ -245,18 +245,18 @@ def test_partitions_of_a_topic_that_somebody_else_deleted_are_forgotten() -> Non
     cluster.create_topic("orders", {0: [1], 1: [1]}, ID)
     cluster.brokers[1].silent = True
     cluster.controller.work.deletions.begin_partitions([at("orders", 1)])
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     cluster.controller.work.deletions.stopped("orders", 1, {1: 0})
     assert list(cluster.controller.context.assignments) == [at("orders")]
     assert cluster.controller.extensions[0].calls[-1] == (at("orders", 1),)
-    assert not cluster.exists(kafka_paths.topic_path("orders"))
+    assert not cluster.exists(topic_path("orders"))
 
 
 def test_a_delete_request_for_a_topic_without_an_id_marks_it() -> None:
-    cluster = as_before()
+    cluster = old_way()
     cluster.kill(2)
     assert cluster.controller.delete_topics(["orders"]) == {"orders": KafkaError.NONE}
-    assert cluster.exists(kafka_paths.delete_path("orders"))
+    assert cluster.exists(delete_path("orders"))
     assert cluster.controller.delete_topics(["orders"]) == {"orders": KafkaError.NONE}
     cluster.register(2)
     cluster.settle()

@@ -21,12 +21,12 @@ from reconciler.simulator.controller import (
 )
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import DURING_DELETE, MetadataResponse, PartitionMode, UpdateMetadataRequest
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import delete_partitions_path, encode_topic, partition_path, topic_path
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 
 ON = FewerPartitionsSettings(enabled=True)
 LAST, NEXT = at("orders", 3), at("orders", 2)
-NOTE = kafka_paths.delete_partitions_path("orders")
+NOTE = delete_partitions_path("orders")
 ASSIGNMENT = {0: [1, 2], 1: [2, 3], 2: [3, 1], 3: [1, 3]}
 
 
@@ -83,7 +83,7 @@ class Fewer(Cluster):
 
     def gone(self) -> bool:
         left = sorted(self.topic("orders").partitions)
-        states = [self.exists(kafka_paths.partition_path(each)) for each in (NEXT, LAST)]
+        states = [self.exists(partition_path(each)) for each in (NEXT, LAST)]
         return left == [0, 1] and states == [False, False] and not self.exists(NOTE)
 
 
@@ -103,7 +103,7 @@ def test_without_a_delay_the_last_partitions_go_at_once(cluster: Fewer) -> None:
     assert cluster.topic("orders").topic_id == str(ID)
 
 
-def test_clients_are_told_the_mode_before_the_partition_goes(cluster: Fewer) -> None:  # KIP694-1
+def test_clients_get_the_mode_before_the_partition_goes(cluster: Fewer) -> None:  # KIP694-1
     cluster.forget()
     cluster.ask(3)
     assert cluster.metadata_of(2, LAST) == [(1, PartitionMode.NONE), (DURING_DELETE, PartitionMode.NONE)]
@@ -237,7 +237,7 @@ def test_a_request_that_is_taken_back_gives_the_partitions_back(cluster: Fewer) 
 
 def test_a_topic_that_was_re_created_is_not_meant(cluster: Fewer) -> None:
     cluster.ask(2, delay_ms=400_000)
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     cluster.settle()
     cluster.create_topic("orders", ASSIGNMENT, OTHER_ID)
     cluster.timers.pass_time(1_000_000)
@@ -282,8 +282,8 @@ def test_a_topic_that_is_under_change_is_refused(cluster: Fewer) -> None:  # KIP
 
 
 def test_a_topic_that_is_being_reassigned_is_refused(cluster: Fewer) -> None:  # KIP694-2
-    data = kafka_nodes.encode_topic(ID, ASSIGNMENT | {0: [1, 2, 3]}, {0: [3]})
-    cluster.admin.set(kafka_paths.topic_path("orders"), data)
+    data = encode_topic(ID, ASSIGNMENT | {0: [1, 2, 3]}, {0: [3]})
+    cluster.admin.set(topic_path("orders"), data)
     assert cluster.ask(2)[0].outcome.error is KafkaError.REASSIGNMENT_IN_PROGRESS
 
 

@@ -6,7 +6,7 @@ from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.states import Replica, ReplicaState
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import REASSIGN_PARTITIONS, kafka_nodes, topic_path
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 ORDERS = at("orders")
@@ -131,7 +131,7 @@ def test_the_next_controller_goes_on_with_it(cluster: Cluster) -> None:
 
 
 # KIP516-5
-def test_a_broker_that_was_away_when_its_replica_was_dropped_is_told_when_it_returns(cluster: Cluster) -> None:
+def test_a_broker_that_was_away_when_its_replica_was_dropped_learns_it_when_it_returns(cluster: Cluster) -> None:
     cluster.kill(2)
     reassign(cluster, (1, 3))
     cluster.alter_isr(ORDERS, [1, 3])
@@ -158,17 +158,17 @@ def test_a_new_replica_whose_broker_comes_later_is_added_then(cluster: Cluster) 
 
 def test_what_the_old_tool_writes_is_done_and_taken_away(cluster: Cluster) -> None:
     data = kafka_nodes.encode_reassignment({ORDERS: (1, 2, 3), at("unknown"): (1,)})
-    cluster.admin.create(kafka_paths.REASSIGN_PARTITIONS, data)
+    cluster.admin.create(REASSIGN_PARTITIONS, data)
     cluster.settle()
     assert node(cluster) == ReplicaAssignment((1, 2, 3), (3,))
-    assert not cluster.exists(kafka_paths.REASSIGN_PARTITIONS)
+    assert not cluster.exists(REASSIGN_PARTITIONS)
     assert cluster.said_about("unknown-0 is not reassigned: UNKNOWN_TOPIC_OR_PARTITION")
 
 
 def test_a_topic_that_was_deleted_meanwhile_is_not_written_again(cluster: Cluster) -> None:
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     reassign(cluster, (3, 4))
-    assert not cluster.exists(kafka_paths.topic_path("orders"))
+    assert not cluster.exists(topic_path("orders"))
     assert cluster.controller.active
 
 

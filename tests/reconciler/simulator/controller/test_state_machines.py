@@ -17,7 +17,7 @@ from reconciler.simulator.controller.state_machines import (
     shutdown_election,
 )
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import encode_state, encode_topic, state_path, topic_path
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 
@@ -93,7 +93,7 @@ def test_a_new_partition_is_led_by_its_first_live_replica_and_all_live_ones_are_
 
 
 # CREATE-4
-def test_a_leader_is_persisted_before_any_broker_is_told() -> None:
+def test_a_leader_is_persisted_before_it_is_sent_to_any_broker() -> None:
     steps: list[str] = []
 
     def note(step: str) -> bool:
@@ -112,7 +112,7 @@ def test_a_new_partition_without_a_live_replica_stays_new_until_one_comes() -> N
     cluster.kill(2)
     cluster.create_topic("orders", {0: [2]}, ID)
     assert cluster.controller.context.partition_states.of(at("orders")) is PartitionState.NEW
-    assert not cluster.exists(kafka_paths.state_path(at("orders")))
+    assert not cluster.exists(state_path(at("orders")))
     cluster.register(2)
     cluster.settle()
     assert cluster.controller.context.partition_states.of(at("orders")) is PartitionState.ONLINE
@@ -171,31 +171,31 @@ def test_each_election_gives_a_new_leader_epoch() -> None:
 
 def test_a_state_that_another_wrote_in_this_epoch_is_read_again() -> None:
     cluster = make()
-    path = kafka_paths.state_path(at("orders"))
-    cluster.admin.set(path, kafka_nodes.encode_state(1, 5, (1, 3), 1))
+    path = state_path(at("orders"))
+    cluster.admin.set(path, encode_state(1, 5, (1, 3), 1))
     cluster.controller.work.partitions.to_online([at("orders")], Election.PREFERRED)
     assert cluster.state(at("orders")) == LeaderAndIsr(1, 6, (1, 3), 2, 1)
 
 
 def test_a_state_of_a_newer_controller_ends_this_one() -> None:
     cluster = make()
-    cluster.admin.set(kafka_paths.state_path(at("orders")), kafka_nodes.encode_state(2, 5, (2, 3), 9))
+    cluster.admin.set(state_path(at("orders")), encode_state(2, 5, (2, 3), 9))
     with pytest.raises(ControllerMovedError, match="newer controller"):
         cluster.controller.work.partitions.to_online([at("orders")], Election.PREFERRED)
 
 
 def test_a_partition_whose_topic_was_deleted_gets_no_other_leader() -> None:
     cluster = make()
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     assert cluster.controller.work.partitions.to_online([at("orders")], Election.PREFERRED) == []
     assert cluster.said_about("its topic was deleted")
 
 
 def test_a_state_that_is_there_before_the_partition_is_new_is_taken_over() -> None:
     cluster = Cluster(3)
-    cluster.admin.create(kafka_paths.topic_path("orders"), kafka_nodes.encode_topic(ID, {0: (1, 2, 3)}), parents=True)
-    state = kafka_nodes.encode_state(2, 7, (2, 3), 1)
-    cluster.admin.create(kafka_paths.state_path(at("orders")), state, parents=True)
+    cluster.admin.create(topic_path("orders"), encode_topic(ID, {0: (1, 2, 3)}), parents=True)
+    state = encode_state(2, 7, (2, 3), 1)
+    cluster.admin.create(state_path(at("orders")), state, parents=True)
     cluster.settle()
     assert cluster.state(at("orders")) == LeaderAndIsr(2, 7, (2, 3), 0, 1)
     (request,) = [each for each in cluster.brokers[3].of(LeaderAndIsrRequest) if each.topics]
@@ -204,15 +204,15 @@ def test_a_state_that_is_there_before_the_partition_is_new_is_taken_over() -> No
 
 def put_before(cluster: Cluster, state: bytes) -> None:
     """A topic with a state that nobody expects there."""
-    cluster.admin.create(kafka_paths.topic_path("orders"), kafka_nodes.encode_topic(ID, {0: (1, 2, 3)}), parents=True)
-    cluster.admin.create(kafka_paths.state_path(at("orders")), state, parents=True)
+    cluster.admin.create(topic_path("orders"), encode_topic(ID, {0: (1, 2, 3)}), parents=True)
+    cluster.admin.create(state_path(at("orders")), state, parents=True)
     cluster.settle()
 
 
 def test_a_state_that_is_there_before_and_whose_leader_is_away_gets_another() -> None:
     cluster = Cluster(3)
     cluster.kill(2)
-    put_before(cluster, kafka_nodes.encode_state(2, 7, (2, 3), 1))
+    put_before(cluster, encode_state(2, 7, (2, 3), 1))
     assert cluster.state(at("orders")) == LeaderAndIsr(3, 8, (3,), 1, 1)
 
 
@@ -221,17 +221,17 @@ def test_a_state_that_is_there_before_and_cannot_be_read_is_left_alone() -> None
     put_before(cluster, b"{torn")
     assert cluster.controller.context.partition_states.of(at("orders")) is PartitionState.NEW
     assert cluster.said_about("its state node cannot be read")
-    assert cluster.admin.get(kafka_paths.state_path(at("orders"))).data == b"{torn"
+    assert cluster.admin.get(state_path(at("orders"))).data == b"{torn"
 
 
 def test_a_new_partition_whose_topic_was_deleted_meanwhile_gets_no_leader() -> None:
     cluster = Cluster(2)
     cluster.kill(2)
     cluster.create_topic("orders", {0: [2]}, ID)
-    cluster.remove_node(kafka_paths.topic_path("orders"))
+    cluster.remove_node(topic_path("orders"))
     cluster.controller.context.brokers[2] = 99
     assert cluster.controller.work.partitions.to_online([at("orders")]) == []
-    assert not cluster.exists(kafka_paths.topic_path("orders"))
+    assert not cluster.exists(topic_path("orders"))
 
 
 @pytest.fixture
@@ -257,7 +257,7 @@ def test_a_topic_that_was_created_has_all_its_replicas_online(cluster: Cluster) 
     assert states.found_in(ReplicaState.ONLINE) == [on(1), on(2), on(3)]
 
 
-def test_a_new_replica_of_a_partition_that_has_a_leader_is_told_at_once(cluster: Cluster) -> None:
+def test_a_new_replica_of_a_partition_that_has_a_leader_gets_it_at_once(cluster: Cluster) -> None:
     context = cluster.controller.context
     context.assignments[at("orders")] = ReplicaAssignment((1, 2, 3, 4), adding=(4,))
     cluster.controller.work.replicas.to_new([on(4)])
@@ -268,7 +268,7 @@ def test_a_new_replica_of_a_partition_that_has_a_leader_is_told_at_once(cluster:
     assert context.replica_states.of(on(4)) is ReplicaState.NEW
 
 
-def test_a_follower_that_goes_offline_is_stopped_and_taken_out_of_sync_and_the_others_are_told(
+def test_a_follower_that_goes_offline_is_stopped_and_taken_out_of_sync_and_the_others_get_that(
     cluster: Cluster,
 ) -> None:
     cluster.controller.work.replicas.to_offline([on(3)])

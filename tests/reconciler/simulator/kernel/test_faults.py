@@ -198,7 +198,7 @@ def test_a_fault_that_ends_in_a_power_cut_crashes_that_machine_and_the_others_go
     assert (first.happened, second.happened) == (["crash"], ["session"])
 
 
-def test_a_power_cut_in_the_middle_of_a_start_is_told_to_a_machine_that_does_not_run_yet() -> None:
+def test_a_power_cut_in_the_middle_of_a_start_crashes_a_machine_that_does_not_run_yet() -> None:
     world = World(1)
     machine = Machine(world, "broker-1", running=False)
     world.stop_after("broker-1", 0)

@@ -95,7 +95,7 @@ def test_a_lost_answer_is_given_up_after_a_while_though_the_request_was_handled(
     assert (echo.arrived, received) == (["x"], [None])
 
 
-def test_an_answer_that_comes_too_late_is_not_told() -> None:
+def test_an_answer_that_comes_too_late_is_ignored() -> None:
     world = World(6)
     echo, received = Echo(world, later=True), ask(world)
     world.run()
@@ -106,7 +106,7 @@ def test_an_answer_that_comes_too_late_is_not_told() -> None:
 
 
 @pytest.mark.parametrize("rates", [FaultRates(), FaultRates(refuse=1.0)])
-def test_a_connection_that_is_refused_is_told_soon(rates: FaultRates) -> None:
+def test_a_refused_connection_is_reported_soon(rates: FaultRates) -> None:
     world = World(7, rates)
     if rates.refuse:
         Echo(world)
@@ -125,7 +125,7 @@ def test_a_server_that_is_taken_away_refuses() -> None:
     assert (echo.arrived, received) == ([], [None])
 
 
-def test_whoever_waits_for_a_machine_that_crashes_is_told_after_a_while() -> None:
+def test_requests_to_a_machine_that_crashes_end_after_a_while() -> None:
     world = World(8)
     echo, received = Echo(world, later=True), ask(world)
     while not echo.arrived:
@@ -159,7 +159,7 @@ def test_a_request_that_was_passed_reaches_the_next_life_of_its_receiver() -> No
     assert len(received) == 1
 
 
-def test_a_machine_that_crashes_is_told_nothing_any_more() -> None:
+def test_a_machine_that_crashes_gets_no_more_answers() -> None:
     world = World(10)
     echo, received = Echo(world), ask(world)
     world.crash("broker-1")
@@ -218,7 +218,7 @@ def test_what_a_machine_sends_to_itself_is_neither_late_nor_lost() -> None:
     assert world.now_ms == START_MS
 
 
-def test_to_answer_a_request_twice_is_a_mistake_that_is_told() -> None:
+def test_to_answer_a_request_twice_is_an_error() -> None:
     world = World(14)
     echo = Echo(world)
     ask(world)
@@ -228,7 +228,7 @@ def test_to_answer_a_request_twice_is_a_mistake_that_is_told() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_every_request_is_told_of_once_whatever_goes_wrong(seed: int) -> None:
+def test_every_request_is_called_back_once_whatever_goes_wrong(seed: int) -> None:
     rates = "loss=0.1,answer_loss=0.1,delay=0.1,double=0.2,reorder=0.2,refuse=0.1"
     world = World(seed, FaultRates.parse(rates))
     echoes = [Echo(world), Echo(world, "broker-3", later=True)]

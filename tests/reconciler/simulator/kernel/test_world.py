@@ -110,7 +110,7 @@ def test_a_power_cut_outside_of_an_event_crashes_the_machine_too() -> None:
     world.passes("broker-1")
 
 
-def test_what_was_at_work_when_the_power_was_cut_is_over_before_the_crash_is_told() -> None:
+def test_the_event_that_a_power_cut_ends_is_over_before_the_target_crashes() -> None:
     world, order = World(1), list[str]()
 
     def at_work() -> Iterator[None]:

@@ -42,7 +42,7 @@ def test_a_state_is_written_as_kafka_writes_it() -> None:  # CREATE-4, FACTS §8
     assert kafka_nodes.decode_state(b"{") is None
 
 
-def test_topics_and_namespaces_are_told_apart(session: Session) -> None:  # KIP37-4
+def test_topics_and_namespaces_are_distinguished(session: Session) -> None:  # KIP37-4
     kafka_paths.make_base(session)
     for tier in ("org", "org:apache", "empty"):
         session.create(kafka_paths.topic_path(tier))

@@ -20,7 +20,7 @@ def test_loading_twice_changes_nothing_the_second_time(server: ZooKeeper, sessio
     assert server.nodes.last_transaction == before
 
 
-def test_differences_are_told_by_path_and_by_side() -> None:
+def test_differences_are_listed_by_path_and_by_side() -> None:
     assert compare({"/a": b"1", "/b": b"", "/c": b"3"}, {"/c": b"4", "/a": b"1", "/d": b""}) == [
         Difference("/b", b"", None),
         Difference("/c", b"3", b"4"),

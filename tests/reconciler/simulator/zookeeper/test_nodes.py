@@ -82,7 +82,7 @@ def test_what_cannot_be_done_is_refused(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "a", "/a/", "//a", "/a/../b", "/a/./b", "/a//b"])
-def test_a_path_that_is_none_is_told(nodes: Nodes, path: str) -> None:
+def test_an_invalid_path_is_refused(nodes: Nodes, path: str) -> None:
     with pytest.raises(InvalidPathError):
         nodes.get(path)
     with pytest.raises(SimulatedZooKeeperError):

@@ -89,7 +89,7 @@ def test_a_session_learns_of_changes_in_their_order_even_when_events_do_not_come
     assert changed == ["/a", "/b", "/c"]
 
 
-def test_one_session_is_told_what_another_changes(server: ZooKeeper, session: Session, crank: Crank) -> None:
+def test_one_session_sees_the_changes_of_another(server: ZooKeeper, session: Session, crank: Crank) -> None:
     changed: list[str] = []
     server.session("other").watch("/a", changed.append)
     session.create("/a/b", parents=True)
@@ -97,7 +97,7 @@ def test_one_session_is_told_what_another_changes(server: ZooKeeper, session: Se
     assert changed == ["/a", "/a/b"]
 
 
-def test_when_a_session_expires_its_nodes_go_and_others_are_told(
+def test_when_a_session_expires_its_nodes_go_and_watches_fire(
     server: ZooKeeper, session: Session, crank: Crank
 ) -> None:
     other = server.session("other")
@@ -134,7 +134,7 @@ def test_every_call_of_a_session_that_is_over_fails(session: Session) -> None:
             call()
 
 
-def test_who_abandons_a_session_is_told_nothing_but_its_nodes_stay_until_it_expires(
+def test_an_abandoned_session_gets_no_notifications_but_its_nodes_stay_until_it_expires(
     server: ZooKeeper, session: Session, crank: Crank
 ) -> None:
     changed: list[str] = []
@@ -157,7 +157,7 @@ def test_sessions_have_numbers_that_never_come_back(server: ZooKeeper) -> None:
     assert len(set(numbers)) == 3
 
 
-def test_a_transaction_is_done_whole_and_told_once_it_is_done(session: Session, crank: Crank) -> None:
+def test_a_transaction_is_done_whole_before_its_watches_fire(session: Session, crank: Crank) -> None:
     changed: list[str] = []
     session.watch("/", changed.append)
     session.create("/old", b"1")
