@@ -21,12 +21,12 @@ from reconciler.sources.zookeeper import TopicNode, decode_number
 from reconciler.sources.zookeeper import decode_state as read_state
 from reconciler.sources.zookeeper import decode_topic as read_topic
 
-Assignment = Mapping[int, Sequence[int]]
+BrokersByPartition = Mapping[int, Sequence[int]]
 """Broker IDs, the preferred leader first, by partition."""
 
 
 @dataclass(frozen=True, slots=True)
-class StateNode:
+class PartitionStateNode:
     """A partition's state, and the epoch of the controller that wrote it."""
 
     leader: int
@@ -46,9 +46,9 @@ class BrokerNode:
 
 def encode_topic(
     topic_id: TopicId | None,
-    partitions: Assignment,
-    adding: Assignment | None = None,
-    removing: Assignment | None = None,
+    partitions: BrokersByPartition,
+    adding: BrokersByPartition | None = None,
+    removing: BrokersByPartition | None = None,
 ) -> bytes:
     """Encode a topic's node, version 3: its ID and all replicas, and the replicas being added and removed."""
     node: dict[str, Any] = {"partitions": _by_partition(partitions)}
@@ -85,13 +85,13 @@ def encode_state(leader: int, leader_epoch: int, isr: Sequence[int], controller_
     return orjson.dumps(node | {"isr": list(isr)})
 
 
-def decode_state(data: bytes) -> StateNode | None:
+def decode_state(data: bytes) -> PartitionStateNode | None:
     """Decode a partition's state; None when it cannot be read. A missing controller epoch is -1."""
     state = read_state(data)
     if state is None:
         return None
     epoch = _object(data).get("controller_epoch", -1)
-    return StateNode(state.leader, state.leader_epoch, state.isr, epoch if type(epoch) is int else -1)
+    return PartitionStateNode(state.leader, state.leader_epoch, state.isr, epoch if type(epoch) is int else -1)
 
 
 def encode_broker(node_id: int, *, rack: str | None = None, timestamp_ms: int = 0) -> bytes:
@@ -206,7 +206,7 @@ def _named(partition: TopicPartition) -> dict[str, Any]:
     return {"topic": partition.topic, "partition": partition.partition}
 
 
-def _by_partition(assignment: Assignment) -> dict[str, list[int]]:
+def _by_partition(assignment: BrokersByPartition) -> dict[str, list[int]]:
     return {str(partition): list(brokers) for partition, brokers in sorted(assignment.items()) if brokers}
 
 

@@ -37,8 +37,10 @@ def test_a_topic_without_an_id_has_no_key_for_it() -> None:  # KIP516-11
 def test_a_state_is_written_as_kafka_writes_it() -> None:  # CREATE-4, FACTS §8
     data = kafka_nodes.encode_state(1, 4, [1, 2], 7)
     assert data == b'{"controller_epoch":7,"leader":1,"version":1,"leader_epoch":4,"isr":[1,2]}'
-    assert kafka_nodes.decode_state(data) == kafka_nodes.StateNode(1, 4, (1, 2), 7)
-    assert kafka_nodes.decode_state(b'{"leader":1,"leader_epoch":4,"isr":[1]}') == kafka_nodes.StateNode(1, 4, (1,), -1)
+    assert kafka_nodes.decode_state(data) == kafka_nodes.PartitionStateNode(1, 4, (1, 2), 7)
+    assert kafka_nodes.decode_state(b'{"leader":1,"leader_epoch":4,"isr":[1]}') == kafka_nodes.PartitionStateNode(
+        1, 4, (1,), -1
+    )
     assert kafka_nodes.decode_state(b"{") is None
 
 

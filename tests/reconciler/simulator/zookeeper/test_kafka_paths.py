@@ -6,7 +6,15 @@ import pytest
 
 from layout.errors import InvalidNameError
 from layout.topic import TopicPartition
-from reconciler.simulator.zookeeper import Session, kafka_paths
+from reconciler.simulator.zookeeper import (
+    CLUSTER_CONFIG,
+    CLUSTER_ID,
+    NAMESPACE_ACLS,
+    TOPIC_ACLS,
+    Session,
+    kafka_paths,
+    path_below,
+)
 
 
 def test_without_a_namespace_paths_are_kafkas() -> None:  # KIP37-1
@@ -57,3 +65,11 @@ def test_marks_are_the_leaves_and_go_with_the_tiers_that_lead_nowhere_else(sessi
     for topic in ("org:payments", "orders", "never:there"):
         kafka_paths.remove_below(session, kafka_paths.DELETE_TOPICS, topic)
     assert session.children(kafka_paths.DELETE_TOPICS) == []
+
+
+def test_configs_of_the_cluster_and_acls_stand_at_kafkas_paths(session: Session) -> None:  # KIP37-4
+    kafka_paths.make_base(session)
+    assert (CLUSTER_ID, CLUSTER_CONFIG) == ("/cluster/id", "/config/brokers/<default>")
+    assert path_below(TOPIC_ACLS, "org:apache:orders") == "/kafka-acl/Topic/org/apache/orders"
+    assert path_below(NAMESPACE_ACLS, "org:apache") == "/kafka-acl/Namespace/org/apache"
+    assert [session.children(root) for root in (TOPIC_ACLS, NAMESPACE_ACLS)] == [[], []]
