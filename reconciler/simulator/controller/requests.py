@@ -46,7 +46,11 @@ from reconciler.simulator.kernel import (
     broker_endpoint,
 )
 
-TopicKey: TypeAlias = tuple[str, TopicId | None]
+ResponseHandler: TypeAlias = Callable[[Response], None]
+Later: TypeAlias = Callable[[int, str, Callable[[], None]], None]
+"""Calls a function later, unless the controller has resigned by then: delay in ms, label, function."""
+
+SentRequest: TypeAlias = ControlRequest | UpdateMetadataRequest
 LeaderAndIsrAnswered: TypeAlias = Callable[[int, LeaderAndIsrRequest, LeaderAndIsrResponse], None]
 StopReplicaAnswered: TypeAlias = Callable[[int, StopReplicaRequest, StopReplicaResponse], None]
 
@@ -267,13 +271,6 @@ def partition_metadata(
         tuple(each for each in replicas if each not in online),
         context.mode_of(partition),
     )
-
-
-ResponseHandler: TypeAlias = Callable[[Response], None]
-Later: TypeAlias = Callable[[int, str, Callable[[], None]], None]
-"""Calls a function later, unless the controller has resigned by then: delay in ms, label, function."""
-
-SentRequest: TypeAlias = ControlRequest | UpdateMetadataRequest
 
 
 class Channels:
