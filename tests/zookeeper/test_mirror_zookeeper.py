@@ -22,7 +22,7 @@ from reconciler.simulator.zookeeper import (
     kafka_paths,
     mirror,
 )
-from reconciler.simulator.zookeeper.server import InvalidPathError
+from reconciler.simulator.zookeeper.nodes import InvalidPathError
 
 pytestmark = pytest.mark.zookeeper
 
