@@ -272,7 +272,7 @@ def test_a_file_too_long_for_its_reader_is_not_written(
     inside: tuple[LogDir, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log_dir, root = inside
-    monkeypatch.setattr(shared_records.staged_record, "MOST_BYTES", 50)
+    monkeypatch.setattr(shared_records, "STAGED_RECORD_LIMIT", 50)
     with open_staging_root(log_dir, Placement.INSIDE) or log_dir.root as opened:
         assert not write(log_dir.disk, opened, 0, {NAME: record()})
     assert os.listdir(root) == []

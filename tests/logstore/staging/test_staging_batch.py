@@ -207,7 +207,7 @@ def test_one_unusual_replica_has_a_record_of_its_own_and_the_others_share_theirs
 def test_where_a_file_of_records_cannot_be_written_each_has_its_own(
     place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staged_record, "MOST_BYTES", 500)
+    monkeypatch.setattr(shared_records, "STAGED_RECORD_LIMIT", 500)
     batch = written(place, five())
     assert (files_of(log_dir), batch.files) == ([], 0)
     batch.rename()
