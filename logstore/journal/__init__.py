@@ -4,10 +4,10 @@ from logstore.journal.journal import carry_out_intent, check_nothing_pending, fi
 from logstore.journal.tiers import (
     find_namespace_dirs,
     is_namespace_dir,
+    list_namespace_dirs,
     make_missing_namespace_dirs,
     namespace_at,
     namespace_dir,
-    namespace_dirs,
     with_parents,
 )
 
@@ -17,10 +17,10 @@ __all__ = [
     "find_namespace_dirs",
     "finish_intents",
     "is_namespace_dir",
+    "list_namespace_dirs",
     "log_dir_key",
     "make_missing_namespace_dirs",
     "namespace_at",
     "namespace_dir",
-    "namespace_dirs",
     "with_parents",
 ]

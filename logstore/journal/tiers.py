@@ -27,7 +27,7 @@ DEEPEST_TIER = 64
 """Tiers below one another that are followed; a path has room for hardly more."""
 
 
-def namespace_dirs(log_dir: LogDir) -> list[str]:
+def list_namespace_dirs(log_dir: LogDir) -> list[str]:
     """Paths of all tier directories below a log dir, parents before what lies in them; none unless ``namespaced``.
 
     Raises:
@@ -88,7 +88,7 @@ def make_missing_namespace_dirs(log_dirs: Sequence[LogDir]) -> None:
     online = [log_dir for log_dir in tiered if log_dir.offline is None]
     for log_dir in online if len(online) > 1 else ():
         with suppress(OfflineLogDirError):
-            own[log_dir] = namespace_dirs(log_dir)
+            own[log_dir] = list_namespace_dirs(log_dir)
     everywhere = with_parents(path for paths in own.values() for path in paths)
     for log_dir, listed in own.items():
         here = {"", *listed}

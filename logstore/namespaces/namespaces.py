@@ -17,7 +17,7 @@ from layout.ours import MakeDirectory, RemoveDirectory, Stage
 from layout.scheme import MARKER_FILE, Scheme, check_namespace_fits
 from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
 from logstore.errors import ChangeRefusedError, InvalidNamespaceError, NameTakenError
-from logstore.journal import is_namespace_dir, namespace_at, namespace_dir, namespace_dirs, with_parents
+from logstore.journal import is_namespace_dir, list_namespace_dirs, namespace_at, namespace_dir, with_parents
 from logstore.log_dir import LogDir
 from logstore.namespaces.plan import (
     ChangePlanner,
@@ -49,7 +49,7 @@ def list_namespaces(store: OpenStore, below: str = "") -> list[str]:
     """
     Namespace.parse(below)
     with store.changing:
-        found = {namespace_at(path) for log_dir in _online(store) for path in namespace_dirs(log_dir)}
+        found = {namespace_at(path) for log_dir in _online(store) for path in list_namespace_dirs(log_dir)}
         if any(log_dir.scheme is Scheme.BY_TOPIC_ID for log_dir in _online(store)):
             topics = {replica.partition.topic for replica in store.replicas()}
             found |= {
@@ -80,7 +80,7 @@ def plan_create(store: OpenStore, namespace: str) -> PlannedChange:
     planner = ChangePlanner("create-namespace", f"create namespace {namespace}")
     for log_dir in _with_tiers(store):
         check_namespace_fits(log_dir.path, wanted)
-        here = set(namespace_dirs(log_dir))
+        here = set(list_namespace_dirs(log_dir))
         missing = [path for path in with_parents([namespace_dir(namespace)]) if path not in here]
         if missing:
             with reading_log_dir(log_dir, f"namespace {namespace} cannot be created"):
@@ -131,7 +131,7 @@ def plan_delete(
                 planner.add(log_dir, _stage(replica, f"namespace {namespace} was deleted", now_ms, due_ms))
                 planner.replicas.append((replica, None))
         path = namespace_dir(namespace)
-        tiers = [tier for tier in namespace_dirs(log_dir) if tier == path or tier.startswith(f"{path}/")]
+        tiers = [tier for tier in list_namespace_dirs(log_dir) if tier == path or tier.startswith(f"{path}/")]
         with reading_log_dir(log_dir, f"namespace {namespace} cannot be deleted"):
             check_known(log_dir, tiers, {replica.path for replica in inside if replica.log_dir == log_dir.path})
         planner.add(log_dir, *(RemoveDirectory(0, tier, tier=True) for tier in reversed(tiers)))

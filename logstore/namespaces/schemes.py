@@ -28,7 +28,7 @@ from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, namespace_of
 from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError
 from logstore.fs import read_small_file
-from logstore.journal import namespace_at, namespace_dir, namespace_dirs, with_parents
+from logstore.journal import list_namespace_dirs, namespace_at, namespace_dir, with_parents
 from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir
 from logstore.namespaces.namespaces import check_known
 from logstore.namespaces.plan import (
@@ -77,7 +77,7 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
 
 
 def _namespaces_on_disk(store: OpenStore) -> set[str]:
-    return {namespace_at(path) for log_dir in store.log_dirs for path in namespace_dirs(log_dir)}
+    return {namespace_at(path) for log_dir in store.log_dirs for path in list_namespace_dirs(log_dir)}
 
 
 def _namespaces_in_use(store: OpenStore) -> set[str]:
@@ -197,7 +197,7 @@ class _Conversion:
             return sorted(
                 name for name, is_directory in self.log_dir.root.entries() if is_directory and _is_prefix(name)
             )
-        return namespace_dirs(self.log_dir)[::-1]
+        return list_namespace_dirs(self.log_dir)[::-1]
 
     def _check_free(self, made: list[str], paths: list[str]) -> None:
         """Make sure that every new path is free; paths below a directory that is still to be made always are."""

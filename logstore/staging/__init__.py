@@ -6,7 +6,7 @@ from logstore.staging.purge_note import EVERYTHING_DUE, PurgeNote, begin_purge, 
 from logstore.staging.shared_records import finish_shared_records
 from logstore.staging.spare_records import FallbackRecords
 from logstore.staging.staged import RecordReader, Staged, find_staged, list_staged, record_of_live, restored_path
-from logstore.staging.staging import BATCH, OnCommitted, stage
+from logstore.staging.staging import STAGING_BATCH_SIZE, OnCommitted, stage
 from logstore.staging.staging_root import (
     Placement,
     choose_placement,
@@ -20,8 +20,8 @@ from logstore.staging.staging_root import (
 from logstore.staging.stray_record import adopt_stray
 
 __all__ = [
-    "BATCH",
     "EVERYTHING_DUE",
+    "STAGING_BATCH_SIZE",
     "Candidate",
     "FallbackRecords",
     "OnCommitted",

@@ -47,7 +47,7 @@ from logstore.staging.staging_root import Placement, choose_placement, placement
 
 logger = logging.getLogger(__name__)
 
-BATCH: Final = 1000
+STAGING_BATCH_SIZE: Final = 1000
 """Replicas behind one barrier."""
 
 _FEW = 4
@@ -116,7 +116,8 @@ class _Staging:
     def __init__(self, place: Place, candidates: Sequence[Candidate], settled: OnCommitted | None) -> None:
         self._place, self._log_dir, self._tell = place, place.log_dir, settled
         self._few = len(candidates) <= _FEW
-        self._left = deque(candidates[start : start + BATCH] for start in range(0, len(candidates), BATCH))
+        starts = range(0, len(candidates), STAGING_BATCH_SIZE)
+        self._left = deque(candidates[start : start + STAGING_BATCH_SIZE] for start in starts)
         self._under_way: list[StagingBatch] = []
         """Batches that are not settled, in the order in which they began."""
         self._failure: tuple[StagingBatch, OSError] | None = None

@@ -23,7 +23,7 @@ from logstore.log_dir import LogDir
 from logstore.purge import Purged, Purger, PurgeReport, PurgeRules, Throttle, purge, purge_steps
 from logstore.rows import MetadataState
 from logstore.settings import DELETE_DELAY
-from logstore.staging import BATCH
+from logstore.staging import STAGING_BATCH_SIZE
 from logstore.store.create import create_replica, create_replicas, spread_over_log_dirs, write_topic_ids
 from logstore.store.index import Replica
 from logstore.store.move import move_replica
@@ -99,7 +99,7 @@ class LogStore(StagingStore):
                 except OfflineLogDirError as error:
                     return found | dict.fromkeys(left, error)
                 counts = {log_dir.path: self._index.counts.get(log_dir.path, 0) for log_dir in self._online()}
-                for path, batch in spread_over_log_dirs(counts, left, BATCH):
+                for path, batch in spread_over_log_dirs(counts, left, STAGING_BATCH_SIZE):
                     done = self._create_batch(self._log_dirs[path], batch)
                     found |= done
                     # Replicas meant for a disk that failed just now are left, and go to the next one.

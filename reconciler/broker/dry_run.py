@@ -36,7 +36,7 @@ from logstore.journal import is_namespace_dir
 from logstore.log_dir import LogDir
 from logstore.rows import MetadataState
 from logstore.staging import (
-    BATCH,
+    STAGING_BATCH_SIZE,
     Candidate,
     OnCommitted,
     Placement,
@@ -258,7 +258,7 @@ class DryRunStore:
                 found[partition] = NameTakenError(f"{partition} is live already in {taken.log_dir}")
                 del left[partition]
         counts = {path: self._index.counts.get(path, 0) for path in self._log_dirs}
-        for log_dir, batch in spread_over_log_dirs(counts, left, BATCH):
+        for log_dir, batch in spread_over_log_dirs(counts, left, STAGING_BATCH_SIZE):
             for partition, topic_id in batch.items():
                 try:
                     path = self._home_of_new(self._log_dirs[log_dir], partition, topic_id)

@@ -28,7 +28,7 @@ from logstore.fs import Disk
 from logstore.log_dir import ExpectedIdentity, read_identity
 from logstore.repair import RepairStatus
 from logstore.rows import MetadataState
-from logstore.staging import BATCH, Staged, adopt_stray, placement_of
+from logstore.staging import STAGING_BATCH_SIZE, Staged, adopt_stray, placement_of
 from logstore.store import LogStore, StoreOptions
 from reconciler.errors import RefusedError
 from reconciler.plan.history import journal_paths, read_history, write_journal
@@ -232,11 +232,11 @@ class _ApplyRun:
         """Stage log dir by log dir; after a failure, try the rest batch by batch, each with its own result."""
         for log_dir in dict.fromkeys(each.action.log_dir for each in todo):
             left = {each.action.replica: each.action for each in todo if each.action.log_dir == log_dir}
-            if len(left) > BATCH:
+            if len(left) > STAGING_BATCH_SIZE:
                 with suppress(LogStoreError):
                     self._stage_these(left)
             while left:
-                batch = {replica: left.pop(replica) for replica in list(left)[:BATCH]}
+                batch = {replica: left.pop(replica) for replica in list(left)[:STAGING_BATCH_SIZE]}
                 try:
                     self._stage_these(batch)
                 except LogStoreError as error:

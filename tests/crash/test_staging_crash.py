@@ -156,7 +156,7 @@ def test_batches_that_overlap_are_as_safe_where_no_call_syncs_a_file_system(
     crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "ThreadPoolExecutor", AtTheEnd)
-    monkeypatch.setattr(staging, "BATCH", 2)
+    monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 2)
     assert crash(by_batches(OURS), recorder=NoBarrier, bound=64).cases >= 100
     assert fail(by_batches(OURS), inner=NoBarrierDisk).steps >= 40
 
@@ -173,7 +173,7 @@ def test_batches_that_overlap_are_as_safe_as_one(
     kind: Kind, barriers: type[AtOnce], crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "ThreadPoolExecutor", barriers)
-    monkeypatch.setattr(staging, "BATCH", 2)
+    monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 2)
     assert crash(by_batches(kind), bound=64).cases >= 200
     assert fail(by_batches(kind)).steps >= 40
 
@@ -183,7 +183,7 @@ def test_batches_that_overlap_are_as_safe_when_a_failure_is_followed_by_a_crash(
     barriers: type[AtOnce], crash_after_failure: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "ThreadPoolExecutor", barriers)
-    monkeypatch.setattr(staging, "BATCH", 2)
+    monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 2)
     assert crash_after_failure(noting(by_batches(OURS)), bound=16).cases >= 200
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from layout.scheme import Scheme
 from logstore import LogStoreError
-from logstore.journal import namespace_at, namespace_dirs
+from logstore.journal import list_namespace_dirs, namespace_at
 from logstore.namespaces import create_namespace, delete_namespace
 from logstore.store import LogStore
 from reconciler.simulator.zookeeper import PARTITIONS, TOPICS, Session, read_namespaces
@@ -57,7 +57,7 @@ class BrokerNamespaces:
     def _by_log_dir(self) -> list[set[str]]:
         """The namespaces of each log dir that is namespaced and online; a log dir on a replaced disk has none."""
         log_dirs = [each for each in self._store.log_dirs if each.scheme is Scheme.NAMESPACED and each.offline is None]
-        return [{namespace_at(path) for path in namespace_dirs(log_dir)} for log_dir in log_dirs]
+        return [{namespace_at(path) for path in list_namespace_dirs(log_dir)} for log_dir in log_dirs]
 
     def _remove(self, name: str) -> None:
         """Remove a tier; the store refuses if it is not empty."""

@@ -9,7 +9,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import OfflineLogDirError
-from logstore.journal import namespace_at, namespace_dir, namespace_dirs, with_parents
+from logstore.journal import list_namespace_dirs, namespace_at, namespace_dir, with_parents
 from logstore.log_dir import LogDir
 from logstore.namespaces import create_namespace
 from tests.logstore.changes import fill_store, two_disks
@@ -30,7 +30,7 @@ def test_a_tier_is_told_by_its_marker_and_by_nothing_else(tmp_path: Path) -> Non
     (path / "orders-0" / "x").mkdir(parents=True)
     (path / "odd" / ".logstore_tier").mkdir(parents=True)
     with LogDir.open(str(path)) as log_dir:
-        assert namespace_dirs(log_dir) == ["org", "org/a-1"]
+        assert list_namespace_dirs(log_dir) == ["org", "org/a-1"]
 
 
 @pytest.mark.parametrize("scheme", ["flat", "by-topic-id"])
@@ -38,7 +38,7 @@ def test_other_schemes_have_none(tmp_path: Path, scheme: str) -> None:
     path = two_disks(tmp_path, scheme)[0]
     tier(path / "org")
     with LogDir.open(str(path)) as log_dir:
-        assert namespace_dirs(log_dir) == []
+        assert list_namespace_dirs(log_dir) == []
 
 
 def test_a_link_is_no_tier(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_link_is_no_tier(tmp_path: Path) -> None:
     tier(other / "org")
     (one / "org").symlink_to(other / "org")
     with LogDir.open(str(one)) as log_dir:
-        assert namespace_dirs(log_dir) == []
+        assert list_namespace_dirs(log_dir) == []
 
 
 def test_names_and_paths_are_two_spellings_of_one_thing() -> None:
@@ -95,4 +95,4 @@ def test_a_disk_that_cannot_be_listed_is_offline(tmp_path: Path, monkeypatch: py
     with LogDir.open(str(two_disks(tmp_path)[0])) as log_dir:
         monkeypatch.setattr("logstore.journal.tiers._below", fails)
         with pytest.raises(OfflineLogDirError, match="tiers of namespaces cannot be listed"):
-            namespace_dirs(log_dir)
+            list_namespace_dirs(log_dir)

@@ -581,7 +581,7 @@ def test_no_descriptor_is_left_behind_whatever_happens(path: Path, tmp_path: Pat
 
 @pytest.fixture
 def batches_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "BATCH", 5)
+    monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 5)
 
 
 class Noted(Disk):

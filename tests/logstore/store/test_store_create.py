@@ -21,7 +21,7 @@ from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.namespaces import create_namespace
 from logstore.scan import scan
-from logstore.staging import BATCH
+from logstore.staging import STAGING_BATCH_SIZE
 from logstore.store import Replica, metadata_bytes, spread_over_log_dirs
 from logstore.store.create import create_replica, create_replicas, write_topic_ids
 from tests.logstore.engine import (
@@ -85,7 +85,7 @@ def test_the_emptiest_log_dir_gets_the_next() -> None:
 
 def test_a_topic_spreads_evenly_over_the_disks(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        store.create_many(orders(BATCH // 50))
+        store.create_many(orders(STAGING_BATCH_SIZE // 50))
     counts = [len(list(path.glob("orders-*"))) for path in paths]
     assert max(counts) - min(counts) <= 1
 

@@ -134,7 +134,7 @@ def test_what_the_engine_said_it_had_done_outlives_every_crash(fresh: Fresh) -> 
 def test_batches_of_replicas_are_staged_by_the_one_thread_that_works_with_the_disks(
     fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "BATCH", 5)
+    monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 5)
     monkeypatch.setattr(staging, "ThreadPoolExecutor", NoThreads)
     disks = formatted(fresh(), 1)
     store = opened(disks)
