@@ -1,7 +1,7 @@
 """A change of many steps ends wholly done or wholly undone, whatever ends the process."""
 
 from logstore.journal.journal import carry_out_intent, check_nothing_pending, finish_intents, log_dir_key
-from logstore.journal.tiers import (
+from logstore.journal.namespace_dirs import (
     find_namespace_dirs,
     is_namespace_dir,
     list_namespace_dirs,

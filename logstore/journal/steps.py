@@ -52,7 +52,7 @@ _LIMIT = META_PROPERTIES_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StepRun:
     """Where a row of steps is done, and how.
 
     Attributes:
@@ -93,13 +93,13 @@ def do_steps(
         ChangeFailedError, ChangeRefusedError: the system refuses, or what is there is not what it should be. Some steps
             were done: the caller undoes them.
     """
-    run = Run(log_dir, resuming, spare)
+    run = StepRun(log_dir, resuming, spare)
     for kind, batch in groupby(steps, key=type):
         with log_dir.changing(f"cannot {what}"):
             _DO[kind](run, list(batch))
 
 
-def _make_directories(run: Run, steps: Sequence[MakeDirectory]) -> None:
+def _make_directories(run: StepRun, steps: Sequence[MakeDirectory]) -> None:
     """Parents come before what lies in them. A tier's marker is in it before anybody can take it for something else."""
     disk = run.log_dir.disk
     with OpenDirectories(run.log_dir) as opened:
@@ -117,7 +117,7 @@ def _make_directories(run: Run, steps: Sequence[MakeDirectory]) -> None:
         opened.sync(touched)
 
 
-def _remove_directories(run: Run, steps: Sequence[RemoveDirectory]) -> None:
+def _remove_directories(run: StepRun, steps: Sequence[RemoveDirectory]) -> None:
     """What lies in a directory comes before it. One that holds anything else stays, with its marker."""
     disk = run.log_dir.disk
     with OpenDirectories(run.log_dir) as opened:
@@ -141,7 +141,7 @@ def _remove_directories(run: Run, steps: Sequence[RemoveDirectory]) -> None:
         opened.sync([folder for folder in parents if opened.has(folder)])
 
 
-def _rename_directories(run: Run, steps: Sequence[Rename]) -> None:
+def _rename_directories(run: StepRun, steps: Sequence[Rename]) -> None:
     """Directories that gained entries are synced before those that lost them."""
     with OpenDirectories(run.log_dir) as opened:
         sources: dict[str, None] = {}
@@ -156,7 +156,7 @@ def _rename_directories(run: Run, steps: Sequence[Rename]) -> None:
         opened.sync([folder for folder in (*targets, *sources) if not run.resuming or opened.has(folder)])
 
 
-def _is_to_be_renamed(run: Run, step: Rename, opened: OpenDirectories) -> bool:
+def _is_to_be_renamed(run: StepRun, step: Rename, opened: OpenDirectories) -> bool:
     """Whether the thing still lies under its former path."""
     here, there = opened.holds(step.path), opened.holds(step.new_path)
     if here == there:
@@ -165,7 +165,7 @@ def _is_to_be_renamed(run: Run, step: Rename, opened: OpenDirectories) -> bool:
     return here and not there
 
 
-def _rewrite_files(run: Run, steps: Sequence[Rewrite]) -> None:
+def _rewrite_files(run: StepRun, steps: Sequence[Rewrite]) -> None:
     """Batch by batch: all the new files beside the old ones, one barrier, then the renames, and a barrier again.
 
     A rename may become durable before the bytes do, so the barrier stands between them (``durable.replace_file``).
@@ -179,7 +179,7 @@ def _rewrite_files(run: Run, steps: Sequence[Rewrite]) -> None:
             run.log_dir.identity = found
 
 
-def _rewrite_batch(run: Run, steps: Sequence[Rewrite], opened: OpenDirectories) -> None:
+def _rewrite_batch(run: StepRun, steps: Sequence[Rewrite], opened: OpenDirectories) -> None:
     disk, written, few = run.log_dir.disk, list[Rewrite](), len(steps) <= _FEW
     try:
         for step in steps:
@@ -202,7 +202,7 @@ def _rewrite_batch(run: Run, steps: Sequence[Rewrite], opened: OpenDirectories) 
     opened.sync([step.path.rpartition("/")[0] for step in steps if opened.has(step.path.rpartition("/")[0])])
 
 
-def _is_to_be_rewritten(run: Run, step: Rewrite, opened: OpenDirectories) -> bool:
+def _is_to_be_rewritten(run: StepRun, step: Rewrite, opened: OpenDirectories) -> bool:
     """Whether the file still holds the former bytes."""
     folder, _, name = step.path.rpartition("/")
     try:
@@ -218,7 +218,7 @@ def _is_to_be_rewritten(run: Run, step: Rewrite, opened: OpenDirectories) -> boo
     return False
 
 
-def _rename_entries(run: Run, steps: Sequence[RenameEntries]) -> None:
+def _rename_entries(run: StepRun, steps: Sequence[RenameEntries]) -> None:
     """In memory, then in the files. Whoever undoes this has old files already where there was no room for new ones."""
     run.log_dir.checkpoints.rename({step.topic: step.new_topic for step in steps})
     if run.resuming:
@@ -227,7 +227,7 @@ def _rename_entries(run: Run, steps: Sequence[RenameEntries]) -> None:
         run.log_dir.checkpoints.write(run.log_dir.disk)
 
 
-def _stage_replicas(run: Run, steps: Sequence[Stage]) -> None:
+def _stage_replicas(run: StepRun, steps: Sequence[Stage]) -> None:
     """A replica that lies no longer where it was is staged already."""
     if run.resuming:
         with OpenDirectories(run.log_dir) as opened:
@@ -245,7 +245,7 @@ def _candidate(step: Stage) -> Candidate:
     return Candidate(step.path, partition, topic_id, step.verdict, step.evidence, step.due_ms - step.staged_ms)
 
 
-def _unstage_replicas(run: Run, steps: Sequence[Unstage]) -> None:
+def _unstage_replicas(run: StepRun, steps: Sequence[Unstage]) -> None:
     """What was staged is found by its record; what is not found was not staged."""
     wanted = {(step.path, step.topic, step.partition, step.staged_ms) for step in steps}
     for staged in list_staged(run.log_dir, run.spare):
@@ -254,7 +254,7 @@ def _unstage_replicas(run: Run, steps: Sequence[Unstage]) -> None:
             restore(run.log_dir, staged, spare=run.spare)
 
 
-_DO: dict[type[IntentStep], Callable[[Run, Any], None]] = {
+_DO: dict[type[IntentStep], Callable[[StepRun, Any], None]] = {
     MakeDirectory: _make_directories,
     RemoveDirectory: _remove_directories,
     Rename: _rename_directories,

@@ -1,8 +1,8 @@
 """Deletes for ever what is staged and due, throttled, resumable, and never anything else."""
 
-from logstore.purge.judge_staged import PurgeRules, measure_removal
-from logstore.purge.purge_report import LogDirPurge, Purged, PurgeReport
-from logstore.purge.purger import Purger
+from logstore.purge.background import Purger
+from logstore.purge.eligibility import PurgeRules, measure_removal
+from logstore.purge.report import LogDirPurge, Purged, PurgeReport
 from logstore.purge.run import DEFAULT_WORKERS, planned_purge, purge, purge_steps
 from logstore.purge.throttle import Throttle
 

@@ -21,10 +21,10 @@ from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_sta
 from logstore.errors import LogStoreError, UnsafePathError
 from logstore.fs import Directory
 from logstore.log_dir import LogDir, LogDirView, OpenFiles, find_open_files
-from logstore.purge.judge_staged import Due, PurgeRules, StagingRoot, measure_removal
-from logstore.purge.purge_batches import PurgeBatch
-from logstore.purge.purge_report import HeldFile, Kept, LogDirPurge, Purged, PurgeReport, Why
-from logstore.purge.purge_workers import PurgeWorkers
+from logstore.purge.batches import PurgeBatch
+from logstore.purge.eligibility import DueDirectory, PurgeRules, StagingRoot, measure_removal
+from logstore.purge.report import HeldFile, KeepReason, KeptDirectory, LogDirPurge, Purged, PurgeReport
+from logstore.purge.workers import PurgeWorkers
 from logstore.staging import (
     EVERYTHING_DUE,
     FallbackRecords,
@@ -112,7 +112,7 @@ def planned_purge(log_dir: LogDirView, rules: PurgeRules, spare: FallbackRecords
             try:
                 with staging.root.child(name.text) as directory:
                     judged = staging.judge(directory, name)
-                    if isinstance(judged, Kept):
+                    if isinstance(judged, KeptDirectory):
                         report.keep(judged)
                     elif judged is not None:
                         found = measure_removal(directory, staging.holders)
@@ -204,14 +204,14 @@ class _Run:
         if former is None:
             return
         report, self._former = self.report, None
-        is_whole = all_looked_at and report.is_whole and not any(kept.why is Why.IN_USE for kept in report.kept)
+        is_whole = all_looked_at and report.is_whole and not any(kept.why is KeepReason.IN_USE for kept in report.kept)
         gone = {purged.location for purged in report.purged}
         partly = {**former.directories, **self._partly}
         with self.log_dir.changing("the end of a purge cannot be noted"):
             named = {location: staged_ms for location, staged_ms in partly.items() if location not in gone}
             end_purge(self.log_dir, PurgeNote(None if is_whole else former.due_by_ms, named))
 
-    def _is_partly_gone(self, staging: StagingRoot, due: Due) -> None:
+    def _is_partly_gone(self, staging: StagingRoot, due: DueDirectory) -> None:
         self.report.partly_bytes += due.bytes
         if due.record is not None and due.touched:
             self._partly[staging.location(due.name)] = due.record.staged_ms
@@ -225,8 +225,8 @@ class _Run:
             except FileNotFoundError:
                 continue
             except UnsafePathError as error:
-                judged = Kept(staging.location(name.text), Why.DAMAGED_RECORD, str(error))
-            if isinstance(judged, Due):
+                judged = KeptDirectory(staging.location(name.text), KeepReason.DAMAGED_RECORD, str(error))
+            if isinstance(judged, DueDirectory):
                 return place
             if judged is not None:
                 self.report.keep(judged)
@@ -280,7 +280,7 @@ def _names(root: Directory, placement: Placement) -> list[DirectoryName]:
     return [name for name in names if name.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY)]
 
 
-def _held(location: str, due: Due, open_files: OpenFiles) -> list[HeldFile]:
+def _held(location: str, due: DueDirectory, open_files: OpenFiles) -> list[HeldFile]:
     return [
         HeldFile(process, f"{location}/{name}", inode, number_of_bytes)
         for inode, name, number_of_bytes in due.held

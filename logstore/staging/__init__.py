@@ -2,12 +2,11 @@
 
 from logstore.staging.bring_back import Restored, finish_restore, planned_restore, restore
 from logstore.staging.candidate import Candidate, Refused, StagingOutcome
-from logstore.staging.purge_note import EVERYTHING_DUE, PurgeNote, begin_purge, end_purge
-from logstore.staging.shared_records import finish_shared_records
-from logstore.staging.spare_records import FallbackRecords
-from logstore.staging.staged import RecordReader, Staged, find_staged, list_staged, record_of_live, restored_path
-from logstore.staging.staging import STAGING_BATCH_SIZE, OnCommitted, stage
-from logstore.staging.staging_root import (
+from logstore.staging.fallback_records import FallbackRecords
+from logstore.staging.listing import Staged, find_staged, list_staged
+from logstore.staging.partly_purged import EVERYTHING_DUE, PurgeNote, begin_purge, end_purge
+from logstore.staging.pipeline import STAGING_BATCH_SIZE, OnCommitted, stage
+from logstore.staging.placement import (
     Placement,
     choose_placement,
     name_below_log_dir,
@@ -17,7 +16,8 @@ from logstore.staging.staging_root import (
     staging_path,
     staging_roots,
 )
-from logstore.staging.stray_record import adopt_stray
+from logstore.staging.records import RecordReader, finish_shared_records, record_of_live, restored_path
+from logstore.staging.strays import adopt_stray
 
 __all__ = [
     "EVERYTHING_DUE",

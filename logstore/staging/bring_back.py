@@ -19,10 +19,11 @@ from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, DamagedRecordError, InvalidNamespaceError, NameTakenError
 from logstore.fs import Directory, remove_file, rename_exclusively, sync_all
 from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, Offsets, open_replica_parent
-from logstore.staging import purge_note
-from logstore.staging.spare_records import FallbackRecords
-from logstore.staging.staged import Staged, restored_path
-from logstore.staging.staging_root import Placement, open_staging_root
+from logstore.staging import partly_purged as purge_note
+from logstore.staging.fallback_records import FallbackRecords
+from logstore.staging.listing import Staged
+from logstore.staging.placement import Placement, open_staging_root
+from logstore.staging.records import restored_path
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from layout.topic import TopicPartition
 from logstore.errors import UnreadableFileError
 from logstore.fs import Directory, read_small_file
 from logstore.scan import METADATA_LIMIT
-from logstore.staging.staged import Staged
+from logstore.staging.listing import Staged
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class StagingOutcome:
     refused: list[Refused] = field(default_factory=list)
 
 
-def change_since(candidate: Candidate, directory: Directory) -> str | None:
+def revalidate(candidate: Candidate, directory: Directory) -> str | None:
     """What is different from what the candidate was said to be, as a clause; None: nothing.
 
     Args:

@@ -9,7 +9,9 @@ import pytest
 
 from layout.scheme import PURGE_NOTE_FILE
 from logstore import ChangeFailedError, OfflineLogDirError
-from logstore.purge import PurgeRules, purge, purge_batches, purge_workers
+from logstore.purge import PurgeRules, purge
+from logstore.purge import batches as purge_batches
+from logstore.purge import workers as purge_workers
 from logstore.store import LogStore
 from tests.crash.barriers import BARRIERS, AtOnce
 from tests.crash.engine_histories import (

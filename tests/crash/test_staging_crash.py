@@ -13,7 +13,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore.fs import Disk
-from logstore.staging import Staged, shared_records, spare_records, staging
+from logstore.staging import Staged, fallback_records, pipeline, records
 from logstore.store import LogStore
 from tests.crash.barriers import BARRIERS, AtOnce, AtTheEnd
 from tests.crash.engine_histories import (
@@ -155,14 +155,14 @@ def test_many_are_staged_as_safely_where_no_call_syncs_a_file_system(crash: Driv
 def test_batches_that_overlap_are_as_safe_where_no_call_syncs_a_file_system(
     crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "ThreadPoolExecutor", AtTheEnd)
-    monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 2)
+    monkeypatch.setattr(pipeline, "ThreadPoolExecutor", AtTheEnd)
+    monkeypatch.setattr(pipeline, "STAGING_BATCH_SIZE", 2)
     assert crash(by_batches(OURS), recorder=NoBarrier, bound=64).cases >= 100
     assert fail(by_batches(OURS), inner=NoBarrierDisk).steps >= 40
 
 
 def test_records_in_several_files_are_as_safe(crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_records, "TOGETHER", 3)
+    monkeypatch.setattr(records, "REPLICAS_PER_FILE", 3)
     assert crash(many(OURS)).cases >= 100
     assert fail(many(OURS)).steps >= 30
 
@@ -172,8 +172,8 @@ def test_records_in_several_files_are_as_safe(crash: Driver, fail: Driver, monke
 def test_batches_that_overlap_are_as_safe_as_one(
     kind: Kind, barriers: type[AtOnce], crash: Driver, fail: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "ThreadPoolExecutor", barriers)
-    monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 2)
+    monkeypatch.setattr(pipeline, "ThreadPoolExecutor", barriers)
+    monkeypatch.setattr(pipeline, "STAGING_BATCH_SIZE", 2)
     assert crash(by_batches(kind), bound=64).cases >= 200
     assert fail(by_batches(kind)).steps >= 40
 
@@ -182,8 +182,8 @@ def test_batches_that_overlap_are_as_safe_as_one(
 def test_batches_that_overlap_are_as_safe_when_a_failure_is_followed_by_a_crash(
     barriers: type[AtOnce], crash_after_failure: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "ThreadPoolExecutor", barriers)
-    monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 2)
+    monkeypatch.setattr(pipeline, "ThreadPoolExecutor", barriers)
+    monkeypatch.setattr(pipeline, "STAGING_BATCH_SIZE", 2)
     assert crash_after_failure(noting(by_batches(OURS)), bound=16).cases >= 200
 
 
@@ -278,5 +278,5 @@ def test_on_a_full_disk_the_record_lies_elsewhere_and_a_replica_still_comes_back
     kind: Kind, names: bool, crash: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each restart has another path here, and the folder for spare records goes by the path of a log dir.
-    monkeypatch.setattr(spare_records, "_key", lambda log_dir: log_dir.path.split("/")[-2])
+    monkeypatch.setattr(fallback_records, "_key", lambda log_dir: log_dir.path.split("/")[-2])
     assert crash(on_full_disk(kind, names=names)).cases >= 10

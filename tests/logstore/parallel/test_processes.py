@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from logstore.parallel import PIPE_BYTES, can_fork, end_child, fork_with_pipe, processors, spread
 from logstore.parallel.processes import UnitQueue
-from logstore.purge.ahead import done_ahead
+from logstore.purge.prefetch import computed_by_child
 from tests.logstore.children import child, ended_well
 
 Numbered = Iterable[tuple[int, int]]
@@ -152,7 +152,7 @@ def test_a_worker_may_have_another_process_take_its_units() -> None:
     parent = os.getpid()
 
     def asking(units: Numbered) -> Iterator[tuple[int, tuple[int, int, int]]]:
-        for number, unit, taker in done_ahead(lambda numbered: (*numbered, os.getpid()), units):
+        for number, unit, taker in computed_by_child(lambda numbered: (*numbered, os.getpid()), units):
             yield number, (unit, taker, os.getpid())
 
     found = spread(asking, range(100), 3, _taken)

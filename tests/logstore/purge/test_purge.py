@@ -19,9 +19,10 @@ from logstore import OfflineLogDirError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.log_dir import LogDir, ReadOnlyLogDir
-from logstore.purge import LogDirPurge, PurgeRules, Throttle, planned_purge, purge, purge_steps, purge_workers
+from logstore.purge import LogDirPurge, PurgeRules, Throttle, planned_purge, purge, purge_steps
 from logstore.purge import run as purge_module
-from logstore.purge.purge_report import Why
+from logstore.purge import workers as purge_workers
+from logstore.purge.report import KeepReason
 from logstore.staging import FallbackRecords, Placement, list_staged, stage
 from tests.logstore.engine import (
     NOW_MS,
@@ -112,7 +113,7 @@ def test_the_plan_is_what_the_purge_does(tmp_path: Path) -> None:
         done = only(log_dir, PurgeRules(NOW_MS + 3000))
     assert (planned.purged, planned.kept, planned.not_due) == (done.purged, done.kept, done.not_due)
     assert len(planned.purged) == 2
-    assert [kept.why for kept in planned.kept] == [Why.DAMAGED_RECORD]
+    assert [kept.why for kept in planned.kept] == [KeepReason.DAMAGED_RECORD]
     assert (path / "deleting" / "not-ours").is_dir()
 
 
@@ -125,7 +126,7 @@ def test_beside_a_brokers_log_dir_and_in_place_it_takes_ours_and_leaves_what_a_b
     with staged(path, 2, placement=Placement.IN_PLACE) as log_dir:
         report = only(log_dir, PurgeRules(LATER_MS))
     assert len(report.purged) == 4
-    assert [(kept.location, kept.why) for kept in report.kept] == [(left.name, Why.NO_RECORD)]
+    assert [(kept.location, kept.why) for kept in report.kept] == [(left.name, KeepReason.NO_RECORD)]
     assert (left / "00000000000000000000.log").exists()
     assert list((tmp_path / "kafka.deleting").iterdir()) == []
 
@@ -137,7 +138,7 @@ def test_a_record_outside_the_full_disk_counts_and_goes_last(tmp_path: Path) -> 
     fill(path / "orders-0")
     with LogDir.open(str(path), disk=full_disk()) as log_dir:
         (found,) = stage(log_dir, [candidate(delay_ms=1000)], NOW_MS, spare=spare).staged
-        assert [kept.why for kept in only(log_dir, PurgeRules(LATER_MS)).kept] == [Why.NO_RECORD]
+        assert [kept.why for kept in only(log_dir, PurgeRules(LATER_MS)).kept] == [KeepReason.NO_RECORD]
         report = only(log_dir, PurgeRules(LATER_MS), spare=spare)
         assert [purged.location for purged in report.purged] == [found.location]
         assert spare.read(log_dir, found.name) is None

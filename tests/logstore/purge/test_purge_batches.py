@@ -17,10 +17,12 @@ from layout.ours import STAGED_RECORD
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.parallel import threads as pace
-from logstore.purge import PurgeRules, Throttle, purge_batches, purge_workers
-from logstore.purge.judge_staged import StagingRoot
-from logstore.purge.purge_batches import BatchWorker, PurgeBatch
-from logstore.purge.remove_staged import Removal
+from logstore.purge import PurgeRules, Throttle
+from logstore.purge import batches as purge_batches
+from logstore.purge import workers as purge_workers
+from logstore.purge.batches import BatchWorker, PurgeBatch
+from logstore.purge.eligibility import StagingRoot
+from logstore.purge.remove import Removal
 from logstore.staging import FallbackRecords, RecordReader, list_staged, staging_roots
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.purge.test_purge import LATER_MS, only, staged

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from logstore.log_dir import FileHolder
 from logstore.purge import LogDirPurge, Purged, PurgeReport
-from logstore.purge.purge_report import HeldFile, Kept, Why
+from logstore.purge.report import HeldFile, KeepReason, KeptDirectory
 
 
 def test_only_what_is_not_due_is_counted_the_rest_is_listed() -> None:
     report = LogDirPurge("/disk")
     for due_ms in (30, 10, 20):
-        report.keep(Kept("deleting/x", Why.NOT_DUE, "its time has not come", due_ms))
-    report.keep(Kept("deleting/y", Why.NO_RECORD, "nothing says when it may go"))
+        report.keep(KeptDirectory("deleting/x", KeepReason.NOT_DUE, "its time has not come", due_ms))
+    report.keep(KeptDirectory("deleting/y", KeepReason.NO_RECORD, "nothing says when it may go"))
     assert (report.not_due, report.next_due_ms) == (3, 10)
     assert [kept.location for kept in report.kept] == ["deleting/y"]
 

@@ -1,4 +1,7 @@
-"""The workers of a purge: threads, or processes that share the lock; they do the same, and none of them is needed."""
+"""The workers of a purge: threads, or processes that share the lock; they do the same, and none of them is needed.
+
+A cancel that forked processes see: set before or after the fork, and when nobody is left who could set it.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,14 @@ from logstore import LogDirInUseError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.purge import PurgeRules, Throttle, purge_workers
-from logstore.purge.judge_staged import StagingRoot
-from logstore.purge.purge_wire import Look
-from logstore.purge.seen_ahead import look_at_all
+from logstore.purge import PurgeRules, Throttle
+from logstore.purge import workers as purge_workers
+from logstore.purge.eligibility import StagingRoot
+from logstore.purge.encoding import EncodedPrefetch
+from logstore.purge.prefetch import prefetch_batch
+from logstore.purge.workers import SharedCancel
 from logstore.staging import list_staged
+from tests.logstore.children import child, ended_well
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
 from tests.logstore.purge.test_purge_batches import SECONDS, Noted, small_batches
@@ -148,13 +154,13 @@ def test_progress_tells_of_every_directory_and_byte(tmp_path: Path, may_fork: bo
 def test_a_purge_goes_on_by_itself_where_those_who_look_ahead_die(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    def dying(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[Look]:
+    def dying(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[EncodedPrefetch]:
         if any(name.partition == 12 for name in names):
             (tmp_path / "died").write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
-        return look_at_all(staging, names)
+        return prefetch_batch(staging, names)
 
-    monkeypatch.setattr(purge_workers, "look_at_all", dying)
+    monkeypatch.setattr(purge_workers, "prefetch_batch", dying)
     with staged(tmp_path / "disk", 30) as log_dir:
         assert len(only(log_dir, PurgeRules(LATER_MS * 4), workers=workers, may_fork=True).purged) == 30
     assert (tmp_path / "died").read_text() != str(os.getpid())
@@ -308,3 +314,56 @@ def _picture(path: Path) -> dict[str, set[str]]:
     return {
         each.name: {file.name for file in each.iterdir()} for each in (path / "deleting").iterdir() if each.is_dir()
     }
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_child_sees_that_it_is_cancelled(before: bool) -> None:
+    cancel = threading.Event()
+    if before:
+        cancel.set()
+    with SharedCancel(cancel) as shared:
+        forked = child(lambda: shared.in_child().wait(SECONDS))
+        cancel.set()
+        assert ended_well(forked)
+
+
+def test_a_child_goes_on_while_nobody_cancels() -> None:
+    with SharedCancel(threading.Event()) as shared:
+        assert ended_well(child(lambda: not shared.in_child().wait(0.3)))
+
+
+def test_what_a_child_sets_for_itself_is_its_own_affair() -> None:
+    cancel = threading.Event()
+
+    def set_it() -> bool:
+        mine = shared.in_child()
+        mine.set()
+        return mine.is_set()
+
+    with SharedCancel(cancel) as shared:
+        assert ended_well(child(set_it))
+        assert ended_well(child(lambda: not shared.in_child().wait(0.2)))
+    assert not cancel.is_set()
+
+
+def test_a_child_whose_parent_is_killed_is_cancelled() -> None:
+    read, write = os.pipe()
+
+    def waits(shared: SharedCancel) -> bool:
+        cancel = shared.in_child()
+        os.write(write, b"ready")
+        return cancel.wait(SECONDS) and os.write(write, b"cancelled") > 0
+
+    def fork_and_wait() -> bool:
+        with SharedCancel(threading.Event()) as shared:
+            child(lambda: waits(shared))
+            signal.pause()
+        return False
+
+    parent = child(fork_and_wait)
+    os.close(write)
+    assert os.read(read, 100) == b"ready"
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    assert os.read(read, 100) == b"cancelled"
+    os.close(read)

@@ -9,13 +9,13 @@ import pytest
 from layout.ids import TopicId
 from logstore.fs import Directory
 from logstore.staging import Candidate
-from logstore.staging.candidate import change_since
+from logstore.staging.candidate import revalidate
 from tests.logstore.engine import ORDERS_ID, OTHER_ID, candidate, fill
 
 
 def change(path: Path, said: Candidate) -> str | None:
     with Directory.open(str(path)) as directory:
-        return change_since(said, directory)
+        return revalidate(said, directory)
 
 
 def test_what_is_as_it_was_said_to_be_has_not_changed(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from layout.topic import TopicPartition
 from logstore import UnsafePathError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.staging import Candidate, FallbackRecords, Placement, list_staged, shared_records
-from logstore.staging.staging_batch import StagingBatch
-from logstore.staging.staging_place import Place
+from logstore.staging import Candidate, FallbackRecords, Placement, list_staged, records
+from logstore.staging.batch import StagingBatch
+from logstore.staging.session import StagingSession
 from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, contents, fill
 
 Make = Callable[..., StagingBatch]
@@ -37,10 +37,10 @@ def log_dir(our_log_dir: Path) -> Iterator[LogDir]:
 
 
 @pytest.fixture
-def place(log_dir: LogDir) -> Iterator[Place]:
+def place(log_dir: LogDir) -> Iterator[StagingSession]:
     with ExitStack() as opened:
         with log_dir.changing("it is marked"):
-            made = Place(log_dir, Placement.INSIDE, FallbackRecords(None), NOW_MS, opened)
+            made = StagingSession(log_dir, Placement.INSIDE, FallbackRecords(None), NOW_MS, opened)
         assert isinstance(log_dir.disk, DiskThat)
         log_dir.disk.calls.clear()
         yield made
@@ -50,7 +50,7 @@ def five() -> list[Candidate]:
     return [candidate(f"t-{number}", TopicPartition("t", number)) for number in range(5)]
 
 
-def written(place: Place, candidates: list[Candidate], *, each_synced: bool = False) -> StagingBatch:
+def written(place: StagingSession, candidates: list[Candidate], *, each_synced: bool = False) -> StagingBatch:
     """A batch that is past its first step."""
     batch = StagingBatch(place, candidates, each_synced=each_synced)
     batch.write_records()
@@ -71,7 +71,9 @@ def links(log_dir: LogDir) -> list[int]:
     return [os.stat(path).st_nlink for path in paths]
 
 
-def test_the_records_of_many_are_one_file_whose_own_name_goes_at_the_end(place: Place, log_dir: LogDir) -> None:
+def test_the_records_of_many_are_one_file_whose_own_name_goes_at_the_end(
+    place: StagingSession, log_dir: LogDir
+) -> None:
     batch = written(place, five())
     assert (len(files_of(log_dir)), batch.files) == (1, 1)
     assert not [
@@ -84,7 +86,9 @@ def test_the_records_of_many_are_one_file_whose_own_name_goes_at_the_end(place: 
     assert (calls(log_dir, "sync"), calls(log_dir, "sync_file_system")) == (0, 0)
 
 
-def test_files_of_records_are_synced_and_then_what_they_were_linked_into(place: Place, log_dir: LogDir) -> None:
+def test_files_of_records_are_synced_and_then_what_they_were_linked_into(
+    place: StagingSession, log_dir: LogDir
+) -> None:
     batch = written(place, five())
     batch.sync_records()
     assert calls(log_dir, "sync") == 2, "the file, and its entry"
@@ -93,7 +97,7 @@ def test_files_of_records_are_synced_and_then_what_they_were_linked_into(place: 
     assert calls(log_dir, "sync") == 2 + 5 + 2, "each partition dir, the staging root, and the log dir"
 
 
-def test_records_that_are_synced_one_by_one_need_no_file(place: Place, log_dir: LogDir) -> None:
+def test_records_that_are_synced_one_by_one_need_no_file(place: StagingSession, log_dir: LogDir) -> None:
     batch = written(place, [candidate()], each_synced=True)
     batch.sync_records()
     assert (calls(log_dir, "sync"), batch.files) == (0, 0)
@@ -103,7 +107,7 @@ def test_records_that_are_synced_one_by_one_need_no_file(place: Place, log_dir: 
 
 
 def test_a_log_dir_that_nobody_would_recover_gets_no_file_of_records(
-    place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
+    place: StagingSession, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LogDir, "is_marked", False)
     batch = written(place, five())
@@ -112,14 +116,14 @@ def test_a_log_dir_that_nobody_would_recover_gets_no_file_of_records(
     assert links(log_dir) == [1] * 5
 
 
-def test_what_is_renamed_can_be_listed_as_it_was_told(place: Place, log_dir: LogDir) -> None:
+def test_what_is_renamed_can_be_listed_as_it_was_told(place: StagingSession, log_dir: LogDir) -> None:
     batch = written(place, [*five(), candidate("gone-0", TopicPartition("gone", 0))])
     batch.rename()
     assert sorted(batch.staged(), key=lambda staged: staged.location) == list_staged(log_dir)
     assert [refused.reason for refused in batch.refused] == ["gone-0 was left where it is: it is gone"]
 
 
-def test_a_file_whose_name_cannot_be_removed_is_left_to_recovery(place: Place, log_dir: LogDir) -> None:
+def test_a_file_whose_name_cannot_be_removed_is_left_to_recovery(place: StagingSession, log_dir: LogDir) -> None:
     batch = written(place, five())
     batch.rename()
     assert isinstance(log_dir.disk, DiskThat)
@@ -132,7 +136,9 @@ def test_a_file_whose_name_cannot_be_removed_is_left_to_recovery(place: Place, l
 
 
 @pytest.mark.parametrize("renamed", [False, True])
-def test_what_is_undone_lies_where_it_was_without_a_record(place: Place, log_dir: LogDir, renamed: bool) -> None:
+def test_what_is_undone_lies_where_it_was_without_a_record(
+    place: StagingSession, log_dir: LogDir, renamed: bool
+) -> None:
     before = contents(Path(log_dir.path))
     batch = written(place, five())
     if renamed:
@@ -145,7 +151,7 @@ def test_what_is_undone_lies_where_it_was_without_a_record(place: Place, log_dir
 
 @pytest.mark.parametrize("each_synced", [True, False])
 def test_a_replica_that_is_swapped_in_between_is_noticed(
-    place: Place, log_dir: LogDir, each_synced: bool, monkeypatch: pytest.MonkeyPatch
+    place: StagingSession, log_dir: LogDir, each_synced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def swap_and_rename(source: int, name: str, target: int, new_name: str) -> None:
         os.rename(f"{log_dir.path}/{name}", f"{log_dir.path}/elsewhere-0")
@@ -158,7 +164,7 @@ def test_a_replica_that_is_swapped_in_between_is_noticed(
         batch.rename()
 
 
-def test_a_replica_that_is_swapped_before_it_is_looked_at_is_refused(place: Place, log_dir: LogDir) -> None:
+def test_a_replica_that_is_swapped_before_it_is_looked_at_is_refused(place: StagingSession, log_dir: LogDir) -> None:
     inode = os.stat(f"{log_dir.path}/orders-0").st_ino
     batch = written(place, [replace(candidate(), inode=inode)])
     os.rename(f"{log_dir.path}/orders-0", f"{log_dir.path}/elsewhere-0")
@@ -169,9 +175,9 @@ def test_a_replica_that_is_swapped_before_it_is_looked_at_is_refused(place: Plac
 
 
 def test_a_file_of_records_has_no_more_than_its_share(
-    place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
+    place: StagingSession, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_records, "TOGETHER", 2)
+    monkeypatch.setattr(records, "REPLICAS_PER_FILE", 2)
     batch = written(place, five())
     assert len(files_of(log_dir)) == batch.files == 3
     batch.rename()
@@ -181,7 +187,7 @@ def test_a_file_of_records_has_no_more_than_its_share(
 
 @pytest.mark.parametrize("metadata", [partition_metadata.encode, lambda topic_id: encode_json(topic_id, "t", 0)])
 def test_replicas_share_a_file_whatever_form_their_metadata_has(
-    place: Place, log_dir: LogDir, metadata: Callable[[TopicId], bytes]
+    place: StagingSession, log_dir: LogDir, metadata: Callable[[TopicId], bytes]
 ) -> None:
     Path(log_dir.path, "t-0", "partition.metadata").write_bytes(metadata(ORDERS_ID))
     batch = written(place, five())
@@ -189,7 +195,9 @@ def test_replicas_share_a_file_whatever_form_their_metadata_has(
     assert links(log_dir) == [6] * 5
 
 
-def test_one_unusual_replica_has_a_record_of_its_own_and_the_others_share_theirs(place: Place, log_dir: LogDir) -> None:
+def test_one_unusual_replica_has_a_record_of_its_own_and_the_others_share_theirs(
+    place: StagingSession, log_dir: LogDir
+) -> None:
     former = StagedRecord(
         "t", 3, ORDERS_ID, "t-3", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
     )
@@ -205,9 +213,9 @@ def test_one_unusual_replica_has_a_record_of_its_own_and_the_others_share_theirs
 
 
 def test_where_a_file_of_records_cannot_be_written_each_has_its_own(
-    place: Place, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
+    place: StagingSession, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_records, "STAGED_RECORD_LIMIT", 500)
+    monkeypatch.setattr(records, "STAGED_RECORD_LIMIT", 500)
     batch = written(place, five())
     assert (files_of(log_dir), batch.files) == ([], 0)
     batch.rename()
@@ -234,7 +242,7 @@ def test_a_record_that_lies_outside_goes_by_a_name_that_no_file_speaks_of(our_lo
     with LogDir.open(str(our_log_dir), disk=RoomForFilesAlone()) as log_dir, ExitStack() as opened:
         with log_dir.changing("it is marked"):
             batch = StagingBatch(
-                Place(log_dir, Placement.INSIDE, spare, NOW_MS, opened), [candidate()], each_synced=False
+                StagingSession(log_dir, Placement.INSIDE, spare, NOW_MS, opened), [candidate()], each_synced=False
             )
             batch.write_records()
             batch.rename()
@@ -244,7 +252,7 @@ def test_a_record_that_lies_outside_goes_by_a_name_that_no_file_speaks_of(our_lo
 
 @pytest.mark.parametrize("each_synced", [True, False])
 def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
-    place: Place, log_dir: LogDir, each_synced: bool
+    place: StagingSession, log_dir: LogDir, each_synced: bool
 ) -> None:
     former = StagedRecord(
         "orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "as it was", 1, 2, {"recovery-point-offset-checkpoint": 42}
@@ -258,7 +266,9 @@ def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
 
 
 @pytest.mark.parametrize("each_synced", [True, False])
-def test_a_directory_in_the_place_of_the_record_is_told(place: Place, log_dir: LogDir, each_synced: bool) -> None:
+def test_a_directory_in_the_place_of_the_record_is_told(
+    place: StagingSession, log_dir: LogDir, each_synced: bool
+) -> None:
     Path(log_dir.path, "orders-0", staged_record.STAGED_RECORD).mkdir()
     batch = written(place, [candidate()], each_synced=each_synced)
     batch.rename()

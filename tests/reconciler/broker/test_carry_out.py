@@ -115,7 +115,7 @@ def test_a_disk_that_cannot_be_listed_brings_nothing_back(sim: Sim, monkeypatch:
     def failing(*_: object) -> None:
         raise OSError(errno.EIO, "no")
 
-    monkeypatch.setattr("logstore.staging.staged.find_staged", failing)
+    monkeypatch.setattr("logstore.staging.listing.find_staged", failing)
     assert carry_out.candidates(store, [(ORDERS, A)]) == {}
     assert store.offline
 

@@ -16,7 +16,7 @@ from logstore import LogDirInUseError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.scan import scan_all
-from logstore.staging import staging
+from logstore.staging import pipeline as staging
 from reconciler.cli import logstore
 from reconciler.errors import RefusedError
 from reconciler.plan import Plan, PlanChoice, Policy, apply, parse_plan, read_history

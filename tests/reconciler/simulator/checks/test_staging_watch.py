@@ -13,7 +13,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from logstore.staging import staging
+from logstore.staging import pipeline as staging
 from reconciler.simulator.admin import DeletePartitions
 from reconciler.simulator.checks import BrokenInvariantError, Invariants
 from reconciler.simulator.cluster import Cluster

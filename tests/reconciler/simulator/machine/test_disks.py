@@ -21,7 +21,7 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, NotALogDirError, OfflineLogDirError, UnknownReplicaError
 from logstore.clock import ManualClock
 from logstore.log_dir import LogDir
-from logstore.staging import staging
+from logstore.staging import pipeline as staging
 from logstore.store import LogStore, StoreOptions
 from reconciler.simulator.machine import MachineDisks, faults_while_running, faults_while_stopped
 from tests.crash.by_path import ByPath

@@ -21,11 +21,11 @@ from logstore.staging import (
     begin_purge,
     end_purge,
     list_staged,
+    partly_purged,
     planned_restore,
-    purge_note,
     restore,
 )
-from logstore.staging.purge_note import read_purge_note
+from logstore.staging.partly_purged import read_purge_note
 from tests.logstore.engine import NOW_MS, DiskThat, formatted
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
 
@@ -115,7 +115,7 @@ def test_a_note_that_cannot_be_read_vouches_for_nothing(tmp_path: Path, spoil: C
 
 
 def test_a_full_disk_is_purged_without_a_note_and_that_is_said(tmp_path: Path, caplog) -> None:
-    caplog.set_level(logging.WARNING, purge_note.__name__)
+    caplog.set_level(logging.WARNING, partly_purged.__name__)
     with staged(tmp_path / "disk", 1, disk=DiskThat(errno.ENOSPC, {"write"})) as log_dir:
         assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 1
     assert "no room to note" in caplog.text

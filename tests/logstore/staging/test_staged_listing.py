@@ -25,11 +25,11 @@ from logstore.staging import (
     Staged,
     find_staged,
     list_staged,
+    listing,
+    placement,
     restored_path,
     stage,
-    staging_root,
 )
-from logstore.staging import staged as staged_module
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS,
@@ -94,9 +94,9 @@ def test_while_the_disk_is_waited_for_other_threads_look_and_find_the_same(
             raise FileNotFoundError
         return looked_at(*arguments)
 
-    looked_at = staged_module.look_at
-    monkeypatch.setattr(staged_module, "look_at", look_at)
-    monkeypatch.setattr(staged_module, "_PIECE", 1)
+    looked_at = listing.look_at
+    monkeypatch.setattr(listing, "look_at", look_at)
+    monkeypatch.setattr(listing, "_PIECE", 1)
     monkeypatch.setattr(pace, "waits", itertools.count(0, waits).__next__)
     found = listed(our_log_dir)
     assert [each.name for each in found] == [*names[:4], *names[5:]]
@@ -308,7 +308,7 @@ def test_a_disk_that_fails_while_it_is_listed_goes_offline(our_log_dir: Path, mo
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with LogDir.open(str(our_log_dir)) as log_dir:
-        monkeypatch.setattr(staging_root, "open_staging_root", fails)
+        monkeypatch.setattr(placement, "open_staging_root", fails)
         with pytest.raises(OfflineLogDirError, match="what is staged cannot be listed"):
             list_staged(log_dir)
         monkeypatch.undo()

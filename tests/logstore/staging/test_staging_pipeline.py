@@ -19,7 +19,7 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.staging import FallbackRecords, Placement, list_staged, shared_records, stage, staging
+from logstore.staging import FallbackRecords, Placement, list_staged, pipeline, records, stage
 from tests.logstore.engine import (
     HOUR_MS,
     NOW_MS,
@@ -92,7 +92,7 @@ def test_each_one_is_told_at_warn_with_the_time_of_its_deletion(path: Path, capl
     assert "orders-0 (topic ID UXyU9i5ARn6W00ON2taeWA) is staged as" in warnings[0]
     assert warnings[0].endswith("because of STALE_ID, and will be deleted at 2023-11-15 02:13:20 UTC")
     (told,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert (told.name, told.filename, told.funcName) == ("logstore.staging.staging", "staging.py", "_warn")
+    assert (told.name, told.filename, told.funcName) == ("logstore.staging.pipeline", "pipeline.py", "_warn")
 
 
 @pytest.mark.parametrize("is_usual", [True, False])
@@ -112,20 +112,20 @@ def test_the_lines_of_a_batch_have_their_own_values_whoever_makes_log_records(
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert [record.getMessage().split(": ")[1].split(" ")[0] for record in warnings] == [f"t-{n}" for n in range(6)]
     assert {(told.name, told.filename, told.lineno) for told in warnings} == {
-        ("logstore.staging.staging", "staging.py", warnings[0].lineno)
+        ("logstore.staging.pipeline", "pipeline.py", warnings[0].lineno)
     }
     assert is_usual or {record.args for record in warnings} <= set(made), "nobody's own records are passed by"
 
 
 def test_nothing_is_told_where_warnings_are_not_wanted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.ERROR, "logstore.staging.staging")
+    caplog.set_level(logging.ERROR, "logstore.staging.pipeline")
     with LogDir.open(str(path)) as log_dir:
         assert stage(log_dir, [candidate()], NOW_MS).staged
     assert not caplog.records
 
 
 def test_a_due_time_beyond_the_calendar_is_told_all_the_same() -> None:
-    assert staging._time_text(1 << 70).endswith("ms since 1970")
+    assert pipeline._time_text(1 << 70).endswith("ms since 1970")
 
 
 def test_the_offsets_go_out_of_the_checkpoints_and_into_the_record(path: Path) -> None:
@@ -191,7 +191,7 @@ def test_many_are_staged_behind_one_barrier_and_each_has_its_own_record(path: Pa
 def test_long_names_and_long_evidence_never_make_a_record_that_its_reader_refuses(our_log_dir: Path) -> None:
     topic = "o" * 249
     candidates = [
-        staging.Candidate(each.path, each.partition, each.topic_id, each.verdict, "\u20ac" * 100_000, each.delay_ms)
+        pipeline.Candidate(each.path, each.partition, each.topic_id, each.verdict, "\u20ac" * 100_000, each.delay_ms)
         for each in many(our_log_dir, 70, topic)
     ]
     with LogDir.open(str(our_log_dir)) as log_dir:
@@ -581,7 +581,7 @@ def test_no_descriptor_is_left_behind_whatever_happens(path: Path, tmp_path: Pat
 
 @pytest.fixture
 def batches_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 5)
+    monkeypatch.setattr(pipeline, "STAGING_BATCH_SIZE", 5)
 
 
 class Noted(Disk):
@@ -672,7 +672,7 @@ def test_a_file_of_records_stays_until_a_barrier_that_began_after_the_last_renam
 
 
 def test_more_files_than_a_few_are_made_durable_by_one_barrier(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_records, "TOGETHER", 2)
+    monkeypatch.setattr(records, "REPLICAS_PER_FILE", 2)
     disk = Noted()
     with LogDir.open(str(path), disk=disk) as log_dir:
         stage(log_dir, many(path, 12), NOW_MS)

@@ -23,11 +23,12 @@ from logstore.fs import (
     write_new_file,
 )
 from logstore.log_dir import DISK_FAILURES
-from logstore.staging import shared_records
-from logstore.staging.candidate import Candidate, Refused, change_since
-from logstore.staging.staged import Staged, record_of_live, restored_path
-from logstore.staging.staging_place import NO_SPACE, Place, Step
-from logstore.staging.staging_root import name_below_log_dir
+from logstore.staging import records as shared_records
+from logstore.staging.candidate import Candidate, Refused, revalidate
+from logstore.staging.listing import Staged
+from logstore.staging.placement import name_below_log_dir
+from logstore.staging.records import record_of_live, restored_path
+from logstore.staging.session import NO_SPACE, StagingMove, StagingSession
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class StagingBatch:
         refused: those that were not.
     """
 
-    def __init__(self, place: Place, candidates: Sequence[Candidate], *, each_synced: bool) -> None:
+    def __init__(self, place: StagingSession, candidates: Sequence[Candidate], *, each_synced: bool) -> None:
         """Take candidates; nothing happens yet.
 
         Args:
@@ -58,11 +59,11 @@ class StagingBatch:
         """
         self.candidates, self._place, self._each_synced = candidates, place, each_synced
         self._log_dir = place.log_dir
-        self._files: dict[int, list[Step]] = {}
+        self._files: dict[int, list[StagingMove]] = {}
         """Replicas by the number of the file that holds their records."""
         self._unusual: list[Candidate] = []
         """Those that want a closer look, and a record of their own."""
-        self.steps: list[Step] = []
+        self.steps: list[StagingMove] = []
         self.refused: list[Refused] = []
 
     @property
@@ -75,17 +76,17 @@ class StagingBatch:
         if self._each_synced or not self._log_dir.is_marked:
             self._unusual += self.candidates
             return
-        for start in range(0, len(self.candidates), shared_records.TOGETHER):
-            together = self.candidates[start : start + shared_records.TOGETHER]
+        for start in range(0, len(self.candidates), shared_records.REPLICAS_PER_FILE):
+            together = self.candidates[start : start + shared_records.REPLICAS_PER_FILE]
             steps = [step for candidate in together if (step := self._planned(candidate)) is not None]
             number, records = self._place.next_number(), {step.name: step.record for step in steps}
-            if steps and shared_records.write(self._log_dir.disk, self._place.root, number, records):
+            if steps and shared_records.write_shared_records(self._log_dir.disk, self._place.root, number, records):
                 self._files[number] = steps
             else:
                 for step in steps:
                     self._put_back(step)
 
-    def _planned(self, candidate: Candidate) -> Step | None:
+    def _planned(self, candidate: Candidate) -> StagingMove | None:
         """Choose the name of a candidate, and make its record; nothing is looked at yet."""
         place, path = self._place, candidate.path
         folder, _, former = path.rpartition("/")
@@ -100,11 +101,11 @@ class StagingBatch:
             else:
                 place.taken.add(path)
                 name = place.free_name(candidate.partition, candidate.topic_id)
-                return Step(candidate, record, parent, former, candidate.inode or 0, name)
+                return StagingMove(candidate, record, parent, former, candidate.inode or 0, name)
         self._unusual.append(candidate)
         return None
 
-    def _put_back(self, step: Step) -> None:
+    def _put_back(self, step: StagingMove) -> None:
         """Put a planned one back among those that want a closer look, which has the words for what is wrong."""
         self._place.give_back(step)
         self._unusual.append(step.candidate)
@@ -112,7 +113,7 @@ class StagingBatch:
     def sync_records(self) -> None:
         """Step 2, where no call syncs a whole file system. Raises OSError."""
         if self._files:
-            shared_records.sync(self._log_dir.disk, self._place.root, list(self._files))
+            shared_records.sync_shared_records(self._log_dir.disk, self._place.root, list(self._files))
 
     def rename(self) -> None:
         """Steps 3 and 4, for each replica; one that is not what it was said to be is refused.
@@ -137,7 +138,7 @@ class StagingBatch:
         except _NoRoomError as error:
             self._leave_the_rest(str(error))
 
-    def _linked(self, step: Step, file: str) -> bool:
+    def _linked(self, step: StagingMove, file: str) -> bool:
         """Take a quick look at a replica, and link the file with its record into it; False: that cannot be done so.
 
         What the quick look leaves out, the link fails on: a former record, and a mount point, of whatever file system.
@@ -167,7 +168,7 @@ class StagingBatch:
             os.close(descriptor)
         return True
 
-    def _rename(self, step: Step) -> None:
+    def _rename(self, step: StagingMove) -> None:
         disk, root = self._log_dir.disk, self._place.root
         try:
             disk.rename(step.parent.descriptor, step.former, root.descriptor, step.name)
@@ -211,7 +212,7 @@ class StagingBatch:
         for step in steps:
             self._rename(step)
 
-    def _look_at(self, candidate: Candidate, opened: ExitStack) -> tuple[Step, Directory] | None:
+    def _look_at(self, candidate: Candidate, opened: ExitStack) -> tuple[StagingMove, Directory] | None:
         """Open a candidate, and choose its name; None: it is not what it was said to be, and is refused."""
         place = self._place
         folder, _, former = candidate.path.rpartition("/")
@@ -221,7 +222,7 @@ class StagingBatch:
         try:
             parent = place.parent(folder)
             directory = opened.enter_context(parent.child(former))
-            change = change_since(candidate, directory)
+            change = revalidate(candidate, directory)
             record = place.record(candidate, self._kept(candidate, directory))
             restored_path(self._log_dir, record)  # what could not come back must not go
             check_record(record)
@@ -236,12 +237,12 @@ class StagingBatch:
             return None
         place.taken.add(candidate.path)
         name = place.free_name(candidate.partition, record.topic_id)
-        return Step(candidate, record, parent, former, directory.key[1], name), directory
+        return StagingMove(candidate, record, parent, former, directory.key[1], name), directory
 
     def _refuse(self, candidate: Candidate, why: str) -> None:
         self.refused.append(Refused(candidate, f"{candidate.path} was left where it is: {why}"))
 
-    def _write_record(self, step: Step, directory: Directory) -> None:
+    def _write_record(self, step: StagingMove, directory: Directory) -> None:
         """Put the record into the partition dir; where it finds no room, outside, under the name to come."""
         disk, data = self._log_dir.disk, encode_record(step.record)
         step.inside = True
@@ -266,7 +267,7 @@ class StagingBatch:
                 raise
             step.inside = False
 
-    def _with_records(self, steps: Iterable[Step]) -> Generator[Directory, None, None]:
+    def _with_records(self, steps: Iterable[StagingMove]) -> Generator[Directory, None, None]:
         """The partition dirs that records were put into, one after the other; what is another thing by now is none."""
         for step in steps:
             if step.inside:
@@ -332,7 +333,7 @@ class StagingBatch:
         former = None if _record_in(directory) is None else record_of_live(self._log_dir, directory, candidate.path)
         return {} if former is None else former.checkpoints
 
-    def _staged(self, step: Step) -> Staged:
+    def _staged(self, step: StagingMove) -> Staged:
         return Staged(
             log_dir=self._log_dir.path,
             placement=self._place.placement,
@@ -346,7 +347,7 @@ class StagingBatch:
         )
 
 
-def _holds_id(descriptor: int, step: Step) -> bool:
+def _holds_id(descriptor: int, step: StagingMove) -> bool:
     """Whether a partition dir's ``partition.metadata`` has the topic ID that is expected, and nothing odd about it."""
     topic_id = step.record.topic_id
     try:

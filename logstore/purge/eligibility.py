@@ -18,7 +18,7 @@ from layout.topic import TopicPartition
 from logstore.errors import DamagedRecordError, UnsafePathError
 from logstore.fs import Directory
 from logstore.log_dir import FileHolder, LogDirView
-from logstore.purge.purge_report import Kept, Why
+from logstore.purge.report import KeepReason, KeptDirectory
 from logstore.purge.throttle import Throttle
 from logstore.staging import Placement, RecordReader, Staged, name_below_log_dir
 
@@ -55,7 +55,7 @@ class PurgeRules:
 
 
 @dataclass(slots=True)
-class Due:
+class DueDirectory:
     """A directory that may go, and what was removed of it so far."""
 
     name: str
@@ -74,7 +74,7 @@ class Due:
 
 
 @dataclass(slots=True)
-class Seen:
+class PrefetchedDirectory:
     """What somebody who looked ahead found in a directory that is due: plain files alone, small, and nobody's else."""
 
     inode: int
@@ -101,7 +101,7 @@ class StagingRoot:
         self._prefix = name_below_log_dir(log_dir, placement, "-")[:-1]
         self.holders: Mapping[int, tuple[FileHolder, ...]] = {}
 
-    def judge(self, directory: Directory, name: DirectoryName) -> Due | Kept | None:
+    def judge(self, directory: Directory, name: DirectoryName) -> DueDirectory | KeptDirectory | None:
         """Whether a staged directory may go; None: it is not meant.
 
         Raises:
@@ -114,7 +114,9 @@ class StagingRoot:
             return self._without_record(directory, name, str(error))
         if record is None:
             return (
-                None if rules.only else self._kept(text, Why.NO_RECORD, "a broker left it; nothing says when it may go")
+                None
+                if rules.only
+                else self._kept(text, KeepReason.NO_RECORD, "a broker left it; nothing says when it may go")
             )
         if rules.only is not None and not rules.only(self._staged(name, inode, record)):
             return None
@@ -127,24 +129,28 @@ class StagingRoot:
                 for process in self.holders[held[0]]
             }
             if holders:
-                return self._kept(text, Why.IN_USE, f"held open by {', '.join(sorted(holders))}", record.due_ms)
-        return Due(text, inode, record)
+                return self._kept(text, KeepReason.IN_USE, f"held open by {', '.join(sorted(holders))}", record.due_ms)
+        return DueDirectory(text, inode, record)
 
-    def _without_record(self, directory: Directory, name: DirectoryName, problem: str) -> Due | Kept | None:
+    def _without_record(
+        self, directory: Directory, name: DirectoryName, problem: str
+    ) -> DueDirectory | KeptDirectory | None:
         """One whose record is no use stays; an empty one that we staged is what the last step of a purge leaves."""
         names = os.listdir(directory.descriptor)
         if not names and name.kind is DirectoryKind.STAGED:
-            return Due(name.text, directory.key[1], None)
+            return DueDirectory(name.text, directory.key[1], None)
         if self.rules.only is not None:
             return None
-        return self._kept(name.text, Why.DAMAGED_RECORD if STAGED_RECORD in names else Why.NO_RECORD, problem)
+        return self._kept(
+            name.text, KeepReason.DAMAGED_RECORD if STAGED_RECORD in names else KeepReason.NO_RECORD, problem
+        )
 
-    def not_due(self, name: str, due_ms: int) -> Kept:
+    def not_due(self, name: str, due_ms: int) -> KeptDirectory:
         """A directory that waits for its time."""
-        return self._kept(name, Why.NOT_DUE, "its time has not come", due_ms)
+        return self._kept(name, KeepReason.NOT_DUE, "its time has not come", due_ms)
 
-    def _kept(self, name: str, why: Why, reason: str, due_ms: int | None = None) -> Kept:
-        return Kept(self.location(name), why, reason, due_ms)
+    def _kept(self, name: str, why: KeepReason, reason: str, due_ms: int | None = None) -> KeptDirectory:
+        return KeptDirectory(self.location(name), why, reason, due_ms)
 
     def location(self, name: str) -> str:
         """How a scan calls a directory of this staging root."""
@@ -165,7 +171,9 @@ class StagingRoot:
         )
 
 
-def measure_removal(directory: Directory, holders: Mapping[int, tuple[FileHolder, ...]], depth: int = 0) -> Due:
+def measure_removal(
+    directory: Directory, holders: Mapping[int, tuple[FileHolder, ...]], depth: int = 0
+) -> DueDirectory:
     """What a removal would give back: files, bytes, and what processes hold of them. Nothing is changed.
 
     Raises:
@@ -173,7 +181,7 @@ def measure_removal(directory: Directory, holders: Mapping[int, tuple[FileHolder
         OSError: the system refuses.
     """
     check_depth(depth)
-    total = Due("", directory.key[1], None)
+    total = DueDirectory("", directory.key[1], None)
     with os.scandir(directory.descriptor) as found:
         entries = list(found)
     for entry in entries:

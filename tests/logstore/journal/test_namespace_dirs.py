@@ -93,6 +93,6 @@ def test_a_disk_that_cannot_be_listed_is_offline(tmp_path: Path, monkeypatch: py
         raise OSError(errno.EIO, "Input/output error")
 
     with LogDir.open(str(two_disks(tmp_path)[0])) as log_dir:
-        monkeypatch.setattr("logstore.journal.tiers._below", fails)
+        monkeypatch.setattr("logstore.journal.namespace_dirs._below", fails)
         with pytest.raises(OfflineLogDirError, match="tiers of namespaces cannot be listed"):
             list_namespace_dirs(log_dir)

@@ -20,9 +20,9 @@ from logstore import UnsafePathError
 from logstore.fs import Disk
 from logstore.log_dir import FileHolder, LogDir
 from logstore.purge import PurgeRules, measure_removal
-from logstore.purge.judge_staged import Due, Seen, StagingRoot
-from logstore.purge.purge_report import Kept, Why
-from logstore.purge.remove_staged import Removal
+from logstore.purge.eligibility import DueDirectory, PrefetchedDirectory, StagingRoot
+from logstore.purge.remove import Removal
+from logstore.purge.report import KeepReason, KeptDirectory
 from logstore.staging import FallbackRecords, Placement, RecordReader, open_staging_root, stage
 from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, fill, formatted, open_descriptors
 
@@ -65,17 +65,17 @@ class Case:
         made.holders = self.holders
         return made
 
-    def empty(self, rules: PurgeRules | None = None, disk: Disk | None = None) -> Due | Kept | None:
+    def empty(self, rules: PurgeRules | None = None, disk: Disk | None = None) -> DueDirectory | KeptDirectory | None:
         staging = self.staging(rules)
         with staging.root:
             return Removal(staging, disk or Disk()).empty(parse_staged(NAME))
 
-    def remove(self, rules: PurgeRules | None = None, disk: Disk | None = None) -> Due:
+    def remove(self, rules: PurgeRules | None = None, disk: Disk | None = None) -> DueDirectory:
         staging = self.staging(rules)
         with staging.root:
             removal = Removal(staging, disk or Disk())
             due = removal.empty(parse_staged(NAME))
-            assert isinstance(due, Due)
+            assert isinstance(due, DueDirectory)
             removal.finish(due)
             return due
 
@@ -156,7 +156,7 @@ def test_a_link_in_the_place_of_the_directory_is_left(case: Case, tmp_path: Path
     case.directory.rename(moved)
     case.directory.symlink_to(moved)
     kept = case.empty()
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, KeptDirectory)
     assert "symbolic link" in kept.reason
     assert len(list(moved.iterdir())) == 4
 
@@ -172,7 +172,7 @@ def test_a_mount_point_inside_stops_it_before_anything_goes(case: Case, tmp_path
         pytest.skip("mounting is not allowed here")
     try:
         due = case.empty()
-        assert isinstance(due, Due)
+        assert isinstance(due, DueDirectory)
         assert due.problem is not None
         assert "mounted" in due.problem
         assert (other / "precious").exists()
@@ -184,7 +184,7 @@ def test_a_mount_point_inside_stops_it_before_anything_goes(case: Case, tmp_path
 def test_directories_nested_without_end_are_left_with_their_record(case: Case) -> None:
     (case.directory / "/".join("d" * 40)).mkdir(parents=True)
     due = case.empty()
-    assert isinstance(due, Due)
+    assert isinstance(due, DueDirectory)
     assert due.problem is not None
     assert "nested" in due.problem
     assert STAGED_RECORD in case.names()
@@ -241,7 +241,7 @@ def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_la
             cancel.set()
 
     due = case.empty(PurgeRules(DUE_MS, cancel=cancel, step_bytes=20_000), Cancelling())
-    assert isinstance(due, Due)
+    assert isinstance(due, DueDirectory)
     assert due.cancelled
     assert path.stat().st_size == 83_333
     assert STAGED_RECORD in case.names()
@@ -251,7 +251,7 @@ def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_la
 
 def test_what_cannot_be_removed_is_told_and_its_record_stays(case: Case) -> None:
     due = case.empty(disk=DiskThat(errno.EPERM, {"unlink"}))
-    assert isinstance(due, Due)
+    assert isinstance(due, DueDirectory)
     assert due.problem == f"deleting/{NAME} is not purged whole: Operation not permitted"
     assert len(case.names()) == 4
 
@@ -266,7 +266,7 @@ def test_a_directory_that_is_gone_or_was_swapped_meanwhile_is_no_loss(case: Case
     with staging.root:
         removal = Removal(staging, Disk())
         due = removal.empty(parse_staged(NAME))
-        assert isinstance(due, Due)
+        assert isinstance(due, DueDirectory)
         case.directory.rename(tmp_path / "moved")
         shutil.copytree(tmp_path / "moved", case.directory)
         removal.finish(due)
@@ -282,7 +282,7 @@ def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
     with staging.root:
         removal = Removal(staging, Disk())
         due = removal.empty(parse_staged(NAME))
-        assert isinstance(due, Due)
+        assert isinstance(due, DueDirectory)
         (case.directory / "new").write_text("new")
         removal.finish(due)
     assert due.problem is not None
@@ -290,19 +290,21 @@ def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
     assert (case.directory / "new").read_text() == "new"
 
 
-def _seen(case: Case) -> Seen:
+def _seen(case: Case) -> PrefetchedDirectory:
     """What somebody who looks ahead would tell of the directory as it is now."""
     names = sorted(case.names() - {STAGED_RECORD})
     staging = case.staging()
     with staging.root as root, root.child(NAME) as directory:
         judged = staging.judge(directory, parse_staged(NAME))
-        assert isinstance(judged, Due)
+        assert isinstance(judged, DueDirectory)
         assert judged.record is not None
         weights = [512 * (case.directory / name).stat().st_blocks for name in names]
-        return Seen(judged.inode, names, weights, judged.record)
+        return PrefetchedDirectory(judged.inode, names, weights, judged.record)
 
 
-def _empty_seen(case: Case, seen: Seen, rules: PurgeRules | None = None, disk: Disk | None = None) -> Due | Kept | None:
+def _empty_seen(
+    case: Case, seen: PrefetchedDirectory, rules: PurgeRules | None = None, disk: Disk | None = None
+) -> DueDirectory | KeptDirectory | None:
     staging = case.staging(rules)
     with staging.root:
         return Removal(staging, disk or Disk()).empty_seen(parse_staged(NAME), seen)
@@ -314,7 +316,7 @@ def test_what_was_seen_ahead_goes_and_counts_as_if_it_were_seen_now(case: Case) 
     rules = PurgeRules(DUE_MS, progress=lambda directories, freed: told.append((directories, freed)))
     seen = _seen(case)
     due = _empty_seen(case, seen, rules)
-    assert isinstance(due, Due)
+    assert isinstance(due, DueDirectory)
     assert (due.files, due.bytes, due.touched, due.problem) == (3, sum(seen.weights), True, None)
     assert told == [(0, sum(seen.weights))]
     assert case.names() == {STAGED_RECORD}
@@ -326,8 +328,8 @@ def test_another_directory_than_the_one_that_was_seen_is_judged_anew(case: Case,
     case.directory.mkdir()
     (case.directory / "00000000000000000000.log").write_text("wanted")
     kept = _empty_seen(case, seen)
-    assert isinstance(kept, Kept)
-    assert kept.why is Why.NO_RECORD
+    assert isinstance(kept, KeptDirectory)
+    assert kept.why is KeepReason.NO_RECORD
     assert case.names() == {"00000000000000000000.log"}
     shutil.rmtree(case.directory)
     assert _empty_seen(case, seen) is None
@@ -338,7 +340,7 @@ def test_a_link_in_the_place_of_what_was_seen_is_not_followed(case: Case, tmp_pa
     case.directory.rename(tmp_path / "moved")
     case.directory.symlink_to(tmp_path / "moved")
     kept = _empty_seen(case, seen)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, KeptDirectory)
     assert len(os.listdir(tmp_path / "moved")) == 4
 
 
@@ -347,7 +349,7 @@ def test_a_file_that_is_something_else_by_now_stops_the_removal_and_the_record_s
     (case.directory / seen.names[1]).unlink()
     (case.directory / seen.names[1]).mkdir()
     due = _empty_seen(case, seen)
-    assert isinstance(due, Due)
+    assert isinstance(due, DueDirectory)
     assert due.problem == f"deleting/{NAME} is not purged whole: Is a directory"
     assert (due.files, due.bytes, due.touched) == (1, seen.weights[0], True)
     assert case.names() == {STAGED_RECORD, *seen.names[1:]}
@@ -362,10 +364,10 @@ def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> No
             rules.cancel.set()
 
     due = _empty_seen(case, _seen(case), rules, Cancelling())
-    assert isinstance(due, Due)
+    assert isinstance(due, DueDirectory)
     assert (due.cancelled, due.touched, due.files) == (True, True, 1)
     again = _empty_seen(case, _seen(case), rules)
-    assert isinstance(again, Due)
+    assert isinstance(again, DueDirectory)
     assert (again.cancelled, again.touched, again.files) == (True, False, 0)
 
 

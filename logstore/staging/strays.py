@@ -15,8 +15,9 @@ from layout.ours import STAGED_RECORD, StagedRecord, encode_record
 from logstore.errors import ChangeRefusedError
 from logstore.fs import replace_file
 from logstore.log_dir import LogDir
-from logstore.staging.staged import Staged, restored_path
-from logstore.staging.staging_root import Placement
+from logstore.staging.listing import Staged
+from logstore.staging.placement import Placement
+from logstore.staging.records import restored_path
 
 logger = logging.getLogger(__name__)
 

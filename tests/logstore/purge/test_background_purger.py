@@ -12,7 +12,7 @@ import pytest
 from logstore import ChangeFailedError
 from logstore.clock import ManualClock
 from logstore.purge import Purger
-from logstore.purge.purger import RETRY_MS
+from logstore.purge.background import RETRY_MS
 
 PATIENCE_S = 30
 

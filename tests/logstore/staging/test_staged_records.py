@@ -16,8 +16,8 @@ from layout.topic import TopicPartition
 from logstore import OfflineLogDirError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.staging import Placement, finish_shared_records, list_staged, open_staging_root, shared_records, stage
-from logstore.staging.shared_records import sync, write
+from logstore.staging import Placement, finish_shared_records, list_staged, open_staging_root, records, stage
+from logstore.staging.records import sync_shared_records, write_shared_records
 from logstore.store import recover
 from tests.logstore.engine import NOW_MS, ORDERS_ID, OTHER_ID, DiskThat, candidate, contents, fill, formatted
 
@@ -262,19 +262,19 @@ def test_a_disk_that_fails_at_it_goes_offline_and_the_file_stays(path: Path) -> 
 def test_a_file_that_finds_no_room_is_not_there(inside: tuple[LogDir, Path], number: int) -> None:
     log_dir, root = inside
     with open_staging_root(log_dir, Placement.INSIDE) or log_dir.root as opened:
-        assert not write(DiskThat(number, {"write"}), opened, 0, {NAME: record()})
+        assert not write_shared_records(DiskThat(number, {"write"}), opened, 0, {NAME: record()})
         assert os.listdir(root) == []
         with pytest.raises(OSError, match="Input/output error"):
-            write(DiskThat(errno.EIO, {"write"}), opened, 0, {NAME: record()})
+            write_shared_records(DiskThat(errno.EIO, {"write"}), opened, 0, {NAME: record()})
 
 
 def test_a_file_too_long_for_its_reader_is_not_written(
     inside: tuple[LogDir, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log_dir, root = inside
-    monkeypatch.setattr(shared_records, "STAGED_RECORD_LIMIT", 50)
+    monkeypatch.setattr(records, "STAGED_RECORD_LIMIT", 50)
     with open_staging_root(log_dir, Placement.INSIDE) or log_dir.root as opened:
-        assert not write(log_dir.disk, opened, 0, {NAME: record()})
+        assert not write_shared_records(log_dir.disk, opened, 0, {NAME: record()})
     assert os.listdir(root) == []
 
 
@@ -283,7 +283,7 @@ def test_each_file_is_synced_and_their_entries_once(inside: tuple[LogDir, Path])
     disk = DiskThat()
     with open_staging_root(log_dir, Placement.INSIDE) or log_dir.root as opened:
         for number in range(3):
-            assert write(disk, opened, number, {NAME: record()})
+            assert write_shared_records(disk, opened, number, {NAME: record()})
         assert disk.calls.get("sync", 0) == 0
-        sync(disk, opened, range(3))
+        sync_shared_records(disk, opened, range(3))
     assert disk.calls["sync"] == 4

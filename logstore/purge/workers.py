@@ -9,29 +9,33 @@ alone is this process.
 In a large purge every worker has one more process look at the batches to come (``seen_ahead``), so that it has nothing
 to do but remove. A slow purge would remove hours later what was seen ahead, one that means few has little to see, and a
 short one is over before processes pay, so these have threads.
+
+Lets the forked processes of some work know that it is cancelled, or that nobody is left who could want it.
 """
 
 from __future__ import annotations
 
 import logging
+import mmap
+import os
 import signal
 import threading
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import replace
-from typing import Final, TypeAlias
+from types import TracebackType
+from typing import Final, Self, TypeAlias
 
 from layout.directory_name import DirectoryName
 from logstore.fs import Disk
 from logstore.parallel import can_fork, paused_gc, spread
-from logstore.purge.ahead import done_ahead
-from logstore.purge.judge_staged import StagingRoot
-from logstore.purge.purge_batches import BatchWorker, PurgeBatch
-from logstore.purge.purge_wire import Look, ToldBatch, heard, seen, told
-from logstore.purge.remove_staged import Removal
-from logstore.purge.seen_ahead import look_at_all
-from logstore.purge.shared_cancel import SharedCancel
+from logstore.purge.batches import BatchWorker, PurgeBatch
+from logstore.purge.eligibility import StagingRoot
+from logstore.purge.encoding import EncodedBatch, EncodedPrefetch, decode_batch, decode_prefetch, encode_batch
+from logstore.purge.prefetch import computed_by_child, prefetch_batch
+from logstore.purge.remove import Removal
 
 logger = logging.getLogger(__name__)
 
@@ -158,11 +162,11 @@ class PurgeWorkers:
             self._staging.rules = replace(rules, cancel=shared.in_child())
             self._is_forked = True
 
-        def take(_: int, batch: ToldBatch | None) -> None:
+        def take(_: int, batch: EncodedBatch | None) -> None:
             if batch is None:
                 self.cancelled = True
                 return
-            self.gone.append(heard(batch))
+            self.gone.append(decode_batch(batch))
             if rules.progress is not None:
                 rules.progress(*_sums(self.gone[-1]))
 
@@ -173,7 +177,7 @@ class PurgeWorkers:
         finally:
             self._staging.rules = rules
 
-    def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, ToldBatch | None]]:
+    def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, EncodedBatch | None]]:
         """What one process does: purges batches, and tells of each, or None where it was cancelled before."""
         cancel = self._staging.rules.cancel
         with (
@@ -211,23 +215,67 @@ class PurgeWorkers:
 
     def _seen_batches(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[PurgeBatch, None, None]:
         """Batches, each with what another process saw ahead in it."""
-        with closing(done_ahead(self._looked, ranges)) as looked:
+        with closing(computed_by_child(self._looked, ranges)) as looked:
             for number, (start, stop), looks in looked:
-                yield PurgeBatch(self._names[start:stop], [seen(look) for look in looks], number)
+                yield PurgeBatch(self._names[start:stop], [decode_prefetch(look) for look in looks], number)
 
-    def _looked(self, numbered: tuple[int, _Range]) -> tuple[int, _Range, list[Look]]:
+    def _looked(self, numbered: tuple[int, _Range]) -> tuple[int, _Range, list[EncodedPrefetch]]:
         number, (start, stop) = numbered
-        return number, [start, stop], look_at_all(self._staging, self._names[start:stop])
+        return number, [start, stop], prefetch_batch(self._staging, self._names[start:stop])
 
 
-def _told(worker: BatchWorker) -> Iterator[tuple[int, ToldBatch]]:
+def _told(worker: BatchWorker) -> Iterator[tuple[int, EncodedBatch]]:
     """What became of the batches that the worker is done with."""
     gone, worker.gone = worker.gone, []
     for batch in gone:
-        yield batch.number, told(batch)
+        yield batch.number, encode_batch(batch)
 
 
 def _sums(batch: PurgeBatch) -> tuple[int, int]:
     """How many directories of a batch are gone, and how many bytes."""
     directories = 0 if batch.failure else sum(due.problem is None for due in batch.emptied)
     return directories, sum(due.bytes for due in (*batch.emptied, *batch.partly))
+
+
+BEAT_S: Final = 0.05
+"""How often each side looks, in seconds."""
+
+
+class SharedCancel:
+    """Opened before the fork, and closed when all children are gone; use it as a context manager."""
+
+    def __init__(self, cancel: threading.Event) -> None:
+        """Take the event that is set here, by a signal handler as well as by a thread."""
+        self._cancel, self._process = cancel, os.getpid()
+        self._is_set = mmap.mmap(-1, 1)  # shared with children, other than all else
+        self._is_over = threading.Event()
+        self._teller = threading.Thread(target=self._tell, name="shared-cancel", daemon=True)
+
+    def in_child(self) -> threading.Event:
+        """For the child: an event of its own, which is set soon after that one, and when its parent is gone."""
+        cancel = threading.Event()
+        threading.Thread(target=self._listen, args=(cancel,), name="shared-cancel", daemon=True).start()
+        return cancel
+
+    def __enter__(self) -> Self:
+        self._teller.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+        self._teller.join()
+        self._is_set.close()
+
+    def _tell(self) -> None:
+        # A signal handler may set the event in the middle of any call, so no thread waits for it and holds its lock.
+        while not self._is_over.wait(BEAT_S):
+            if self._cancel.is_set():
+                self._is_set[0] = 1
+                return
+
+    def _listen(self, cancel: threading.Event) -> None:
+        while not self._is_set[0] and os.getppid() == self._process:
+            time.sleep(BEAT_S)
+        cancel.set()

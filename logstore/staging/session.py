@@ -15,8 +15,8 @@ from layout.topic import TopicPartition
 from logstore.fs import Directory, sync_all
 from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.staging.candidate import Candidate
-from logstore.staging.spare_records import FallbackRecords
-from logstore.staging.staging_root import Placement, free_name, open_staging_root
+from logstore.staging.fallback_records import FallbackRecords
+from logstore.staging.placement import Placement, free_name, open_staging_root
 
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -24,7 +24,7 @@ _LONGEST_EVIDENCE = 4096
 """Characters of evidence that are kept, so that no record is larger than its reader takes."""
 
 
-class Place:
+class StagingSession:
     """Where the batches of one call come from and go to.
 
     Attributes:
@@ -86,7 +86,7 @@ class Place:
         self.promised.add(name)
         return name
 
-    def give_back(self, step: Step) -> None:
+    def give_back(self, step: StagingMove) -> None:
         """Let others have the name and the path of a replica that goes another way."""
         self.promised.discard(step.name)
         self.taken.discard(step.candidate.path)
@@ -129,7 +129,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class Step:
+class StagingMove:
     """One candidate on its way."""
 
     candidate: Candidate

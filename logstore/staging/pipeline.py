@@ -38,12 +38,12 @@ from layout.topic import named
 from logstore.errors import ChangeRefusedError
 from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.parallel import paused_gc
+from logstore.staging.batch import StagingBatch
 from logstore.staging.candidate import Candidate, StagingOutcome
-from logstore.staging.spare_records import FallbackRecords
-from logstore.staging.staged import Staged
-from logstore.staging.staging_batch import StagingBatch
-from logstore.staging.staging_place import Place
-from logstore.staging.staging_root import Placement, choose_placement, placements
+from logstore.staging.fallback_records import FallbackRecords
+from logstore.staging.listing import Staged
+from logstore.staging.placement import Placement, choose_placement, placements
+from logstore.staging.session import StagingSession
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ def stage(
         raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {usual}")
     where, spare, many = placement or choose_placement(log_dir), spare or FallbackRecords(None), len(wanted) >= _MANY
     with log_dir.changing(_what(wanted)), ExitStack() as opened, paused_gc():
-        place = Place(log_dir, where, spare, now_ms, opened, many=many, partly=partly)
+        place = StagingSession(log_dir, where, spare, now_ms, opened, many=many, partly=partly)
         staging = _Staging(place, wanted, settled)
         staging.run()
         log_dir.write_checkpoints()
@@ -113,7 +113,7 @@ class _Staging:
         outcome: of those that were settled, and whatever was refused.
     """
 
-    def __init__(self, place: Place, candidates: Sequence[Candidate], settled: OnCommitted | None) -> None:
+    def __init__(self, place: StagingSession, candidates: Sequence[Candidate], settled: OnCommitted | None) -> None:
         self._place, self._log_dir, self._tell = place, place.log_dir, settled
         self._few = len(candidates) <= _FEW
         starts = range(0, len(candidates), STAGING_BATCH_SIZE)

@@ -28,8 +28,8 @@ from layout.ours import STAGED_RECORD
 from logstore.errors import UnsafePathError
 from logstore.fs import Directory, Disk
 from logstore.log_dir import DISK_FAILURES
-from logstore.purge.judge_staged import Due, Seen, StagingRoot, check_depth, weight_of
-from logstore.purge.purge_report import Kept, Why
+from logstore.purge.eligibility import DueDirectory, PrefetchedDirectory, StagingRoot, check_depth, weight_of
+from logstore.purge.report import KeepReason, KeptDirectory
 
 REOPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """For a directory that was judged a moment ago; that it is the same one is seen by its inode."""
@@ -44,7 +44,7 @@ class Removal:
         self._disk, self._rules, self._root = disk, staging.rules, staging.root
         self._cancelled = staging.rules.cancel.is_set
 
-    def empty(self, name: DirectoryName) -> Due | Kept | None:
+    def empty(self, name: DirectoryName) -> DueDirectory | KeptDirectory | None:
         """Remove all but the record of a directory, if it may go; None: it is not meant, or is gone.
 
         What cannot be removed is told in ``problem``, and the record stays.
@@ -52,11 +52,11 @@ class Removal:
         Raises:
             OSError: the disk fails.
         """
-        due: Due | None = None
+        due: DueDirectory | None = None
         try:
             with self._root.child(name.text) as directory:
                 judged = self.staging.judge(directory, name)
-                if not isinstance(judged, Due) or judged.record is None:
+                if not isinstance(judged, DueDirectory) or judged.record is None:
                     return judged
                 due = judged
                 self._remove_contents(directory, due, 0)
@@ -65,11 +65,11 @@ class Removal:
         except (OSError, UnsafePathError) as error:
             problem = _problem(error)
             if due is None:
-                return Kept(self.staging.location(name.text), Why.DAMAGED_RECORD, problem)
+                return KeptDirectory(self.staging.location(name.text), KeepReason.DAMAGED_RECORD, problem)
             due.problem = f"{self.staging.location(name.text)} is not purged whole: {problem}"
         return due
 
-    def empty_seen(self, name: DirectoryName, seen: Seen) -> Due | Kept | None:
+    def empty_seen(self, name: DirectoryName, seen: PrefetchedDirectory) -> DueDirectory | KeptDirectory | None:
         """The same for a directory that somebody looked into a moment ago: what was seen in it goes, and nothing else.
 
         One that is another directory by now is looked at anew. What appeared in it meanwhile keeps it from going.
@@ -77,7 +77,12 @@ class Removal:
         Raises:
             OSError: the disk fails.
         """
-        due, unlink, cancelled, gone = Due(name.text, seen.inode, seen.record), self._disk.unlink, self._cancelled, 0
+        due, unlink, cancelled, gone = (
+            DueDirectory(name.text, seen.inode, seen.record),
+            self._disk.unlink,
+            self._cancelled,
+            0,
+        )
         try:
             descriptor = self._reopened(name.text, seen.inode)
         except (OSError, UnsafePathError):
@@ -113,7 +118,7 @@ class Removal:
             raise UnsafePathError("another directory has its name by now")
         return descriptor
 
-    def finish(self, due: Due) -> bool:
+    def finish(self, due: DueDirectory) -> bool:
         """Remove the record of an emptied directory, then the directory; False: its record lay outside.
 
         Raises:
@@ -143,7 +148,7 @@ class Removal:
             return False
         return True
 
-    def _remove_contents(self, directory: Directory, due: Due, depth: int) -> None:
+    def _remove_contents(self, directory: Directory, due: DueDirectory, depth: int) -> None:
         """Remove what is in a directory, other directories first: where one is not safe, nothing else is touched."""
         with os.scandir(directory.descriptor) as found:
             entries = list(found)
@@ -155,7 +160,7 @@ class Removal:
                 self._remove_directory(directory, entry.name, due, depth + 1)
         self._remove_files(directory, files, due, None if depth else STAGED_RECORD)
 
-    def _remove_directory(self, parent: Directory, name: str, due: Due, depth: int) -> None:
+    def _remove_directory(self, parent: Directory, name: str, due: DueDirectory, depth: int) -> None:
         check_depth(depth)
         with parent.child(name) as inner:
             self._remove_contents(inner, due, depth)
@@ -163,7 +168,9 @@ class Removal:
             due.touched = True
             self._disk.rmdir(parent.descriptor, name)
 
-    def _remove_files(self, directory: Directory, files: list[os.DirEntry[str]], due: Due, spared: str | None) -> None:
+    def _remove_files(
+        self, directory: Directory, files: list[os.DirEntry[str]], due: DueDirectory, spared: str | None
+    ) -> None:
         """Remove all that is no directory, except one name; most of a purge's time is spent here."""
         unlink, descriptor, holders, rules = self._disk.unlink, directory.descriptor, self.staging.holders, self._rules
         for entry in files:
@@ -192,7 +199,7 @@ class Removal:
             return not self._rules.cancel.is_set()
         return self._rules.throttle.take(number_of_bytes, unlinks, self._rules.cancel)
 
-    def _shorten(self, directory: Directory, name: str, status: os.stat_result, due: Due) -> int:
+    def _shorten(self, directory: Directory, name: str, status: os.stat_result, due: DueDirectory) -> int:
         """Cut a large file off from its end, step by step, until a step or less is left; its bytes that are left.
 
         Holes cost nothing, so a step is a part of the length that holds about as many bytes as a step may.

@@ -30,9 +30,9 @@ from layout.directory_name import DirectoryName
 from logstore.fs import Disk
 from logstore.log_dir import DISK_FAILURES
 from logstore.parallel import AdaptiveThreadPool, map_chunks
-from logstore.purge.judge_staged import Due, Seen
-from logstore.purge.purge_report import Kept
-from logstore.purge.remove_staged import Removal
+from logstore.purge.eligibility import DueDirectory, PrefetchedDirectory
+from logstore.purge.remove import Removal
+from logstore.purge.report import KeptDirectory
 
 EMPTYING: Final = 4
 """Threads that empty a batch where each file is waited for; more of them win nothing."""
@@ -68,11 +68,11 @@ class PurgeBatch:
     """
 
     names: Sequence[DirectoryName]
-    seen: Sequence[Seen | int | None] = ()
+    seen: Sequence[PrefetchedDirectory | int | None] = ()
     number: int = 0
-    kept: list[Kept] = field(default_factory=list)
-    partly: list[Due] = field(default_factory=list)
-    emptied: list[Due] = field(default_factory=list)
+    kept: list[KeptDirectory] = field(default_factory=list)
+    partly: list[DueDirectory] = field(default_factory=list)
+    emptied: list[DueDirectory] = field(default_factory=list)
     failure: str | None = None
     had_record_inside: list[bool] = field(default_factory=list)
 
@@ -152,20 +152,24 @@ class BatchWorker:
         found, batch.seen = batch.seen or [None] * len(batch.names), ()
         both = list(zip(batch.names, found, strict=True))
         for outcome in map_chunks(self._emptying, both, _PIECE, self._fewest_waits):
-            if isinstance(outcome, Kept):
+            if isinstance(outcome, KeptDirectory):
                 batch.kept.append(outcome)
             elif outcome is not None:
                 is_empty = outcome.problem is None and not outcome.cancelled
                 (batch.emptied if is_empty else batch.partly).append(outcome)
 
-    def _all_emptied(self, piece: Sequence[tuple[DirectoryName, Seen | int | None]]) -> list[Due | Kept | None]:
+    def _all_emptied(
+        self, piece: Sequence[tuple[DirectoryName, PrefetchedDirectory | int | None]]
+    ) -> list[DueDirectory | KeptDirectory | None]:
         return [self._emptied(name, seen) for name, seen in piece]
 
-    def _all_finished(self, piece: Sequence[Due]) -> list[bool]:
+    def _all_finished(self, piece: Sequence[DueDirectory]) -> list[bool]:
         return [self._removal.finish(due) for due in piece]
 
-    def _emptied(self, name: DirectoryName, seen: Seen | int | None) -> Due | Kept | None:
-        if isinstance(seen, Seen):
+    def _emptied(
+        self, name: DirectoryName, seen: PrefetchedDirectory | int | None
+    ) -> DueDirectory | KeptDirectory | None:
+        if isinstance(seen, PrefetchedDirectory):
             return self._removal.empty_seen(name, seen)
         return self._removal.empty(name) if seen is None else self._removal.staging.not_due(name.text, seen)
 

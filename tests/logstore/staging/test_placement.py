@@ -18,12 +18,12 @@ from logstore.staging import (
     choose_placement,
     name_below_log_dir,
     open_staging_root,
+    placement,
     placement_of,
     placements,
     staging_path,
-    staging_root,
 )
-from logstore.staging.staging_root import free_name
+from logstore.staging.placement import free_name
 from tests.logstore.engine import ORDERS, ORDERS_ID, formatted, picture
 
 
@@ -78,7 +78,7 @@ def test_a_log_dir_on_another_device_than_its_parent_has_no_sibling(
 def test_a_parent_that_is_not_ours_to_write_in_leaves_the_place_within(
     broker: LogDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging_root.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(placement.os, "access", lambda path, mode: False)
     assert choose_placement(broker) is Placement.IN_PLACE
 
 
@@ -86,7 +86,7 @@ def test_a_parent_that_may_not_be_listed_is_no_error(broker: LogDir, monkeypatch
     def refuses(path: str) -> Directory:
         raise PermissionError(13, os.strerror(13), path)
 
-    monkeypatch.setattr(staging_root.Directory, "open", refuses)
+    monkeypatch.setattr(placement.Directory, "open", refuses)
     assert choose_placement(broker) is Placement.IN_PLACE
     assert open_staging_root(broker, Placement.SIBLING) is None
     with pytest.raises(PermissionError):

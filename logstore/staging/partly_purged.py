@@ -22,7 +22,7 @@ from layout.scheme import PURGE_NOTE_FILE
 from logstore.errors import UnreadableFileError
 from logstore.fs import read_small_file, remove_file, replace_file
 from logstore.log_dir import LogDir, LogDirView
-from logstore.staging.staged import Staged
+from logstore.staging.listing import Staged
 
 logger = logging.getLogger(__name__)
 

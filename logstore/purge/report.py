@@ -13,7 +13,7 @@ from layout.topic import TopicPartition
 from logstore.log_dir import FileHolder
 
 
-class Why(StrEnum):
+class KeepReason(StrEnum):
     """Why a directory stays."""
 
     NOT_DUE = "not-due"
@@ -26,12 +26,12 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptDirectory:
     """A directory that a purge leaves where it is."""
 
     location: str
     """How a scan of its log dir calls it."""
-    why: Why
+    why: KeepReason
     reason: str
     """One sentence."""
     due_ms: int | None = None
@@ -87,7 +87,7 @@ class LogDirPurge:
 
     log_dir: str
     purged: list[Purged] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[KeptDirectory] = field(default_factory=list)
     not_due: int = 0
     next_due_ms: int | None = None
     failures: list[str] = field(default_factory=list)
@@ -113,9 +113,9 @@ class LogDirPurge:
         """Whether all that was due is gone."""
         return not (self.failures or self.cancelled or self.error)
 
-    def keep(self, kept: Kept) -> None:
+    def keep(self, kept: KeptDirectory) -> None:
         """Count a directory that stays."""
-        if kept.why is not Why.NOT_DUE:
+        if kept.why is not KeepReason.NOT_DUE:
             self.kept.append(kept)
             return
         self.not_due += 1

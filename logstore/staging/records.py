@@ -1,156 +1,57 @@
-"""What lies staged in a log dir: every staged directory with its record, or with the reason why the record is no use.
+"""Files of records that lie in a staging root while many replicas are staged: an intent that recovery carries out.
 
-Three places are looked at: the staging directory of a log dir that is ours, the sibling of a real broker's, and the
-``-stray`` directories in the log dir itself, which are staged in place where they carry a record, and otherwise were
-left by a broker. Nothing is believed on its word: a record must speak of the topic ID and partition that its
-directory's name says, and lead back to a place that this log dir would give to that replica. Nothing here changes
-anything.
+Replicas that are staged together share a file of records. It is made durable in the staging root before any of them is
+touched; then each gets a link to it as its record, and is renamed; and the file's own name goes when links and renames
+are durable. So there is no order between a link and its rename, and both reach the disk in one go. A crash leaves each
+replica in one of four states, and in all of them the file is there::
+
+    no link, not renamed     live, as it was
+    a link, not renamed      live: recovery takes the record away
+    a link, and renamed      staged
+    renamed, and no link     staged: recovery gives it its link
+
+Only a log dir that is marked, so that it will be recovered, may be staged from in this way. Source: DESIGN §5.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextlib import suppress
+from typing import Final
 
 from layout import partition_metadata
-from layout.directory_name import (
-    MAX_DIRECTORY_NAME,
-    DirectoryKind,
-    DirectoryName,
-    parse,
-    parse_staged,
-    split_live,
-)
+from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_staged, split_live
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours import STAGED_RECORD, STAGED_RECORD_LIMIT, RecordFile, StagedRecord, is_shared_records, parse_records
+from layout.ours import (
+    STAGED_RECORD,
+    STAGED_RECORD_LIMIT,
+    RecordFile,
+    StagedRecord,
+    encode_records,
+    is_shared_records,
+    parse_records,
+    shared_records_name,
+)
 from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore.errors import DamagedRecordError, LogStoreError, UnreadableFileError
-from logstore.fs import Directory, read_small_file
-from logstore.log_dir import LogDir, LogDirView
-from logstore.parallel import AdaptiveThreadPool, map_chunks
+from logstore.fs import Directory, Disk, read_small_file, remove_file, write_new_file
+from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView
 from logstore.scan import METADATA_LIMIT
-from logstore.staging.spare_records import FallbackRecords
-from logstore.staging.staging_root import Placement, name_below_log_dir, staging_roots
+from logstore.staging.fallback_records import FallbackRecords
+from logstore.staging.placement import Placement
+
+logger = logging.getLogger(__name__)
+
+REPLICAS_PER_FILE: Final = 128
+"""Replicas that share one file: more would make a file that is long to read for the one that is left of them."""
+
 
 _REMEMBERED = 256
 """Shared files of records that are kept in memory, each of some 120 kB."""
-
-_BATCH, _PIECE, _FEWEST_WAITS = 1024, 64, 8
-"""Directories in a batch and in a piece of it, and waits for the disk from which on threads pay (``pace``)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """One directory that waits for its purge, or for somebody to bring it back.
-
-    Attributes:
-        log_dir: path of its log dir.
-        placement: where it is staged.
-        name: of the directory, within its staging root.
-        location: how a scan calls it: its path below the log dir, or with ``../`` in front.
-        record: what it was; None where that cannot be told.
-        problem: why there is no record, one sentence; None where there is one.
-        topic_id: of the record, else what ``partition.metadata`` says; None: neither.
-        partition: of the record, else what the name says; None: neither, or the name may be cut.
-        inode: of the directory, so that a swap is noticed.
-    """
-
-    log_dir: str
-    placement: Placement
-    name: str
-    location: str
-    record: StagedRecord | None
-    problem: str | None
-    topic_id: TopicId | None
-    partition: TopicPartition | None
-    inode: int
-
-    @property
-    def due_ms(self) -> int | None:
-        """When a purge may take it, in ms since 1970; None: never, because nothing says so."""
-        return None if self.record is None else self.record.due_ms
-
-    def is_due(self, now_ms: int) -> bool:
-        """Whether a purge may take it; never without a record, and never before it was staged."""
-        return self.record is not None and self.record.is_due(now_ms)
-
-
-def list_staged(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[Staged]:
-    """Everything staged in a log dir, and every stray that a broker left, sorted by location.
-
-    Raises:
-        OfflineLogDirError: the log dir is offline, or fails now.
-    """
-    log_dir.check_online()
-    try:
-        return find_staged(log_dir, spare)
-    except OSError as error:
-        raise log_dir.failed("what is staged cannot be listed", error) from error
-
-
-def find_staged(log_dir: LogDirView, spare: FallbackRecords | None = None) -> list[Staged]:
-    """The same for a log dir that is only looked at: no lock is needed, so a broker may run on it.
-
-    Raises:
-        OSError: the system refuses.
-    """
-    return sorted(_everything(log_dir, spare or FallbackRecords(None)), key=lambda staged: staged.location)
-
-
-def _everything(log_dir: LogDirView, spare: FallbackRecords) -> list[Staged]:
-    reader = RecordReader(log_dir, spare)
-    with closing(staging_roots(log_dir)) as roots:
-        return [each for placement, root in roots for each in _everything_in(log_dir, placement, root, reader)]
-
-
-def _everything_in(
-    log_dir: LogDirView, placement: Placement, root: Directory, reader: RecordReader
-) -> Iterator[Staged]:
-    def looked_at(piece: Sequence[str]) -> list[Staged]:
-        found = []
-        for text in piece:
-            name = parse(text) if placement is Placement.IN_PLACE else parse_staged(text)
-            if name.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY):
-                with suppress(FileNotFoundError):
-                    found.append(look_at(log_dir, placement, root, name, reader))
-        return found
-
-    # In this order those that share a file of records come together, and it is read once.
-    names = root.directories()
-    with AdaptiveThreadPool(looked_at) as pace:
-        for start in range(0, len(names), _BATCH):
-            yield from map_chunks(pace, names[start : start + _BATCH], _PIECE, _FEWEST_WAITS)
-
-
-def look_at(
-    log_dir: LogDirView, placement: Placement, root: Directory, name: DirectoryName, reader: RecordReader
-) -> Staged:
-    """What one staged directory says of itself.
-
-    Raises:
-        OSError: it is gone, or cannot be opened.
-    """
-    record, problem = None, None
-    partition = _partition_of(name)
-    try:
-        with root.child(name.text) as directory:
-            inode = directory.key[1]
-            topic_id = topic_id_in(directory)
-            try:
-                record = reader.read(directory, name, root)
-            except DamagedRecordError as error:
-                problem = str(error)
-    except LogStoreError as error:
-        inode, topic_id, problem = 0, None, str(error)
-    if record is not None:
-        topic_id, partition = record.topic_id, TopicPartition(record.topic, record.partition)
-    elif problem is None:
-        problem = "a broker left it; nothing says when it may go"
-    location = name_below_log_dir(log_dir, placement, name.text)
-    return Staged(log_dir.path, placement, name.text, location, record, problem, topic_id, partition, inode)
 
 
 def restored_path(log_dir: LogDirView, record: StagedRecord) -> str:
@@ -193,17 +94,6 @@ def check_record(log_dir: LogDirView, directory: Directory, name: DirectoryName,
     if name.kind is DirectoryKind.STRAY and name.partition != record.partition:
         raise DamagedRecordError(f"{directory.path}: its record speaks of partition {record.partition}")
     restored_path(log_dir, record)
-
-
-def read_record(
-    log_dir: LogDirView, directory: Directory, name: DirectoryName, spare: FallbackRecords
-) -> StagedRecord | None:
-    """The record of a staged directory; None: a stray without one.
-
-    Raises:
-        DamagedRecordError: it has none and should, or one that is damaged or speaks of something else.
-    """
-    return RecordReader(log_dir, spare).read(directory, name)
 
 
 def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> StagedRecord | None:
@@ -299,8 +189,81 @@ def topic_id_in(directory: Directory) -> TopicId | None:
         return None
 
 
-def _partition_of(name: DirectoryName) -> TopicPartition | None:
-    """What a stray's name says it was; None of other names, and of one that may have been cut to fit (FACTS §1.2)."""
-    if name.topic is None or name.partition is None or len(name.text) >= MAX_DIRECTORY_NAME:
-        return None
-    return TopicPartition(name.topic, name.partition)
+def write_shared_records(disk: Disk, root: Directory, number: int, records: Mapping[str, StagedRecord]) -> bool:
+    """Write a file of records that passed their check, by the names to come; False: the system has no room, or refuses.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    data = encode_records(records)
+    if len(data) > STAGED_RECORD_LIMIT:
+        return False
+    try:
+        write_new_file(disk, root, shared_records_name(number), data, durable=False)
+    except OSError as error:
+        if error.errno in DISK_FAILURES:
+            raise
+        return False
+    return True
+
+
+def sync_shared_records(disk: Disk, root: Directory, numbers: Sequence[int]) -> None:
+    """Make files durable one by one, where no call does it for the whole file system. Raises OSError."""
+    for number in numbers:
+        descriptor = disk.open_to_change(root.descriptor, shared_records_name(number))
+        try:
+            disk.sync(descriptor)
+        finally:
+            os.close(descriptor)
+    disk.sync(root.descriptor)
+
+
+def finish_shared_records(log_dir: LogDir, placement: Placement, root: Directory) -> Iterator[str]:
+    """Recover one staging root: what was renamed without its link gets that now, and the files go.
+
+    Yields:
+        What was done, one sentence for each file.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    for name, is_directory in root.entries():
+        if is_directory or not is_shared_records(name):
+            continue
+        linked, is_done = _link_where_missing(log_dir, placement, root, name)
+        if is_done:
+            remove_file(log_dir.disk, root, name)
+            given = f"; {linked} of its replicas had no record yet, and have it now" if linked else ""
+            yield f"{name} in {root.path} was left by a staging that did not finish, and is removed{given}"
+        else:
+            log_dir.leave_unclean = True  # without it nothing would say what they were
+
+
+def _link_where_missing(log_dir: LogDir, placement: Placement, root: Directory, file: str) -> tuple[int, bool]:
+    """How many staged replicas got their link, and whether none is left that should have one."""
+    linked, is_done = 0, True
+    for name, record in records_in(root, file).items():
+        try:
+            with suppress(FileNotFoundError, NotADirectoryError, LogStoreError), root.child(name) as directory:
+                if _lacks(log_dir, placement, directory, name, record):
+                    log_dir.disk.link(root.descriptor, file, directory.descriptor, STAGED_RECORD)
+                    log_dir.disk.sync(directory.descriptor)
+                    linked += 1
+        except OSError as error:
+            if error.errno in DISK_FAILURES:
+                raise
+            logger.warning("%s cannot get its record back: %s", root.path_of(name), error.strerror)
+            is_done = False
+    return linked, is_done
+
+
+def _lacks(log_dir: LogDir, placement: Placement, directory: Directory, name: str, record: StagedRecord) -> bool:
+    """Whether a directory is the staged replica that a record speaks of, and has none. Raises LogStoreError: it isn't.
+
+    One that a purge has begun to empty has no topic ID any more, and is let be.
+    """
+    parsed = parse(name) if placement is Placement.IN_PLACE else parse_staged(name)
+    if parsed.kind not in (DirectoryKind.STAGED, DirectoryKind.STRAY) or directory.holds(STAGED_RECORD):
+        return False
+    check_record(log_dir, directory, parsed, record)
+    return topic_id_in(directory) == record.topic_id

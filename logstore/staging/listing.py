@@ -1,0 +1,153 @@
+"""What lies staged in a log dir: every staged directory with its record, or with the reason why the record is no use.
+
+Three places are looked at: the staging directory of a log dir that is ours, the sibling of a real broker's, and the
+``-stray`` directories in the log dir itself, which are staged in place where they carry a record, and otherwise were
+left by a broker. Nothing is believed on its word: a record must speak of the topic ID and partition that its
+directory's name says, and lead back to a place that this log dir would give to that replica. Nothing here changes
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+from layout.directory_name import (
+    MAX_DIRECTORY_NAME,
+    DirectoryKind,
+    DirectoryName,
+    parse,
+    parse_staged,
+)
+from layout.ids import TopicId
+from layout.ours import StagedRecord
+from layout.topic import TopicPartition
+from logstore.errors import DamagedRecordError, LogStoreError
+from logstore.fs import Directory
+from logstore.log_dir import LogDir, LogDirView
+from logstore.parallel import AdaptiveThreadPool, map_chunks
+from logstore.staging.fallback_records import FallbackRecords
+from logstore.staging.placement import Placement, name_below_log_dir, staging_roots
+from logstore.staging.records import RecordReader, topic_id_in
+
+_BATCH, _PIECE, _FEWEST_WAITS = 1024, 64, 8
+"""Directories in a batch and in a piece of it, and waits for the disk from which on threads pay (``pace``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One directory that waits for its purge, or for somebody to bring it back.
+
+    Attributes:
+        log_dir: path of its log dir.
+        placement: where it is staged.
+        name: of the directory, within its staging root.
+        location: how a scan calls it: its path below the log dir, or with ``../`` in front.
+        record: what it was; None where that cannot be told.
+        problem: why there is no record, one sentence; None where there is one.
+        topic_id: of the record, else what ``partition.metadata`` says; None: neither.
+        partition: of the record, else what the name says; None: neither, or the name may be cut.
+        inode: of the directory, so that a swap is noticed.
+    """
+
+    log_dir: str
+    placement: Placement
+    name: str
+    location: str
+    record: StagedRecord | None
+    problem: str | None
+    topic_id: TopicId | None
+    partition: TopicPartition | None
+    inode: int
+
+    @property
+    def due_ms(self) -> int | None:
+        """When a purge may take it, in ms since 1970; None: never, because nothing says so."""
+        return None if self.record is None else self.record.due_ms
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether a purge may take it; never without a record, and never before it was staged."""
+        return self.record is not None and self.record.is_due(now_ms)
+
+
+def list_staged(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[Staged]:
+    """Everything staged in a log dir, and every stray that a broker left, sorted by location.
+
+    Raises:
+        OfflineLogDirError: the log dir is offline, or fails now.
+    """
+    log_dir.check_online()
+    try:
+        return find_staged(log_dir, spare)
+    except OSError as error:
+        raise log_dir.failed("what is staged cannot be listed", error) from error
+
+
+def find_staged(log_dir: LogDirView, spare: FallbackRecords | None = None) -> list[Staged]:
+    """The same for a log dir that is only looked at: no lock is needed, so a broker may run on it.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    return sorted(_everything(log_dir, spare or FallbackRecords(None)), key=lambda staged: staged.location)
+
+
+def _everything(log_dir: LogDirView, spare: FallbackRecords) -> list[Staged]:
+    reader = RecordReader(log_dir, spare)
+    with closing(staging_roots(log_dir)) as roots:
+        return [each for placement, root in roots for each in _everything_in(log_dir, placement, root, reader)]
+
+
+def _everything_in(
+    log_dir: LogDirView, placement: Placement, root: Directory, reader: RecordReader
+) -> Iterator[Staged]:
+    def looked_at(piece: Sequence[str]) -> list[Staged]:
+        found = []
+        for text in piece:
+            name = parse(text) if placement is Placement.IN_PLACE else parse_staged(text)
+            if name.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY):
+                with suppress(FileNotFoundError):
+                    found.append(look_at(log_dir, placement, root, name, reader))
+        return found
+
+    # In this order those that share a file of records come together, and it is read once.
+    names = root.directories()
+    with AdaptiveThreadPool(looked_at) as pace:
+        for start in range(0, len(names), _BATCH):
+            yield from map_chunks(pace, names[start : start + _BATCH], _PIECE, _FEWEST_WAITS)
+
+
+def look_at(
+    log_dir: LogDirView, placement: Placement, root: Directory, name: DirectoryName, reader: RecordReader
+) -> Staged:
+    """What one staged directory says of itself.
+
+    Raises:
+        OSError: it is gone, or cannot be opened.
+    """
+    record, problem = None, None
+    partition = _partition_of(name)
+    try:
+        with root.child(name.text) as directory:
+            inode = directory.key[1]
+            topic_id = topic_id_in(directory)
+            try:
+                record = reader.read(directory, name, root)
+            except DamagedRecordError as error:
+                problem = str(error)
+    except LogStoreError as error:
+        inode, topic_id, problem = 0, None, str(error)
+    if record is not None:
+        topic_id, partition = record.topic_id, TopicPartition(record.topic, record.partition)
+    elif problem is None:
+        problem = "a broker left it; nothing says when it may go"
+    location = name_below_log_dir(log_dir, placement, name.text)
+    return Staged(log_dir.path, placement, name.text, location, record, problem, topic_id, partition, inode)
+
+
+def _partition_of(name: DirectoryName) -> TopicPartition | None:
+    """What a stray's name says it was; None of other names, and of one that may have been cut to fit (FACTS §1.2)."""
+    if name.topic is None or name.partition is None or len(name.text) >= MAX_DIRECTORY_NAME:
+        return None
+    return TopicPartition(name.topic, name.partition)
