@@ -1,4 +1,4 @@
-"""Deletes for ever what is staged and due, throttled, resumable, and never anything else."""
+"""Deletes for ever what is staged and due, and nothing else; throttled and resumable."""
 
 from logstore.purge.background import Purger
 from logstore.purge.eligibility import PurgeRules, measure_removal

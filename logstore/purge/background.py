@@ -1,7 +1,7 @@
-"""A thread that purges by itself, in an embedded store: it sleeps until something is due, and never looks in between.
+"""Purges in the background of an embedded store: a thread that sleeps until something is due, without polling the disk.
 
-What is due, and how it is purged, is for whoever starts it; this owns the waiting. The clock of the day may jump, so a
-long sleep is cut into pieces, at the end of each of which the time alone is looked at. Source: DESIGN §5.
+The caller gives the function that purges; this module does the waiting. Wall-clock time may jump, so a long sleep is
+cut into pieces, and only the clock is read between them. Source: DESIGN §5.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from logstore.errors import LogStoreError
 logger = logging.getLogger(__name__)
 
 RETRY_MS: Final = 60_000
-"""Between two purges at least, where something stays due: a disk that refuses now may do so for a while."""
+"""Least time between two purges where something stays due: a disk that refuses now may do so for a while."""
 
 _NAP_MS: Final = 60_000
-"""How long the thread sleeps at a time, at most."""
+"""Longest single sleep of the thread."""
 
 
 class Purger:
     """Purges at every due time, from :meth:`start` to :meth:`stop`."""
 
     def __init__(self, purge_due: Callable[[threading.Event], int | None], clock: Clock) -> None:
-        """Take what purges.
+        """Take the function that purges; no thread is started yet.
 
         Args:
-            purge_due: purges what is due, and says when there is something to do again, in ms since 1970; None: nothing
-                waits. It is called from the purger's thread alone, and ends early when the event that it gets is set.
-            clock: where the time comes from.
+            purge_due: purges what is due, and returns the next due time, in ms since 1970; None: nothing waits to be
+                due. It is called from the purger's thread only, and ends early when its event is set.
+            clock: gives the time.
         """
         self._purge_due = purge_due
         self._clock = clock
@@ -43,7 +43,7 @@ class Purger:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin with what is due already. A second time does nothing."""
+        """Start the thread, which begins with what is due already. A second call does nothing."""
         if self._thread is None:
             self._cancel.clear()
             self._wake.clear()
@@ -51,11 +51,11 @@ class Purger:
             self._thread.start()
 
     def wake(self) -> None:
-        """Something was staged: its due time may come before the one that is waited for."""
+        """Look for the next due time again, because something was staged."""
         self._wake.set()
 
     def stop(self) -> None:
-        """Cancel what is under way, and come back when it has ended; the next purge goes on with it."""
+        """Cancel the purge that is under way, and wait for its end; the next purge resumes it."""
         self._cancel.set()
         self._wake.set()
         if self._thread is not None:
@@ -76,7 +76,7 @@ class Purger:
             self._sleep_until(next_ms)
 
     def _sleep_until(self, due_ms: int | None) -> None:
-        """Sleep until a time, or until woken; None: until woken."""
+        """Sleep until a due time, or until woken; None: until woken."""
         while not self._cancel.is_set():
             left_ms = _NAP_MS if due_ms is None else min(due_ms - self._clock.now_ms(), _NAP_MS)
             if left_ms <= 0 or self._clock.wait(self._wake, left_ms / 1000):

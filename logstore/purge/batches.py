@@ -1,19 +1,17 @@
-"""Purges the directories of one staging root by batches, and lets nobody wait for the disk while there is work.
+"""Purges batches of directories of one staging root, so that no worker waits for the disk while there is work.
 
 Each worker has two threads. One empties batch after batch; the other makes a batch durable and then finishes it, while
-the first is at the next batch already (``remove_staged`` says what these mean, and why in this order)::
+the first is at the next batch already (``remove`` explains these steps and their order)::
 
     first     empty 1   empty 2              empty 3
     second              barrier 1, finish 1  barrier 2, finish 2   barrier 3, finish 3, sync of the staging root
 
-A barrier comes after everything that its worker did before, so barrier 2 makes the end of batch 1 durable as well. The
-last batch has nothing beside which to end.
+A barrier covers everything that its worker did before, so barrier 2 makes the end of batch 1 durable as well. Nothing
+runs beside the end of the last batch.
 
-Some disks are waited for at every file that goes: an ext4 that tells the disk which blocks are free, a share of another
-machine. They take several at once. So where the first directories of a batch show that (``pace``), the others are dealt
-out to more threads, whether they are to be emptied or finished; what comes before what is the same for each directory.
-
-What the workers of a purge are, threads or processes, is told by ``purge_workers``.
+Some disks make each removal wait: an ext4 that discards free blocks, a share of another machine. They serve several
+removals at once. Where the first directories of a batch show such waits, the rest is dealt out to more threads, to be
+emptied as well as to be finished. The order of steps for one directory stays the same.
 """
 
 from __future__ import annotations
@@ -35,40 +33,40 @@ from logstore.purge.remove import Removal
 from logstore.purge.report import KeptDirectory
 
 EMPTYING: Final = 4
-"""Threads that empty a batch where each file is waited for; more of them win nothing."""
+"""Threads that empty a batch where each removal waits; more threads gain nothing."""
 
 FINISHING: Final = 2
-"""Threads that finish a batch then: that is a record and a directory each, and not some five files."""
+"""Threads that finish a batch there: one record and one directory each, not some five files."""
 
 _PIECE = 25
-"""Directories that a thread takes at a time."""
+"""Directories in a piece, which a thread takes at a time."""
 
 _FEWEST_WAITS = _PIECE // 2
-"""Waits for the disk during one piece from which on threads pay. Where no file is waited for there are up to four, and
-where each is, some seventy, or twenty-five at the end of a batch."""
+"""Waits for the disk during one piece from which threads pay. A piece has up to four where removals do not wait, and
+where they do, some seventy while it is emptied and twenty-five while it is finished."""
 
 _FEW = 4
-"""Directories up to which each is synced by itself: a barrier waits for all that others wrote to the disk."""
+"""Directories up to which each is synced by itself: a barrier also waits for everything that others wrote."""
 
 
 @dataclass(slots=True)
 class PurgeBatch:
-    """What became of some directories.
+    """Some directories, and what became of them.
 
     Attributes:
         names: of the directories.
-        seen: what was seen of each ahead, or when it is due, until it is emptied; without that, and where it is None, a
-            directory is looked at when its turn comes.
-        number: which batch of all it is, for whoever asks.
-        kept: those that stay.
-        partly: those that were not emptied to the end.
-        emptied: those that were.
-        failure: why the disk did not confirm that, one sentence, so that all of these keep their records; None: it did.
-        had_record_inside: for each that was emptied and confirmed, whether its record lay in it, and not elsewhere.
+        prefetched: for each directory what was found in it, or its due time if that is not over, or None: it is judged
+            just before it is emptied, as all are without a prefetch. Dropped once the batch is emptied.
+        number: the position of the batch among all.
+        kept: the directories that stay.
+        partly: the directories that were emptied in part.
+        emptied: the directories that were emptied whole.
+        failure: why the disk did not confirm that, one sentence, so that ``emptied`` keep their records; None: it did.
+        had_record_inside: for each of ``emptied``, once confirmed, whether its record lay in it, and not elsewhere.
     """
 
     names: Sequence[DirectoryName]
-    seen: Sequence[PrefetchedDirectory | int | None] = ()
+    prefetched: Sequence[PrefetchedDirectory | int | None] = ()
     number: int = 0
     kept: list[KeptDirectory] = field(default_factory=list)
     partly: list[DueDirectory] = field(default_factory=list)
@@ -78,26 +76,26 @@ class PurgeBatch:
 
 
 class BatchWorker:
-    """One worker; use it as a context manager.
+    """Purges batch after batch; use it as a context manager.
 
     Attributes:
-        gone: its batches whose end is durable; filled also when a disk that fails ends its work.
+        gone: the batches whose end is durable; filled also when the disk fails.
     """
 
     def __init__(self, removal: Removal, disk: Disk) -> None:
-        """Take what removes the directories, and the disk they are on."""
+        """Take the removal of one staging root, and the disk it is on."""
         self._removal, self._disk, self._root = removal, disk, removal.staging.root
         self._second = ThreadPoolExecutor(1, thread_name_prefix="purge-end")
         self._emptying = AdaptiveThreadPool(self._all_emptied, EMPTYING)
         self._finishing = AdaptiveThreadPool(self._all_finished, FINISHING)
-        is_throttled = removal.staging.rules.throttle is not None  # then it waits, but not for the disk
+        is_throttled = removal.staging.rules.throttle is not None  # a throttled purge waits, but not for the disk
         self._fewest_waits = _FEWEST_WAITS if disk.is_shared and not is_throttled else sys.maxsize
         self._former: PurgeBatch | None = None
         self._finished: PurgeBatch | None = None
         self.gone: list[PurgeBatch] = []
 
     def purge(self, batch: PurgeBatch) -> None:
-        """Empty a batch, and meanwhile bring the one before to its end.
+        """Empty a batch, and meanwhile finish the one before.
 
         Raises:
             OSError: the disk fails.
@@ -116,7 +114,7 @@ class BatchWorker:
         self._former = batch
 
     def end(self) -> None:
-        """Bring to its end what is not: no batch follows.
+        """Finish all batches; none follows.
 
         Raises:
             OSError: the disk fails.
@@ -149,7 +147,7 @@ class BatchWorker:
         self._finished = batch
 
     def _empty(self, batch: PurgeBatch) -> None:
-        found, batch.seen = batch.seen or [None] * len(batch.names), ()
+        found, batch.prefetched = batch.prefetched or [None] * len(batch.names), ()
         both = list(zip(batch.names, found, strict=True))
         for outcome in map_chunks(self._emptying, both, _PIECE, self._fewest_waits):
             if isinstance(outcome, KeptDirectory):
@@ -161,20 +159,20 @@ class BatchWorker:
     def _all_emptied(
         self, piece: Sequence[tuple[DirectoryName, PrefetchedDirectory | int | None]]
     ) -> list[DueDirectory | KeptDirectory | None]:
-        return [self._emptied(name, seen) for name, seen in piece]
+        return [self._emptied(name, prefetched) for name, prefetched in piece]
 
     def _all_finished(self, piece: Sequence[DueDirectory]) -> list[bool]:
         return [self._removal.finish(due) for due in piece]
 
     def _emptied(
-        self, name: DirectoryName, seen: PrefetchedDirectory | int | None
+        self, name: DirectoryName, prefetched: PrefetchedDirectory | int | None
     ) -> DueDirectory | KeptDirectory | None:
-        if isinstance(seen, PrefetchedDirectory):
-            return self._removal.empty_seen(name, seen)
-        return self._removal.empty(name) if seen is None else self._removal.staging.not_due(name.text, seen)
+        if isinstance(prefetched, PrefetchedDirectory):
+            return self._removal.empty_prefetched(name, prefetched)
+        return self._removal.empty(name) if prefetched is None else self._removal.staging.not_due(name.text, prefetched)
 
     def _make_durable(self, batch: PurgeBatch) -> None:
-        """The barrier. Where it fails nobody knows what came through: the records stay, and what was emptied is due."""
+        """Make the removals durable. Where that fails, nobody knows which are: the records stay, still due."""
         if not batch.emptied:
             return
         try:

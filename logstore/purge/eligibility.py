@@ -1,7 +1,7 @@
-"""Whether a staged directory may go, by the rules of a purge and by what lies in it; nothing is changed here.
+"""Judges whether a staged directory may be purged, by the rules of the purge and by its record; nothing is changed.
 
-A directory is judged through an open descriptor: whether its record is valid, speaks of it, and is due. Those that
-a broker left have no record, and nothing says when they may go. Source: DESIGN §5.
+A directory is judged through an open descriptor: its record must be valid, its own, and due. Directories that a broker
+left have no record, so no purge takes them. Source: DESIGN §5.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from logstore.purge.throttle import Throttle
 from logstore.staging import Placement, RecordReader, Staged, name_below_log_dir
 
 STEP_BYTES: Final = 1 << 30
-"""Bytes of a file that go at once, where nothing else is asked for."""
+"""Bytes of a file that are removed at once, by default."""
 
 _DEEPEST = 32
-"""Levels of directories in a staged one. Kafka makes none; a tree of thousands would use up all descriptors."""
+"""Levels of directories below a staged directory. Kafka makes none; thousands would use up all descriptors."""
 
 
 @dataclass(slots=True)
 class PurgeRules:
-    """What a purge was asked for, the same for all directories.
+    """The parameters of a purge, the same for all directories.
 
     Attributes:
-        now_ms: what is due at this time may go.
-        throttle: how fast; None: as fast as it goes.
-        cancel: set to stop it.
-        step_bytes: larger files are truncated in steps of this.
-        only: whether a directory is meant at all; None: every one is.
-        before_due: take what is not due yet too.
-        keep_held: leave directories alone of which a process holds a file.
-        progress: told how many directories and bytes went since the last call; called from several threads.
+        now_ms: the present time, in ms since 1970; directories that are due by then may go.
+        throttle: None: no limit.
+        cancel: set to stop the purge.
+        step_bytes: larger files are truncated in steps of this size.
+        only: selects directories; None: all.
+        before_due: delete what is not due yet too.
+        keep_held: keep directories of which a process holds a file open.
+        progress: called with the directories and bytes removed since the last call, from several threads.
     """
 
     now_ms: int
@@ -56,40 +56,40 @@ class PurgeRules:
 
 @dataclass(slots=True)
 class DueDirectory:
-    """A directory that may go, and what was removed of it so far."""
+    """A directory that may be purged, and what was removed of it so far."""
 
     name: str
     inode: int
     record: StagedRecord | None
-    """None: it is empty already."""
+    """None: the directory is empty already."""
     files: int = 0
     bytes: int = 0
     problem: str | None = None
-    """Why it could not be emptied; None: it was."""
+    """Why it could not be removed whole; None: nothing went wrong."""
     cancelled: bool = False
     touched: bool = False
-    """Something of it is gone, or about to go."""
+    """Something of it is removed, or is about to be."""
     held: list[tuple[int, str, int]] = field(default_factory=list)
-    """Inode, name and bytes of files that processes hold."""
+    """Inode, name and bytes of files that processes hold open."""
 
 
 @dataclass(slots=True)
 class PrefetchedDirectory:
-    """What somebody who looked ahead found in a directory that is due: plain files alone, small, and nobody's else."""
+    """What a prefetch found in a due directory: only plain files, small, with one name, and held by no process."""
 
     inode: int
     names: list[str]
-    """Of all files but the record."""
+    """Of all files except the record."""
     weights: list[int]
-    """The bytes that each gives back."""
+    """Bytes that the removal of each file frees."""
     record: StagedRecord
 
 
 class StagingRoot:
-    """The staged directories of one staging root, looked at one by one; nothing is changed.
+    """One staging root, whose directories are judged one by one.
 
     Attributes:
-        holders: inode of a file → the processes that hold it; filled in by whoever knows.
+        holders: inode of a file → the processes that hold it open; empty until the caller sets it.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class StagingRoot:
         self.holders: Mapping[int, tuple[FileHolder, ...]] = {}
 
     def judge(self, directory: Directory, name: DirectoryName) -> DueDirectory | KeptDirectory | None:
-        """Whether a staged directory may go; None: it is not meant.
+        """Judge whether a staged directory may go; None: ``only`` does not select it.
 
         Raises:
             OSError: it cannot be read.
@@ -135,7 +135,7 @@ class StagingRoot:
     def _without_record(
         self, directory: Directory, name: DirectoryName, problem: str
     ) -> DueDirectory | KeptDirectory | None:
-        """One whose record is no use stays; an empty one that we staged is what the last step of a purge leaves."""
+        """Keep a directory without a valid record, unless it is empty: the last step of a purge may leave it so."""
         names = os.listdir(directory.descriptor)
         if not names and name.kind is DirectoryKind.STAGED:
             return DueDirectory(name.text, directory.key[1], None)
@@ -146,14 +146,14 @@ class StagingRoot:
         )
 
     def not_due(self, name: str, due_ms: int) -> KeptDirectory:
-        """A directory that waits for its time."""
+        """Keep a directory that is not due yet."""
         return self._kept(name, KeepReason.NOT_DUE, "its time has not come", due_ms)
 
     def _kept(self, name: str, why: KeepReason, reason: str, due_ms: int | None = None) -> KeptDirectory:
         return KeptDirectory(self.location(name), why, reason, due_ms)
 
     def location(self, name: str) -> str:
-        """How a scan calls a directory of this staging root."""
+        """Give the name of a directory of this staging root in a scan."""
         return self._prefix + name
 
     def _staged(self, name: DirectoryName, inode: int, record: StagedRecord) -> Staged:
@@ -174,11 +174,11 @@ class StagingRoot:
 def measure_removal(
     directory: Directory, holders: Mapping[int, tuple[FileHolder, ...]], depth: int = 0
 ) -> DueDirectory:
-    """What a removal would give back: files, bytes, and what processes hold of them. Nothing is changed.
+    """Measure what a removal would free: files, bytes, and files that processes hold. Nothing is changed.
 
     Raises:
-        UnsafePathError: there is a mount point in it, or directories nested too deep.
-        OSError: the system refuses.
+        UnsafePathError: it contains a mount point, or directories that are nested too deep.
+        OSError: from the system.
     """
     check_depth(depth)
     total = DueDirectory("", directory.key[1], None)
@@ -201,15 +201,15 @@ def measure_removal(
 
 
 def weight_of(status: os.stat_result) -> int:
-    """What unlinking gives back: allocated bytes, or nothing while the file has another name."""
+    """Give the bytes that unlinking frees: all allocated ones, or none while the file has another name."""
     return status.st_blocks * 512 if status.st_nlink == 1 else 0
 
 
 def check_depth(depth: int) -> None:
-    """Refuse a directory that lies too many levels down in a staged one.
+    """Refuse a directory that lies too many levels below a staged directory.
 
     Raises:
-        UnsafePathError: it does.
+        UnsafePathError: it lies too deep.
     """
     if depth > _DEEPEST:
         raise UnsafePathError(f"its directories are nested more than {_DEEPEST} deep, which no broker does")

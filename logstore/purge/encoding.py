@@ -1,4 +1,4 @@
-"""What the processes of a purge tell each other, in a form that ``marshal`` knows: looks, and outcomes of batches."""
+"""Encodes what the processes of a purge send each other as values for ``marshal``: prefetches, and finished batches."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from logstore.purge.eligibility import DueDirectory, PrefetchedDirectory
 from logstore.purge.report import KeepReason, KeptDirectory
 
 RecordFields: TypeAlias = tuple[str, int, bytes, str, str, str, int, int, dict[str, int]]
-"""Those of a record, in their order."""
+"""The fields of a :class:`StagedRecord`, in their order."""
 
 EncodedPrefetch: TypeAlias = tuple[int, list[str], list[int], RecordFields] | int | None
-"""Of one directory: what :class:`PrefetchedDirectory` has; when it is due; or None: it wants a closer look."""
+"""Of one directory: the fields of :class:`PrefetchedDirectory`; its due time, if that is not over; or None: it must be
+judged again by the process that purges."""
 
 _EncodedKept: TypeAlias = tuple[str, str, str, int | None]
 _EncodedDue: TypeAlias = tuple[
@@ -22,11 +23,11 @@ _EncodedDue: TypeAlias = tuple[
 ]
 
 EncodedBatch: TypeAlias = tuple[list[_EncodedKept], list[_EncodedDue], list[_EncodedDue], str | None, list[bool]]
-"""What became of a batch: the fields of :class:`PurgeBatch` from ``kept`` on, in their order."""
+"""The fields of a :class:`PurgeBatch` from ``kept`` on, in their order."""
 
 
 def encode_record(record: StagedRecord) -> RecordFields:
-    """A record, as one process tells it."""
+    """Encode a record."""
     return (
         record.topic,
         record.partition,
@@ -40,30 +41,30 @@ def encode_record(record: StagedRecord) -> RecordFields:
     )
 
 
-def decode_record(fields: RecordFields) -> StagedRecord:
-    """A record, as the other one understands it."""
+def _decode_record(fields: RecordFields) -> StagedRecord:
+    """Decode a record."""
     topic, partition, topic_id, path, verdict, evidence, staged_ms, due_ms, checkpoints = fields
     known = TopicId(topic_id)
     return StagedRecord(topic, partition, known, path, verdict, evidence, staged_ms, due_ms, checkpoints)
 
 
 def decode_prefetch(look: EncodedPrefetch) -> PrefetchedDirectory | int | None:
-    """A look that came from another process, as a purge takes it."""
+    """Decode the prefetch of one directory."""
     if look is None or isinstance(look, int):
         return look
     inode, names, weights, fields = look
-    return PrefetchedDirectory(inode, names, weights, decode_record(fields))
+    return PrefetchedDirectory(inode, names, weights, _decode_record(fields))
 
 
 def encode_batch(batch: PurgeBatch) -> EncodedBatch:
-    """What became of a batch, as one process tells it."""
+    """Encode what became of a batch."""
     kept = [(each.location, each.why.value, each.reason, each.due_ms) for each in batch.kept]
     partly, emptied = ([_encode_due(due) for due in some] for some in (batch.partly, batch.emptied))
     return kept, partly, emptied, batch.failure, batch.had_record_inside
 
 
 def decode_batch(batch: EncodedBatch) -> PurgeBatch:
-    """What became of a batch, as the other one understands it; the names of its directories are not told."""
+    """Decode what became of a batch; the names of its directories are not sent."""
     kept, partly, emptied, failure, had_record_inside = batch
     return PurgeBatch(
         names=(),
@@ -82,5 +83,5 @@ def _encode_due(due: DueDirectory) -> _EncodedDue:
 
 def _decode_due(due: _EncodedDue) -> DueDirectory:
     name, inode, fields, files, number_of_bytes, problem, cancelled, touched, held = due
-    record = None if fields is None else decode_record(fields)
+    record = None if fields is None else _decode_record(fields)
     return DueDirectory(name, inode, record, files, number_of_bytes, problem, cancelled, touched, held)

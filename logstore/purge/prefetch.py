@@ -1,15 +1,12 @@
-"""What a process that looks ahead of a purge hands over of each staged directory, and what it leaves for a closer look.
+"""Judges the directories of a purge in a forked process before their turn comes, so that the purge only removes.
 
-It judges a directory as the purge itself would (``judge_staged``), and weighs its files. Only what is usual is handed
-over: a directory that is due and holds nothing but its record and plain files that have one name, are not large, and
-that no process holds; and one whose time has not come. Everything else, and whatever cannot be read, is left to the
-process that purges, which has the words for it.
+The forked process judges a directory as the purge itself would (``eligibility``), and weighs its files. It hands over
+only what needs no special care: a due directory that holds nothing but its record and plain files, each of them with
+one name, not large, and held by no process; and the due time of a directory that is not due. Everything else, and
+whatever cannot be read, it leaves to the process that purges, which reports why.
 
-Work that a forked process does ahead of this one, which takes each result when it has use for it.
-
-For a look at the disk before something is changed there: this process changes, and the other finds out meanwhile what
-it will need next. The other is ahead by no more results than a pipe holds, so what it saw is fresh. When this process
-dies, the other ends at its next result.
+The forked process is no more results before the purge than a pipe holds, so its findings are fresh. When the purging
+process dies, the forked one ends at its next result.
 """
 
 from __future__ import annotations
@@ -32,11 +29,11 @@ from logstore.purge.report import KeepReason, KeptDirectory
 
 
 def prefetch_batch(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[EncodedPrefetch]:
-    """Look at the directories of a batch; nothing is changed, and nothing is raised."""
-    return [_prefetch(staging, name) for name in names]
+    """Judge and weigh the directories of a batch; nothing is changed, and nothing is raised."""
+    return [_prefetch_directory(staging, name) for name in names]
 
 
-def _prefetch(staging: StagingRoot, name: DirectoryName) -> EncodedPrefetch:
+def _prefetch_directory(staging: StagingRoot, name: DirectoryName) -> EncodedPrefetch:
     try:
         with staging.root.child(name.text) as directory:
             judged = staging.judge(directory, name)
@@ -51,7 +48,7 @@ def _prefetch(staging: StagingRoot, name: DirectoryName) -> EncodedPrefetch:
 
 
 def _plain_files(staging: StagingRoot, directory: Directory) -> tuple[list[str], list[int]] | None:
-    """Names of all files but the record, and the bytes that each gives back; None: anything about them is unusual."""
+    """Names of all files except the record, and the bytes that each frees; None: one of them needs special care."""
     names, weights = [], []
     step, holders = staging.rules.step_bytes, staging.holders
     with os.scandir(directory.descriptor) as found:
@@ -72,20 +69,20 @@ Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 
 _LENGTH = struct.Struct("=q")
-"""Before each result: its bytes."""
+"""Stands before each result: its number of bytes."""
 
 
 def computed_by_child(work: Callable[[Unit], Result], units: Iterable[Unit]) -> Generator[Result, None, None]:
-    """The results of some units, one after the other, each found out by a forked process before it is asked for.
+    """Compute the results of units in a forked process, before the caller asks for them.
 
-    Where no process can be started, each is found out when it is asked for.
+    Where no process can be started, each result is computed when the caller asks for it.
 
     Args:
-        work: changes nothing, and gives anything that marshal knows; an error is not told, and ends the process.
-        units: asked for in that process alone.
+        work: changes nothing, and returns a value for marshal; an error in it is not reported, and ends the process.
+        units: iterated in the forked process only.
 
     Yields:
-        The result of each unit, in their order; those of the first units alone where the process died.
+        The result of each unit, in their order; only those of the first units where the process died.
     """
 
     def do_all(pipe: int) -> None:
@@ -98,7 +95,7 @@ def computed_by_child(work: Callable[[Unit], Result], units: Iterable[Unit]) -> 
         try:
             child = fork_with_pipe(do_all, ())
         except OSError:
-            child = None  # no more processes are allowed: that costs time, and nothing else
+            child = None  # no more processes are allowed: that costs time only
     if child is None:
         yield from map(work, units)
         return
@@ -116,7 +113,7 @@ def _send(data: bytes, pipe: int) -> None:
 
 
 def _received(pipe: int) -> bytes | None:
-    """The bytes of one result; None: the pipe came to its end before."""
+    """Read the bytes of one result; None: the pipe ended before."""
     length = _exactly(_LENGTH.size, pipe)
     return None if length is None else _exactly(_LENGTH.unpack(length)[0], pipe)
 

@@ -1,19 +1,19 @@
-"""Removes one staged directory: what is in it first, its record last, so that a purge can stop anywhere and resume.
+"""Removes one staged directory: its files first, its record last, so that a purge can stop anywhere and resume.
 
 In which order, and why (DESIGN §5)::
 
-    1  empty     everything but the record goes               a crash leaves a staged directory that is still due
-    2  (caller)  one barrier for many directories             from here on nothing of it comes back
-    3  finish    the record goes, then the directory          a crash leaves it with its record, empty, or gone
-    4  (caller)  the staging root is synced                   from here on it is gone
+    1  empty     everything but the record is removed         a crash leaves a staged directory that is still due
+    2  (caller)  one barrier for many directories             from here on no removed file comes back
+    3  finish    the record is removed, then the directory    a crash leaves it with its record, empty, or gone
+    4  (caller)  the staging root is synced                   from here on the directory is gone
 
-Un-synced removals may come back each by itself, so without the barrier the record could be lost while data is kept,
-and nothing would say any more when that may go. Whether a directory may go is told by ``judge_staged``, just before it
-is emptied, or by a process that is a batch or two ahead (``seen_ahead``): then what it saw goes, if it is the same
-directory still, and nothing else does. Nothing is followed: links, FIFOs and sockets are unlinked, a mount point stops
-the removal. A large file is cut off from its end in steps, for one unlink of many extents keeps a disk busy for long;
-but never one that has another name elsewhere, whose bytes somebody may want, or that a process holds, which would fall
-over its end.
+A crash may undo each un-synced removal by itself. Without the barrier the record could be lost while data is kept, and
+nothing would say any more when that data may go. A directory is judged (``eligibility``) just before it is emptied, or
+a batch or two earlier by another process (``prefetch``). Then only the files that this process saw are removed, and
+only if it is still the same directory. Nothing is followed: links, FIFOs and sockets are unlinked, a mount point stops
+the removal. A large file is truncated in steps before it is unlinked, because one unlink of many extents keeps a disk
+busy for long. A file with another name elsewhere is never truncated, because that name may be in use; nor is a file
+that a process holds open, because the process would fail at its new end.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from logstore.log_dir import DISK_FAILURES
 from logstore.purge.eligibility import DueDirectory, PrefetchedDirectory, StagingRoot, check_depth, weight_of
 from logstore.purge.report import KeepReason, KeptDirectory
 
-REOPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""For a directory that was judged a moment ago; that it is the same one is seen by its inode."""
+_REOPEN_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags for a directory that was judged a moment ago; its inode shows that it is the same."""
 
 
 class Removal:
     """Removes the directories of one staging root. Its methods may be called from several threads."""
 
     def __init__(self, staging: StagingRoot, disk: Disk) -> None:
-        """Take a staging root of a log dir that is being changed."""
+        """Take a staging root of a log dir that may be changed, and the disk it is on."""
         self.staging = staging
         self._disk, self._rules, self._root = disk, staging.rules, staging.root
         self._cancelled = staging.rules.cancel.is_set
 
     def empty(self, name: DirectoryName) -> DueDirectory | KeptDirectory | None:
-        """Remove all but the record of a directory, if it may go; None: it is not meant, or is gone.
+        """Remove all but the record of a directory, if it may go; None: ``only`` does not select it, or it is gone.
 
-        What cannot be removed is told in ``problem``, and the record stays.
+        What cannot be removed is reported in ``problem``, and the record stays.
 
         Raises:
             OSError: the disk fails.
@@ -69,26 +69,26 @@ class Removal:
             due.problem = f"{self.staging.location(name.text)} is not purged whole: {problem}"
         return due
 
-    def empty_seen(self, name: DirectoryName, seen: PrefetchedDirectory) -> DueDirectory | KeptDirectory | None:
-        """The same for a directory that somebody looked into a moment ago: what was seen in it goes, and nothing else.
+    def empty_prefetched(self, name: DirectoryName, found: PrefetchedDirectory) -> DueDirectory | KeptDirectory | None:
+        """Empty a directory that was prefetched: remove the files that were found then, and nothing else.
 
-        One that is another directory by now is looked at anew. What appeared in it meanwhile keeps it from going.
+        If it is another directory by now, it is judged again. A file that is new in it keeps it from being removed.
 
         Raises:
             OSError: the disk fails.
         """
         due, unlink, cancelled, gone = (
-            DueDirectory(name.text, seen.inode, seen.record),
+            DueDirectory(name.text, found.inode, found.record),
             self._disk.unlink,
             self._cancelled,
             0,
         )
         try:
-            descriptor = self._reopened(name.text, seen.inode)
+            descriptor = self._reopened(name.text, found.inode)
         except (OSError, UnsafePathError):
             return self.empty(name)
         try:
-            for file in seen.names:
+            for file in found.names:
                 if cancelled():
                     due.cancelled = True
                     break
@@ -99,19 +99,19 @@ class Removal:
             due.problem = f"{self.staging.location(name.text)} is not purged whole: {_problem(error)}"
         finally:
             os.close(descriptor)
-            due.files, due.bytes = gone, sum(seen.weights[:gone])
+            due.files, due.bytes = gone, sum(found.weights[:gone])
         if self._rules.progress is not None:
             self._rules.progress(0, due.bytes)
         return due
 
     def _reopened(self, name: str, inode: int) -> int:
-        """A descriptor of a directory that was looked at before.
+        """Open a directory that was judged before.
 
         Raises:
             UnsafePathError: another directory has its name by now.
             OSError: it is gone, or cannot be opened.
         """
-        descriptor = os.open(name, REOPEN, dir_fd=self._root.descriptor)
+        descriptor = os.open(name, _REOPEN_FLAGS, dir_fd=self._root.descriptor)
         status = os.fstat(descriptor)
         if status.st_ino != inode or status.st_dev != self._root.device:
             os.close(descriptor)
@@ -119,18 +119,18 @@ class Removal:
         return descriptor
 
     def finish(self, due: DueDirectory) -> bool:
-        """Remove the record of an emptied directory, then the directory; False: its record lay outside.
+        """Remove the record of an emptied directory, then the directory; False: it held no record.
 
         Raises:
-            OSError: the disk fails; what else goes wrong is told in ``problem``.
+            OSError: the disk fails; any other failure is reported in ``problem``.
         """
         inside = True
         try:
             descriptor = self._reopened(due.name, due.inode)
             try:
                 inside = self._record_removed(descriptor)
-                # Who lets go of a directory last gives its blocks back. As long as it is open here, that is not rmdir,
-                # which would do it while all others wait for the staging root.
+                # The last user of a directory frees its blocks. While it is open here, that is not rmdir, which would
+                # free them while everybody else waits for the staging root.
                 self._disk.rmdir(self._root.descriptor, due.name)
             finally:
                 os.close(descriptor)
@@ -141,7 +141,7 @@ class Removal:
         return inside
 
     def _record_removed(self, descriptor: int) -> bool:
-        """Remove the record from an open directory; False: it is not there."""
+        """Remove the record from an open directory; False: there is none."""
         try:
             self._disk.unlink(descriptor, STAGED_RECORD)
         except FileNotFoundError:
@@ -149,7 +149,7 @@ class Removal:
         return True
 
     def _remove_contents(self, directory: Directory, due: DueDirectory, depth: int) -> None:
-        """Remove what is in a directory, other directories first: where one is not safe, nothing else is touched."""
+        """Remove what is in a directory, subdirectories first: if one is not safe, nothing else is touched."""
         with os.scandir(directory.descriptor) as found:
             entries = list(found)
         files = []
@@ -169,21 +169,21 @@ class Removal:
             self._disk.rmdir(parent.descriptor, name)
 
     def _remove_files(
-        self, directory: Directory, files: list[os.DirEntry[str]], due: DueDirectory, spared: str | None
+        self, directory: Directory, files: list[os.DirEntry[str]], due: DueDirectory, kept: str | None
     ) -> None:
-        """Remove all that is no directory, except one name; most of a purge's time is spent here."""
+        """Remove files, except one name; most of a purge's time is spent here."""
         unlink, descriptor, holders, rules = self._disk.unlink, directory.descriptor, self.staging.holders, self._rules
         for entry in files:
             name = entry.name
-            if name == spared:
+            if name == kept:
                 continue
             status = entry.stat(follow_symlinks=False)
             weight = weight_of(status)
             if status.st_ino in holders:
                 due.held.append((status.st_ino, name, weight))
             elif weight > rules.step_bytes and stat.S_ISREG(status.st_mode):
-                weight = self._shorten(directory, name, status, due)
-            due.cancelled = due.cancelled or not self._may_go_on(weight, 1)
+                weight = self._truncate(directory, name, status, due)
+            due.cancelled = due.cancelled or not self._may_continue(weight, 1)
             if due.cancelled:
                 return
             due.touched = True
@@ -193,16 +193,16 @@ class Removal:
             if rules.progress is not None:
                 rules.progress(0, weight)
 
-    def _may_go_on(self, number_of_bytes: int, unlinks: int) -> bool:
+    def _may_continue(self, number_of_bytes: int, unlinks: int) -> bool:
         """Wait for the throttle; False: the purge is cancelled."""
         if self._rules.throttle is None:
             return not self._rules.cancel.is_set()
         return self._rules.throttle.take(number_of_bytes, unlinks, self._rules.cancel)
 
-    def _shorten(self, directory: Directory, name: str, status: os.stat_result, due: DueDirectory) -> int:
-        """Cut a large file off from its end, step by step, until a step or less is left; its bytes that are left.
+    def _truncate(self, directory: Directory, name: str, status: os.stat_result, due: DueDirectory) -> int:
+        """Truncate a large file step by step, until a step or less is left; gives the bytes that are left.
 
-        Holes cost nothing, so a step is a part of the length that holds about as many bytes as a step may.
+        Holes take no space, so a step is the part of the length that holds about ``step_bytes`` allocated bytes.
         """
         weight, step = weight_of(status), self._rules.step_bytes
         steps = -(-weight // step)
@@ -211,7 +211,7 @@ class Removal:
             if not os.path.samestat(os.fstat(descriptor), status):
                 raise UnsafePathError(f"{name!r:.60} was replaced while it was looked at")
             for left in range(steps - 1, 0, -1):
-                if not self._may_go_on(step, 0):
+                if not self._may_continue(step, 0):
                     due.cancelled = True
                     break
                 due.touched = True
@@ -226,7 +226,7 @@ class Removal:
 
 
 def _problem(error: OSError | UnsafePathError) -> str:
-    """Why one directory is left; a failure of the disk itself is raised on, for it concerns them all."""
+    """Say why one directory is left; a failure of the disk itself is raised, for it concerns all directories."""
     if isinstance(error, UnsafePathError):
         return str(error)
     if error.errno in DISK_FAILURES:

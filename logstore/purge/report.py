@@ -1,4 +1,4 @@
-"""What a purge did, or would do: what went, what stayed and why, how much space was expected and how much came back.
+"""Reports what a purge did or would do: what was deleted, what stayed and why, and how much space was freed.
 
 Values only. Source: DESIGN §5; USERS, pains 5, 6 and 8.
 """
@@ -18,11 +18,11 @@ class KeepReason(StrEnum):
 
     NOT_DUE = "not-due"
     NO_RECORD = "no-record"
-    """Nothing says when it may go: a broker left it, or its record is gone."""
+    """It has no due time: a broker left it, or its record is gone."""
     DAMAGED_RECORD = "damaged-record"
-    """It has a record that does not parse, or that speaks of something else."""
+    """Its record does not parse, or is another replica's."""
     IN_USE = "in-use"
-    """A process holds files of it open, and the purge was told to leave such directories alone."""
+    """A process holds files of it open, and the rules of the purge keep directories that are in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,59 +30,59 @@ class KeptDirectory:
     """A directory that a purge leaves where it is."""
 
     location: str
-    """How a scan of its log dir calls it."""
+    """Its name in a scan of the log dir."""
     why: KeepReason
     reason: str
     """One sentence."""
     due_ms: int | None = None
-    """When a purge may take it, in ms since 1970; None: never."""
+    """When a purge may delete it, in ms since 1970; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """A directory that is gone for ever, or in a dry run would be."""
+    """A directory that is deleted, or in a dry run would be."""
 
     location: str
     record: StagedRecord | None
-    """None: an empty directory that an interrupted purge had left."""
+    """None: the directory was empty, as an interrupted purge may leave it."""
     files: int
     bytes: int
-    """What the disk should get back: allocated bytes of all files that have no other name elsewhere."""
+    """Expected to be freed: allocated bytes of all files that have no other name elsewhere."""
 
     @property
     def partition(self) -> TopicPartition | None:
-        """What it was, by the topic's full name; None where there was no record any more."""
+        """The partition, by the topic's full name; None without a record."""
         return None if self.record is None else TopicPartition(self.record.topic, self.record.partition)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """A file whose name is gone, and whose space stays taken until a process lets go."""
+    """A file without a name, whose space is freed when the last process closes it."""
 
     process: FileHolder
     name: str
-    """Location of its directory, and the file's own name."""
+    """Location of its directory, and the name that the file had."""
     inode: int
     bytes: int
 
 
 @dataclass(slots=True)
 class LogDirPurge:
-    """What became of one log dir.
+    """The result for one log dir.
 
     Attributes:
         log_dir: its path.
-        purged: directories that are gone, durably.
-        kept: those that stay, other than because they are not due.
-        not_due: how many wait for their time.
-        next_due_ms: the earliest due time among those, in ms since 1970; None: nothing waits.
+        purged: the directories that are deleted, durably.
+        kept: the directories that stay, except those that are not due yet.
+        not_due: number of directories that are not due yet.
+        next_due_ms: the earliest due time among these, in ms since 1970; None: there are none.
         failures: a sentence for each directory that could not be removed whole; the next purge tries again.
-        partly_bytes: what was removed of directories that are not gone yet.
-        freed_bytes: by how much the file system's free space grew; None: not measured. Others write to it as well.
+        partly_bytes: bytes removed from directories that still exist.
+        freed_bytes: growth of the file system's free space, to which others write as well; None: not measured.
         held: files that processes still hold open.
-        unseen_processes: how many processes could not be looked into, so that ``held`` may lack some.
-        cancelled: it was stopped before all that was due was gone.
-        error: why nothing more could be done in this log dir; None: nothing stood in the way.
+        unseen_processes: number of processes that could not be inspected, so that ``held`` may lack files.
+        cancelled: the purge was stopped before everything due was deleted.
+        error: why the purge of this log dir ended early; None: it did not.
     """
 
     log_dir: str
@@ -100,21 +100,21 @@ class LogDirPurge:
 
     @property
     def expected_bytes(self) -> int:
-        """What the file system should have got back."""
+        """Bytes that the file system should have freed."""
         return self.partly_bytes + sum(purged.bytes for purged in self.purged)
 
     @property
     def held_open_bytes(self) -> int:
-        """What of that it gets back only when processes let go; a file that several hold counts once."""
+        """Bytes of these that are freed only when processes close files; a file that several hold counts once."""
         return sum({held.name: held.bytes for held in self.held}.values())
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that was due is gone."""
+        """Whether everything due was deleted."""
         return not (self.failures or self.cancelled or self.error)
 
     def keep(self, kept: KeptDirectory) -> None:
-        """Count a directory that stays."""
+        """Take in a directory that stays."""
         if kept.why is not KeepReason.NOT_DUE:
             self.kept.append(kept)
             return
@@ -125,26 +125,26 @@ class LogDirPurge:
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    """What became of all log dirs, in the order in which they were given."""
+    """The results for all log dirs, in the order in which they were given."""
 
     log_dirs: tuple[LogDirPurge, ...]
 
     @property
     def directories(self) -> int:
-        """How many directories are gone."""
+        """Number of deleted directories."""
         return sum(len(each.purged) for each in self.log_dirs)
 
     @property
     def expected_bytes(self) -> int:
-        """What the disks should have got back."""
+        """Bytes that the disks should have freed."""
         return sum(each.expected_bytes for each in self.log_dirs)
 
     @property
     def next_due_ms(self) -> int | None:
-        """When there is something to do again, in ms since 1970; None: nothing waits."""
+        """The earliest due time of all log dirs, in ms since 1970; None: nothing waits to be due."""
         return min((each.next_due_ms for each in self.log_dirs if each.next_due_ms is not None), default=None)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that was due is gone, everywhere."""
+        """Whether everything due was deleted in all log dirs."""
         return all(each.is_whole for each in self.log_dirs)

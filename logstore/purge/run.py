@@ -1,10 +1,8 @@
-"""Purges what is staged and due, for ever: by batches, several log dirs at a time, throttled, cancellable, resumable.
+"""Purges what is staged and due: in batches, several log dirs at a time, throttled, cancellable, resumable.
 
-Only what is due goes, only what carries a valid record, and the record goes last (``remove_staged`` says in which
-order, and why). Directories that a broker left have no record; nothing says when they may go, so a purge never takes
-them. How the directories of one staging root go, batch by batch and by several workers, is told by ``purge_batches``
-and ``purge_workers``. What fails or is cancelled in between stays staged and due, and the next purge goes on with it. A
-clock that went backwards purges nothing.
+A directory is deleted only if it is due and carries a valid record, and the record is removed last (``remove`` explains
+the order). Directories that a broker left have no record, so a purge never takes them. Whatever fails or is cancelled
+stays staged and due, and the next purge resumes it. With a clock that went backwards nothing is due.
 Source: DESIGN §5; USERS, pains 5, 6 and 8.
 """
 
@@ -39,7 +37,7 @@ from logstore.staging import (
 logger = logging.getLogger(__name__)
 
 DEFAULT_WORKERS: Final = 2
-"""How many work on each disk."""
+"""Workers on each disk."""
 
 
 def purge(
@@ -53,27 +51,27 @@ def purge(
 ) -> PurgeReport:
     """Purge what is due in several log dirs, those on different disks at the same time.
 
-    What goes wrong in one log dir stands in its part of the report, and the others go on.
+    A failure in one log dir is reported in its part of the report, and the others go on.
 
     Args:
-        log_dirs: each open, and changed by nobody else meanwhile.
-        rules: the time, the rates, what is meant, and how to stop it.
-        workers: how many work on each disk; each removes several files at once where it waits for the disk.
-        spare: where records lie that found no room in their log dirs.
-        look_at_processes: find out which processes hold files of what is purged; looked for only when there is
-            something to purge.
-        may_fork: where there is much to remove, several workers are processes of their own, and not threads, which
-            share an interpreter; and others look ahead. Not for a program that must not be forked.
+        log_dirs: open, and changed by nobody else meanwhile.
+        rules: of the purge.
+        workers: number of workers on each disk; each removes several files at once where it waits for the disk.
+        spare: the fallback records.
+        look_at_processes: find the processes that hold files of the purged directories; done only when something is
+            due.
+        may_fork: use processes for a large purge, as workers and to prefetch; threads share an interpreter. Not for a
+            program that must not be forked.
     """
     runs = [
-        _Run(log_dir, rules, workers, spare or FallbackRecords(None), look_at_processes, may_fork=may_fork)
+        _LogDirPurger(log_dir, rules, workers, spare or FallbackRecords(None), look_at_processes, may_fork=may_fork)
         for log_dir in log_dirs
     ]
-    disks: dict[int, list[_Run]] = {}
+    disks: dict[int, list[_LogDirPurger]] = {}
     for run in runs:
         disks.setdefault(run.device, []).append(run)
 
-    def purge_disk(on_disk: list[_Run]) -> None:
+    def purge_disk(on_disk: list[_LogDirPurger]) -> None:
         for run in on_disk:
             run.purge()
 
@@ -86,22 +84,22 @@ def purge(
 
 
 def purge_steps(log_dir: LogDir, rules: PurgeRules, *, spare: FallbackRecords | None = None) -> Iterator[Purged]:
-    """Purge one due directory at each step, durably; for simulators, which do other things in between.
+    """Purge one due directory at each step, durably; for simulators, which do other work in between.
 
     Raises:
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
     """
-    run = _Run(log_dir, rules, 1, spare or FallbackRecords(None), look_at_processes=False)
+    run = _LogDirPurger(log_dir, rules, 1, spare or FallbackRecords(None), look_at_processes=False)
     yield from run.steps()
 
 
 def planned_purge(log_dir: LogDirView, rules: PurgeRules, spare: FallbackRecords | None = None) -> LogDirPurge:
-    """What a purge would do now, without doing it; no lock is needed.
+    """Report what a purge would do now, without doing it; no lock is needed.
 
-    ``held`` has the files that processes hold, and whose space would not come back yet.
+    ``held`` lists the files that processes hold, whose space would not be freed yet.
 
     Raises:
-        OSError: the system refuses to look.
+        OSError: from the system.
     """
     report = LogDirPurge(log_dir.path)
     open_files = find_open_files(log_dir.root.device)
@@ -126,7 +124,7 @@ def planned_purge(log_dir: LogDirView, rules: PurgeRules, spare: FallbackRecords
     return _sorted(report)
 
 
-class _Run:
+class _LogDirPurger:
     """The purge of one log dir."""
 
     def __init__(
@@ -149,14 +147,14 @@ class _Run:
         self._partly: dict[str, int] = {}
 
     def purge(self) -> None:
-        """Do it all; what goes wrong ends up in the report."""
+        """Purge the log dir; failures go to the report."""
         report = self.report
         free = _free_bytes(self.log_dir)
         try:
             self.log_dir.check_online()
             for staging, names in _staging_roots(self.log_dir, self.rules, self.spare):
                 self._purge_root(staging, names)
-            self._note_end(all_looked_at=self.rules.only is None)
+            self._note_end(all_judged=self.rules.only is None)
         except LogStoreError as error:
             report.error = str(error)
         except OSError as error:
@@ -164,21 +162,22 @@ class _Run:
         if free is not None and (report.purged or report.partly_bytes):
             after = _free_bytes(self.log_dir)
             report.freed_bytes = None if after is None else after - free
-        self._look_again()
+        self._check_held_again()
         _sorted(report)
 
     def steps(self) -> Iterator[Purged]:
-        """One directory at a time."""
+        """Purge one directory at a time."""
         for staging, names in _staging_roots(self.log_dir, self.rules, self.spare):
-            # By name, so that a simulation does not hang on the order of inodes; one at a time, a disk does not care.
+            # By name, so that a simulation does not depend on the order of inodes; one at a time, the order costs
+            # nothing.
             for name in sorted(names, key=lambda name: name.text):
                 before = len(self.report.purged)
                 self._purge_root(staging, [name])
-                self._note_end(all_looked_at=False)
+                self._note_end(all_judged=False)
                 yield from self.report.purged[before:]
 
     def _purge_root(self, staging: StagingRoot, names: list[DirectoryName]) -> None:
-        """Purge one staging root; a log dir in which nothing is due is not touched at all."""
+        """Purge one staging root; a log dir in which nothing is due is not changed at all."""
         first = self._first_due(staging, names)
         if first == len(names):
             return
@@ -196,29 +195,29 @@ class _Run:
             finally:
                 self.report.cancelled |= workers.cancelled
                 for batch in workers.gone:
-                    self._take_up(staging, batch)
+                    self._report_batch(staging, batch)
 
-    def _note_end(self, *, all_looked_at: bool) -> None:
-        """Say what is left partly gone, by this purge or an earlier one that was cut short and not made good by it."""
+    def _note_end(self, *, all_judged: bool) -> None:
+        """Note which directories are partly gone, by this purge or by an earlier one that this one did not complete."""
         former = self._former
         if former is None:
             return
         report, self._former = self.report, None
-        is_whole = all_looked_at and report.is_whole and not any(kept.why is KeepReason.IN_USE for kept in report.kept)
+        is_whole = all_judged and report.is_whole and not any(kept.why is KeepReason.IN_USE for kept in report.kept)
         gone = {purged.location for purged in report.purged}
         partly = {**former.directories, **self._partly}
         with self.log_dir.changing("the end of a purge cannot be noted"):
             named = {location: staged_ms for location, staged_ms in partly.items() if location not in gone}
             end_purge(self.log_dir, PurgeNote(None if is_whole else former.due_by_ms, named))
 
-    def _is_partly_gone(self, staging: StagingRoot, due: DueDirectory) -> None:
+    def _note_partly_gone(self, staging: StagingRoot, due: DueDirectory) -> None:
         self.report.partly_bytes += due.bytes
         if due.record is not None and due.touched:
             self._partly[staging.location(due.name)] = due.record.staged_ms
 
     def _first_due(self, staging: StagingRoot, names: list[DirectoryName]) -> int:
-        """The place of the first that may go; those before it are told of already."""
-        for place, name in enumerate(names):
+        """Find the position of the first directory that may go; those before it are reported here."""
+        for position, name in enumerate(names):
             try:
                 with staging.root.child(name.text) as directory:
                     judged = staging.judge(directory, name)
@@ -227,13 +226,13 @@ class _Run:
             except UnsafePathError as error:
                 judged = KeptDirectory(staging.location(name.text), KeepReason.DAMAGED_RECORD, str(error))
             if isinstance(judged, DueDirectory):
-                return place
+                return position
             if judged is not None:
                 self.report.keep(judged)
         return len(names)
 
-    def _take_up(self, staging: StagingRoot, batch: PurgeBatch) -> None:
-        """Put what became of a batch into the report."""
+    def _report_batch(self, staging: StagingRoot, batch: PurgeBatch) -> None:
+        """Take the results of a batch into the report."""
         report = self.report
         for kept in batch.kept:
             report.keep(kept)
@@ -244,21 +243,21 @@ class _Run:
             report.failures.append(batch.failure)
         left, gone = (batch.partly, batch.emptied) if batch.failure is None else ([*batch.partly, *batch.emptied], [])
         for due in left:
-            self._is_partly_gone(staging, due)
+            self._note_partly_gone(staging, due)
             report.failures += [due.problem] if due.problem else []
             report.cancelled |= due.cancelled
         for due, had_record_inside in zip(gone, batch.had_record_inside, strict=True):
             if due.problem is not None:
                 self.log_dir.leave_unclean = True  # where only the empty directory is left, the next open removes it
-                self._is_partly_gone(staging, due)
+                self._note_partly_gone(staging, due)
                 report.failures.append(due.problem)
                 continue
             if due.record is not None and not had_record_inside:
                 self.spare.remove(self.log_dir, due.name)
             report.purged.append(Purged(staging.location(due.name), due.record, due.files, due.bytes))
 
-    def _look_again(self) -> None:
-        """Report the files that are still held: whoever let go meanwhile is not worth a word."""
+    def _check_held_again(self) -> None:
+        """Report the files that are still held, without those that were closed meanwhile."""
         if self._held:
             still = find_open_files(self.device, {held.process.pid for held in self._held}).holders
             self.report.held = [held for held in self._held if held.process in still.get(held.inode, ())]
@@ -267,7 +266,7 @@ class _Run:
 def _staging_roots(
     log_dir: LogDirView, rules: PurgeRules, spare: FallbackRecords
 ) -> Iterator[tuple[StagingRoot, list[DirectoryName]]]:
-    """Every staging root of a log dir, open while it is looked at, with what lies in it in the order of inodes."""
+    """Open the staging roots of a log dir one at a time, each with its directories in the order of inodes."""
     reader = RecordReader(log_dir, spare)
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
@@ -297,7 +296,7 @@ def _free_bytes(log_dir: LogDir) -> int | None:
 
 
 def _sorted(report: LogDirPurge) -> LogDirPurge:
-    """The same, in an order that does not hang on inodes and threads."""
+    """Sort a report, so that it does not depend on inodes and threads."""
     report.purged.sort(key=lambda purged: purged.location)
     report.kept.sort(key=lambda kept: kept.location)
     report.failures.sort()

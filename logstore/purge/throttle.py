@@ -1,7 +1,7 @@
-"""Holds a purge to so many bytes and so many unlinks a second, so that the disk has time for those who read from it.
+"""Limits a purge to a rate of bytes and of unlinks a second, so that the disk has time for other work.
 
-Two buckets, refilled by the clock. What is taken may overdraw a bucket, and whoever overdraws it waits until it is paid
-for: so a segment larger than what a second allows passes as well, and the rate holds on average. Source: DESIGN §5.
+Two token buckets, refilled by the clock. A call may overdraw a bucket, and then waits until the debt is refilled. So a
+segment larger than the allowance of a second passes as well, and the rate holds on average. Source: DESIGN §5.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from logstore.errors import ChangeRefusedError
 
 
 class _Bucket:
-    """One rate; a second's worth may be taken at once after a pause."""
+    """A token bucket for one rate; after a pause the allowance of one second may be taken at once."""
 
     def __init__(self, rate: float, now_ms: int) -> None:
         self.rate = rate
@@ -21,7 +21,7 @@ class _Bucket:
         self._filled_ms = now_ms
 
     def take(self, amount: float, now_ms: int) -> float:
-        """Take, and tell for how many seconds to wait. A clock that goes backwards refills nothing."""
+        """Take tokens; gives the seconds to wait. A clock that goes backwards refills nothing."""
         passed_ms = max(0, now_ms - self._filled_ms)
         self._filled_ms = now_ms
         self._level = min(self.rate, self._level + self.rate * passed_ms / 1000) - amount
@@ -29,13 +29,13 @@ class _Bucket:
 
 
 class Throttle:
-    """Shared by all that work at the same time. Thread-safe."""
+    """The rates of a purge, shared by all its workers. Thread-safe."""
 
     def __init__(self, clock: Clock, *, bytes_per_s: float | None = None, unlinks_per_s: float | None = None) -> None:
-        """Set the rates; None: as fast as it goes.
+        """Set the rates; None: no limit.
 
         Raises:
-            ChangeRefusedError: a rate that is not positive, at which nothing would ever be done.
+            ChangeRefusedError: a rate is not positive, so that the purge would never end.
         """
         for name, rate in (("bytes", bytes_per_s), ("unlinks", unlinks_per_s)):
             if rate is not None and rate <= 0:
@@ -47,15 +47,15 @@ class Throttle:
         self._unlinks = None if unlinks_per_s is None else _Bucket(unlinks_per_s, now_ms)
 
     def take(self, number_of_bytes: int, unlinks: int, cancel: threading.Event) -> bool:
-        """Wait until so much may be removed.
+        """Wait until a removal is allowed.
 
         Args:
-            number_of_bytes: that the disk gets back.
-            unlinks: names that go.
+            number_of_bytes: that the removal frees.
+            unlinks: number of names that it removes.
             cancel: ends the wait.
 
         Returns:
-            False: it was cancelled, and nothing more may be removed.
+            False: the purge was cancelled, and nothing more may be removed.
         """
         if cancel.is_set():
             return False

@@ -1,16 +1,15 @@
-"""Shares the batches of a staging root among the workers of a purge: threads, or where there is much, processes.
+"""Shares the batches of a staging root among the workers of a purge: threads, or in a large purge processes.
 
-Threads share an interpreter, which two of them use up where the disk does not keep them waiting. So each of several
-workers of a large purge is a forked process. It shares the log dir's lock, which belongs to the open file: should this
-process be killed, the lock is held until the last of them has noticed (``shared_cancel``) and ended. One that is killed
-itself costs nothing but a part of the report, for this process then does again what it has not told of. One worker
-alone is this process.
+Threads share an interpreter, which two of them use up where the disk does not keep them waiting. So where a large purge
+has several workers, each is a forked process. It shares the log dir's lock, which belongs to the open file: if the
+first process is killed, the lock is held until the last worker has noticed (:class:`SharedCancel`) and ended. A worker
+that is killed costs nothing but a part of the report, because the first process repeats the batches that the worker
+has not reported. A single worker is the first process itself.
 
-In a large purge every worker has one more process look at the batches to come (``seen_ahead``), so that it has nothing
-to do but remove. A slow purge would remove hours later what was seen ahead, one that means few has little to see, and a
-short one is over before processes pay, so these have threads.
-
-Lets the forked processes of some work know that it is cancelled, or that nobody is left who could want it.
+In a large purge each worker has a further process that judges the coming batches (``prefetch``), so that the worker
+only removes. Three kinds of purge have threads and no prefetch: a throttled one, which would remove hours later what
+was prefetched; one that selects directories, which has little to prefetch; and a short one, which is over before
+processes pay.
 """
 
 from __future__ import annotations
@@ -39,34 +38,34 @@ from logstore.purge.remove import Removal
 
 logger = logging.getLogger(__name__)
 
-BATCH: Final = 1000
+PURGE_BATCH_SIZE: Final = 1000
 """Directories behind one barrier."""
 
-PROCESSES_FROM: Final = 2 * BATCH
-"""Directories from which on a purge is large, and it pays to start processes."""
+PROCESSES_FROM: Final = 2 * PURGE_BATCH_SIZE
+"""Directories from which a purge is large, so that processes pay."""
 
 _SMALLEST_BATCH = 25
-"""Directories that are not worth a second worker."""
+"""Least directories in a batch: so few are not worth a second worker."""
 
 _BATCHES_EACH = 4
-"""Batches for each worker of a large purge at the least, so that at the end none waits long for the others."""
+"""Least batches for each worker of a large purge, so that at the end no worker waits long for the others."""
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _Range: TypeAlias = list[int]
-"""The batch's first directory, and the one after its last, as places among the names."""
+"""Start and stop of a batch, as positions among the names. A list, because it passes through ``marshal``."""
 
 
 class PurgeWorkers:
     """The purge of one staging root.
 
     Attributes:
-        gone: the batches whose end is durable, in no order; filled also when a disk that fails ends the purge.
-        cancelled: something was left because the purge was cancelled.
+        gone: the batches whose end is durable, in any order; filled also when the disk fails.
+        cancelled: some directories were left because the purge was cancelled.
     """
 
     def __init__(self, staging: StagingRoot, disk: Disk, workers: int, *, may_fork: bool = False) -> None:
-        """Take a staging root, the disk it is on, and how many are to work there at once."""
+        """Take a staging root, the disk it is on, and the number of workers."""
         self._staging, self._disk = staging, disk
         self._workers = workers if disk.is_shared else 1
         rules = staging.rules
@@ -80,7 +79,7 @@ class PurgeWorkers:
         self.cancelled = False
 
     def purge(self, names: Sequence[DirectoryName]) -> None:
-        """Purge these directories, or until it is cancelled.
+        """Purge directories until all are done or the purge is cancelled.
 
         Raises:
             OSError: the disk fails.
@@ -88,7 +87,7 @@ class PurgeWorkers:
         self._names = names
         is_large = len(names) >= PROCESSES_FROM
         shares = self._workers * (_BATCHES_EACH if is_large else 1)
-        size = min(BATCH, max(_SMALLEST_BATCH, -(-len(names) // shares)))
+        size = min(PURGE_BATCH_SIZE, max(_SMALLEST_BATCH, -(-len(names) // shares)))
         ranges = [[start, min(start + size, len(names))] for start in range(0, len(names), size)]
         if not (self._may_fork and is_large):
             self._purge_by_threads(ranges)
@@ -98,12 +97,12 @@ class PurgeWorkers:
             self._purge_by_processes(ranges)
 
     def _purge_alone(self, ranges: list[_Range]) -> None:
-        """The one worker is this process, while another one looks; what that has not seen, this one looks at itself."""
+        """Purge in this process, with a prefetch in another; batches that are not prefetched are purged by threads."""
         begun = 0
         with (
             paused_gc(),
             BatchWorker(Removal(self._staging, self._disk), self._disk) as worker,
-            closing(self._seen_batches(enumerate(ranges))) as batches,
+            closing(self._prefetched_batches(enumerate(ranges))) as batches,
         ):
             try:
                 for batch in batches:
@@ -133,7 +132,7 @@ class PurgeWorkers:
                 self._given_up = True
 
     def _work(self) -> None:
-        """What one thread does."""
+        """Purge batches in one thread."""
         with BatchWorker(Removal(self._staging, self._disk), self._disk) as worker:
             try:
                 while (batch := self._take()) is not None:
@@ -143,7 +142,7 @@ class PurgeWorkers:
                 self.gone += worker.gone
 
     def _take(self) -> PurgeBatch | None:
-        """The next batch; None: there is none, or the purge is cancelled or failed."""
+        """Take the next batch; None: there is none, or the purge is cancelled or failed."""
         with self._taking:
             taken = None if self._given_up else next(self._left, None)
         if taken is None:
@@ -158,7 +157,7 @@ class PurgeWorkers:
 
         def enter() -> None:
             for number in _ENDING:
-                signal.signal(number, signal.SIG_IGN)  # who is to end is for the first process to say
+                signal.signal(number, signal.SIG_IGN)  # the first process decides when its workers end
             self._staging.rules = replace(rules, cancel=shared.in_child())
             self._is_forked = True
 
@@ -170,7 +169,7 @@ class PurgeWorkers:
             if rules.progress is not None:
                 rules.progress(*_sums(self.gone[-1]))
 
-        self._staging.rules = replace(rules, progress=None)  # of a forked process nobody here would hear it
+        self._staging.rules = replace(rules, progress=None)  # a call in a forked process would not reach the caller
         try:
             with paused_gc(), SharedCancel(rules.cancel) as shared:
                 spread(self._purged, ranges, min(self._workers, len(ranges)), take, enter)
@@ -178,7 +177,7 @@ class PurgeWorkers:
             self._staging.rules = rules
 
     def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, EncodedBatch | None]]:
-        """What one process does: purges batches, and tells of each, or None where it was cancelled before."""
+        """Purge batches in one process; yields each when it is done, or None where it was cancelled before."""
         cancel = self._staging.rules.cancel
         with (
             BatchWorker(Removal(self._staging, self._disk), self._disk) as worker,
@@ -188,21 +187,21 @@ class PurgeWorkers:
                 for batch in batches:
                     if not cancel.is_set():
                         worker.purge(batch)
-                        yield from _told(worker)
+                        yield from _encoded(worker)
                     elif self._is_forked:
-                        break  # what is not told of, the first process comes to when all others have ended
+                        break  # the first process takes what was not reported, when all others have ended
                     else:
                         yield batch.number, None
                 worker.end()
             except OSError:
-                yield from _told(worker)
+                yield from _encoded(worker)
                 raise
-            yield from _told(worker)
+            yield from _encoded(worker)
 
     def _batches(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[PurgeBatch, None, None]:
-        """Batches, as they are to be emptied; in the first process those that a forked one has left."""
+        """Make the batches of this process; in the first process those that a forked one has left."""
         if self._is_forked:
-            yield from self._seen_batches(ranges)
+            yield from self._prefetched_batches(ranges)
             return
         for place, (number, range_) in enumerate(ranges):
             if place == 0 and not self._staging.rules.cancel.is_set():
@@ -213,63 +212,68 @@ class PurgeWorkers:
                 )
             yield PurgeBatch(self._names[slice(*range_)], number=number)
 
-    def _seen_batches(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[PurgeBatch, None, None]:
-        """Batches, each with what another process saw ahead in it."""
-        with closing(computed_by_child(self._looked, ranges)) as looked:
-            for number, (start, stop), looks in looked:
-                yield PurgeBatch(self._names[start:stop], [decode_prefetch(look) for look in looks], number)
+    def _prefetched_batches(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[PurgeBatch, None, None]:
+        """Make batches, each with what another process prefetched."""
+        with closing(computed_by_child(self._prefetched, ranges)) as results:
+            for number, (start, stop), prefetches in results:
+                yield PurgeBatch(
+                    self._names[start:stop], [decode_prefetch(prefetch) for prefetch in prefetches], number
+                )
 
-    def _looked(self, numbered: tuple[int, _Range]) -> tuple[int, _Range, list[EncodedPrefetch]]:
+    def _prefetched(self, numbered: tuple[int, _Range]) -> tuple[int, _Range, list[EncodedPrefetch]]:
         number, (start, stop) = numbered
         return number, [start, stop], prefetch_batch(self._staging, self._names[start:stop])
 
 
-def _told(worker: BatchWorker) -> Iterator[tuple[int, EncodedBatch]]:
-    """What became of the batches that the worker is done with."""
+def _encoded(worker: BatchWorker) -> Iterator[tuple[int, EncodedBatch]]:
+    """Take the finished batches of a worker, encoded."""
     gone, worker.gone = worker.gone, []
     for batch in gone:
         yield batch.number, encode_batch(batch)
 
 
 def _sums(batch: PurgeBatch) -> tuple[int, int]:
-    """How many directories of a batch are gone, and how many bytes."""
+    """Count the directories and the bytes that a batch removed."""
     directories = 0 if batch.failure else sum(due.problem is None for due in batch.emptied)
     return directories, sum(due.bytes for due in (*batch.emptied, *batch.partly))
 
 
 BEAT_S: Final = 0.05
-"""How often each side looks, in seconds."""
+"""Interval at which each side polls, in seconds."""
 
 
 class SharedCancel:
-    """Opened before the fork, and closed when all children are gone; use it as a context manager."""
+    """Cancels the forked processes of a purge when an event is set, or when their parent is gone.
+
+    Enter it before the fork, and leave it when all children are gone.
+    """
 
     def __init__(self, cancel: threading.Event) -> None:
-        """Take the event that is set here, by a signal handler as well as by a thread."""
+        """Take the parent's event, which a signal handler or a thread may set."""
         self._cancel, self._process = cancel, os.getpid()
-        self._is_set = mmap.mmap(-1, 1)  # shared with children, other than all else
+        self._is_set = mmap.mmap(-1, 1)  # unlike all other memory, shared with children
         self._is_over = threading.Event()
-        self._teller = threading.Thread(target=self._tell, name="shared-cancel", daemon=True)
+        self._announcer = threading.Thread(target=self._announce, name="shared-cancel", daemon=True)
 
     def in_child(self) -> threading.Event:
-        """For the child: an event of its own, which is set soon after that one, and when its parent is gone."""
+        """Make the child's own event, which is set soon after the parent's, and when the parent is gone."""
         cancel = threading.Event()
         threading.Thread(target=self._listen, args=(cancel,), name="shared-cancel", daemon=True).start()
         return cancel
 
     def __enter__(self) -> Self:
-        self._teller.start()
+        self._announcer.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_over.set()
-        self._teller.join()
+        self._announcer.join()
         self._is_set.close()
 
-    def _tell(self) -> None:
-        # A signal handler may set the event in the middle of any call, so no thread waits for it and holds its lock.
+    def _announce(self) -> None:
+        # A signal handler may set the event in the middle of any call, so no thread may wait for it and hold its lock.
         while not self._is_over.wait(BEAT_S):
             if self._cancel.is_set():
                 self._is_set[0] = 1

@@ -1,4 +1,4 @@
-"""Moves a replica aside with its own way back, lists what is staged, and brings it back."""
+"""Stages replicas, each with the record of what it was, lists them, and restores them."""
 
 from logstore.staging.bring_back import Restored, finish_restore, planned_restore, restore
 from logstore.staging.candidate import Candidate, Refused, StagingOutcome

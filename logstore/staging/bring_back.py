@@ -1,9 +1,9 @@
-"""Brings a staged replica back: directory, name and checkpoint entries, byte for byte what it was (DESIGN §5).
+"""Restores a staged replica: directory, name and checkpoint entries, byte for byte as they were (DESIGN §5).
 
-The way back is the way there, backwards: one rename, both directories synced, the checkpoint entries given back, and
-only then the record removed. A crash on the way leaves a live replica with a record in it, which recovery brings to the
-same end. ``-stray`` directories that a real broker left are adopted in the same way; they have no record, so their name
-and partition come from the directory's name, and their checkpoint entries are gone, which a broker makes up for.
+In reverse order of staging: one rename, both directories are synced, the checkpoint entries are written, and only then
+the record is removed. A crash in between leaves a live replica with a record in it, and recovery finishes the restore.
+``-stray`` directories that a real broker left come back in the same way. They have no record, so topic and partition
+come from the directory's name, and their checkpoint entries are gone, which a broker makes up for.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ class Restored:
 
 
 def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartition | None = None) -> Restored:
-    """What :func:`restore` would do, without doing it.
+    """Say what :func:`restore` would do, without doing it.
 
     Args:
-        log_dir: that holds it.
-        staged: what is to come back.
-        partition: what it was, for a stray whose name may be cut; None: as the record or the name says.
+        log_dir: holds the staged directory.
+        staged: the directory to restore.
+        partition: of a stray whose name may be cut; None: from the record or the name.
 
     Raises:
-        DamagedRecordError: nothing says surely what it was.
-        NameTakenError: a replica of that partition, or something else of its name, is there already.
-        InvalidNamespaceError: its namespace is gone.
-        OSError: the system refuses to look.
+        DamagedRecordError: neither record nor name says for certain which partition it was.
+        NameTakenError: the path of the replica is taken.
+        InvalidNamespaceError: its namespace was deleted.
+        ChangeRefusedError: a purge may have emptied it in part, or it is another partition than ``partition``.
+        OSError: from the system.
     """
     if purge_note.read_purge_note(log_dir).covers(staged):
         raise ChangeRefusedError(
@@ -70,7 +71,7 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
     try:
         with log_dir.root.below(folder) as parent:
             if log_dir.scheme is Scheme.NAMESPACED and folder and not parent.holds(MARKER_FILE):
-                raise FileNotFoundError(folder)  # a replica's directory, which only looks like a tier
+                raise FileNotFoundError(folder)  # a replica's directory, which only looks like a namespace directory
             if parent.holds(name):
                 raise NameTakenError(
                     f"{staged.location} cannot come back as {path}: that is there already in {log_dir.path}; stage it "
@@ -90,15 +91,15 @@ def restore(
     """Bring a staged or stray replica back to life, durably.
 
     Args:
-        log_dir: that holds it.
+        log_dir: holds the staged directory.
         staged: from :func:`logstore.staging.list_staged`.
         partition: as for :func:`planned_restore`.
-        spare: where records lie that found no room in the log dir.
+        spare: the fallback records.
 
     Raises:
         OfflineLogDirError, ChangeFailedError: as for :func:`logstore.staging.stage`.
         DamagedRecordError, NameTakenError, InvalidNamespaceError: as for :func:`planned_restore`.
-        ChangeRefusedError: the directory is not the one that was listed.
+        ChangeRefusedError: as for :func:`planned_restore`, or the directory is not the one that was listed.
     """
     with log_dir.changing(f"{staged.location} cannot be restored"):
         plan = planned_restore(log_dir, staged, partition)
@@ -124,12 +125,12 @@ def restore(
 
 
 def finish_restore(log_dir: LogDir, parent: Directory, name: str, offsets: Offsets, partition: TopicPartition) -> None:
-    """What is left to do for a live replica that still carries a record: its offsets come back, the record goes.
+    """Finish the restore of a live replica that still carries a record: write its offsets, then remove the record.
 
-    The record goes only when the offsets are on the disk: until then it is the one place that holds them.
+    The record is removed only when the offsets are on disk: until then nothing else holds them.
 
     Raises:
-        OSError: the disk fails. Whatever else goes wrong is left to the next open.
+        OSError: the disk fails. Any other failure is left to the next open.
     """
     log_dir.checkpoints.give_back(partition, offsets)
     if not log_dir.write_checkpoints():
@@ -145,7 +146,7 @@ def finish_restore(log_dir: LogDir, parent: Directory, name: str, offsets: Offse
 
 
 def _take_back(log_dir: LogDir, source: Directory, staged: str, target: Directory, name: str) -> None:
-    """Stage again what is not durably live; where that fails too, the disk is failing and goes offline."""
+    """Stage a replica again that is not durably live; where that fails too, the log dir goes offline."""
     try:
         log_dir.disk.rename(target.descriptor, name, source.descriptor, staged)
     except OSError as error:
@@ -156,7 +157,7 @@ def _take_back(log_dir: LogDir, source: Directory, staged: str, target: Director
 
 
 def _adopted(log_dir: LogDirView, staged: Staged, partition: TopicPartition | None) -> tuple[TopicPartition, str]:
-    """What a directory without a record is, by its name or as the caller says."""
+    """Partition and path of a directory without a record, from its name or from the caller."""
     if staged.problem is not None and staged.partition is None and partition is None:
         raise DamagedRecordError(
             f"{staged.location} in {log_dir.path} cannot come back, because nothing says surely what it was "

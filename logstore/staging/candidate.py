@@ -1,4 +1,4 @@
-"""What is asked to be staged, what became of it, and whether it is still what it was said to be."""
+"""A replica that is to be staged, its check just before that, and the outcome."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from logstore.staging.listing import Staged
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A live replica that is to be staged, and what is known of it: it is looked at again before anything happens.
+    """A live replica that is to be staged, and what is known of it; :func:`revalidate` checks that just before.
 
     Attributes:
         path: of the partition dir below its log dir.
         partition: by the topic's full name.
-        topic_id: that its ``partition.metadata`` holds; None: it holds none that can be read.
-        verdict: why it is staged, as the comparison calls it.
-        evidence: the sentence that goes with the verdict.
-        delay_ms: how long a purge has to leave it alone.
+        topic_id: from its ``partition.metadata``; None: that holds no readable ID.
+        verdict: of the comparison, for which it is staged.
+        evidence: the sentence that explains the verdict.
+        delay_ms: how long a purge must leave it alone.
         inode: of the partition dir when it was seen; None: not known.
     """
 
@@ -39,7 +39,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A candidate that was left where it is, and why; one sentence."""
+    """A candidate that was left where it is, and the reason, one sentence."""
 
     candidate: Candidate
     reason: str
@@ -47,18 +47,18 @@ class Refused:
 
 @dataclass(slots=True)
 class StagingOutcome:
-    """What became of the candidates of one call."""
+    """The result for the candidates of one call."""
 
     staged: list[Staged] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
 
 
 def revalidate(candidate: Candidate, directory: Directory) -> str | None:
-    """What is different from what the candidate was said to be, as a clause; None: nothing.
+    """Compare a directory with the candidate, and give the first difference as a clause; None: there is none.
 
     Args:
-        candidate: as its caller knows it.
-        directory: that has its path now.
+        candidate: as the caller saw it.
+        directory: open, at the candidate's path.
     """
     if candidate.inode is not None and candidate.inode != directory.key[1]:
         return f"its inode is {directory.key[1]} and was {candidate.inode}, so it is another directory"

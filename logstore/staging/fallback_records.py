@@ -1,8 +1,8 @@
-"""Records of staged replicas that found no room in the log dir: a full disk must still be one that can be cleaned.
+"""Records of staged replicas for which the log dir had no room, so that even a full disk can be cleaned.
 
 A staged directory carries its record inside (DESIGN §5). Where not even that small file fits, the record goes to a
-folder on another disk, under a name made from the log dir's path and the staged directory's name; restore and purge
-look there when a staged directory has none inside. Without such a folder, nothing can be staged on a full disk.
+folder on another disk, under a name made from the log dir's path and the staged directory's name. Restore and purge
+look there when a staged directory holds no record. Without that folder, nothing can be staged on a full disk.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ logger = logging.getLogger(__name__)
 
 
 class FallbackRecords:
-    """A folder for records, on another disk than those that run full."""
+    """A folder for records, on another disk than the log dirs."""
 
     def __init__(self, folder: str | None, disk: Disk | None = None) -> None:
-        """Use a folder that is there; None: there is no such folder, and :meth:`write` refuses."""
+        """Use an existing folder; None: there is none, and :meth:`write` refuses."""
         self.folder = folder
         self._disk = disk or Disk()
 
     def write(self, log_dir: LogDirView, staged: str, record: bytes) -> bool:
-        """Write the record of a directory that is about to get the name ``staged``; False: there is no folder.
+        """Write the record of a directory that will be renamed to ``staged``; False: there is no folder.
 
         Raises:
             OSError: it cannot be written.
@@ -43,19 +43,19 @@ class FallbackRecords:
         return True
 
     def read(self, log_dir: LogDirView, staged: str) -> bytes | None:
-        """The record of a staged directory; None: there is none here.
+        """Read the record of a staged directory; None: this folder has none.
 
         Raises:
-            UnreadableFileError: it is no plain file, or larger than a record can be.
+            UnreadableFileError: the record is no plain file, or is too large.
         """
         if self.folder is None:
             return None
         return read_small_file(f"{self.folder}/{_key(log_dir)}/{staged}/{STAGED_RECORD}", STAGED_RECORD_LIMIT)
 
     def remove(self, log_dir: LogDirView, staged: str) -> None:
-        """Forget a record, because its directory has one inside now, or is gone. One that is not there is no error.
+        """Remove the record of a directory that holds its own record now, or is gone. A missing record is no error.
 
-        Where that fails, the record stays: it does no harm, for a directory's own record goes first.
+        A record that cannot be removed does no harm: the record inside a directory is read first.
         """
         if self.folder is None:
             return
@@ -71,5 +71,5 @@ class FallbackRecords:
 
 
 def _key(log_dir: LogDirView) -> str:
-    """A name for a log dir, from its path: two disks of one machine never share one."""
+    """Make a folder name from the path of a log dir: two log dirs of one machine never share one."""
     return hashlib.sha256(log_dir.path.encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -1,10 +1,8 @@
-"""What lies staged in a log dir: every staged directory with its record, or with the reason why the record is no use.
+"""Lists what lies staged in a log dir: every staged directory with its record, or with the reason why it has none.
 
-Three places are looked at: the staging directory of a log dir that is ours, the sibling of a real broker's, and the
-``-stray`` directories in the log dir itself, which are staged in place where they carry a record, and otherwise were
-left by a broker. Nothing is believed on its word: a record must speak of the topic ID and partition that its
-directory's name says, and lead back to a place that this log dir would give to that replica. Nothing here changes
-anything.
+Three places are searched: the staging directory of a log dir that is ours, the sibling of a real broker's log dir, and
+the ``-stray`` directories in the log dir itself. A stray with a record was staged in place; without one, a broker left
+it. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -32,22 +30,22 @@ from logstore.staging.placement import Placement, name_below_log_dir, staging_ro
 from logstore.staging.records import RecordReader, topic_id_in
 
 _BATCH, _PIECE, _FEWEST_WAITS = 1024, 64, 8
-"""Directories in a batch and in a piece of it, and waits for the disk from which on threads pay (``pace``)."""
+"""Directories in a batch, directories in a piece of it, and waits for the disk in a piece from which threads pay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """One directory that waits for its purge, or for somebody to bring it back.
+    """A directory that waits to be purged or restored.
 
     Attributes:
         log_dir: path of its log dir.
         placement: where it is staged.
         name: of the directory, within its staging root.
-        location: how a scan calls it: its path below the log dir, or with ``../`` in front.
-        record: what it was; None where that cannot be told.
-        problem: why there is no record, one sentence; None where there is one.
-        topic_id: of the record, else what ``partition.metadata`` says; None: neither.
-        partition: of the record, else what the name says; None: neither, or the name may be cut.
+        location: its name in a scan: the path below the log dir, with ``../`` for a sibling.
+        record: None: it has no valid record.
+        problem: why it has no record, one sentence; None where it has one.
+        topic_id: from the record, else from ``partition.metadata``; None: neither has one.
+        partition: from the record, else from the name; None: no record, and the name says nothing or may be cut.
         inode: of the directory, so that a swap is noticed.
     """
 
@@ -63,16 +61,16 @@ class Staged:
 
     @property
     def due_ms(self) -> int | None:
-        """When a purge may take it, in ms since 1970; None: never, because nothing says so."""
+        """When a purge may delete it, in ms since 1970; None: never, for it has no record."""
         return None if self.record is None else self.record.due_ms
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether a purge may take it; never without a record, and never before it was staged."""
+        """Whether a purge may delete it; never without a record, and never before it was staged."""
         return self.record is not None and self.record.is_due(now_ms)
 
 
 def list_staged(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[Staged]:
-    """Everything staged in a log dir, and every stray that a broker left, sorted by location.
+    """List everything staged in a log dir, and every stray that a broker left, sorted by location.
 
     Raises:
         OfflineLogDirError: the log dir is offline, or fails now.
@@ -85,46 +83,44 @@ def list_staged(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[S
 
 
 def find_staged(log_dir: LogDirView, spare: FallbackRecords | None = None) -> list[Staged]:
-    """The same for a log dir that is only looked at: no lock is needed, so a broker may run on it.
+    """List the same for a log dir that is only read: no lock is needed, so a broker may run on it.
 
     Raises:
-        OSError: the system refuses.
+        OSError: from the system.
     """
-    return sorted(_everything(log_dir, spare or FallbackRecords(None)), key=lambda staged: staged.location)
+    return sorted(_find_all(log_dir, spare or FallbackRecords(None)), key=lambda staged: staged.location)
 
 
-def _everything(log_dir: LogDirView, spare: FallbackRecords) -> list[Staged]:
+def _find_all(log_dir: LogDirView, spare: FallbackRecords) -> list[Staged]:
     reader = RecordReader(log_dir, spare)
     with closing(staging_roots(log_dir)) as roots:
-        return [each for placement, root in roots for each in _everything_in(log_dir, placement, root, reader)]
+        return [each for placement, root in roots for each in _find_in(log_dir, placement, root, reader)]
 
 
-def _everything_in(
-    log_dir: LogDirView, placement: Placement, root: Directory, reader: RecordReader
-) -> Iterator[Staged]:
-    def looked_at(piece: Sequence[str]) -> list[Staged]:
+def _find_in(log_dir: LogDirView, placement: Placement, root: Directory, reader: RecordReader) -> Iterator[Staged]:
+    def read_piece(piece: Sequence[str]) -> list[Staged]:
         found = []
         for text in piece:
             name = parse(text) if placement is Placement.IN_PLACE else parse_staged(text)
             if name.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY):
                 with suppress(FileNotFoundError):
-                    found.append(look_at(log_dir, placement, root, name, reader))
+                    found.append(read_staged(log_dir, placement, root, name, reader))
         return found
 
-    # In this order those that share a file of records come together, and it is read once.
+    # Directories that share a file of records follow one another in this order, so that it is read once.
     names = root.directories()
-    with AdaptiveThreadPool(looked_at) as pace:
+    with AdaptiveThreadPool(read_piece) as pace:
         for start in range(0, len(names), _BATCH):
             yield from map_chunks(pace, names[start : start + _BATCH], _PIECE, _FEWEST_WAITS)
 
 
-def look_at(
+def read_staged(
     log_dir: LogDirView, placement: Placement, root: Directory, name: DirectoryName, reader: RecordReader
 ) -> Staged:
-    """What one staged directory says of itself.
+    """Read one staged directory.
 
     Raises:
-        OSError: it is gone, or cannot be opened.
+        OSError: the directory is gone, or cannot be opened.
     """
     record, problem = None, None
     partition = _partition_of(name)
@@ -147,7 +143,7 @@ def look_at(
 
 
 def _partition_of(name: DirectoryName) -> TopicPartition | None:
-    """What a stray's name says it was; None of other names, and of one that may have been cut to fit (FACTS §1.2)."""
+    """The partition in a stray's name; None for other names, and for a name that may be cut (FACTS §1.2)."""
     if name.topic is None or name.partition is None or len(name.text) >= MAX_DIRECTORY_NAME:
         return None
     return TopicPartition(name.topic, name.partition)

@@ -1,10 +1,10 @@
-"""Says which staged directories a purge may have begun to empty, so that no half of a replica is ever brought back.
+"""Notes which staged directories a purge may have begun to empty, so that half a replica is never restored.
 
-A purge that is cut short leaves directories with their records, and less in them than there was; such a one can only be
-purged. So before the first file goes, ``.logstore_purging`` in the log dir says up to which due time that may be so of
-everything; an orderly end leaves the names of those that are partly gone, or no note at all. A broker passes over plain
-files, so it may lie in any log dir. On a disk that has no room for it a purge goes on without: it must be possible to
-clean a full disk, and what is due has had its time.
+A purge that is cut short leaves directories with their records and only some of their files. Such a directory can only
+be purged. So before the first file is removed, the file ``.logstore_purging`` in the log dir says up to which due time
+any directory may be partly gone. At an orderly end the note is reduced to the names of the directories that are partly
+gone, or removed. A broker ignores plain files, so the note may lie in any log dir. On a disk without room for the note
+a purge goes on without it: a full disk must be cleanable, and the delay of what is due is over.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from logstore.staging.listing import Staged
 logger = logging.getLogger(__name__)
 
 EVERYTHING_DUE: Final = (1 << 63) - 1
-"""A due time that nothing lies behind: for a purge that was told to take what is not due."""
+"""A due time later than all others: for a purge that also deletes what is not due yet."""
 
 _LIMIT = 1 << 26
 _SCHEMA_VERSION = 1
@@ -35,11 +35,11 @@ _SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class PurgeNote:
-    """What a purge may have begun to empty.
+    """The staged directories that a purge may have begun to empty.
 
     Attributes:
-        due_by_ms: whatever was due by then, in ms since 1970; None: nothing but what is named.
-        directories: location → when it was staged, which tells it from a later one of the same name.
+        due_by_ms: every directory that was due by this time, in ms since 1970; None: only ``directories``.
+        directories: location → time of staging, which distinguishes a later directory of the same name.
     """
 
     due_by_ms: int | None = None
@@ -54,7 +54,7 @@ class PurgeNote:
 
 
 def read_purge_note(log_dir: LogDirView) -> PurgeNote:
-    """The note in a log dir. One that cannot be read says that anything may be partly gone."""
+    """Read the note of a log dir. An unreadable note means that every directory may be partly gone."""
     try:
         data = read_small_file(PURGE_NOTE_FILE, _LIMIT, log_dir.root.descriptor)
         if data is None:
@@ -74,10 +74,13 @@ def read_purge_note(log_dir: LogDirView) -> PurgeNote:
 
 
 def begin_purge(log_dir: LogDir, due_by_ms: int) -> PurgeNote:
-    """Note durably, before anything goes, that whatever is due by then may be partly gone; what was noted before.
+    """Note durably, before anything is removed, that every directory due by then may be partly gone.
+
+    Returns:
+        The former note.
 
     Raises:
-        OSError: it cannot be written for another reason than lack of space.
+        OSError: the note cannot be written, for another reason than lack of space.
     """
     former = read_purge_note(log_dir)
     try:
@@ -93,10 +96,10 @@ def begin_purge(log_dir: LogDir, due_by_ms: int) -> PurgeNote:
 
 
 def end_purge(log_dir: LogDir, left: PurgeNote) -> None:
-    """Note what is left partly gone; where nothing is, the note goes.
+    """Note which directories are still partly gone; where none is, remove the note.
 
     Raises:
-        OSError: as the system gives it; then more is noted than need be.
+        OSError: from the system; the former note stays, which covers more than it needs to.
     """
     if left.due_by_ms is None and not left.directories:
         remove_file(log_dir.disk, log_dir.root, PURGE_NOTE_FILE)

@@ -1,22 +1,22 @@
-"""Stages replicas: moves them aside, whole, with a record of what they were, so that nothing is lost by mistake.
+"""Stages replicas: renames them into the staging root, whole, with a record of what they were.
 
 In which order, and why (DESIGN §5)::
 
-    1  files with the records of many go into the staging root   a crash here leaves files that say nothing
-    2  those are synced, by one barrier                          from here on recovery knows the way back of each
-    3  each partition dir is looked at again, and gets a link    a crash here leaves each replica live or staged, whole,
-    4  to its file, and is renamed into the staging root         and recovery gives it its link: ``shared_records``
-    5  links and renames are synced, one barrier                 from here on they are staged
-    6  the files of records lose their own names                 the links stay: each replica carries its own way back
-    7  the offset checkpoints are written without them           old entries do no harm, and the records hold them
+    1  files with the records of many go into the staging root   a crash here leaves files that mean nothing
+    2  the files are synced, by one barrier                      from here on recovery can restore each replica
+    3  each partition dir is checked again, and gets a link      a crash here leaves each replica live or staged, whole,
+    4  to its file, and is renamed into the staging root         and recovery makes missing links: ``records``
+    5  links and renames are synced, by one barrier              from here on the replicas are staged
+    6  the files of records lose their own names                 the links stay: each replica carries its own record
+    7  the offset checkpoints are written without the replicas   stale entries do no harm, and the records hold them
 
-A few replicas, each that is unusual in any way, and all where the disk is too full to note that it must be recovered,
-have a record of their own instead: it is written into the partition dir and synced, before that is renamed. Whatever
-fails before step 5 is done is undone, and nothing was staged. A live replica that is found with a record in it, after a
-crash, is live: recovery takes the record away again.
+A record of its own, written into the partition dir and synced before that is renamed, is used instead for a few
+replicas, for a replica on the slow path (``batch``), and for all where the disk is too full to be marked for recovery.
+Whatever fails before the end of step 5 is undone, and nothing was staged. A live replica with a record in it, after a
+crash, is live: recovery removes the record.
 
-Many replicas go by batches. One batch is renamed while the disk makes the files of the next durable, and one barrier
-serves both what was written and what was renamed before it began::
+Many replicas are staged in batches. One batch is renamed while the disk makes the files of the next durable, and one
+barrier serves both the files that were written and the renames that were done before it began::
 
     here       files 1   files 2   renames 1, files 3   renames 2            renames 3
     the disk             files 1   files 2              files 3, renames 1   renames 2   renames 3
@@ -51,13 +51,13 @@ STAGING_BATCH_SIZE: Final = 1000
 """Replicas behind one barrier."""
 
 _FEW = 4
-"""Records, or files of them, up to which each is synced by itself: for more, a barrier over the file system is less."""
+"""Records, or files of records, up to which each is synced by itself; for more, one barrier costs less."""
 
 _MANY = 256
-"""Replicas from which on one listing of the staging root costs less than a look for each name."""
+"""Replicas from which one listing of the staging root costs less than a look-up for each name."""
 
 OnCommitted: TypeAlias = Callable[[Sequence[Staged]], None]
-"""Told of the replicas of a batch when they are staged for good, whatever becomes of later batches."""
+"""Called with the replicas of a batch when they are staged for good, whatever happens to later batches."""
 
 
 def stage(
@@ -72,35 +72,35 @@ def stage(
 ) -> StagingOutcome:
     """Stage replicas of one log dir, durably, with one barrier for each thousand.
 
-    Each candidate is looked at first. One that has changed since, is a link, or lies under a mount point, is refused
-    and the others go on. Every replica that is staged is logged at WARN with the time at which it will be deleted.
+    Each candidate is checked first. One that has changed, is a link, or lies under a mount point, is refused, and
+    the others go on. Every staged replica is logged at WARN with the time at which it will be deleted.
 
     Args:
-        log_dir: that holds them.
-        candidates: any number; up to a thousand are staged together or not at all.
+        log_dir: holds the replicas.
+        candidates: any number; a batch of up to a thousand is staged together or not at all.
         now_ms: in ms since 1970.
-        placement: where they go; None: chosen by looking.
-        spare: where records go that find no room in the log dir.
-        settled: told batch by batch what is staged; what it was told of stays staged when a later batch fails.
-        partly: where the disk is too full for the names of all, stage those that find room, and refuse the others: no
-            other way cleans such a disk, and it is none for whoever needs all of them staged.
+        placement: where they go; None: chosen by :func:`choose_placement`.
+        spare: the fallback records, for which the log dir has no room.
+        settled: called batch by batch with what is staged; those replicas stay staged when a later batch fails.
+        partly: where the disk is too full for the names of all, stage as many as have room, and refuse the rest.
+            Nothing else can clean a full disk; do not use it where all or none must be staged.
 
     Raises:
         OfflineLogDirError: the log dir is offline, or failed now; opening it again sorts out what was under way.
-        ChangeFailedError: the system refused, for example for lack of space; the replicas that it names, and all for
-            which ``settled`` was not called, are live as they were.
+        ChangeFailedError: the system refused, for example for lack of space; the replicas that the error names, and
+            all for which ``settled`` was not called, are live as they were.
         UnsafePathError: the staging root is a link, or lies on another file system; or a replica was swapped for
             something else while it was staged.
-        ChangeRefusedError: nobody would look for staged replicas in such a place.
+        ChangeRefusedError: staged replicas are not searched for in that placement.
     """
     wanted = list(candidates)
     if placement is not None and placement not in placements(log_dir):
-        usual = " or ".join(placements(log_dir))
-        raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {usual}")
+        possible = " or ".join(placements(log_dir))
+        raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {possible}")
     where, spare, many = placement or choose_placement(log_dir), spare or FallbackRecords(None), len(wanted) >= _MANY
     with log_dir.changing(_what(wanted)), ExitStack() as opened, paused_gc():
-        place = StagingSession(log_dir, where, spare, now_ms, opened, many=many, partly=partly)
-        staging = _Staging(place, wanted, settled)
+        session = StagingSession(log_dir, where, spare, now_ms, opened, many=many, partly=partly)
+        staging = _Staging(session, wanted, settled)
         staging.run()
         log_dir.write_checkpoints()
     return staging.outcome
@@ -110,21 +110,21 @@ class _Staging:
     """The batches of one call.
 
     Attributes:
-        outcome: of those that were settled, and whatever was refused.
+        outcome: the replicas of committed batches, and all refused candidates.
     """
 
-    def __init__(self, place: StagingSession, candidates: Sequence[Candidate], settled: OnCommitted | None) -> None:
-        self._place, self._log_dir, self._tell = place, place.log_dir, settled
+    def __init__(self, session: StagingSession, candidates: Sequence[Candidate], settled: OnCommitted | None) -> None:
+        self._session, self._log_dir, self._on_committed = session, session.log_dir, settled
         self._few = len(candidates) <= _FEW
         starts = range(0, len(candidates), STAGING_BATCH_SIZE)
         self._left = deque(candidates[start : start + STAGING_BATCH_SIZE] for start in starts)
         self._under_way: list[StagingBatch] = []
-        """Batches that are not settled, in the order in which they began."""
+        """Batches that are not committed, in the order in which they began."""
         self._failure: tuple[StagingBatch, OSError] | None = None
         self.outcome = StagingOutcome()
 
     def run(self) -> None:
-        """Stage them all; where that fails, what is not settled is undone."""
+        """Stage all batches; where that fails, undo those that are not committed."""
         try:
             with ThreadPoolExecutor(1, thread_name_prefix="staging-barrier") as barriers:
                 self._stage(barriers)
@@ -134,8 +134,8 @@ class _Staging:
             if isinstance(error, OSError):
                 raise self._failed(undone, error) from error
             raise
-        if self._place.files:
-            self._place.forget_files()
+        if self._session.files:
+            self._session.forget_files()
         if self._failure is not None:
             batch, failure = self._failure
             raise self._failed(batch.candidates, failure) from failure
@@ -145,7 +145,7 @@ class _Staging:
             self._under_way.pop().undo()
 
     def _stage(self, barriers: ThreadPoolExecutor) -> None:
-        """Take each batch through its stages: its files are written; they are durable; it is renamed; durably."""
+        """Take each batch through its stages: files written, files durable, renamed, renames durable."""
         written, durable, renamed = self._begin(), None, None
         while written or durable or renamed:
             if self._log_dir.disk.is_shared and (durable or self._left):
@@ -158,23 +158,23 @@ class _Staging:
                 self._sync(written, renamed)
                 following = self._advance(durable)
             if renamed is not None:
-                self._settle(renamed)
+                self._commit(renamed)
             if self._failure is not None:
                 self._undo()
                 return
             written, durable, renamed = following, written, durable
 
     def _begin(self) -> StagingBatch | None:
-        """Write the files of the next batch, if there is one."""
+        """Write the files of the next batch; None: there is no further batch."""
         if not self._left:
             return None
-        batch = StagingBatch(self._place, self._left.popleft(), each_synced=self._few)
+        batch = StagingBatch(self._session, self._left.popleft(), each_synced=self._few)
         self._under_way.append(batch)
         batch.write_records()
         return batch
 
     def _sync(self, written: StagingBatch | None, renamed: StagingBatch | None) -> None:
-        """One barrier, for the files of one batch and for what was done to another before it began."""
+        """Make the files of one batch and the renames of another durable, with one barrier where they are many."""
         many = (renamed is not None and renamed.files > 0) or (written is not None and written.files > _FEW)
         if many and self._log_dir.disk.sync_file_system(self._log_dir.root.descriptor):
             return
@@ -184,7 +184,7 @@ class _Staging:
             renamed.sync_renamed()
 
     def _advance(self, durable: StagingBatch | None) -> StagingBatch | None:
-        """Rename a batch, and begin another. That the system refuses the one is no reason to give up earlier ones."""
+        """Rename a batch, and begin another. Where the system refuses the rename, earlier batches still complete."""
         try:
             if durable is not None:
                 durable.rename()
@@ -196,14 +196,14 @@ class _Staging:
             self._failure = durable, error
             return None
 
-    def _settle(self, batch: StagingBatch) -> None:
-        """What comes when a batch is staged for good."""
+    def _commit(self, batch: StagingBatch) -> None:
+        """Finish a batch that is staged for good: checkpoints, outcome, log lines, files of records."""
         self._under_way.remove(batch)
         staged = batch.staged()
-        self._log_dir.checkpoints.take_out(step.candidate.partition for step in batch.steps)
+        self._log_dir.checkpoints.take_out(move.candidate.partition for move in batch.moves)
         self.outcome.staged += staged
-        if self._tell is not None:
-            self._tell(staged)
+        if self._on_committed is not None:
+            self._on_committed(staged)
         self._warn(batch, staged)
         batch.drop_files()
 
@@ -211,21 +211,27 @@ class _Staging:
         """Log each replica with the time at which it will be deleted (KIP516-6)."""
         if not logger.isEnabledFor(logging.WARNING):
             return
-        due = {moment: _time_text(moment) for moment in {step.record.due_ms for step in batch.steps}}
+        due = {moment: _time_text(moment) for moment in {move.record.due_ms for move in batch.moves}}
         text = "%s: %s (topic ID %s) is staged as %s because of %s, and will be deleted at %s"
-        # The same lines tell of them all, so where those stand is found out once: it takes as long as all the rest.
+        # All records come from the same source line, so it is looked up once: that takes as long as all the rest.
         file, line, function, _ = logger.findCaller()
-        usual = logging.getLogRecordFactory() is logging.LogRecord
+        is_plain = logging.getLogRecordFactory() is logging.LogRecord
 
         def made(values: tuple[object, ...]) -> logging.LogRecord:
             return logger.makeRecord(logger.name, logging.WARNING, file, line, text, values, None, function)
 
         first = made(())
-        for each, step in zip(staged, batch.steps, strict=True):
-            told = (self._log_dir.path, step.candidate.partition, each.topic_id, each.location, step.candidate.verdict)
-            values = (*told, due[step.record.due_ms])
-            if usual:
-                # The moment and the process are the same as well, and are not looked up for each.
+        for each, move in zip(staged, batch.moves, strict=True):
+            replica = (
+                self._log_dir.path,
+                move.candidate.partition,
+                each.topic_id,
+                each.location,
+                move.candidate.verdict,
+            )
+            values = (*replica, due[move.record.due_ms])
+            if is_plain:
+                # The moment and the process are the same as well, and are copied.
                 record = logging.LogRecord.__new__(logging.LogRecord)
                 record.__dict__.update(first.__dict__, args=values)
             else:

@@ -1,4 +1,4 @@
-"""Where staged replicas of a log dir go: one of three places, chosen by looking at the disk (DESIGN §5).
+"""Where the staged replicas of a log dir go: one of three places, chosen by looking at the disk (DESIGN §5).
 
 ::
 
@@ -36,12 +36,12 @@ class Placement(StrEnum):
 
 
 def placements(log_dir: LogDirView) -> tuple[Placement, ...]:
-    """The places that a log dir may have staged replicas in; all of them are looked at, and no other."""
+    """List the places that may hold staged replicas of a log dir; no other place is searched."""
     return (Placement.INSIDE,) if log_dir.is_ours else (Placement.SIBLING, Placement.IN_PLACE)
 
 
 def choose_placement(log_dir: LogDirView) -> Placement:
-    """The place for a log dir's staged replicas, by what it is and where it lies; nothing is changed."""
+    """Choose the place for a log dir's staged replicas, by its kind and its location; nothing is changed."""
     if log_dir.is_ours:
         return Placement.INSIDE
     try:
@@ -56,21 +56,21 @@ def choose_placement(log_dir: LogDirView) -> Placement:
 
 
 def _same_mount(path: str, log_dir: LogDirView) -> bool:
-    """Whether a rename leads from the log dir to that directory; out of a bind mount it does not. Raises OSError."""
+    """Whether a rename can lead from the log dir to a directory; out of a bind mount it cannot. Raises OSError."""
     with Directory.open(path) as other:
         same_mount = mount_of(other.descriptor) == mount_of(log_dir.root.descriptor)
         return other.device == log_dir.root.device and same_mount
 
 
 def staging_path(log_dir: LogDirView, placement: Placement) -> str:
-    """The path of the directory that a place stands for; for messages and plans."""
+    """Give the path of the directory that a placement stands for; for messages and plans."""
     if placement is Placement.INSIDE:
         return f"{log_dir.path}/{STAGING_DIR}"
     return sibling_staging_root(log_dir.path) if placement is Placement.SIBLING else log_dir.path
 
 
 def placement_of(path: str, staging: str) -> Placement | None:
-    """Which place of the log dir at ``path`` the directory at ``staging`` is; None: it is none of them."""
+    """Which placement of the log dir at ``path`` the directory at ``staging`` is; None: it is no staging root."""
     if staging == path:
         return Placement.IN_PLACE
     if staging == f"{path}/{STAGING_DIR}":
@@ -82,7 +82,7 @@ def placement_of(path: str, staging: str) -> Placement | None:
 
 
 def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool = False) -> Directory | None:
-    """Open the directory that staged replicas go to; None: there is none, and it is not to be made.
+    """Open the directory that staged replicas go to; None: it does not exist, and ``make`` was not asked for.
 
     Raises:
         UnsafePathError: it is a link, is no directory, or lies on another file system.
@@ -97,7 +97,7 @@ def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool =
     except PermissionError:
         if make:
             raise
-        return None  # beside a log dir where we may not even look, nothing of ours was put
+        return None  # we cannot have put anything into a parent that we may not even list
     with opened as parent:
         if make:
             assert isinstance(log_dir, LogDir), "only a log dir that is open to be changed gets a staging root"
@@ -116,9 +116,9 @@ def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool =
 
 
 def staging_roots(log_dir: LogDirView) -> Generator[tuple[Placement, Directory], None, None]:
-    """Every directory of a log dir in which something may be staged, each open while it is looked at.
+    """Open each directory of a log dir in which something may be staged, one at a time.
 
-    Close it, so that no directory stays open where its caller raises.
+    Close the generator, so that no directory stays open where the caller raises.
 
     Raises:
         OSError: one of them cannot be opened.
@@ -142,15 +142,15 @@ def free_name(
     *,
     disk: Disk | None = None,
 ) -> str:
-    """A name in the staging root that nobody has: never overwritten, never merged, ``.2`` and ``.3`` where taken.
+    """Choose a free name in the staging root: nothing is overwritten or merged; a taken name gets ``.2``, ``.3``.
 
     Args:
-        root: the staging root; None: ``promised`` names all that is in it.
-        placement: which of the places it is.
+        root: the staging root; None: ``promised`` holds every name in it.
+        placement: of the staging root.
         partition: of the replica.
         topic_id: of the replica, or the zero ID.
-        promised: names that others will get, and do not have yet.
-        disk: makes the digits of a stray's name; None: the usual one.
+        promised: names that are reserved for other replicas.
+        disk: makes the digits of a stray's name; None: the real one.
     """
     if placement is Placement.IN_PLACE:
         return stray_name(partition.local_topic, partition.partition, (disk or Disk()).unique())
@@ -161,7 +161,7 @@ def free_name(
 
 
 def name_below_log_dir(log_dir: LogDirView, placement: Placement, name: str) -> str:
-    """How a scan of the log dir calls a staged directory: the path below the log dir, or ``../`` for a sibling."""
+    """Give the name of a staged directory in a scan: the path below the log dir, with ``../`` for a sibling."""
     if placement is Placement.INSIDE:
         return f"{STAGING_DIR}/{name}"
     if placement is Placement.SIBLING:

@@ -1,16 +1,19 @@
-"""Files of records that lie in a staging root while many replicas are staged: an intent that recovery carries out.
+"""Reads and checks the records of staged directories; writes records that many share, and recovers those after a crash.
+
+A record is believed only where it speaks of the topic ID and partition in its directory's name, and leads back to a
+path that this log dir would give to that replica.
 
 Replicas that are staged together share a file of records. It is made durable in the staging root before any of them is
-touched; then each gets a link to it as its record, and is renamed; and the file's own name goes when links and renames
-are durable. So there is no order between a link and its rename, and both reach the disk in one go. A crash leaves each
-replica in one of four states, and in all of them the file is there::
+touched. Then each gets a link to it as its record, and is renamed. The file's own name is removed when links and
+renames are durable. So no order is needed between a link and its rename, and one barrier serves both. A crash leaves
+each replica in one of four states, and in all of them the file still exists::
 
     no link, not renamed     live, as it was
-    a link, not renamed      live: recovery takes the record away
+    a link, not renamed      live: recovery removes the record
     a link, and renamed      staged
-    renamed, and no link     staged: recovery gives it its link
+    renamed, and no link     staged: recovery makes the link
 
-Only a log dir that is marked, so that it will be recovered, may be staged from in this way. Source: DESIGN §5.
+This is done only in a log dir that is marked for recovery. Source: DESIGN §5.
 """
 
 from __future__ import annotations
@@ -47,22 +50,21 @@ from logstore.staging.placement import Placement
 logger = logging.getLogger(__name__)
 
 REPLICAS_PER_FILE: Final = 128
-"""Replicas that share one file: more would make a file that is long to read for the one that is left of them."""
-
+"""Replicas that share one file. In a larger file, reading the record of a single replica would take long."""
 
 _REMEMBERED = 256
-"""Shared files of records that are kept in memory, each of some 120 kB."""
+"""Shared files of records that a reader keeps in memory, each of some 120 kB."""
 
 
 def restored_path(log_dir: LogDirView, record: StagedRecord) -> str:
-    """Where a staged replica belongs, below the log dir: where it was, or where the scheme has it by now.
+    """Give the path below the log dir that a staged replica returns to: its former path, or the present scheme's.
 
     Raises:
-        DamagedRecordError: the record claims a place that is not this replica's.
+        DamagedRecordError: the record claims a path that is not this replica's.
     """
     flat = log_dir.scheme is Scheme.FLAT and "/" not in record.path
     if flat and split_live(record.path) == (record.topic, record.partition):
-        return record.path  # the short way for nearly all
+        return record.path  # the fast path, for nearly all
     partition = TopicPartition(record.topic, record.partition)
     topic_id = None if record.topic_id.is_zero else record.topic_id
     if log_dir.is_ours:
@@ -70,7 +72,7 @@ def restored_path(log_dir: LogDirView, record: StagedRecord) -> str:
             return partition_path(log_dir.scheme, partition, topic_id)
         except LayoutError as error:
             raise DamagedRecordError(f"the record's replica has no place in {log_dir.path}: {error}") from error
-    # A broker's log dir may hold names that no client could create (FACTS §1.3), and they come back as they were.
+    # A broker's log dir may hold names that no client could create (FACTS §1.3). They come back unchanged.
     former = parse(record.path)
     said = (former.topic, former.partition)
     if former.kind is not DirectoryKind.LIVE or said != (record.topic, record.partition) or "/" in record.path:
@@ -81,10 +83,10 @@ def restored_path(log_dir: LogDirView, record: StagedRecord) -> str:
 
 
 def check_record(log_dir: LogDirView, directory: Directory, name: DirectoryName, record: StagedRecord) -> None:
-    """Hold a record against the name of the directory that it is said to be of.
+    """Check a record against the name of its directory.
 
     Raises:
-        DamagedRecordError: it speaks of another replica, or claims a place that is not this replica's.
+        DamagedRecordError: the record is another replica's, or claims a path that is not this replica's.
     """
     said = (record.topic_id, record.partition)
     if name.kind is DirectoryKind.STAGED and said != (name.topic_id, name.partition):
@@ -97,9 +99,9 @@ def check_record(log_dir: LogDirView, directory: Directory, name: DirectoryName,
 
 
 def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> StagedRecord | None:
-    """The record in a live replica; None: its bytes did not reach the disk, so nothing was done after it either.
+    """Read the record in a live replica; None: it never became durable, so nothing was done after it either.
 
-    One that speaks of another replica is not believed: offsets of others are not its to give.
+    The record of another replica is ignored: its offsets must not be given to this one.
     """
     try:
         data = read_small_file(STAGED_RECORD, STAGED_RECORD_LIMIT, directory.descriptor)
@@ -110,25 +112,25 @@ def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> Stag
 
 
 class RecordReader:
-    """Reads the records of many staged directories; a file that several of them share is read once, by each thread."""
+    """Reads the records of many staged directories; each thread reads a shared file of records once."""
 
     def __init__(self, log_dir: LogDirView, spare: FallbackRecords) -> None:
         """Read records of one log dir."""
         self._log_dir, self._spare = log_dir, spare
         self._shared: dict[tuple[int, int, int, int], RecordFile] = {}
         self._left: dict[tuple[int, int], Mapping[str, StagedRecord]] = {}
-        """By staging root: what its files of records say, where a staging came to no end."""
+        """By staging root: the records in the files that an unfinished staging left there."""
 
     def read(self, directory: Directory, name: DirectoryName, root: Directory | None = None) -> StagedRecord | None:
-        """The record of a staged directory; None: a stray without one.
+        """Read the record of a staged directory; None: a stray without a record.
 
         Args:
             directory: open.
-            name: of it.
-            root: the staging root; where it is given, a crash may have left the record there for recovery to hand on.
+            name: of the directory.
+            root: the staging root, to find a record for which recovery has not made the link yet; None: not searched.
 
         Raises:
-            DamagedRecordError: it has none and should, or one that is damaged or speaks of something else.
+            DamagedRecordError: the record is missing, damaged, or another replica's.
         """
         try:
             record = self._found(directory, name, root)
@@ -172,7 +174,7 @@ class RecordReader:
 
 
 def records_in(root: Directory, file: str) -> Mapping[str, StagedRecord]:
-    """What a file of records in a staging root says, by name; nothing where it never became durable."""
+    """Read a file of records in a staging root, by directory name; empty where it never became durable."""
     try:
         data = read_small_file(file, STAGED_RECORD_LIMIT, root.descriptor)
         return {} if data is None else parse_records(data)
@@ -181,7 +183,7 @@ def records_in(root: Directory, file: str) -> Mapping[str, StagedRecord]:
 
 
 def topic_id_in(directory: Directory) -> TopicId | None:
-    """The topic ID that ``partition.metadata`` holds; None: there is none that can be read."""
+    """Read the topic ID from ``partition.metadata``; None: there is no readable ID."""
     try:
         data = read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory.descriptor)
         return None if data is None else partition_metadata.parse(data).topic_id
@@ -190,7 +192,10 @@ def topic_id_in(directory: Directory) -> TopicId | None:
 
 
 def write_shared_records(disk: Disk, root: Directory, number: int, records: Mapping[str, StagedRecord]) -> bool:
-    """Write a file of records that passed their check, by the names to come; False: the system has no room, or refuses.
+    """Write a file of checked records, by the names that the replicas will get.
+
+    Returns:
+        False: the file would be too long, or the system has no room or refuses.
 
     Raises:
         OSError: the disk fails.
@@ -208,7 +213,7 @@ def write_shared_records(disk: Disk, root: Directory, number: int, records: Mapp
 
 
 def sync_shared_records(disk: Disk, root: Directory, numbers: Sequence[int]) -> None:
-    """Make files durable one by one, where no call does it for the whole file system. Raises OSError."""
+    """Make files of records durable one by one, where no call syncs the whole file system. Raises OSError."""
     for number in numbers:
         descriptor = disk.open_to_change(root.descriptor, shared_records_name(number))
         try:
@@ -219,10 +224,10 @@ def sync_shared_records(disk: Disk, root: Directory, numbers: Sequence[int]) -> 
 
 
 def finish_shared_records(log_dir: LogDir, placement: Placement, root: Directory) -> Iterator[str]:
-    """Recover one staging root: what was renamed without its link gets that now, and the files go.
+    """Recover one staging root: make the missing links of renamed replicas, then remove the files of records.
 
     Yields:
-        What was done, one sentence for each file.
+        A sentence for each file.
 
     Raises:
         OSError: the disk fails.
@@ -236,11 +241,11 @@ def finish_shared_records(log_dir: LogDir, placement: Placement, root: Directory
             given = f"; {linked} of its replicas had no record yet, and have it now" if linked else ""
             yield f"{name} in {root.path} was left by a staging that did not finish, and is removed{given}"
         else:
-            log_dir.leave_unclean = True  # without it nothing would say what they were
+            log_dir.leave_unclean = True  # the file stays, for it alone says what those replicas were
 
 
 def _link_where_missing(log_dir: LogDir, placement: Placement, root: Directory, file: str) -> tuple[int, bool]:
-    """How many staged replicas got their link, and whether none is left that should have one."""
+    """Make missing links; gives how many were made, and whether no link is missing any more."""
     linked, is_done = 0, True
     for name, record in records_in(root, file).items():
         try:
@@ -258,9 +263,12 @@ def _link_where_missing(log_dir: LogDir, placement: Placement, root: Directory, 
 
 
 def _lacks(log_dir: LogDir, placement: Placement, directory: Directory, name: str, record: StagedRecord) -> bool:
-    """Whether a directory is the staged replica that a record speaks of, and has none. Raises LogStoreError: it isn't.
+    """Whether a directory is the staged replica of a record, and holds no record itself.
 
-    One that a purge has begun to empty has no topic ID any more, and is let be.
+    A directory that a purge has begun to empty has no topic ID any more, and is left alone.
+
+    Raises:
+        LogStoreError: the directory is another replica's.
     """
     parsed = parse(name) if placement is Placement.IN_PLACE else parse_staged(name)
     if parsed.kind not in (DirectoryKind.STAGED, DirectoryKind.STRAY) or directory.holds(STAGED_RECORD):

@@ -1,4 +1,4 @@
-"""Where replicas of one log dir are staged from and to: open directories, names that are free, records; their steps."""
+"""What the batches of one call of ``stage`` share: open directories, reserved names, and how a record is made."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from logstore.staging.placement import Placement, free_name, open_staging_root
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _LONGEST_EVIDENCE = 4096
-"""Characters of evidence that are kept, so that no record is larger than its reader takes."""
+"""Characters of evidence that are kept, so that no record is too large for its reader."""
 
 
 class StagingSession:
-    """Where the batches of one call come from and go to.
+    """The log dir, staging root and names that the batches of one call use.
 
     Attributes:
         root: the staging root, open.
         parents: the directories that hold the replicas, open, by their paths below the log dir.
-        promised: the names in the staging root that replicas of the call have or will get, and perhaps all others.
-        taken: the paths of the replicas that the call stages: one that is named twice would have two records.
-        files: how many files of records were made, or tried, so far.
-        partly: some of a batch may be staged without the others, where there is no room for more names.
+        promised: the names in the staging root that are reserved by this call; for many replicas all names in it.
+        taken: the paths of the replicas of this call: a replica that is given twice would get two records.
+        files: number of files of records that were made, or tried, so far.
+        partly: where there is no room for more names, part of a batch may be staged without the rest.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class StagingSession:
         many: bool = False,
         partly: bool = False,
     ) -> None:
-        """Open, or make, the staging root; everything that is opened here is closed with ``opened``.
+        """Open or make the staging root; everything that is opened here is closed with ``opened``.
 
-        For many replicas the names that are taken are listed once. Nobody else takes one meanwhile: the log dir is
-        locked, and a rename fails rather than replace what is staged, which is never empty.
+        For many replicas the names in the staging root are listed once. Nobody else takes a name meanwhile: the log dir
+        is locked, and a rename onto a staged directory, which is never empty, fails.
         """
         self.log_dir, self.placement, self.spare, self.now_ms = log_dir, placement, spare, now_ms
         self._opened = opened
@@ -74,30 +74,30 @@ class StagingSession:
         return root
 
     def parent(self, folder: str) -> Directory:
-        """The directory that holds replicas, by its path below the log dir; empty for the log dir itself."""
+        """Open a directory that holds replicas, by its path below the log dir; empty for the log dir itself."""
         if folder not in self.parents:
             self.parents[folder] = self._opened.enter_context(self.log_dir.root.below(folder))
         return self.parents[folder]
 
     def free_name(self, partition: TopicPartition, topic_id: TopicId) -> str:
-        """A name in the staging root that nobody has, and nobody else of the call gets."""
+        """Reserve a free name in the staging root."""
         root = None if self._listed else self.root
         name = free_name(root, self.placement, partition, topic_id, self.promised, disk=self.log_dir.disk)
         self.promised.add(name)
         return name
 
-    def give_back(self, step: StagingMove) -> None:
-        """Let others have the name and the path of a replica that goes another way."""
-        self.promised.discard(step.name)
-        self.taken.discard(step.candidate.path)
+    def give_back(self, move: StagingMove) -> None:
+        """Release the name and the path of a replica that takes the slow path."""
+        self.promised.discard(move.name)
+        self.taken.discard(move.candidate.path)
 
     def next_number(self) -> int:
-        """A number that no file of records of the call has yet."""
+        """Give the number of the next file of records."""
         self.files += 1
         return self.files - 1
 
     def forget_files(self) -> None:
-        """Make sure that no file of records comes back, which could speak of another replica of the same name then.
+        """Make the removal of the files of records durable: a file that came back could name a later replica.
 
         Raises:
             OSError: the disk fails.
@@ -110,11 +110,11 @@ class StagingSession:
             self.log_dir.leave_unclean = True
 
     def sync(self) -> None:
-        """Make all renames so far durable: the staging root, and every directory that lost a replica."""
+        """Make all renames so far durable: sync the staging root, and every directory that lost a replica."""
         sync_all(self.log_dir.disk, [self.root, *self.parents.values()])
 
     def record(self, candidate: Candidate, kept: Mapping[str, int]) -> StagedRecord:
-        """What a replica takes along, with its offsets: those of its checkpoints, before those kept so far."""
+        """Make the record of a replica, with offsets from its checkpoints, else from ``kept``."""
         return StagedRecord(
             topic=candidate.partition.topic,
             partition=candidate.partition.partition,
@@ -130,17 +130,17 @@ class StagingSession:
 
 @dataclass(slots=True)
 class StagingMove:
-    """One candidate on its way."""
+    """A candidate on its way into the staging root."""
 
     candidate: Candidate
     record: StagedRecord
     parent: Directory
     former: str
-    """Its name in there, while it is live."""
+    """Name in its parent while it is live."""
     inode: int
-    """0: not known yet."""
+    """0: not yet known."""
     name: str
-    """In the staging root."""
+    """Name in the staging root."""
     inside: bool = False
-    """The record lies in the partition dir."""
+    """The record is in the partition dir."""
     renamed: bool = False

@@ -1,7 +1,7 @@
-"""Gives a stray that a broker left a record where it lies, so that a purge may take it when its delay is over.
+"""Writes a record into a stray that a broker left, so that a purge may delete the stray when its delay is over.
 
-Kafka sets strays aside and then forgets them (FACTS §6). The record is the one file that is added; until then no purge
-touches the directory, and when the file is removed again everything is as it was. Source: DESIGN §5.
+Kafka renames strays and then forgets them (FACTS §6). The record is the only file that is added: no purge touches a
+stray without one, and removing the file undoes everything. Source: DESIGN §5.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ def adopt_stray(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms:
     """Write the record of a stray, durably.
 
     Args:
-        log_dir: a real broker's, that holds it.
+        log_dir: of a real broker, with the stray in it.
         stray: from :func:`logstore.staging.list_staged`, without a record.
-        reason: why it may go, as the comparison calls it, and the sentence that goes with it.
+        reason: verdict of the comparison, and the sentence that explains it.
         now_ms: in ms since 1970.
-        delay_ms: how long a purge has to leave it alone.
+        delay_ms: how long a purge must leave it alone.
 
     Raises:
-        ChangeRefusedError: it is no stray without a record, it is not the directory that was listed, or its name was
-            cut, so that nothing says surely what it was.
+        ChangeRefusedError: this is no stray without a record, or not the directory that was listed; or its name may be
+            cut, so that its topic is not certain.
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
     """
     place = f"{log_dir.path}/{stray.name}"
@@ -55,7 +55,7 @@ def adopt_stray(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms:
             raise ChangeRefusedError(f"{place} is not what it was when it was listed: list again")
         if directory.holds(STAGED_RECORD):
             raise ChangeRefusedError(f"{place} holds a {STAGED_RECORD} that is no use: look at it first")
-        # By a temporary file, because half a record would be one more thing to judge.
+        # Through a temporary file: half a record would be one more thing to judge.
         replace_file(log_dir.disk, directory, STAGED_RECORD, encode_record(record))
     logger.warning("%s: a purge may take it from %d ms since 1970 on, because of %s", place, record.due_ms, verdict)
     return record

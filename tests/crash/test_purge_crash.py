@@ -108,7 +108,7 @@ def test_batches_that_overlap_are_as_safe_as_one(
     barriers: type[AtOnce], crash: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(purge_batches, "ThreadPoolExecutor", barriers)
-    for size in ("BATCH", "_SMALLEST_BATCH"):
+    for size in ("PURGE_BATCH_SIZE", "_SMALLEST_BATCH"):
         monkeypatch.setattr(purge_workers, size, MANY)
     assert crash(purging(OURS, 2 * MANY, noted=True), bound=BOUND // 3).cases >= 100
 

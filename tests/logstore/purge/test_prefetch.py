@@ -37,7 +37,7 @@ __all__ = ["case"]
 LOG = "00000000000000000000.log"
 
 
-def _seen(case: Case, rules: PurgeRules | None = None) -> PrefetchedDirectory | int | None:
+def _prefetched(case: Case, rules: PurgeRules | None = None) -> PrefetchedDirectory | int | None:
     """What another process would have handed over."""
     staging = case.staging(rules)
     with staging.root:
@@ -48,7 +48,7 @@ def _seen(case: Case, rules: PurgeRules | None = None) -> PrefetchedDirectory | 
 def test_a_usual_directory_is_handed_over_with_its_files_their_bytes_and_its_record(case: Case) -> None:
     (case.directory / LOG).write_bytes(bytes(300_000))
     names = case.names()
-    found = _seen(case)
+    found = _prefetched(case)
     assert isinstance(found, PrefetchedDirectory)
     assert case.names() == names
     assert set(found.names) == names - {STAGED_RECORD}
@@ -63,7 +63,7 @@ def test_a_usual_directory_is_handed_over_with_its_files_their_bytes_and_its_rec
 
 
 def test_one_whose_time_has_not_come_is_told_by_its_time(case: Case) -> None:
-    assert _seen(case, PurgeRules(DUE_MS - 1)) == DUE_MS
+    assert _prefetched(case, PurgeRules(DUE_MS - 1)) == DUE_MS
 
 
 def _with_a_link(case: Case) -> None:
@@ -130,13 +130,13 @@ def _led_elsewhere(case: Case) -> None:
 )
 def test_anything_unusual_wants_a_closer_look(case: Case, unusual: Callable[[Case], None]) -> None:
     rules = PurgeRules(DUE_MS, step_bytes=200_000)
-    assert isinstance(_seen(case, rules), PrefetchedDirectory)
+    assert isinstance(_prefetched(case, rules), PrefetchedDirectory)
     unusual(case)
-    assert _seen(case, rules) is None
+    assert _prefetched(case, rules) is None
 
 
 def test_one_that_is_not_meant_wants_a_closer_look(case: Case) -> None:
-    assert _seen(case, PurgeRules(DUE_MS, only=lambda _: False)) is None
+    assert _prefetched(case, PurgeRules(DUE_MS, only=lambda _: False)) is None
 
 
 def test_each_directory_of_a_batch_has_a_look_of_its_own(case: Case) -> None:

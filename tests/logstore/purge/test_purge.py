@@ -189,7 +189,7 @@ def test_a_barrier_that_fails_leaves_every_record(tmp_path: Path) -> None:
 
 
 def test_batches_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purge_workers, "BATCH", 3)
+    monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 3)
     told = []
     with staged(tmp_path / "disk", 8) as log_dir:
         report = only(log_dir, PurgeRules(LATER_MS, progress=lambda *step: told.append(step)))
@@ -200,7 +200,7 @@ def test_batches_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytes
 def test_cancelled_it_finishes_the_batches_that_it_has_emptied_and_the_next_one_goes_on(
     tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(purge_workers, "BATCH", 2)
+    monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 2)
     cancel = threading.Event()
 
     def stop(directories: int, number_of_bytes: int) -> None:
@@ -276,14 +276,14 @@ def test_disks_are_purged_at_the_same_time_when_they_are_different_ones(tmp_path
         staged(tmp_path / "two", 1, disk=Meeting(), number=2) as two,
     ):
         runs = {log_dir.path: log_dir.root.device + number for number, log_dir in enumerate((one, two))}
-        original = purge_module._Run.__init__
+        original = purge_module._LogDirPurger.__init__
 
         def elsewhere(run, log_dir, *args, **options) -> None:
             original(run, log_dir, *args, **options)
             run.device = runs[log_dir.path]
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(purge_module._Run, "__init__", elsewhere)
+            patch.setattr(purge_module._LogDirPurger, "__init__", elsewhere)
             assert purge([one, two], PurgeRules(LATER_MS), look_at_processes=False).directories == 2
 
 

@@ -33,7 +33,7 @@ SECONDS = 30
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of five, which are more than are synced one by one; and processes from two of them on."""
-    monkeypatch.setattr(purge_workers, "BATCH", 5)
+    monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 5)
     monkeypatch.setattr(purge_workers, "_SMALLEST_BATCH", 5)
     monkeypatch.setattr(purge_workers, "PROCESSES_FROM", 10)
 
@@ -174,7 +174,7 @@ class Meeting(Disk):
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """One batch, of which a thread takes one directory at a time."""
-    monkeypatch.setattr(purge_workers, "BATCH", 25)
+    monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 25)
     monkeypatch.setattr(purge_workers, "_SMALLEST_BATCH", 25)
     monkeypatch.setattr(purge_batches, "_PIECE", 1)
 

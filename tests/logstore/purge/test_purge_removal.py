@@ -290,7 +290,7 @@ def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
     assert (case.directory / "new").read_text() == "new"
 
 
-def _seen(case: Case) -> PrefetchedDirectory:
+def _prefetched(case: Case) -> PrefetchedDirectory:
     """What somebody who looks ahead would tell of the directory as it is now."""
     names = sorted(case.names() - {STAGED_RECORD})
     staging = case.staging()
@@ -302,57 +302,57 @@ def _seen(case: Case) -> PrefetchedDirectory:
         return PrefetchedDirectory(judged.inode, names, weights, judged.record)
 
 
-def _empty_seen(
-    case: Case, seen: PrefetchedDirectory, rules: PurgeRules | None = None, disk: Disk | None = None
+def _empty_prefetched(
+    case: Case, found: PrefetchedDirectory, rules: PurgeRules | None = None, disk: Disk | None = None
 ) -> DueDirectory | KeptDirectory | None:
     staging = case.staging(rules)
     with staging.root:
-        return Removal(staging, disk or Disk()).empty_seen(parse_staged(NAME), seen)
+        return Removal(staging, disk or Disk()).empty_prefetched(parse_staged(NAME), found)
 
 
 def test_what_was_seen_ahead_goes_and_counts_as_if_it_were_seen_now(case: Case) -> None:
     (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
     told: list[tuple[int, int]] = []
     rules = PurgeRules(DUE_MS, progress=lambda directories, freed: told.append((directories, freed)))
-    seen = _seen(case)
-    due = _empty_seen(case, seen, rules)
+    found = _prefetched(case)
+    due = _empty_prefetched(case, found, rules)
     assert isinstance(due, DueDirectory)
-    assert (due.files, due.bytes, due.touched, due.problem) == (3, sum(seen.weights), True, None)
-    assert told == [(0, sum(seen.weights))]
+    assert (due.files, due.bytes, due.touched, due.problem) == (3, sum(found.weights), True, None)
+    assert told == [(0, sum(found.weights))]
     assert case.names() == {STAGED_RECORD}
 
 
 def test_another_directory_than_the_one_that_was_seen_is_judged_anew(case: Case, tmp_path: Path) -> None:
-    seen = _seen(case)
+    found = _prefetched(case)
     case.directory.rename(tmp_path / "moved")
     case.directory.mkdir()
     (case.directory / "00000000000000000000.log").write_text("wanted")
-    kept = _empty_seen(case, seen)
+    kept = _empty_prefetched(case, found)
     assert isinstance(kept, KeptDirectory)
     assert kept.why is KeepReason.NO_RECORD
     assert case.names() == {"00000000000000000000.log"}
     shutil.rmtree(case.directory)
-    assert _empty_seen(case, seen) is None
+    assert _empty_prefetched(case, found) is None
 
 
 def test_a_link_in_the_place_of_what_was_seen_is_not_followed(case: Case, tmp_path: Path) -> None:
-    seen = _seen(case)
+    found = _prefetched(case)
     case.directory.rename(tmp_path / "moved")
     case.directory.symlink_to(tmp_path / "moved")
-    kept = _empty_seen(case, seen)
+    kept = _empty_prefetched(case, found)
     assert isinstance(kept, KeptDirectory)
     assert len(os.listdir(tmp_path / "moved")) == 4
 
 
 def test_a_file_that_is_something_else_by_now_stops_the_removal_and_the_record_stays(case: Case) -> None:
-    seen = _seen(case)
-    (case.directory / seen.names[1]).unlink()
-    (case.directory / seen.names[1]).mkdir()
-    due = _empty_seen(case, seen)
+    found = _prefetched(case)
+    (case.directory / found.names[1]).unlink()
+    (case.directory / found.names[1]).mkdir()
+    due = _empty_prefetched(case, found)
     assert isinstance(due, DueDirectory)
     assert due.problem == f"deleting/{NAME} is not purged whole: Is a directory"
-    assert (due.files, due.bytes, due.touched) == (1, seen.weights[0], True)
-    assert case.names() == {STAGED_RECORD, *seen.names[1:]}
+    assert (due.files, due.bytes, due.touched) == (1, found.weights[0], True)
+    assert case.names() == {STAGED_RECORD, *found.names[1:]}
 
 
 def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> None:
@@ -363,14 +363,14 @@ def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> No
             super().unlink(parent, name)
             rules.cancel.set()
 
-    due = _empty_seen(case, _seen(case), rules, Cancelling())
+    due = _empty_prefetched(case, _prefetched(case), rules, Cancelling())
     assert isinstance(due, DueDirectory)
     assert (due.cancelled, due.touched, due.files) == (True, True, 1)
-    again = _empty_seen(case, _seen(case), rules)
+    again = _empty_prefetched(case, _prefetched(case), rules)
     assert isinstance(again, DueDirectory)
     assert (again.cancelled, again.touched, again.files) == (True, False, 0)
 
 
 def test_a_disk_that_fails_ends_the_removal_of_what_was_seen(case: Case) -> None:
     with pytest.raises(OSError, match="Input/output error"):
-        _empty_seen(case, _seen(case), disk=DiskThat(errno.EIO, {"unlink"}))
+        _empty_prefetched(case, _prefetched(case), disk=DiskThat(errno.EIO, {"unlink"}))

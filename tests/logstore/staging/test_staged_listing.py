@@ -88,14 +88,14 @@ def test_while_the_disk_is_waited_for_other_threads_look_and_find_the_same(
         put(our_log_dir, b"damaged" if number == 7 else staged_record.encode_record(told), name)
     threads = set()
 
-    def look_at(*arguments: Any) -> Staged:
+    def read_staged(*arguments: Any) -> Staged:
         threads.add(threading.get_ident())
         if arguments[3].text == names[4]:
             raise FileNotFoundError
-        return looked_at(*arguments)
+        return original(*arguments)
 
-    looked_at = listing.look_at
-    monkeypatch.setattr(listing, "look_at", look_at)
+    original = listing.read_staged
+    monkeypatch.setattr(listing, "read_staged", read_staged)
     monkeypatch.setattr(listing, "_PIECE", 1)
     monkeypatch.setattr(pace, "waits", itertools.count(0, waits).__next__)
     found = listed(our_log_dir)

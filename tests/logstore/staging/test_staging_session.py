@@ -25,13 +25,13 @@ def log_dir(our_log_dir: Path) -> Iterator[LogDir]:
 
 
 @pytest.fixture
-def place(log_dir: LogDir) -> Iterator[StagingSession]:
+def session(log_dir: LogDir) -> Iterator[StagingSession]:
     with ExitStack() as opened:
         yield StagingSession(log_dir, Placement.INSIDE, FallbackRecords(None), NOW_MS, opened)
 
 
-def test_no_two_batches_of_a_call_get_one_name(place: StagingSession) -> None:
-    names = [place.free_name(ORDERS, TopicId.ZERO), place.free_name(ORDERS, TopicId.ZERO)]
+def test_no_two_batches_of_a_call_get_one_name(session: StagingSession) -> None:
+    names = [session.free_name(ORDERS, TopicId.ZERO), session.free_name(ORDERS, TopicId.ZERO)]
     assert names == [f"{TopicId.ZERO}_0", f"{TopicId.ZERO}_0.2"]
 
 
@@ -39,43 +39,43 @@ def test_names_that_are_taken_are_listed_once_when_there_are_many(log_dir: LogDi
     taken = Path(log_dir.path, "deleting", f"{ORDERS_ID}_0")
     taken.mkdir()
     with ExitStack() as opened:
-        place = StagingSession(log_dir, Placement.INSIDE, FallbackRecords(None), NOW_MS, opened, many=True)
+        session = StagingSession(log_dir, Placement.INSIDE, FallbackRecords(None), NOW_MS, opened, many=True)
         taken.rename(taken.with_name("gone"))
-        assert place.free_name(ORDERS, ORDERS_ID) == f"{ORDERS_ID}_0.2"
-        assert place.free_name(ORDERS, TopicId.ZERO) == f"{TopicId.ZERO}_0"
+        assert session.free_name(ORDERS, ORDERS_ID) == f"{ORDERS_ID}_0.2"
+        assert session.free_name(ORDERS, TopicId.ZERO) == f"{TopicId.ZERO}_0"
 
 
-def test_a_name_that_is_given_back_is_free_again(place: StagingSession) -> None:
-    name = place.free_name(ORDERS, ORDERS_ID)
-    step = StagingMove(candidate(), place.record(candidate(), {}), place.parent(""), "orders-0", 0, name)
-    place.taken.add(step.candidate.path)
-    place.give_back(step)
-    assert (place.free_name(ORDERS, ORDERS_ID), place.taken) == (name, set())
+def test_a_name_that_is_given_back_is_free_again(session: StagingSession) -> None:
+    name = session.free_name(ORDERS, ORDERS_ID)
+    move = StagingMove(candidate(), session.record(candidate(), {}), session.parent(""), "orders-0", 0, name)
+    session.taken.add(move.candidate.path)
+    session.give_back(move)
+    assert (session.free_name(ORDERS, ORDERS_ID), session.taken) == (name, set())
 
 
-def test_no_two_files_of_a_call_have_one_number(place: StagingSession) -> None:
-    assert [place.next_number() for _ in range(3)] == [0, 1, 2]
-    assert place.files == 3
+def test_no_two_files_of_a_call_have_one_number(session: StagingSession) -> None:
+    assert [session.next_number() for _ in range(3)] == [0, 1, 2]
+    assert session.files == 3
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
 def test_files_that_may_come_back_are_left_to_recovery_unless_the_disk_fails(
-    place: StagingSession, log_dir: LogDir, number: int
+    session: StagingSession, log_dir: LogDir, number: int
 ) -> None:
     log_dir.disk = DiskThat(number, {"sync"})
     with nullcontext() if number == errno.EACCES else pytest.raises(OSError, match="Input/output error"):
-        place.forget_files()
+        session.forget_files()
     assert log_dir.leave_unclean == (number == errno.EACCES)
 
 
-def test_offsets_of_the_checkpoints_come_before_those_that_were_kept(place: StagingSession, log_dir: LogDir) -> None:
+def test_offsets_of_the_checkpoints_come_before_those_that_were_kept(session: StagingSession, log_dir: LogDir) -> None:
     log_dir.checkpoints.give_back(ORDERS, {"recovery-point-offset-checkpoint": 7})
     kept = {"recovery-point-offset-checkpoint": 1, "log-start-offset-checkpoint": 3}
-    record = place.record(candidate(), kept)
+    record = session.record(candidate(), kept)
     assert record.checkpoints == {"recovery-point-offset-checkpoint": 7, "log-start-offset-checkpoint": 3}
     assert record.due_ms - record.staged_ms == candidate().delay_ms
 
 
-def test_evidence_is_cut_so_that_a_reader_takes_the_record(place: StagingSession) -> None:
-    record = place.record(replace(candidate(), evidence="x" * 10_000), {})
+def test_evidence_is_cut_so_that_a_reader_takes_the_record(session: StagingSession) -> None:
+    record = session.record(replace(candidate(), evidence="x" * 10_000), {})
     assert len(record.evidence) == 4096
