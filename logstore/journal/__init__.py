@@ -1,4 +1,4 @@
-"""A change of many steps ends wholly done or wholly undone, whatever ends the process."""
+"""Carries out changes of many steps so that each ends wholly done or wholly undone, whatever ends the process."""
 
 from logstore.journal.journal import carry_out_intent, check_nothing_pending, finish_intents, log_dir_key
 from logstore.journal.namespace_dirs import (

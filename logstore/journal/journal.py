@@ -1,17 +1,17 @@
-"""Carries out changes of many steps over several log dirs, so that a crash at any step ends wholly done or undone.
+"""Carries out changes of many steps over several log dirs, so that after a crash a change is wholly done or undone.
 
-Every log dir that takes part gets a file ``.logstore_intent``: the first one with all the steps of all of them, and it
-decides; each other one with its own steps. In which order, and why::
+Every log dir of the change gets a file ``.logstore_intent``. The file of the first log dir holds the steps of all, and
+decides; each other file holds the steps of its own log dir. In which order, and why::
 
     1  the first log dir's file is written                  from here on, the next open carries the change out
-    2  the other log dirs' files are written                so that each can go on if the first one's disk fails
-    3  each log dir does its steps, durably                 (steps.py)
-    4  the first log dir's file is removed, then the rest   a file whose first log dir has none any more is over
+    2  the other log dirs' files are written                so that each can continue if the first one's disk fails
+    3  each log dir does its steps, durably                 (``steps``)
+    4  the first log dir's file is removed, then the rest   without the first file the change is over
 
-Where the system refuses in the middle, what was done is undone, the files go, and nothing was changed. Where a disk
-fails, the other log dirs come to the end, and what is left of the change waits in the files for the next open. Until
-then no other change of many steps is begun. At an open, log dirs that are missing do not keep the others from coming
-to the end; where the *first* one is missing, each log dir does its own steps and keeps its file, emptied, to say so.
+Where the system refuses a step, the steps before it are undone, the files are removed, and nothing was changed. Where a
+disk fails, the other log dirs do their steps, and the rest of the change waits in the files for the next open. Until
+then no other change of many steps may begin. At an open, a missing log dir does not keep the others from finishing.
+Where the *first* one is missing, each log dir does its own steps and keeps its file, emptied, to record that.
 Source: DESIGN §5; KIP37-3, KIP516-12.
 """
 
@@ -39,19 +39,19 @@ from logstore.staging import FallbackRecords
 logger = logging.getLogger(__name__)
 
 INTENT_LIMIT = 1 << 30
-"""Bytes of an intent that are read; a conversion of 100,000 replicas writes about 12 MB."""
+"""Largest intent that is read, in bytes; a conversion of 100,000 replicas writes about 12 MB."""
 
 
 def log_dir_key(log_dir: LogDir) -> str:
-    """How an intent names a log dir."""
+    """Give the name of a log dir in an intent."""
     return log_dir.directory_id or log_dir.path
 
 
 def check_nothing_pending(log_dirs: Iterable[LogDir]) -> None:
-    """Refuse to begin a change of many steps while another waits for its end.
+    """Refuse to begin a change of many steps while another is unfinished.
 
     Raises:
-        ChangeRefusedError: one does; the message says which, and what to do.
+        ChangeRefusedError: a change is unfinished; the message says which, and what to do.
     """
     for log_dir in log_dirs:
         if log_dir.offline is None and log_dir.root.holds(INTENT_FILE):
@@ -62,17 +62,18 @@ def check_nothing_pending(log_dirs: Iterable[LogDir]) -> None:
 
 
 def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: FallbackRecords) -> list[LogDir]:
-    """Do all the steps of a change, or none; gives the log dirs whose disk failed on the way.
-
-    The others have done their part by then, and the rest is done when those are opened again.
+    """Do all steps of a change, or none.
 
     Args:
-        log_dirs: all those of the store that are open.
-        intent: its log dirs are among them.
-        spare: where records lie that found no room in the log dirs.
+        log_dirs: all open log dirs of the store.
+        intent: the change; its log dirs are among ``log_dirs``.
+        spare: the fallback records.
+
+    Returns:
+        The log dirs whose disk failed meanwhile. The others have done their part; the next open of these does the rest.
 
     Raises:
-        ChangeRefusedError: an earlier change waits for its end, or something is not as the plan says; nothing was done.
+        ChangeRefusedError: an earlier change is unfinished, or the plan no longer holds; nothing was done.
         ChangeFailedError: the system refused, and nothing was changed.
         OfflineLogDirError: a disk failed before anything was done.
     """
@@ -96,10 +97,10 @@ def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: Fallback
 
 
 def finish_intents(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> list[str]:
-    """Bring every change that a crash cut short to its end, before anything else is done; what was done, in sentences.
+    """Finish every change that a crash cut short, before anything else is done; gives a sentence for each.
 
-    A log dir in which that cannot be done goes offline, and so do the others that take part, because nothing may be
-    built upon what is half done.
+    Where a change can be neither finished nor undone, all its log dirs go offline, because nothing may be built upon
+    half a change.
     """
     copies: dict[str, dict[str, Intent]] = {}
     for log_dir in log_dirs:
@@ -116,7 +117,7 @@ def finish_intents(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> list[s
 
 
 def _finish(by_key: dict[str, LogDir], copies: dict[str, Intent], spare: FallbackRecords) -> str:
-    """Bring one change to its end, by the files of it that there are."""
+    """Finish one change, from those of its files that exist."""
     any_copy = next(iter(copies.values()))
     first = any_copy.log_dirs[0]
     intent = copies.get(first, any_copy)
@@ -141,9 +142,9 @@ def _finish(by_key: dict[str, LogDir], copies: dict[str, Intent], spare: Fallbac
 
 
 def _part(number: int, key: str, intent: Intent, copies: dict[str, Intent]) -> tuple[IntentStep, ...]:
-    """What a log dir has to do: what the first one's file says, unless its own says that it has done it.
+    """Steps that a log dir still has to do: from the first log dir's file, unless its own file says that it is done.
 
-    Without the first one's file, a log dir knows its own part alone.
+    Without the first log dir's file, only its own file says what it has to do.
     """
     own = copies.get(key)
     if own is not None:
@@ -152,7 +153,7 @@ def _part(number: int, key: str, intent: Intent, copies: dict[str, Intent]) -> t
 
 
 def _read(log_dir: LogDir) -> Intent | None:
-    """A log dir's file; None: there is none, or it is no use, and the log dir is offline."""
+    """Read a log dir's file; None: it has none, or the file is invalid and the log dir goes offline."""
     try:
         data = read_small_file(INTENT_FILE, INTENT_LIMIT, log_dir.root.descriptor)
         if data is None:
@@ -172,7 +173,7 @@ def _read(log_dir: LogDir) -> Intent | None:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change on its way, and the log dirs that take part; None: one is missing."""
+    """A change that is being carried out, and its log dirs; None stands for a missing log dir."""
 
     intent: Intent
     members: Sequence[LogDir | None]
@@ -183,7 +184,7 @@ class _Change:
         return [log_dir is not None and log_dir.offline is None for log_dir in self.members]
 
     def announce(self) -> None:
-        """Steps 1 and 2; where one file cannot be written, those before it go, the first one first."""
+        """Write the files (steps 1 and 2); where that fails, remove those that are written, the first one first."""
         for number, log_dir in enumerate(self.members):
             assert log_dir is not None, "nothing begins while a log dir is missing"
             try:
@@ -202,7 +203,7 @@ class _Change:
             raise
 
     def forward(self, parts: Sequence[Iterable[IntentStep]], *, resuming: bool) -> None:
-        """Step 3. A log dir whose disk fails is left behind; whatever else fails comes out."""
+        """Do the steps of each log dir (step 3). A log dir whose disk fails is skipped; other errors are raised."""
         for log_dir, steps in zip(self.members, parts, strict=True):
             if log_dir is not None and log_dir.offline is None:
                 try:
@@ -211,7 +212,7 @@ class _Change:
                     continue
 
     def undo(self, cause: LogStoreError) -> bool:
-        """Undo what was done. Where that fails too, no log dir that takes part is used until the next open: False."""
+        """Undo the steps that were done; False: that failed too, and the log dirs are offline until the next open."""
         parts = [inverse_steps(self.intent.of(number)) for number in range(len(self.members))]
         try:
             self.forward(parts, resuming=True)
@@ -225,7 +226,10 @@ class _Change:
         return all(self.online)
 
     def conclude(self) -> None:
-        """Step 4; or where a log dir is missing, its part is left in the first one's file, or a word for that one."""
+        """Remove the files (step 4); where a log dir is missing or offline, leave its part in the first one's file.
+
+        Where it is the first one that is missing, each other file stays, emptied, to record that its part is done.
+        """
         left = [number for number, online in enumerate(self.online) if not online]
         if not left:
             self.drop_files()
@@ -239,11 +243,11 @@ class _Change:
         self._each_by_itself(others, lambda log_dir: _write(log_dir, self.intent.only(())))
 
     def drop_files(self, members: Sequence[LogDir] | None = None) -> None:
-        """The first one's file goes first: without it the others are over."""
+        """Remove the files, the first log dir's first: without it the others mean nothing."""
         self._each_by_itself(self.members if members is None else members, _remove)
 
     def _each_by_itself(self, members: Iterable[LogDir | None], write: Callable[[LogDir], None]) -> None:
-        """A log dir whose file cannot be brought up to date must not be changed until it is opened again."""
+        """Write or remove each file; a log dir where that fails goes offline until it is opened again."""
         for log_dir in members:
             if log_dir is not None and log_dir.offline is None:
                 try:
@@ -270,9 +274,9 @@ def _remove(log_dir: LogDir) -> None:
 
 @contextmanager
 def _nothing_left_half_done(change: _Change) -> Iterator[None]:
-    """Whatever interrupts a change, a signal or a bug: nothing is built upon what it left.
+    """Take the log dirs offline when a signal or a bug interrupts a change, so that nothing is built upon half of it.
 
-    Where what was refused could not be undone either, the disk is failing, and that is what is said.
+    Where a refused change could not be undone either, the disk is failing, and that is the error that is raised.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-"""The tiers of namespaces as directories of a log dir: which there are, and those that are missing here.
+"""Finds the directories of namespaces in a log dir, and makes those that are missing.
 
-A namespace exists by the directories of its tiers, each with a marker file, in every log dir that is laid out
-``namespaced`` (KIP37-2). A disk that was offline when one was created gets the missing tiers when the store is opened,
-so whoever puts a replica into a namespace finds its directory on every disk.
+A namespace exists through a directory for each of its tiers, each with a marker file, in every log dir that is laid out
+``namespaced`` (KIP37-2). A disk that was offline when a namespace was created gets its directories when the store is
+opened, so that the directory of a namespace exists on every disk.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from logstore.staging import FallbackRecords
 logger = logging.getLogger(__name__)
 
 DEEPEST_TIER = 64
-"""Tiers below one another that are followed; a path has room for hardly more."""
+"""Levels of namespace directories that are followed; a path has hardly room for more."""
 
 
 def list_namespace_dirs(log_dir: LogDir) -> list[str]:
-    """Paths of all tier directories below a log dir, parents before what lies in them; none unless ``namespaced``.
+    """List the paths of all namespace directories below a log dir, parents first; empty unless ``namespaced``.
 
     Raises:
         OfflineLogDirError: the disk fails.
-        UnsafePathError: another file system is mounted at a tier.
+        UnsafePathError: another file system is mounted at one of them.
     """
     try:
         return find_namespace_dirs(log_dir)
@@ -41,7 +41,7 @@ def list_namespace_dirs(log_dir: LogDir) -> list[str]:
 
 
 def find_namespace_dirs(log_dir: LogDirView) -> list[str]:
-    """The same for a log dir that is only looked at. Raises OSError, and UnsafePathError."""
+    """List the same for a log dir that is only read. Raises OSError, and UnsafePathError."""
     if not log_dir.is_ours or log_dir.scheme is not Scheme.NAMESPACED:
         return []
     return sorted(_below(log_dir.root, "", DEEPEST_TIER), key=lambda path: path.split("/"))
@@ -56,36 +56,36 @@ def _below(directory: Directory, prefix: str, deepest: int) -> Iterator[str]:
 
 
 def is_namespace_dir(directory: Directory, name: str) -> bool:
-    """Whether a directory in this one carries a tier's marker file. Raises OSError."""
+    """Whether a subdirectory carries the marker file of a namespace directory. Raises OSError."""
     marker = directory.status(f"{name}/{MARKER_FILE}")
     return marker is not None and stat.S_ISREG(marker.st_mode)
 
 
 def namespace_at(path: str) -> str:
-    """The namespace that a tier's directory stands for: ``org/apache`` → ``org:apache``."""
+    """Give the namespace of a directory: ``org/apache`` → ``org:apache``."""
     return path.replace("/", NAMESPACE_SEPARATOR)
 
 
 def namespace_dir(namespace: str) -> str:
-    """The directory of a namespace's last tier; the opposite of :func:`namespace_at`."""
+    """Give the directory of a namespace; the inverse of :func:`namespace_at`."""
     return namespace.replace(NAMESPACE_SEPARATOR, "/")
 
 
 def with_parents(paths: Iterable[str]) -> list[str]:
-    """Paths and all the directories on their way, parents first, each once."""
+    """Add all parent directories to paths; parents first, each once."""
     found = {"/".join(path.split("/")[:length]) for path in paths for length in range(1, path.count("/") + 2)}
     return sorted(found, key=lambda path: path.split("/"))
 
 
 def make_missing_namespace_dirs(log_dirs: Sequence[LogDir]) -> None:
-    """Make the tiers that other log dirs of the store have and this one lacks.
+    """Make the namespace directories that a log dir lacks and another log dir of the store has.
 
-    What is in the way of a tier, or a disk that takes no directory more, is said and left: the namespace cannot be used
-    on that disk until somebody sees to it.
+    A file in the way of a directory, or a disk without room for it, is logged and left: the namespace cannot be used on
+    that disk until an operator acts.
     """
     own: dict[LogDir, list[str]] = {}
-    tiered = [log_dir for log_dir in log_dirs if log_dir.is_ours and log_dir.scheme is Scheme.NAMESPACED]
-    online = [log_dir for log_dir in tiered if log_dir.offline is None]
+    namespaced = [log_dir for log_dir in log_dirs if log_dir.is_ours and log_dir.scheme is Scheme.NAMESPACED]
+    online = [log_dir for log_dir in namespaced if log_dir.offline is None]
     for log_dir in online if len(online) > 1 else ():
         with suppress(OfflineLogDirError):
             own[log_dir] = list_namespace_dirs(log_dir)
@@ -94,7 +94,7 @@ def make_missing_namespace_dirs(log_dirs: Sequence[LogDir]) -> None:
         here = {"", *listed}
         try:
             for path in everywhere:
-                # What is in the way of a tier is in the way of those below it.
+                # A path that is blocked blocks the directories below it.
                 if path not in here and path.rpartition("/")[0] in here and _make_missing(log_dir, path):
                     here.add(path)
         except (ChangeFailedError, OfflineLogDirError) as error:
@@ -102,7 +102,7 @@ def make_missing_namespace_dirs(log_dirs: Sequence[LogDir]) -> None:
 
 
 def _make_missing(log_dir: LogDir, path: str) -> bool:
-    """Make a tier whose parent is there; False: something is in its way."""
+    """Make a namespace directory whose parent exists; False: its path is taken."""
     if _is_taken(log_dir, path):
         logger.warning("%s: %s is in the way of namespace %s", log_dir.path, path, namespace_at(path))
         return False

@@ -1,14 +1,13 @@
-"""The steps of a change of many steps, each idempotent: done again after a crash, it does what is left of it.
+"""Does the steps of a change, each of them idempotent: repeated after a crash, it does what is left of it.
 
-A row of steps of one log dir is done in batches, one for each run of steps of a kind, and a batch is durable before the
-next begins: directories are there before anything is renamed into them, everything lies in its place before files are
-rewritten there, and a directory is removed when all that left it has left it durably. Within a batch every effect may
-be lost or kept by itself at a crash, because each step looks at what is there.
+The steps of one log dir are done in batches, one for each sequence of steps of the same kind. A batch is durable before
+the next begins: directories exist before anything is renamed into them, renames are done before files are rewritten at
+their new paths, and a directory is removed after everything has left it durably. Within a batch a crash may lose or
+keep each effect by itself, because each step looks at what is on the disk.
 
-*Resuming* means that nobody knows what was done before: a step that finds its work done passes on (what is there is
-synced again, for the one who did it may not have come to that), and one that finds neither the state before nor the
-state after says so and leaves it. In the first run that is an error, and the change is undone. Source: DESIGN §5;
-KIP37-3, KIP516-12.
+*Resuming* means that it is not known what was done before. A step that finds its work done only syncs it again, because
+the former run may not have done that. A step that finds neither the state before nor the state after logs that and
+leaves it. In the first run this is an error, and the change is undone. Source: DESIGN §5; KIP37-3, KIP516-12.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from logstore.staging import Candidate, FallbackRecords, list_staged, restore, s
 logger = logging.getLogger(__name__)
 
 _BATCH = 500
-"""Replicas that are staged, or files that are rewritten, behind one barrier."""
+"""Replicas that are staged, or files that are rewritten, with one barrier."""
 
 _FEW = 4
 """Files up to which each is synced by itself; for more, one barrier over the file system costs less."""
@@ -53,23 +52,23 @@ _LIMIT = META_PROPERTIES_LIMIT
 
 @dataclass(frozen=True, slots=True)
 class StepRun:
-    """Where a row of steps is done, and how.
+    """What the steps of one log dir share.
 
     Attributes:
-        log_dir: all the steps are about it.
-        resuming: what was done before is not known.
-        spare: where records lie that found no room in the log dir.
+        log_dir: that the steps change.
+        resuming: it is not known what was done before.
+        spare: the fallback records.
     """
 
     log_dir: LogDir
     resuming: bool
     spare: FallbackRecords
 
-    def odd(self, sentence: str) -> None:
-        """What is there is neither what was before the step nor what is after it.
+    def unexpected(self, sentence: str) -> None:
+        """Handle a state that is neither the one before the step nor the one after it: when resuming, log it.
 
         Raises:
-            ChangeRefusedError: this is the first run, so the change rests on something that is not so.
+            ChangeRefusedError: this is the first run, so the plan of the change no longer holds.
         """
         if not self.resuming:
             raise ChangeRefusedError(f"{self.log_dir.path}: {sentence}, so somebody else changes this log dir")
@@ -79,19 +78,19 @@ class StepRun:
 def do_steps(
     log_dir: LogDir, steps: Iterable[IntentStep], what: str, *, resuming: bool, spare: FallbackRecords
 ) -> None:
-    """Do a row of steps of one log dir, durably.
+    """Do steps of one log dir, durably.
 
     Args:
-        log_dir: that all of them are about.
+        log_dir: that the steps change.
         steps: in their order.
         what: names the change in messages, for example ``create namespace org``.
-        resuming: what was done before is not known.
-        spare: where records lie that found no room in the log dir.
+        resuming: it is not known what was done before.
+        spare: the fallback records.
 
     Raises:
-        OfflineLogDirError: the disk fails; some steps were done.
-        ChangeFailedError, ChangeRefusedError: the system refuses, or what is there is not what it should be. Some steps
-            were done: the caller undoes them.
+        OfflineLogDirError: the disk fails; some steps may be done.
+        ChangeFailedError, ChangeRefusedError: the system refuses, or the log dir is not in the expected state. Some
+            steps may be done: the caller undoes them.
     """
     run = StepRun(log_dir, resuming, spare)
     for kind, batch in groupby(steps, key=type):
@@ -100,7 +99,7 @@ def do_steps(
 
 
 def _make_directories(run: StepRun, steps: Sequence[MakeDirectory]) -> None:
-    """Parents come before what lies in them. A tier's marker is in it before anybody can take it for something else."""
+    """Make directories, parents first; a namespace directory gets its marker before it can be taken for another."""
     disk = run.log_dir.disk
     with OpenDirectories(run.log_dir) as opened:
         touched: list[str] = []
@@ -118,7 +117,7 @@ def _make_directories(run: StepRun, steps: Sequence[MakeDirectory]) -> None:
 
 
 def _remove_directories(run: StepRun, steps: Sequence[RemoveDirectory]) -> None:
-    """What lies in a directory comes before it. One that holds anything else stays, with its marker."""
+    """Remove directories, children first. A directory that is not empty stays, with its marker."""
     disk = run.log_dir.disk
     with OpenDirectories(run.log_dir) as opened:
         parents = [step.path.rpartition("/")[0] for step in steps]
@@ -133,16 +132,16 @@ def _remove_directories(run: StepRun, steps: Sequence[RemoveDirectory]) -> None:
             except FileNotFoundError:
                 continue
             if others:
-                run.odd(f"{step.path} cannot be removed, because it holds {others[0]!r:.60}")
+                run.unexpected(f"{step.path} cannot be removed, because it holds {others[0]!r:.60}")
             else:
                 opened.forget(step.path)
                 disk.rmdir(parent.descriptor, name)
-        # A directory that is gone by now needs no sync: its parent's makes that durable, with all that was in it.
+        # A directory that is gone needs no sync: the sync of its parent makes its removal durable.
         opened.sync([folder for folder in parents if opened.has(folder)])
 
 
 def _rename_directories(run: StepRun, steps: Sequence[Rename]) -> None:
-    """Directories that gained entries are synced before those that lost them."""
+    """Rename directories. Those that gained an entry are synced before those that lost one."""
     with OpenDirectories(run.log_dir) as opened:
         sources: dict[str, None] = {}
         targets: dict[str, None] = {}
@@ -152,23 +151,23 @@ def _rename_directories(run: StepRun, steps: Sequence[Rename]) -> None:
             if not run.resuming or _is_to_be_renamed(run, step, opened):
                 rename_exclusively(run.log_dir.disk, opened.at(folder), name, opened.at(new_folder), new_name)
             sources[folder] = targets[new_folder] = None
-        # On the way back, or the second time, a directory may be gone that a later step has removed.
+        # While undoing or repeating, a directory may be gone that a later step has removed.
         opened.sync([folder for folder in (*targets, *sources) if not run.resuming or opened.has(folder)])
 
 
 def _is_to_be_renamed(run: StepRun, step: Rename, opened: OpenDirectories) -> bool:
-    """Whether the thing still lies under its former path."""
+    """Whether the directory still has its former path."""
     here, there = opened.holds(step.path), opened.holds(step.new_path)
     if here == there:
         state = "both are there" if here else "neither is there"
-        run.odd(f"{step.path} was to become {step.new_path}, and {state}")
+        run.unexpected(f"{step.path} was to become {step.new_path}, and {state}")
     return here and not there
 
 
 def _rewrite_files(run: StepRun, steps: Sequence[Rewrite]) -> None:
-    """Batch by batch: all the new files beside the old ones, one barrier, then the renames, and a barrier again.
+    """Rewrite files batch by batch: write all new files beside the old ones, a barrier, the renames, a barrier.
 
-    A rename may become durable before the bytes do, so the barrier stands between them (``durable.replace_file``).
+    A rename may become durable before the bytes, so a barrier stands between them (:func:`logstore.fs.replace_file`).
     """
     for start in range(0, len(steps), _BATCH):
         with OpenDirectories(run.log_dir) as opened:
@@ -212,14 +211,17 @@ def _is_to_be_rewritten(run: StepRun, step: Rewrite, opened: OpenDirectories) ->
     if data == step_bytes(step.old):
         return True
     if data is None and run.resuming:
-        return False  # on the way back, when its directory was not renamed or has its former name again
+        return False  # while undoing: its directory was not renamed, or has its former name again
     if data != step_bytes(step.new):
-        run.odd(f"{step.path} {'is not there' if data is None else 'holds other bytes than it did'}")
+        run.unexpected(f"{step.path} {'is not there' if data is None else 'holds other bytes than it did'}")
     return False
 
 
 def _rename_entries(run: StepRun, steps: Sequence[RenameEntries]) -> None:
-    """In memory, then in the files. Whoever undoes this has old files already where there was no room for new ones."""
+    """Rename checkpoint entries in memory, then in the files.
+
+    While undoing, lack of space is no error: the files on disk are then still the former ones.
+    """
     run.log_dir.checkpoints.rename({step.topic: step.new_topic for step in steps})
     if run.resuming:
         run.log_dir.write_checkpoints()
@@ -228,7 +230,7 @@ def _rename_entries(run: StepRun, steps: Sequence[RenameEntries]) -> None:
 
 
 def _stage_replicas(run: StepRun, steps: Sequence[Stage]) -> None:
-    """A replica that lies no longer where it was is staged already."""
+    """Stage replicas. When resuming, a replica that is gone from its path is staged already."""
     if run.resuming:
         with OpenDirectories(run.log_dir) as opened:
             steps = [step for step in steps if opened.holds(step.path)]
@@ -236,7 +238,7 @@ def _stage_replicas(run: StepRun, steps: Sequence[Stage]) -> None:
         batch = steps[start : start + _BATCH]
         outcome = stage(run.log_dir, map(_candidate, batch), batch[0].staged_ms, spare=run.spare)
         for refused in outcome.refused:
-            run.odd(refused.reason)
+            run.unexpected(refused.reason)
 
 
 def _candidate(step: Stage) -> Candidate:
@@ -246,7 +248,7 @@ def _candidate(step: Stage) -> Candidate:
 
 
 def _unstage_replicas(run: StepRun, steps: Sequence[Unstage]) -> None:
-    """What was staged is found by its record; what is not found was not staged."""
+    """Restore staged replicas, found by their records. A replica that is not found was not staged."""
     wanted = {(step.path, step.topic, step.partition, step.staged_ms) for step in steps}
     for staged in list_staged(run.log_dir, run.spare):
         record = staged.record
