@@ -1,4 +1,4 @@
-"""A disk that is told paths instead of descriptors, for histories that are written by hand."""
+"""A disk that takes paths instead of descriptors, for histories that are written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of crashes share: a place in memory, the drivers with their count, and the sum at the end of a run."""
+"""Shared by the tests of crashes: a place in memory, the drivers with their count, and the sum at the end of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNTED = (_CRASHES, _FAILURES, "kills", "power cuts on ext4")
 
 @pytest.fixture
 def scratch() -> Iterator[str]:
-    """An empty directory, in memory where there is such a place."""
+    """An empty directory, in memory where that is possible."""
     folder = tempfile.mkdtemp(prefix="logstore-crash-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -29,7 +29,7 @@ def scratch() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Thousands of restarts log thousands of warnings, and none of them tells anything of the one that is wrong."""
+    """Thousands of restarts log thousands of warnings, and none of them helps to find the wrong one."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

@@ -8,8 +8,8 @@ lost or kept, apart from all others, removals included:
 - the bytes of a file, until it was synced: all kept, none kept, cut short in the last write, or as many zeros.
 
 What was synced into a directory whose own name was lost is lost with it. What was removed from a directory that is
-itself durably gone does not come back. A change that makes no sense without one that was lost does not happen. No two
-results that are the same are told twice.
+itself durably gone does not come back. A change that makes no sense without one that was lost does not happen. No
+result is given twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.crash.steps import (
 )
 
 BOUND = 256
-"""Up to so many combinations at one moment are all tried; of more, those that :func:`selections` names."""
+"""Combinations at one moment up to which all are tried; of more, only those that :func:`selections` gives."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the histories of the engine share: a broker of two disks, how it is opened, and what must hold of it afterwards.
+"""Shared by the histories of the engine: a broker of two disks, how it is opened, and what must hold of it afterwards.
 
 The broker's log dirs are ``one/data`` and ``two/data``, each on a file system of its own. They are ours, in one of the
 schemes, or a real broker's, with the staging root beside the log dir or, where a file has that name, in place.
@@ -186,7 +186,7 @@ def opened(root: str, disk: Disk | None = None, *, now_ms: int = NOW_MS, spare: 
 
 @contextmanager
 def using(root: str, disk: Disk, *, spare: str | None = None) -> Iterator[LogStore]:
-    """The same, to act on: a disk that failed is offline afterwards, and one that only refused is not."""
+    """Open the broker to act on it: a disk that failed is offline afterwards, a disk that only refused is not."""
     with opened(root, disk, spare=spare) as store:
         if store.offline:
             raise OfflineLogDirError("; ".join(store.offline.values()))
@@ -466,7 +466,7 @@ def history(
 
 
 def _comes_and_goes(path: str) -> bool:
-    """Marks, and directories that are made for those that will lie in them."""
+    """Whether a path is a mark, or a directory that is made at need."""
     return (
         base(path) in (UNCLEAN_FILE, PURGE_NOTE_FILE, STAGING_DIR)
         or path.endswith(f".{STAGING_DIR}")
@@ -538,7 +538,7 @@ class MarkNotingDisk:
             raise
 
 
-def wholly_or_not_at_all(told: History) -> History:
+def wholly_or_not_at_all(scenario: History) -> History:
     """The same history, with a check that what lies there is what was there before, or what is there after it."""
     ends: list[Tree] = []
 
@@ -550,27 +550,27 @@ def wholly_or_not_at_all(told: History) -> History:
             for acts in (False, True):
                 clean = f"{root}.clean"
                 os.mkdir(clean)
-                told.build(clean)
+                scenario.build(clean)
                 if acts:
-                    told.act(clean, Disk(), lambda text: None)
+                    scenario.act(clean, Disk(), lambda text: None)
                 ends.append(counted(clean))
                 shutil.rmtree(clean)
         found = counted(root)
         right = [ends[1]] if done else ends
         wrong = [] if found in right else min((difference(end, found) for end in right), key=len)
         assert found in right, "\n".join(["it is neither what was before nor what should be after:", *wrong])
-        told.check(root, done)
+        scenario.check(root, done)
 
-    return replace(told, check=check)
+    return replace(scenario, check=check)
 
 
-def noting(told: History) -> History:
+def noting(scenario: History) -> History:
     """The same history, which also says when the disk was too full for the mark; for crashes after failures."""
 
     def act(root: str, disk: Disk, done: Done) -> None:
-        told.act(root, cast(Disk, MarkNotingDisk(disk, done)), done)
+        scenario.act(root, cast(Disk, MarkNotingDisk(disk, done)), done)
 
-    return replace(told, act=act)
+    return replace(scenario, act=act)
 
 
 class NoBarrier(RecordingDisk):

@@ -28,7 +28,7 @@ from tests.crash.recording_disk import RecordingDisk
 from tests.crash.steps import describe
 
 Story: TypeAlias = Callable[[], list[str]]
-"""What happened, as lines; told only when somebody has to hear it."""
+"""What happened, as lines; made only when a failure is reported."""
 
 _Case: TypeAlias = tuple[CrashState, int, Story]
 """A state, how many crashes led to it, and how."""
@@ -56,7 +56,7 @@ class History:
     Attributes:
         name: in messages.
         build: makes the first tree in an empty directory.
-        act: changes it through the disk, and calls ``done`` whenever a call returned to whoever counts on it.
+        act: changes it through the disk, and calls ``done`` whenever a call has returned to its caller.
         recover: what a restart does; through this disk as well.
         check: looks at what is there after the restart, and raises if it is wrong; it gets what was done by the crash.
         disks: directories of the first tree that stand for a file system of their own.
@@ -219,7 +219,7 @@ class _Crasher:
             after = replace(state, done=done + state.done)
             if after.key not in self.seen:
                 self.seen.add(after.key)
-                yield after, depth, partial(_told, disk, state, before)
+                yield after, depth, partial(_story_of, disk, state, before)
 
 
 def _check(history: History, root: str, done: Sequence[str]) -> None:
@@ -231,7 +231,7 @@ def _check(history: History, root: str, done: Sequence[str]) -> None:
     assert not changed, "\n".join(["a second restart, or the check, changed something:", *changed])
 
 
-def _told(disk: RecordingDisk, state: CrashState, before: Story) -> list[str]:
+def _story_of(disk: RecordingDisk, state: CrashState, before: Story) -> list[str]:
     """The story of a crash, as lines."""
     steps = describe(disk.log, disk.start.paths())
     lines = before()

@@ -1,4 +1,4 @@
-"""Trees: what lies below a directory, as plain values that can be read, written, compared, hashed and told.
+"""Trees: what lies below a directory, as plain values that can be read, written, compared, hashed and described.
 
 A :class:`Tree` maps paths to what lies there. An :class:`Image` is the same seen as a file system sees it, by nodes;
 steps are applied to it. It holds no notion of a crash; that is for ``crash_states``.

@@ -1,9 +1,9 @@
 """What must never happen to a replica, as functions over the tree before and the tree after.
 
-A replica is told by what it is and not by where it lies: its topic ID, its partition, and a digest of its files. So the
-same functions hold for every scheme, for live and staged replicas, and across log dirs. Files that the engine may write
-into a partition dir, the topic ID's and the records, are no part of the digest; :func:`assert_restorable` holds a
-restored replica to every byte.
+A replica is identified by what it is and not by where it lies: its topic ID, its partition, and a digest of its files.
+So the same functions hold for every scheme, for live and staged replicas, and across log dirs. Files that the engine
+may write into a partition dir, the topic ID's and the records, are no part of the digest; :func:`assert_restorable`
+holds a restored replica to every byte.
 """
 
 from __future__ import annotations

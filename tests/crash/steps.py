@@ -113,7 +113,7 @@ def describe(log: Sequence[Step], start: dict[int, str]) -> list[str]:
         start: the paths before the first, by node.
     """
     paths = _Paths(start)
-    return [paths.told(step) for step in log]
+    return [paths.described(step) for step in log]
 
 
 class _Paths:
@@ -133,7 +133,7 @@ class _Paths:
     def under(self, parent: int, name: str) -> str:
         return name if parent == ROOT else f"{self.at(parent)}/{name}"
 
-    def told(self, step: Step) -> str:
+    def described(self, step: Step) -> str:
         """Take the step, and tell it."""
         if isinstance(step, Rename):
             old = self.under(step.parent, step.name)
@@ -148,9 +148,9 @@ class _Paths:
             return f"{'unlink' if isinstance(step, Unlink) else 'rmdir'} {self.under(step.parent, step.name)}"
         if isinstance(step, Done):
             return f"-- done: {step.text} --"
-        return self._told_of_content(step)
+        return self._described_content(step)
 
-    def _told_of_content(self, step: DataStep | Sync | SyncFileSystem) -> str:
+    def _described_content(self, step: DataStep | Sync | SyncFileSystem) -> str:
         if isinstance(step, SyncFileSystem):
             return "sync the file system"
         where = self.at(step.node)

@@ -38,29 +38,29 @@ def convert_history(kind: Kind, scheme: Scheme) -> History:
 
 
 HISTORIES = [
-    wholly_or_not_at_all(told)
-    for told in (
+    wholly_or_not_at_all(scenario)
+    for scenario in (
         convert_history(OURS, Scheme.NAMESPACED),
         convert_history(OURS, Scheme.BY_TOPIC_ID),
         convert_history(BY_ID, Scheme.FLAT),
         convert_history(NAMESPACED, Scheme.BY_TOPIC_ID),
     )
 ]
-EACH = pytest.mark.parametrize("told", HISTORIES, ids=lambda told: told.name)
+EACH = pytest.mark.parametrize("scenario", HISTORIES, ids=lambda scenario: scenario.name)
 
 
 @EACH
-def test_whenever_it_crashes_all_disks_are_converted_or_none(told: History, crash: Driver) -> None:
-    assert crash(told, bound=BOUND).cases >= 20
+def test_whenever_it_crashes_all_disks_are_converted_or_none(scenario: History, crash: Driver) -> None:
+    assert crash(scenario, bound=BOUND).cases >= 20
 
 
 @EACH
-def test_whichever_step_fails_all_disks_are_converted_or_none(told: History, fail: Driver) -> None:
-    assert fail(told).steps >= 20
+def test_whichever_step_fails_all_disks_are_converted_or_none(scenario: History, fail: Driver) -> None:
+    assert fail(scenario).steps >= 20
 
 
 @EACH
 def test_when_a_failure_is_followed_by_a_crash_all_disks_are_converted_or_none(
-    told: History, crash_after_failure: Driver
+    scenario: History, crash_after_failure: Driver
 ) -> None:
-    assert crash_after_failure(told, bound=BOUND).cases >= 20
+    assert crash_after_failure(scenario, bound=BOUND).cases >= 20

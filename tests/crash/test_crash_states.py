@@ -285,7 +285,7 @@ def test_an_inode_that_is_used_again_is_not_taken_for_what_had_it_before(left_by
     same(left_by({}, act), {"last": b"y"})
 
 
-def test_what_was_done_by_the_crash_is_told_with_each_state(tmp_path: Path) -> None:
+def test_each_state_comes_with_what_was_done_by_the_crash(tmp_path: Path) -> None:
     disk = RecordingDisk(str(tmp_path))
     ByPath(disk, str(tmp_path)).mkdir("d")
     disk.done("d is there")
@@ -298,7 +298,7 @@ def test_what_was_done_by_the_crash_is_told_with_each_state(tmp_path: Path) -> N
     ]
 
 
-def test_no_state_is_told_twice(tmp_path: Path) -> None:
+def test_no_state_is_given_twice(tmp_path: Path) -> None:
     def act(disk: ByPath) -> None:
         for name in "abc":
             disk.create(name, b"xy")

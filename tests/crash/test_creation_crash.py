@@ -130,21 +130,21 @@ HISTORIES = [
     *(assign_many(kind) for kind in (OURS, SIBLING)),
     *(offsets(kind) for kind in (OURS, SIBLING)),
 ]
-EACH = pytest.mark.parametrize("told", HISTORIES, ids=lambda told: told.name)
+EACH = pytest.mark.parametrize("scenario", HISTORIES, ids=lambda scenario: scenario.name)
 
 
 @EACH
-def test_whenever_it_crashes_all_of_it_is_there_or_nothing(told: History, crash: Driver) -> None:
-    assert crash(told).cases >= 8
+def test_whenever_it_crashes_all_of_it_is_there_or_nothing(scenario: History, crash: Driver) -> None:
+    assert crash(scenario).cases >= 8
 
 
 @EACH
-def test_whichever_step_fails_all_of_it_is_there_or_nothing(told: History, fail: Driver) -> None:
-    assert fail(told).steps >= 8
+def test_whichever_step_fails_all_of_it_is_there_or_nothing(scenario: History, fail: Driver) -> None:
+    assert fail(scenario).steps >= 8
 
 
 @EACH
 def test_when_a_failure_is_followed_by_a_crash_all_of_it_is_there_or_nothing(
-    told: History, crash_after_failure: Driver
+    scenario: History, crash_after_failure: Driver
 ) -> None:
-    assert crash_after_failure(noting(told)).cases >= 8
+    assert crash_after_failure(noting(scenario)).cases >= 8

@@ -1,4 +1,4 @@
-"""The drivers themselves: a history that is wrong is found out, and told so that somebody can see why."""
+"""The drivers themselves: a wrong history is found out, and reported so that a reader can see why."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def test_the_story_of_a_crash_has_the_steps_the_loss_the_tree_and_the_reason(cra
         by_path.sync("b")
         done("moved")
 
-    with pytest.raises(WrongError) as told:
+    with pytest.raises(WrongError) as raised:
         crash(replace(RIGHT, act=act))
-    assert str(told.value).splitlines() == [
+    assert str(raised.value).splitlines() == [
         "",
         "crash of 'a right one' after 3 of 3 steps; 1 lost:",
         "    1 rename a/f -> b/f    <-- LOST",
@@ -129,7 +129,7 @@ def test_a_crash_of_the_restart_is_tried_as_well(crash: Driver) -> None:
         crash(history)
 
 
-def test_a_restart_that_fails_is_told_with_the_crash_before_it(crash: Driver) -> None:
+def test_a_restart_that_fails_is_reported_with_the_crash_before_it(crash: Driver) -> None:
     def recover(root: str, disk: Disk) -> None:
         if not os.path.exists(f"{root}/a/f"):
             raise OSError(errno.ENOENT, "nothing to restart from")
@@ -246,7 +246,7 @@ def test_an_error_without_a_failure_is_found_out(fail: Driver) -> None:
         fail(replace(RIGHT, act=act, errors=dict.fromkeys(NUMBERS, Exception)))
 
 
-def test_an_error_that_nobody_was_told_of_is_found_out(fail: Driver) -> None:
+def test_an_error_that_was_not_reported_is_found_out(fail: Driver) -> None:
     def act(root: str, disk: Disk, done: Done) -> None:
         try:
             moves_between(root, disk, done)

@@ -82,22 +82,22 @@ def delete() -> History:
     return history("delete namespace", broker, act, prepare=again)
 
 
-HISTORIES = [wholly_or_not_at_all(told) for told in (create(), move(), rename(OURS), rename(BY_ID), delete())]
-EACH = pytest.mark.parametrize("told", HISTORIES, ids=lambda told: told.name)
+HISTORIES = [wholly_or_not_at_all(scenario) for scenario in (create(), move(), rename(OURS), rename(BY_ID), delete())]
+EACH = pytest.mark.parametrize("scenario", HISTORIES, ids=lambda scenario: scenario.name)
 
 
 @EACH
-def test_whenever_it_crashes_it_is_done_wholly_or_not_at_all(told: History, crash: Driver) -> None:
-    assert crash(told, bound=BOUND).cases >= 40
+def test_whenever_it_crashes_it_is_done_wholly_or_not_at_all(scenario: History, crash: Driver) -> None:
+    assert crash(scenario, bound=BOUND).cases >= 40
 
 
 @EACH
-def test_whichever_step_fails_it_is_done_wholly_or_not_at_all(told: History, fail: Driver) -> None:
-    assert fail(told).steps >= 30
+def test_whichever_step_fails_it_is_done_wholly_or_not_at_all(scenario: History, fail: Driver) -> None:
+    assert fail(scenario).steps >= 30
 
 
 @EACH
 def test_when_a_failure_is_followed_by_a_crash_it_is_done_wholly_or_not_at_all(
-    told: History, crash_after_failure: Driver
+    scenario: History, crash_after_failure: Driver
 ) -> None:
-    assert crash_after_failure(told, bound=BOUND).cases >= 40
+    assert crash_after_failure(scenario, bound=BOUND).cases >= 40

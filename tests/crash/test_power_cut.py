@@ -78,7 +78,7 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-def cut_power(told: History, image: Path, folder: Path) -> list[tuple[Path, tuple[str, ...]]]:
+def cut_power(scenario: History, image: Path, folder: Path) -> list[tuple[Path, tuple[str, ...]]]:
     """Run a history on the image, and copy the image at some of its steps, with what was done by then."""
     steps, cuts, done = 0, list[tuple[Path, tuple[str, ...]]](), list[str]()
 
@@ -87,11 +87,11 @@ def cut_power(told: History, image: Path, folder: Path) -> list[tuple[Path, tupl
         steps += 1
 
     with mounted(image, folder / "mounted") as top:
-        for name, disk in (("rehearsal", Watching(count)), ("root", None)):
+        for name, disk in (("dry-run", Watching(count)), ("root", None)):
             os.mkdir(top / name)
-            told.build(str(top / name))
+            scenario.build(str(top / name))
             if disk is not None:
-                told.act(str(top / name), disk, lambda text: None)
+                scenario.act(str(top / name), disk, lambda text: None)
         os.sync()
         every, number = max(1, steps // MOST), 0
 
@@ -103,37 +103,37 @@ def cut_power(told: History, image: Path, folder: Path) -> list[tuple[Path, tupl
                 shutil.copyfile(image, path)
                 cuts.append((path, tuple(done)))
 
-        told.act(str(top / "root"), Watching(copy), done.append)
+        scenario.act(str(top / "root"), Watching(copy), done.append)
         shutil.copyfile(image, folder / "cut-last")
     return [*cuts, (folder / "cut-last", tuple(done))]
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("told", HISTORIES, ids=lambda told: told.name)
+@pytest.mark.parametrize("scenario", HISTORIES, ids=lambda scenario: scenario.name)
 def test_after_a_power_cut_on_ext4_everything_is_as_it_should_be(
-    told: History, image: Path, tmp_path: Path, record_property: Callable[[str, object], None]
+    scenario: History, image: Path, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    cuts = cut_power(told, image, tmp_path)
+    cuts = cut_power(scenario, image, tmp_path)
     assert len(cuts) > MOST // 2
     record_property("power cuts on ext4", len(cuts))
     for path, done in cuts:
-        restart(told, path, done, tmp_path)
+        restart(scenario, path, done, tmp_path)
 
 
-def restart(told: History, path: Path, done: tuple[str, ...], folder: Path) -> None:
+def restart(scenario: History, path: Path, done: tuple[str, ...], folder: Path) -> None:
     """Mount what a power cut left, start, and look."""
     with mounted(path, folder / "after") as top:
         root = str(top / "root")
-        told.recover(root, Disk())
-        told.check(root, done)
+        scenario.recover(root, Disk())
+        scenario.check(root, done)
     path.unlink()
 
 
 @pytest.mark.root
 def test_a_disk_that_syncs_nothing_is_found_out(image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = HISTORIES[0]
+    scenario = HISTORIES[0]
     monkeypatch.setattr(Disk, "sync", lambda self, descriptor: None)
     monkeypatch.setattr(Disk, "sync_file_system", lambda self, descriptor: True)
-    *_, (path, done) = cut_power(told, image, tmp_path)
+    *_, (path, done) = cut_power(scenario, image, tmp_path)
     with pytest.raises(AssertionError, match="is not staged, as was said"):
-        restart(told, path, done, tmp_path)
+        restart(scenario, path, done, tmp_path)

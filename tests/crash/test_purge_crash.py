@@ -118,8 +118,8 @@ def test_a_purge_needs_no_room_at_all(kind: Kind, scratch: str) -> None:
     """Every step that takes space fails from the first on, so that not even the mark can be made."""
     root, done = f"{scratch}/root", list[str]()
     os.mkdir(root)
-    told = purging(kind, MANY)
-    told.build(root)
-    told.act(root, FailingDisk(2, errno.ENOSPC, lasting=True), done.append)
+    scenario = purging(kind, MANY)
+    scenario.build(root)
+    scenario.act(root, FailingDisk(2, errno.ENOSPC, lasting=True), done.append)
     assert done == ["purged"]
-    told.check(root, (*done, NO_MARK))
+    scenario.check(root, (*done, NO_MARK))

@@ -65,7 +65,7 @@ def test_a_tree_is_written_and_read_as_it_is(tmp_path: Path) -> None:
     assert read_tree(str(tmp_path / "root")) == tree
 
 
-def test_steps_are_told_with_the_paths_of_their_time(tmp_path: Path) -> None:
+def test_steps_are_described_with_the_paths_of_their_time(tmp_path: Path) -> None:
     def act(disk: ByPath) -> None:
         disk.mkdir("a")
         disk.create("a/f", b"xyz")

@@ -43,7 +43,7 @@ from tests.crash.replicas import below
 KINDS = pytest.mark.parametrize("kind", [OURS, SIBLING, IN_PLACE], ids=str)
 OTHERS = [number for number in NUMBERS if number != errno.ENOSPC]
 MANY = 5
-"""So many are no few any more: they share a file of records, and a barrier."""
+"""Enough replicas to share a file of records, and a barrier."""
 
 
 def stage(store: LogStore, done: Done, *partitions: TopicPartition) -> None:
@@ -77,7 +77,7 @@ def many(kind: Kind, count: int = MANY) -> History:
 
 
 def by_batches(kind: Kind) -> History:
-    """Many, of which each counts as staged as soon as its batch is told to be."""
+    """Many replicas; each counts as staged as soon as its batch is reported."""
     broker = Broker(kind)
     for number in range(MANY):
         broker.live(orders(number))
@@ -249,14 +249,14 @@ def on_full_disk(kind: Kind, *, names: bool) -> History:
 
     broker = Broker(kind).live(orders(0)).live(orders(1))
     broker.tree["two/spare"] = None
-    told = history("on a full disk", broker, act, still_in_checkpoints, spare="two/spare", many_ends=True)
+    scenario = history("on a full disk", broker, act, still_in_checkpoints, spare="two/spare", many_ends=True)
 
     def full(root: str, disk: Disk, done: Done) -> None:
         is_full = cast(Disk, FullBelow(disk, f"{root}/one", names=names))
-        told.act(root, cast(Disk, MarkNotingDisk(is_full, done)), done)
+        scenario.act(root, cast(Disk, MarkNotingDisk(is_full, done)), done)
 
     def each_comes_back(root: str, done: tuple[str, ...]) -> None:
-        told.check(root, done)
+        scenario.check(root, done)
         lost = [number for number in (0, 1) if not is_live(read_tree(root), kind.path(orders(number)))]
         for number in lost:
             copy = f"{root}.spare"
@@ -269,7 +269,7 @@ def on_full_disk(kind: Kind, *, names: bool) -> History:
             assert offsets_of(after, ONE, orders(number)) == expected_offsets(orders(number))
             shutil.rmtree(copy)
 
-    return replace(told, act=full, check=each_comes_back)
+    return replace(scenario, act=full, check=each_comes_back)
 
 
 @KINDS
@@ -277,6 +277,6 @@ def on_full_disk(kind: Kind, *, names: bool) -> History:
 def test_on_a_full_disk_the_record_lies_elsewhere_and_a_replica_still_comes_back(
     kind: Kind, names: bool, crash: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Each restart has another path here, and the folder for spare records goes by the path of a log dir.
+    # Each restart has another path here, and the folder for fallback records goes by the path of a log dir.
     monkeypatch.setattr(fallback_records, "_key", lambda log_dir: log_dir.path.split("/")[-2])
     assert crash(on_full_disk(kind, names=names)).cases >= 10

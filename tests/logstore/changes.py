@@ -1,4 +1,4 @@
-"""What the tests of changes of many steps share: a broker with two disks, and a machine that stops at the n-th step."""
+"""Shared by the tests of changes of many steps: a broker with two disks, and a machine that stops at the n-th step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PowerCutError(Exception):
 
 
 class DyingDisk(Disk):
-    """Stops the machine at one step, before it is taken; no step is taken after it. Counts from when it is armed.
+    """Stops the machine just before one step, counted from when it is armed; no further step is taken.
 
     Attributes:
         at: method and name of the entry at which it stops as well.
@@ -35,7 +35,7 @@ class DyingDisk(Disk):
         self.at: tuple[str, str] | None = None
 
     def arm(self, steps: int) -> None:
-        """Take so many more steps."""
+        """Allow a number of further steps."""
         self.left = steps
 
     def _step(self) -> None:
@@ -76,12 +76,12 @@ def fill_store(store: LogStore, *topics: str, topic_id: TopicId = ORDERS) -> Non
 
 
 def look(paths: list[Path]) -> list[Picture]:
-    """What lies in the log dirs; all but marks that come and go."""
+    """Give the contents of the log dirs, without marks that come and go."""
     return [contents(path) for path in paths]
 
 
 def lies(paths: list[Path]) -> list[str]:
-    """Every segment by its content, with the directory that holds it: which replica lies where."""
+    """List every segment by its content, with its directory: which replica lies where."""
     return [
         f"{segment.read_text()} in {segment.parent.relative_to(path)}"
         for path in paths
@@ -90,7 +90,7 @@ def lies(paths: list[Path]) -> list[str]:
 
 
 def offsets(paths: list[Path]) -> dict[str, int]:
-    """The recovery points of all log dirs."""
+    """Read the recovery points of all log dirs."""
     return {
         f"{topic}-{partition}": offset
         for path in paths
@@ -100,7 +100,7 @@ def offsets(paths: list[Path]) -> dict[str, int]:
 
 
 def abandon(store: LogStore) -> None:
-    """Leave everything as it lies, as a crash does."""
+    """Leave everything as it is, as a crash does."""
     for log_dir in store.log_dirs:
         log_dir.abandon()
 
@@ -108,9 +108,10 @@ def abandon(store: LogStore) -> None:
 def cut_everywhere(
     folder: Path, build: Callable[[list[Path]], None], act: Callable[[LogStore], object], **how: Any
 ) -> int:
-    """Stop the machine before each step of a change in turn; after the next open it is wholly done or wholly undone.
+    """Stop the machine before each step of a change in turn, and check that the next open finishes or undoes it.
 
-    Gives the number of steps.
+    Returns:
+        The number of steps.
     """
     scheme = how.get("scheme", "namespaced")
     after = _done(two_disks(folder / "done", scheme), build, act)
@@ -140,7 +141,7 @@ def _done(paths: list[Path], build: Callable[[list[Path]], None], act: Callable[
 
 
 def _cut(paths: list[Path], act: Callable[[LogStore], object], steps: int) -> bool:
-    """Stop the machine after so many steps; False: it had come to its end by then."""
+    """Stop the machine after a number of steps; False: the change was finished by then."""
     disk = DyingDisk()
     store = opened(*paths, disk=disk)
     disk.arm(steps)

@@ -1,4 +1,4 @@
-"""Processes that a test forks, and that say by their exit code whether something was so."""
+"""Processes that a test forks, and whose exit code says whether a condition held."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def child(work: Callable[[], bool]) -> int:
 
 
 def ended_well(pid: int) -> bool:
-    """Wait for such a process, and say what it said."""
+    """Wait for a process of :func:`child`, and give its result."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -75,10 +75,10 @@ def our_log_dir(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _logs_that_can_be_handed_on() -> Iterator[None]:
     """Names that are not UTF-8 stand as escapes in captured logs, which processes hand to each other as UTF-8."""
-    usual = logging.getLogRecordFactory()
+    original = logging.getLogRecordFactory()
 
     def escaped(*arguments: Any, **options: Any) -> logging.LogRecord:
-        record = usual(*arguments, **options)
+        record = original(*arguments, **options)
         text = record.getMessage()
         if not text.isascii():
             record.msg, record.args = text.encode("utf-8", "backslashreplace").decode("utf-8"), ()
@@ -86,4 +86,4 @@ def _logs_that_can_be_handed_on() -> Iterator[None]:
 
     logging.setLogRecordFactory(escaped)
     yield
-    logging.setLogRecordFactory(usual)
+    logging.setLogRecordFactory(original)

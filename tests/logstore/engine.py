@@ -1,4 +1,4 @@
-"""What the tests of the engine share: log dirs that are ours, disks that fail in one way, and pictures of a tree."""
+"""Shared by the tests of the engine: log dirs that are ours, disks that fail in one way, and pictures of a tree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHIPPED = f"version: 0\ntopic_id: {ORDERS_ID}".encode()
 
 
 def identity(number: int = 1, *, node_id: int = 1, scheme: str | None = "flat") -> MetaProperties:
-    """The identity of the broker's log dir of that number."""
+    """Make the identity of the broker's log dir with a number."""
     return MetaProperties(1, "C", node_id, DirectoryId.from_halves(1000 + number, 1), scheme)
 
 
@@ -55,7 +55,7 @@ def write_offsets(log_dir: Path, entries: dict[tuple[str, int], int], file: str 
 
 
 def read_offsets(log_dir: Path, file: str = "") -> dict[tuple[str, int], int]:
-    """What one offset checkpoint says."""
+    """Read one offset checkpoint, the recovery points when none is named."""
     name = file or checkpoint.RECOVERY_POINT_CHECKPOINT
     return checkpoint.parse_offsets((log_dir / name).read_bytes(), name)
 
@@ -68,7 +68,7 @@ def candidate(
     delay_ms: int = 4 * HOUR_MS,
     inode: int | None = None,
 ) -> Candidate:
-    """A replica that is to be staged because the cluster does not want it any more."""
+    """Make a candidate: a replica that the cluster does not want any more."""
     return Candidate(path, partition, topic_id, "STALE_ID", "the cluster has it under another ID", delay_ms, inode)
 
 
@@ -79,7 +79,7 @@ def opened(
     settings: Settings | None = None,
     spare: Path | None = None,
 ) -> LogStore:
-    """A store over log dirs, scanned by one process."""
+    """Open a store over log dirs, scanned by one process."""
     options = StoreOptions(
         clock=clock or ManualClock(NOW_MS),
         settings=settings or Settings(),
@@ -91,7 +91,7 @@ def opened(
 
 
 def delay(milliseconds: int, scope: str = "") -> Settings:
-    """Settings with one delay for stale replicas."""
+    """Make settings with one delay for stale replicas."""
     return Settings({scope: {STALE_DELAY: milliseconds}})
 
 
@@ -107,7 +107,7 @@ class DiskThat(Disk):
     def __init__(self, number: int = errno.EIO, fails: Collection[str] = (), below: Path | None = None) -> None:
         self.number, self.fails, self.below = number, set(fails), below
         self.after = 0
-        """So many further calls succeed."""
+        """Number of further calls that succeed."""
         self.calls: dict[str, int] = {}
 
     def _step(self, what: str, descriptor: int) -> None:
@@ -164,7 +164,7 @@ class DiskThat(Disk):
 
 
 def full_disk() -> DiskThat:
-    """A disk on which not one byte more fits, and no directory either."""
+    """Make a disk without room for a byte or a directory more."""
     return DiskThat(errno.ENOSPC, {"write", "mkdir"})
 
 
@@ -197,7 +197,7 @@ Picture = dict[str, tuple[object, ...]]
 
 
 def picture(root: Path, *, but: Collection[str] = (".lock", ".logstore_unclean")) -> Picture:
-    """Everything below a directory: kind, mode, time of change and content of each name, the directory itself too."""
+    """Give everything in a directory, and itself: kind, mode, time of change and content of each name."""
     found: Picture = {".": _look(root)}
     for path in sorted(root.rglob("*")):
         if path.name not in but:
@@ -206,7 +206,7 @@ def picture(root: Path, *, but: Collection[str] = (".lock", ".logstore_unclean")
 
 
 def contents(root: Path) -> Picture:
-    """The same without the times, which a rename of what lies in a directory changes."""
+    """Give the same without the times, which a rename in a directory changes."""
     return {name: (*look[:2], *look[3:]) for name, look in picture(root).items()}
 
 
@@ -221,5 +221,5 @@ def _look(path: Path) -> tuple[object, ...]:
 
 
 def open_descriptors() -> int:
-    """How many descriptors this process has."""
+    """Count the open descriptors of this process."""
     return len(os.listdir("/proc/self/fd"))

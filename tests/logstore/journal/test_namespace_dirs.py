@@ -22,7 +22,7 @@ def tier(path: Path) -> Path:
     return path
 
 
-def test_a_tier_is_told_by_its_marker_and_by_nothing_else(tmp_path: Path) -> None:
+def test_a_namespace_directory_is_recognized_by_its_marker_alone(tmp_path: Path) -> None:
     path = two_disks(tmp_path)[0]
     tier(path / "org")
     tier(path / "org" / "a-1")

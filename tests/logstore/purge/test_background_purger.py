@@ -18,7 +18,7 @@ PATIENCE_S = 30
 
 
 class Calls:
-    """Stands for the purge: notes when it was called, and answers what it was told to."""
+    """Stands for the purge: notes when it was called, and gives the prepared answers."""
 
     def __init__(self, clock: ManualClock, *answers: int | Exception | None) -> None:
         self.clock = clock

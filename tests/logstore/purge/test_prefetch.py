@@ -1,6 +1,6 @@
-"""What is seen ahead of a purge: the usual is handed over whole, and anything else wants a closer look.
+"""The prefetch of a purge: ordinary directories are handed over whole, and all others are left to be judged again.
 
-A process that looks ahead: its results come in order, it is held back, and it is not needed.
+The forked process: its results come in order, it waits for its reader, and a purge does without it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _prefetched(case: Case, rules: PurgeRules | None = None) -> PrefetchedDirect
     return decode_prefetch(look)
 
 
-def test_a_usual_directory_is_handed_over_with_its_files_their_bytes_and_its_record(case: Case) -> None:
+def test_an_ordinary_directory_is_handed_over_with_its_files_their_bytes_and_its_record(case: Case) -> None:
     (case.directory / LOG).write_bytes(bytes(300_000))
     names = case.names()
     found = _prefetched(case)
@@ -62,7 +62,7 @@ def test_a_usual_directory_is_handed_over_with_its_files_their_bytes_and_its_rec
     assert sum(found.weights) == judged.bytes
 
 
-def test_one_whose_time_has_not_come_is_told_by_its_time(case: Case) -> None:
+def test_a_directory_that_is_not_due_is_reported_by_its_due_time(case: Case) -> None:
     assert _prefetched(case, PurgeRules(DUE_MS - 1)) == DUE_MS
 
 
@@ -113,7 +113,7 @@ def _led_elsewhere(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "unusual",
+    "out_of_the_ordinary",
     [
         _with_a_link,
         _with_another_name,
@@ -128,10 +128,12 @@ def _led_elsewhere(case: Case) -> None:
         _led_elsewhere,
     ],
 )
-def test_anything_unusual_wants_a_closer_look(case: Case, unusual: Callable[[Case], None]) -> None:
+def test_anything_out_of_the_ordinary_is_left_to_be_judged_again(
+    case: Case, out_of_the_ordinary: Callable[[Case], None]
+) -> None:
     rules = PurgeRules(DUE_MS, step_bytes=200_000)
     assert isinstance(_prefetched(case, rules), PrefetchedDirectory)
-    unusual(case)
+    out_of_the_ordinary(case)
     assert _prefetched(case, rules) is None
 
 
@@ -192,7 +194,7 @@ def test_that_process_waits_until_its_results_are_taken(tmp_path: Path) -> None:
         assert len(list(tmp_path.iterdir())) <= 3
 
 
-def test_where_it_dies_there_are_the_results_that_it_had_told() -> None:
+def test_where_it_dies_there_are_the_results_that_it_had_reported() -> None:
     def work(unit: int) -> int:
         if unit == 3:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Purges of whole log dirs: what is due goes, what is not stays, and what goes wrong is told and tried again."""
+"""Purges of whole log dirs: what is due goes, the rest stays, and a failure is reported and tried again."""
 
 from __future__ import annotations
 
@@ -190,11 +190,11 @@ def test_a_barrier_that_fails_leaves_every_record(tmp_path: Path) -> None:
 
 def test_batches_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 3)
-    told = []
+    reported = []
     with staged(tmp_path / "disk", 8) as log_dir:
-        report = only(log_dir, PurgeRules(LATER_MS, progress=lambda *step: told.append(step)))
+        report = only(log_dir, PurgeRules(LATER_MS, progress=lambda *step: reported.append(step)))
     assert len(report.purged) == 8
-    assert sum(directories for directories, _ in told) == 8
+    assert sum(directories for directories, _ in reported) == 8
 
 
 def test_cancelled_it_finishes_the_batches_that_it_has_emptied_and_the_next_one_goes_on(
@@ -287,7 +287,7 @@ def test_disks_are_purged_at_the_same_time_when_they_are_different_ones(tmp_path
             assert purge([one, two], PurgeRules(LATER_MS), look_at_processes=False).directories == 2
 
 
-def test_files_that_a_process_holds_are_told_with_their_bytes(tmp_path: Path) -> None:
+def test_files_that_a_process_holds_are_reported_with_their_bytes(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 1) as log_dir:
         (found,) = list_staged(log_dir)
         path = tmp_path / "disk" / "deleting" / found.name / "00000000000000000000.log"
@@ -299,7 +299,7 @@ def test_files_that_a_process_holds_are_told_with_their_bytes(tmp_path: Path) ->
         assert report.held_open_bytes == held.bytes == number_of_bytes
 
 
-def test_whoever_let_go_meanwhile_is_not_worth_a_word(tmp_path: Path) -> None:
+def test_files_that_were_closed_meanwhile_are_not_reported(tmp_path: Path) -> None:
     with staged(tmp_path / "disk", 1) as log_dir:
         path = next((tmp_path / "disk" / "deleting").glob("*/*.log"))
         file = path.open("rb")

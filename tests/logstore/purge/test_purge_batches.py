@@ -132,7 +132,7 @@ def test_a_barrier_that_fails_concerns_its_own_batch_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_was_gone_before_the_disk_failed_is_told(
+def test_what_was_gone_before_the_disk_failed_is_reported(
     tmp_path: Path, workers: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
@@ -141,15 +141,15 @@ def test_what_was_gone_before_the_disk_failed_is_told(
     with staged(tmp_path / "disk", 30, disk=disk) as log_dir:
         report = only(log_dir, PurgeRules(LATER_MS * 4), workers=workers)
         assert "offline" in str(report.error)
-        told = len(report.purged)
-        assert told == 20 if workers == 1 else told in (5, 10, 15, 20)
+        reported = len(report.purged)
+        assert reported == 20 if workers == 1 else reported in (5, 10, 15, 20)
         log_dir.abandon()
     left = {path.name for path in (tmp_path / "disk" / "deleting").iterdir()}
     assert not left & {purged.location.partition("/")[2] for purged in report.purged}
 
 
 class Meeting(Disk):
-    """So many threads, beside the one that has it made, wait for each other at their first removal of a kind."""
+    """Makes a number of threads, besides the one that made it, wait for each other at their first removal of a kind."""
 
     def __init__(self, unlinks: int = 1, rmdirs: int = 1) -> None:
         self.barriers = {"unlink": threading.Barrier(unlinks), "rmdir": threading.Barrier(rmdirs)}

@@ -201,16 +201,16 @@ def segment(case: Case, length: int = 100_000) -> Path:
 
 def test_a_large_segment_is_cut_off_from_its_end_in_steps(case: Case) -> None:
     weight = segment(case).stat().st_blocks * 512
-    disk, told = Noting(), []
-    due = case.remove(PurgeRules(DUE_MS, step_bytes=40_000, progress=lambda *step: told.append(step)), disk)
+    disk, reported = Noting(), []
+    due = case.remove(PurgeRules(DUE_MS, step_bytes=40_000, progress=lambda *step: reported.append(step)), disk)
     assert disk.steps[[step.startswith("truncate") for step in disk.steps].index(True) :][:3] == [
         "truncate 66666",
         "truncate 33333",
         "unlink 00000000000000000042.log",
     ]
     assert due.bytes >= weight
-    assert sum(number_of_bytes for _, number_of_bytes in told) == due.bytes
-    assert sum(directories for directories, _ in told) == 1
+    assert sum(number_of_bytes for _, number_of_bytes in reported) == due.bytes
+    assert sum(directories for directories, _ in reported) == 1
 
 
 def test_a_file_with_another_name_elsewhere_is_unlinked_whole_and_gives_nothing_back(case: Case, tmp_path) -> None:
@@ -249,7 +249,7 @@ def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_la
     assert not case.directory.exists()
 
 
-def test_what_cannot_be_removed_is_told_and_its_record_stays(case: Case) -> None:
+def test_what_cannot_be_removed_is_reported_and_its_record_stays(case: Case) -> None:
     due = case.empty(disk=DiskThat(errno.EPERM, {"unlink"}))
     assert isinstance(due, DueDirectory)
     assert due.problem == f"deleting/{NAME} is not purged whole: Operation not permitted"
@@ -291,7 +291,7 @@ def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
 
 
 def _prefetched(case: Case) -> PrefetchedDirectory:
-    """What somebody who looks ahead would tell of the directory as it is now."""
+    """What a prefetch finds in the directory as it is now."""
     names = sorted(case.names() - {STAGED_RECORD})
     staging = case.staging()
     with staging.root as root, root.child(NAME) as directory:
@@ -310,19 +310,19 @@ def _empty_prefetched(
         return Removal(staging, disk or Disk()).empty_prefetched(parse_staged(NAME), found)
 
 
-def test_what_was_seen_ahead_goes_and_counts_as_if_it_were_seen_now(case: Case) -> None:
+def test_prefetched_files_are_removed_and_count_as_if_they_were_judged_now(case: Case) -> None:
     (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
-    told: list[tuple[int, int]] = []
-    rules = PurgeRules(DUE_MS, progress=lambda directories, freed: told.append((directories, freed)))
+    reported: list[tuple[int, int]] = []
+    rules = PurgeRules(DUE_MS, progress=lambda directories, freed: reported.append((directories, freed)))
     found = _prefetched(case)
     due = _empty_prefetched(case, found, rules)
     assert isinstance(due, DueDirectory)
     assert (due.files, due.bytes, due.touched, due.problem) == (3, sum(found.weights), True, None)
-    assert told == [(0, sum(found.weights))]
+    assert reported == [(0, sum(found.weights))]
     assert case.names() == {STAGED_RECORD}
 
 
-def test_another_directory_than_the_one_that_was_seen_is_judged_anew(case: Case, tmp_path: Path) -> None:
+def test_another_directory_than_the_prefetched_one_is_judged_again(case: Case, tmp_path: Path) -> None:
     found = _prefetched(case)
     case.directory.rename(tmp_path / "moved")
     case.directory.mkdir()
@@ -335,7 +335,7 @@ def test_another_directory_than_the_one_that_was_seen_is_judged_anew(case: Case,
     assert _empty_prefetched(case, found) is None
 
 
-def test_a_link_in_the_place_of_what_was_seen_is_not_followed(case: Case, tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_a_prefetched_directory_is_not_followed(case: Case, tmp_path: Path) -> None:
     found = _prefetched(case)
     case.directory.rename(tmp_path / "moved")
     case.directory.symlink_to(tmp_path / "moved")
@@ -355,7 +355,7 @@ def test_a_file_that_is_something_else_by_now_stops_the_removal_and_the_record_s
     assert case.names() == {STAGED_RECORD, *found.names[1:]}
 
 
-def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> None:
+def test_a_removal_of_prefetched_files_stops_before_the_next_file(case: Case) -> None:
     rules = PurgeRules(DUE_MS)
 
     class Cancelling(Disk):
@@ -371,6 +371,6 @@ def test_a_removal_of_what_was_seen_stops_before_the_next_file(case: Case) -> No
     assert (again.cancelled, again.touched, again.files) == (True, False, 0)
 
 
-def test_a_disk_that_fails_ends_the_removal_of_what_was_seen(case: Case) -> None:
+def test_a_disk_that_fails_ends_the_removal_of_prefetched_files(case: Case) -> None:
     with pytest.raises(OSError, match="Input/output error"):
         _empty_prefetched(case, _prefetched(case), disk=DiskThat(errno.EIO, {"unlink"}))

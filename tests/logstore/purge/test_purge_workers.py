@@ -110,8 +110,8 @@ def test_several_workers_of_a_large_purge_are_processes_of_their_own(tmp_path: P
     assert nobody_is_left()
 
 
-def _unusual(log_dir: LogDir) -> None:
-    """Make some of the staged directories such that a look ahead leaves them for a closer one."""
+def _make_out_of_the_ordinary(log_dir: LogDir) -> None:
+    """Change some of the staged directories so that a prefetch leaves them to be judged again."""
     root = Path(log_dir.path, "deleting")
     first, second, third, fourth = sorted(path for path in root.iterdir() if not path.name.endswith("_0"))[:4]
     (first / "inner").mkdir()
@@ -129,7 +129,7 @@ def test_a_purge_by_processes_does_and_tells_the_same(
     reports, left = [], []
     for may_fork in (False, True):
         with staged(tmp_path / f"disk-{may_fork}", 30) as log_dir:
-            _unusual(log_dir)
+            _make_out_of_the_ordinary(log_dir)
             report = only(log_dir, PurgeRules(NOW_MS + 25_000), workers=workers, may_fork=may_fork)
             left.append({staged.name for staged in list_staged(log_dir)})
         kept = [replace(each, reason=each.reason.replace(report.log_dir, "")) for each in report.kept]
@@ -143,15 +143,18 @@ def test_a_purge_by_processes_does_and_tells_the_same(
 
 @pytest.mark.parametrize("may_fork", [False, True])
 def test_progress_tells_of_every_directory_and_byte(tmp_path: Path, may_fork: bool) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     with staged(tmp_path / "disk", 30) as log_dir:
-        rules = PurgeRules(LATER_MS * 4, progress=lambda directories, size: told.append((directories, size)))
+        rules = PurgeRules(LATER_MS * 4, progress=lambda directories, size: reported.append((directories, size)))
         report = only(log_dir, rules, workers=2, may_fork=may_fork)
-    assert (sum(directories for directories, _ in told), sum(size for _, size in told)) == (30, report.expected_bytes)
+    assert (sum(directories for directories, _ in reported), sum(size for _, size in reported)) == (
+        30,
+        report.expected_bytes,
+    )
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_purge_goes_on_by_itself_where_those_who_look_ahead_die(
+def test_a_purge_goes_on_by_itself_where_the_prefetching_processes_die(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     def dying(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[EncodedPrefetch]:
@@ -205,7 +208,7 @@ def test_where_no_process_can_be_started_this_one_purges(
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS])
-def test_a_disk_that_fails_below_processes_is_told_as_it_is_below_threads(
+def test_a_disk_that_fails_below_processes_is_reported_as_it_is_below_threads(
     tmp_path: Path, number: int, workers: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)

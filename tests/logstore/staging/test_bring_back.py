@@ -121,7 +121,7 @@ def test_another_directory_under_the_same_name_is_not_restored(staged_in: Path) 
         (staged,) = list_staged(log_dir)
         root = staged_in / "deleting" if log_dir.is_ours else Path(f"{staged_in}.deleting")
         root = staged_in if staged.placement is Placement.IN_PLACE else root
-        (root / staged.name).rename(root / "aside")
+        (root / staged.name).rename(root / "elsewhere")
         with pytest.raises(ChangeRefusedError, match="list again"):
             restore(log_dir, staged)
         fill(root / staged.name)
@@ -130,13 +130,13 @@ def test_another_directory_under_the_same_name_is_not_restored(staged_in: Path) 
     assert not (staged_in / "orders-0").exists()
 
 
-def test_a_staging_root_that_is_gone_is_told(staged_in: Path) -> None:
+def test_a_staging_root_that_is_gone_is_reported(staged_in: Path) -> None:
     with LogDir.open(str(staged_in)) as log_dir:
         (staged,) = list_staged(log_dir)
         root = staged_in / "deleting" if log_dir.is_ours else Path(f"{staged_in}.deleting")
         if not root.exists():
             return
-        root.rename(staged_in.parent / "aside")
+        root.rename(staged_in.parent / "elsewhere")
         with pytest.raises(ChangeRefusedError, match="is gone"):
             restore(log_dir, staged)
 

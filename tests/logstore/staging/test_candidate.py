@@ -1,4 +1,4 @@
-"""A candidate for staging is looked at again, and only what it was said to be is staged."""
+"""A candidate for staging is checked again, and only a replica that has not changed is staged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_what_is_as_it_was_said_to_be_has_not_changed(tmp_path: Path) -> None:
     assert change(replica, candidate(inode=replica.stat().st_ino)) is None
 
 
-def test_another_directory_of_the_same_name_is_told_by_its_inode(tmp_path: Path) -> None:
+def test_another_directory_of_the_same_name_is_recognized_by_its_inode(tmp_path: Path) -> None:
     assert "another directory" in (change(fill(tmp_path / "orders-0"), candidate(inode=1)) or "")
 
 
@@ -37,7 +37,7 @@ def test_another_directory_of_the_same_name_is_told_by_its_inode(tmp_path: Path)
         (f"version: 0\ntopic_id: {OTHER_ID}".encode(), None, "none was expected"),
     ],
 )
-def test_another_topic_id_is_told_with_both(
+def test_another_topic_id_is_reported_with_both(
     tmp_path: Path, metadata: bytes | None, said: TopicId | None, found: str
 ) -> None:
     replica = fill(tmp_path / "orders-0", metadata)

@@ -95,7 +95,7 @@ def test_what_cannot_be_written_is_an_error_and_no_half_record_stays(opened: Log
 
 
 @pytest.mark.parametrize("method", ["unlink", "rmdir", "sync"])
-def test_what_cannot_be_removed_is_told_and_no_error(
+def test_what_cannot_be_removed_is_reported_and_no_error(
     opened: LogDir, folder: Path, method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     FallbackRecords(str(folder)).write(opened, "x", b"1")

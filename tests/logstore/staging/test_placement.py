@@ -164,7 +164,7 @@ def test_a_link_in_place_of_the_staging_root_is_never_followed(ours: LogDir, tmp
         open_staging_root(ours, Placement.INSIDE, make=make)
 
 
-def test_a_file_in_place_of_the_staging_root_is_told(ours: LogDir) -> None:
+def test_a_file_in_place_of_the_staging_root_is_reported(ours: LogDir) -> None:
     root = Path(ours.path) / "deleting"
     root.rmdir()
     root.write_text("x")

@@ -84,8 +84,8 @@ def test_while_the_disk_is_waited_for_other_threads_look_and_find_the_same(
 ) -> None:
     names = [f"{ORDERS_ID}_{number}" for number in range(9)]
     for number, name in enumerate(names):
-        told = record(partition=number, path=f"orders-{number}")
-        put(our_log_dir, b"damaged" if number == 7 else staged_record.encode_record(told), name)
+        reported = record(partition=number, path=f"orders-{number}")
+        put(our_log_dir, b"damaged" if number == 7 else staged_record.encode_record(reported), name)
     threads = set()
 
     def read_staged(*arguments: Any) -> Staged:
@@ -149,7 +149,9 @@ def test_a_record_that_is_damaged_or_lies_is_never_due(our_log_dir: Path, data: 
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "fifo", "link", "socket"])
-def test_a_record_that_is_no_file_is_told_and_never_waited_for(our_log_dir: Path, tmp_path: Path, kind: str) -> None:
+def test_a_record_that_is_no_file_is_reported_and_never_waited_for(
+    our_log_dir: Path, tmp_path: Path, kind: str
+) -> None:
     staged = put(our_log_dir)
     file = staged / "staged.json"
     (tmp_path / "record").write_bytes(file.read_bytes())
@@ -181,7 +183,7 @@ def test_what_is_staged_is_sorted_and_a_second_copy_stands_beside_the_first(our_
     assert [found.name for found in listed(our_log_dir)] == [f"{ORDERS_ID}_0", f"{ORDERS_ID}_0.2"]
 
 
-def test_strays_that_a_broker_left_are_told_without_a_due_time(log_dir: Any) -> None:
+def test_strays_that_a_broker_left_are_reported_without_a_due_time(log_dir: Any) -> None:
     name = f"orders-0.{UNIQUE}-stray"
     log_dir.replica(name)
     (found,) = listed(log_dir.path)
@@ -198,7 +200,7 @@ def test_a_stray_whose_name_may_be_cut_is_not_taken_at_its_name(log_dir: Any) ->
     assert found.partition is None
 
 
-def test_names_of_bytes_that_are_not_utf8_are_told(log_dir: Any) -> None:
+def test_names_of_bytes_that_are_not_utf8_are_reported(log_dir: Any) -> None:
     os.mkdir(os.fsencode(log_dir.path) + b"/\xff-0." + UNIQUE.encode() + b"-stray")
     (found,) = listed(log_dir.path)
     assert found.partition == TopicPartition("\udcff", 0)

@@ -68,8 +68,8 @@ def default(log_dir: LogDir) -> Placement:
 def test_replicas_that_lost_their_links_get_them_back_and_the_file_goes(path: Path) -> None:
     root = crashed(path)
     with LogDir.open(str(path)) as log_dir:
-        (told,) = recover(log_dir)
-        assert "6 of its replicas had no record yet" in told
+        (reported,) = recover(log_dir)
+        assert "6 of its replicas had no record yet" in reported
         staged = list_staged(log_dir)
         assert [(each.problem, each.partition) for each in staged] == [
             (None, TopicPartition("t", number)) for number in range(6)
@@ -78,7 +78,7 @@ def test_replicas_that_lost_their_links_get_them_back_and_the_file_goes(path: Pa
     assert [name for name in os.listdir(root) if not (root / name).is_dir()] == []
 
 
-def test_whoever_only_looks_is_told_what_recovery_will_make_of_it(path: Path) -> None:
+def test_a_listing_shows_what_recovery_will_make_of_a_file_of_records(path: Path) -> None:
     root = crashed(path)
     with LogDir.open(str(path)) as log_dir:
         before = list_staged(log_dir)
@@ -88,7 +88,7 @@ def test_whoever_only_looks_is_told_what_recovery_will_make_of_it(path: Path) ->
         assert list_staged(log_dir) == before
 
 
-def test_a_left_record_of_another_topic_id_is_not_told(path: Path) -> None:
+def test_a_left_record_of_another_topic_id_is_not_reported(path: Path) -> None:
     root = crashed(path)
     (root / f"{ORDERS_ID}_3" / "partition.metadata").write_text(OTHER)
     with LogDir.open(str(path)) as log_dir:
@@ -108,8 +108,8 @@ def test_a_file_that_never_became_durable_says_nothing_and_goes(path: Path) -> N
     root = crashed(path)
     (root / staged_record.shared_records_name(0)).write_bytes(b'{"schema_version": 1, "records": {')
     with LogDir.open(str(path)) as log_dir:
-        (told,) = recover(log_dir)
-    assert "did not finish, and is removed" in told
+        (reported,) = recover(log_dir)
+    assert "did not finish, and is removed" in reported
     assert not list(root.rglob("staged.json*"))
 
 

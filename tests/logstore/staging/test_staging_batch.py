@@ -116,7 +116,7 @@ def test_a_log_dir_that_nobody_would_recover_gets_no_file_of_records(
     assert links(log_dir) == [1] * 5
 
 
-def test_what_is_renamed_can_be_listed_as_it_was_told(session: StagingSession, log_dir: LogDir) -> None:
+def test_what_is_renamed_can_be_listed_as_it_was_reported(session: StagingSession, log_dir: LogDir) -> None:
     batch = written(session, [*five(), candidate("gone-0", TopicPartition("gone", 0))])
     batch.rename()
     assert sorted(batch.staged(), key=lambda staged: staged.location) == list_staged(log_dir)
@@ -195,7 +195,7 @@ def test_replicas_share_a_file_whatever_form_their_metadata_has(
     assert links(log_dir) == [6] * 5
 
 
-def test_one_unusual_replica_has_a_record_of_its_own_and_the_others_share_theirs(
+def test_a_replica_on_the_slow_path_has_a_record_of_its_own_and_the_others_share_theirs(
     session: StagingSession, log_dir: LogDir
 ) -> None:
     former = StagedRecord(
@@ -266,7 +266,7 @@ def test_a_former_record_of_a_live_replica_hands_on_its_offsets(
 
 
 @pytest.mark.parametrize("each_synced", [True, False])
-def test_a_directory_in_the_place_of_the_record_is_told(
+def test_a_directory_in_the_place_of_the_record_is_reported(
     session: StagingSession, log_dir: LogDir, each_synced: bool
 ) -> None:
     Path(log_dir.path, "orders-0", staged_record.STAGED_RECORD).mkdir()

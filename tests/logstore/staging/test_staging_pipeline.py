@@ -41,7 +41,7 @@ from tests.logstore.engine import (
 
 @pytest.fixture(params=["ours", "broker"])
 def path(request: pytest.FixtureRequest, log_dir: Any, our_log_dir: Path) -> Path:
-    """A log dir with one replica: one that is ours, and a real broker's."""
+    """A log dir with one replica: once ours, once a real broker's."""
     found: Path = our_log_dir if request.param == "ours" else log_dir.path
     fill(found / "orders-0")
     return found
@@ -77,13 +77,15 @@ def test_a_staged_replica_is_whole_elsewhere_and_carries_its_way_back(path: Path
     assert outcome.refused == []
 
 
-def test_what_is_listed_afterwards_is_what_was_told(path: Path) -> None:
+def test_what_is_listed_afterwards_is_what_was_reported(path: Path) -> None:
     with LogDir.open(str(path)) as log_dir:
         outcome = stage(log_dir, [candidate()], NOW_MS)
         assert list_staged(log_dir) == outcome.staged
 
 
-def test_each_one_is_told_at_warn_with_the_time_of_its_deletion(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_one_is_reported_at_warn_with_the_time_of_its_deletion(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     # KIP516-6
     with LogDir.open(str(path)) as log_dir:
         stage(log_dir, [candidate()], NOW_MS)
@@ -91,13 +93,17 @@ def test_each_one_is_told_at_warn_with_the_time_of_its_deletion(path: Path, capl
     assert len(warnings) == 1
     assert "orders-0 (topic ID UXyU9i5ARn6W00ON2taeWA) is staged as" in warnings[0]
     assert warnings[0].endswith("because of STALE_ID, and will be deleted at 2023-11-15 02:13:20 UTC")
-    (told,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert (told.name, told.filename, told.funcName) == ("logstore.staging.pipeline", "pipeline.py", "_warn")
+    (reported,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert (reported.name, reported.filename, reported.funcName) == (
+        "logstore.staging.pipeline",
+        "pipeline.py",
+        "_warn",
+    )
 
 
-@pytest.mark.parametrize("is_usual", [True, False])
-def test_the_lines_of_a_batch_have_their_own_values_whoever_makes_log_records(
-    path: Path, caplog: pytest.LogCaptureFixture, is_usual: bool
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_the_lines_of_a_batch_have_their_own_values_with_any_factory_of_log_records(
+    path: Path, caplog: pytest.LogCaptureFixture, is_plain: bool
 ) -> None:
     made: list[object] = []
 
@@ -106,25 +112,25 @@ def test_the_lines_of_a_batch_have_their_own_values_whoever_makes_log_records(
         made.append(record.args)
         return record
 
-    logging.setLogRecordFactory(logging.LogRecord if is_usual else noted)  # a fixture puts the former one back
+    logging.setLogRecordFactory(logging.LogRecord if is_plain else noted)  # a fixture puts the former one back
     with LogDir.open(str(path)) as log_dir:
         stage(log_dir, many(path, 6), NOW_MS)
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert [record.getMessage().split(": ")[1].split(" ")[0] for record in warnings] == [f"t-{n}" for n in range(6)]
-    assert {(told.name, told.filename, told.lineno) for told in warnings} == {
+    assert {(reported.name, reported.filename, reported.lineno) for reported in warnings} == {
         ("logstore.staging.pipeline", "pipeline.py", warnings[0].lineno)
     }
-    assert is_usual or {record.args for record in warnings} <= set(made), "nobody's own records are passed by"
+    assert is_plain or {record.args for record in warnings} <= set(made), "nobody's own records are passed by"
 
 
-def test_nothing_is_told_where_warnings_are_not_wanted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_reported_where_warnings_are_not_wanted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR, "logstore.staging.pipeline")
     with LogDir.open(str(path)) as log_dir:
         assert stage(log_dir, [candidate()], NOW_MS).staged
     assert not caplog.records
 
 
-def test_a_due_time_beyond_the_calendar_is_told_all_the_same() -> None:
+def test_a_due_time_beyond_the_calendar_is_reported_all_the_same() -> None:
     assert pipeline._time_text(1 << 70).endswith("ms since 1970")
 
 
@@ -419,8 +425,8 @@ def test_a_staging_root_with_room_for_some_names_takes_those_and_the_others_stay
         assert [item.partition for item in outcome.staged] == [each.partition for each in candidates[:room]]
         assert [refused.candidate for refused in outcome.refused] == candidates[room:]
         root = staging_root_of(path)
-        told = f"t-{room} was left where it is: {root} has no room for one more name (No space left on device)"
-        assert outcome.refused[0].reason == told
+        reported = f"t-{room} was left where it is: {root} has no room for one more name (No space left on device)"
+        assert outcome.refused[0].reason == reported
         assert list_staged(log_dir) == outcome.staged
         assert log_dir.leave_unclean, "a record that was taken out again may come back after a crash"
     assert contents(path / f"t-{room}") == before
@@ -681,12 +687,12 @@ def test_more_files_than_a_few_are_made_durable_by_one_barrier(path: Path, monke
 
 
 @pytest.mark.usefixtures("batches_of_five")
-def test_each_batch_is_told_when_it_is_staged_for_good(path: Path) -> None:
-    told: list[int] = []
+def test_the_callback_is_called_for_each_batch_when_it_is_staged_for_good(path: Path) -> None:
+    reported: list[int] = []
     with LogDir.open(str(path)) as log_dir:
-        outcome = stage(log_dir, many(path, 12), NOW_MS, settled=lambda batch: told.append(len(batch)))
+        outcome = stage(log_dir, many(path, 12), NOW_MS, settled=lambda batch: reported.append(len(batch)))
         assert list_staged(log_dir) == sorted(outcome.staged, key=lambda staged: staged.location)
-    assert told == [5, 5, 2]
+    assert reported == [5, 5, 2]
 
 
 @pytest.mark.usefixtures("batches_of_five")
@@ -707,13 +713,13 @@ def test_a_batch_that_the_system_refuses_leaves_those_before_it_staged_and_its_o
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             super().write(descriptor, data)
 
-    told: list[Any] = []
+    reported: list[Any] = []
     candidates = many(path, 12)
     with LogDir.open(str(path), disk=NoMoreThanSeven()) as log_dir:
         with pytest.raises(ChangeFailedError, match="t-5 and 4 more cannot be staged: No space left"):
-            stage(log_dir, candidates, NOW_MS, settled=told.extend)
+            stage(log_dir, candidates, NOW_MS, settled=reported.extend)
         assert {item.partition for item in list_staged(log_dir)} == {TopicPartition("t", number) for number in range(5)}
-    assert [item.partition for item in told] == [TopicPartition("t", number) for number in range(5)]
+    assert [item.partition for item in reported] == [TopicPartition("t", number) for number in range(5)]
     assert not [
         replica for number in range(5, 12) for replica in [path / f"t-{number}"] if (replica / "staged.json").exists()
     ]
@@ -725,7 +731,7 @@ def test_a_batch_that_the_system_refuses_leaves_those_before_it_staged_and_its_o
     ("method", "number", "first_live"),
     [("rename", 3, 0), ("rename", 8, 5), ("sync_file_system", 1, 0), ("sync_file_system", 2, 5)],
 )
-def test_whatever_fails_later_is_undone_up_to_the_last_batch_that_was_told(
+def test_a_later_failure_is_undone_up_to_the_last_batch_that_was_reported(
     path: Path, method: str, number: int, first_live: int
 ) -> None:
     class FailsOnce(Disk):
@@ -744,13 +750,13 @@ def test_whatever_fails_later_is_undone_up_to_the_last_batch_that_was_told(
             self._call("sync_file_system")
             return super().sync_file_system(descriptor)
 
-    told: list[Any] = []
+    reported: list[Any] = []
     candidates = many(path, 12)
     with LogDir.open(str(path), disk=FailsOnce()) as log_dir:
         with pytest.raises(ChangeFailedError, match="cannot be staged: Permission denied"):
-            stage(log_dir, candidates, NOW_MS, settled=told.extend)
+            stage(log_dir, candidates, NOW_MS, settled=reported.extend)
         listed = [item.partition.partition for item in list_staged(log_dir) if item.partition is not None]
-    assert sorted(listed) == [item.partition.partition for item in told] == list(range(first_live))
+    assert sorted(listed) == [item.partition.partition for item in reported] == list(range(first_live))
     for each in range(first_live, 12):
         assert sorted(os.listdir(path / f"t-{each}")) == sorted(os.listdir(path / "orders-0"))
 
