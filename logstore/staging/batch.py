@@ -27,7 +27,7 @@ from logstore.fs import (
     write_new_file,
 )
 from logstore.log_dir import DISK_FAILURES
-from logstore.staging import records as shared_records
+from logstore.staging import records
 from logstore.staging.candidate import Candidate, Refused, revalidate
 from logstore.staging.listing import Staged
 from logstore.staging.placement import name_below_log_dir
@@ -80,11 +80,11 @@ class StagingBatch:
         if self._each_synced or not self._log_dir.is_marked:
             self._slow_path += self.candidates
             return
-        for start in range(0, len(self.candidates), shared_records.REPLICAS_PER_FILE):
-            together = self.candidates[start : start + shared_records.REPLICAS_PER_FILE]
+        for start in range(0, len(self.candidates), records.REPLICAS_PER_FILE):
+            together = self.candidates[start : start + records.REPLICAS_PER_FILE]
             moves = [move for candidate in together if (move := self._planned(candidate)) is not None]
-            number, records = self._session.next_number(), {move.name: move.record for move in moves}
-            if moves and shared_records.write_shared_records(self._log_dir.disk, self._session.root, number, records):
+            number, by_name = self._session.next_number(), {move.name: move.record for move in moves}
+            if moves and records.write_shared_records(self._log_dir.disk, self._session.root, number, by_name):
                 self._files[number] = moves
             else:
                 for move in moves:
@@ -117,7 +117,7 @@ class StagingBatch:
     def sync_records(self) -> None:
         """Step 2, where no call syncs the whole file system. Raises OSError."""
         if self._files:
-            shared_records.sync_shared_records(self._log_dir.disk, self._session.root, list(self._files))
+            records.sync_shared_records(self._log_dir.disk, self._session.root, list(self._files))
 
     def rename(self) -> None:
         """Steps 3 and 4, for each replica; a candidate that has changed is refused.

@@ -19,9 +19,9 @@ from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, DamagedRecordError, InvalidNamespaceError, NameTakenError
 from logstore.fs import Directory, remove_file, rename_exclusively, sync_all
 from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, Offsets, open_replica_parent
-from logstore.staging import partly_purged as purge_note
 from logstore.staging.fallback_records import FallbackRecords
 from logstore.staging.listing import Staged
+from logstore.staging.partly_purged import read_purge_note
 from logstore.staging.placement import Placement, open_staging_root
 from logstore.staging.records import restored_path
 
@@ -53,7 +53,7 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
         ChangeRefusedError: a purge may have emptied it in part, or it is another partition than ``partition``.
         OSError: from the system.
     """
-    if purge_note.read_purge_note(log_dir).covers(staged):
+    if read_purge_note(log_dir).covers(staged):
         raise ChangeRefusedError(
             f"{staged.location} is past its due time, and a purge that was cut short may have emptied it in part: it "
             "can only be purged"

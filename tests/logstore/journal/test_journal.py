@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from layout.ours import intent as intent_file
 from layout.scheme import INTENT_FILE
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
-from logstore.journal import finish_intents, journal
+from logstore.journal import check_nothing_pending, finish_intents, journal, log_dir_key
+from logstore.log_dir import LogDir
 from logstore.namespaces import carry_out, create_namespace, move_topic, plan_rename
+from logstore.staging import FallbackRecords
 from tests.logstore.changes import (
     DyingDisk,
     PowerCutError,
@@ -56,6 +59,18 @@ def cut_in_the_middle(paths: list[Path]) -> None:
     abandon(store)
     assert lies(paths) == [AFTER[0], BEFORE[1]]
     assert holders(paths) == [True, True]
+
+
+def test_a_change_that_is_cut_short_is_pending_until_it_is_finished(paths: list[Path]) -> None:
+    cut_in_the_middle(paths)
+    with ExitStack() as stack:
+        log_dirs = [stack.enter_context(LogDir.open(str(path))) for path in paths]
+        assert [log_dir_key(log_dir) for log_dir in log_dirs] == [str(each.identity.directory_id) for each in log_dirs]
+        with pytest.raises(ChangeRefusedError, match="an earlier change is not finished"):
+            check_nothing_pending(log_dirs)
+        finish_intents(log_dirs, FallbackRecords(None))
+        check_nothing_pending(log_dirs)
+    assert lies(paths) == AFTER
 
 
 @pytest.mark.parametrize("failing", ["rename", "write", "create", "mkdir", "unlink", "sync"])

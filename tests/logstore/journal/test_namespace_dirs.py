@@ -1,4 +1,4 @@
-"""The directories of namespaces, and those that a disk lacks because it was offline. KIP37-2, KIP37-3."""
+"""The directories of namespaces, also those that a disk lacks because it was offline. KIP37-2, KIP37-3."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import OfflineLogDirError
-from logstore.journal import list_namespace_dirs, namespace_at, namespace_dir, with_parents
+from logstore.journal import (
+    find_namespace_dirs,
+    is_namespace_dir,
+    list_namespace_dirs,
+    make_missing_namespace_dirs,
+    namespace_at,
+    namespace_dir,
+    with_parents,
+)
 from logstore.log_dir import LogDir
 from logstore.namespaces import create_namespace
 from tests.logstore.changes import fill_store, two_disks
@@ -30,7 +38,9 @@ def test_a_namespace_directory_is_recognized_by_its_marker_alone(tmp_path: Path)
     (path / "orders-0" / "x").mkdir(parents=True)
     (path / "odd" / ".logstore_tier").mkdir(parents=True)
     with LogDir.open(str(path)) as log_dir:
-        assert list_namespace_dirs(log_dir) == ["org", "org/a-1"]
+        assert list_namespace_dirs(log_dir) == find_namespace_dirs(log_dir) == ["org", "org/a-1"]
+        found = [name for name in log_dir.root.directories() if is_namespace_dir(log_dir.root, name)]
+        assert found == ["org"]
 
 
 @pytest.mark.parametrize("scheme", ["flat", "by-topic-id"])
@@ -63,6 +73,15 @@ def test_a_disk_that_was_offline_gets_the_tiers_that_it_lacks(tmp_path: Path) ->
         fill_store(store, "org:apache:orders")
         assert store.get(TopicPartition("org:apache:orders", 1)).log_dir == str(other)
     assert not (other / ".logstore_unclean").exists()
+
+
+def test_a_missing_directory_is_made_once(tmp_path: Path) -> None:
+    one, other = two_disks(tmp_path)
+    tier(one / "org")
+    with LogDir.open(str(one)) as first, LogDir.open(str(other)) as second:
+        make_missing_namespace_dirs([first, second])
+        make_missing_namespace_dirs([first, second])
+        assert list_namespace_dirs(first) == list_namespace_dirs(second) == ["org"]
 
 
 def test_what_is_in_the_way_of_a_tier_is_left_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""Which staged directories may go: what is due and says so itself, and what is meant."""
+"""Which staged directories may be purged: those that are due by their own record, and that the rules select."""
 
 from __future__ import annotations
 

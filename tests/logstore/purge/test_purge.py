@@ -19,7 +19,7 @@ from logstore import OfflineLogDirError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.log_dir import LogDir, ReadOnlyLogDir
-from logstore.purge import LogDirPurge, PurgeRules, Throttle, planned_purge, purge, purge_steps
+from logstore.purge import DEFAULT_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge, purge_steps
 from logstore.purge import run as purge_module
 from logstore.purge import workers as purge_workers
 from logstore.purge.report import KeepReason
@@ -192,7 +192,8 @@ def test_batches_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 3)
     reported = []
     with staged(tmp_path / "disk", 8) as log_dir:
-        report = only(log_dir, PurgeRules(LATER_MS, progress=lambda *step: reported.append(step)))
+        rules = PurgeRules(LATER_MS, progress=lambda *step: reported.append(step))
+        report = only(log_dir, rules, workers=DEFAULT_WORKERS)
     assert len(report.purged) == 8
     assert sum(directories for directories, _ in reported) == 8
 

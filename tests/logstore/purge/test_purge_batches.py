@@ -1,4 +1,4 @@
-"""Batches of a purge: one is emptied while the one before comes to its end, and records wait for their own barrier."""
+"""Batches of a purge: one is emptied while the one before is finished, and records wait for their own barrier."""
 
 from __future__ import annotations
 

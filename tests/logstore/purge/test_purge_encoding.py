@@ -1,4 +1,4 @@
-"""What the processes of a purge tell each other comes back as it was, whatever is in it."""
+"""What the processes of a purge send each other is decoded as it was encoded, whatever is in it."""
 
 from __future__ import annotations
 

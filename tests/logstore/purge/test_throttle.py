@@ -1,4 +1,4 @@
-"""The throttle, on a clock that moves by itself whenever somebody waits."""
+"""The throttle, on a clock that moves by itself with every wait."""
 
 from __future__ import annotations
 

@@ -21,7 +21,17 @@ from logstore import (
     OfflineLogDirError,
 )
 from logstore.log_dir import LogDir
-from logstore.staging import FallbackRecords, Placement, list_staged, planned_restore, restore, stage
+from logstore.staging import (
+    FallbackRecords,
+    Placement,
+    Restored,
+    finish_restore,
+    list_staged,
+    planned_restore,
+    record_of_live,
+    restore,
+    stage,
+)
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS,
@@ -62,12 +72,26 @@ def test_what_comes_back_is_byte_for_byte_what_it_was(staged_in: Path) -> None:
     with LogDir.open(str(staged_in)) as log_dir:
         (staged,) = list_staged(log_dir)
         back = restore(log_dir, staged)
-        assert (back.partition, back.log_dir, back.path) == (ORDERS, str(staged_in), "orders-0")
+        assert back == Restored(ORDERS, str(staged_in), "orders-0")
         assert list_staged(log_dir) == []
     assert contents(staged_in / "orders-0") == contents(staged_in.parent / "before" / "orders-0")
     assert read_offsets(staged_in) == {("orders", 0): 42, ("payments", 0): 7}
     assert read_offsets(staged_in, HIGH_WATERMARK_CHECKPOINT) == {("orders", 0): 40}
     assert not (staged_in / UNCLEAN_FILE).exists()
+
+
+def test_a_live_replica_with_a_record_gets_its_offsets_and_loses_the_record(staged_in: Path) -> None:
+    with LogDir.open(str(staged_in)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        (staged_in / staged.location).rename(staged_in / "orders-0")
+        with log_dir.root.child("orders-0") as directory:
+            record = record_of_live(log_dir, directory, "orders-0")
+            assert record == staged.record is not None
+            assert record_of_live(log_dir, directory, "orders-1") is None, "the record of another replica is ignored"
+        finish_restore(log_dir, log_dir.root, "orders-0", record.checkpoints, ORDERS)
+        with log_dir.root.child("orders-0") as directory:
+            assert record_of_live(log_dir, directory, "orders-0") is None
+    assert read_offsets(staged_in) == {("orders", 0): 42, ("payments", 0): 7}
 
 
 def test_it_may_go_and_come_as_often_as_one_likes(staged_in: Path) -> None:

@@ -1,4 +1,4 @@
-"""The note of a purge: what a purge that was cut short may have emptied in part is never brought back."""
+"""The note of a purge: a directory that a purge may have emptied in part is never restored."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ def test_looking_needs_no_lock_so_a_broker_may_run(our_log_dir: Path) -> None:
         assert len(find_staged(view)) == 1
 
 
-def test_a_spare_record_speaks_where_there_is_none_inside(our_log_dir: Path, tmp_path: Path) -> None:
+def test_a_fallback_record_is_read_where_there_is_none_inside(our_log_dir: Path, tmp_path: Path) -> None:
     (put(our_log_dir) / "staged.json").unlink()
     (tmp_path / "spare").mkdir()
     spare = FallbackRecords(str(tmp_path / "spare"))

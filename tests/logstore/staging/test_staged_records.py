@@ -1,4 +1,4 @@
-"""Files of records in a staging root: how they are written, and what recovery makes of one that a crash left."""
+"""Files of records in a staging root: how they are written, and how recovery finishes a file that a crash left."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LosesLinks(Disk):
     """What a crash leaves that kept every rename, lost every link, and the removal of the files."""
 
     def link(self, source: int, name: str, target: int, new_name: str) -> None:
-        """It is lost."""
+        """Lose it."""
 
     def unlink(self, parent: int, name: str) -> None:
         if not name.startswith(staged_record.STAGED_RECORD):

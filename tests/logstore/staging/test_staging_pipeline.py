@@ -19,7 +19,7 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from logstore.staging import FallbackRecords, Placement, list_staged, pipeline, records, stage
+from logstore.staging import FallbackRecords, OnCommitted, Placement, Refused, list_staged, pipeline, records, stage
 from tests.logstore.engine import (
     HOUR_MS,
     NOW_MS,
@@ -426,7 +426,7 @@ def test_a_staging_root_with_room_for_some_names_takes_those_and_the_others_stay
         assert [refused.candidate for refused in outcome.refused] == candidates[room:]
         root = staging_root_of(path)
         reported = f"t-{room} was left where it is: {root} has no room for one more name (No space left on device)"
-        assert outcome.refused[0].reason == reported
+        assert outcome.refused[0] == Refused(candidates[room], reported)
         assert list_staged(log_dir) == outcome.staged
         assert log_dir.leave_unclean, "a record that was taken out again may come back after a crash"
     assert contents(path / f"t-{room}") == before
@@ -714,10 +714,11 @@ def test_a_batch_that_the_system_refuses_leaves_those_before_it_staged_and_its_o
             super().write(descriptor, data)
 
     reported: list[Any] = []
+    committed: OnCommitted = reported.extend
     candidates = many(path, 12)
     with LogDir.open(str(path), disk=NoMoreThanSeven()) as log_dir:
         with pytest.raises(ChangeFailedError, match="t-5 and 4 more cannot be staged: No space left"):
-            stage(log_dir, candidates, NOW_MS, settled=reported.extend)
+            stage(log_dir, candidates, NOW_MS, settled=committed)
         assert {item.partition for item in list_staged(log_dir)} == {TopicPartition("t", number) for number in range(5)}
     assert [item.partition for item in reported] == [TopicPartition("t", number) for number in range(5)]
     assert not [

@@ -1,4 +1,4 @@
-"""Where replicas are staged to: names that are free, and the record of one."""
+"""What the batches of one call share: free names in the staging root, and how a record is made."""
 
 from __future__ import annotations
 
