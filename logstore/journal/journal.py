@@ -61,13 +61,13 @@ def check_nothing_pending(log_dirs: Iterable[LogDir]) -> None:
             )
 
 
-def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: FallbackRecords) -> list[LogDir]:
+def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, fallback: FallbackRecords) -> list[LogDir]:
     """Do all steps of a change, or none.
 
     Args:
         log_dirs: all open log dirs of the store.
         intent: the change; its log dirs are among ``log_dirs``.
-        spare: the fallback records.
+        fallback: the fallback records.
 
     Returns:
         The log dirs whose disk failed meanwhile. The others have done their part; the next open of these does the rest.
@@ -84,7 +84,7 @@ def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: Fallback
     members = [by_key[key] for key in intent.log_dirs]
     for log_dir in members:
         log_dir.check_online()
-    change = _Change(intent, members, spare)
+    change = _Change(intent, members, fallback)
     with _nothing_left_half_done(change):
         change.announce()
         try:
@@ -96,7 +96,7 @@ def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, spare: Fallback
     return [log_dir for log_dir in members if log_dir.offline is not None]
 
 
-def finish_intents(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> list[str]:
+def finish_intents(log_dirs: Sequence[LogDir], fallback: FallbackRecords) -> list[str]:
     """Finish every change that a crash cut short, before anything else is done; gives a sentence for each.
 
     Where a change can be neither finished nor undone, all its log dirs go offline, because nothing may be built upon
@@ -110,18 +110,18 @@ def finish_intents(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> list[s
         if found is not None:
             copies.setdefault(found.id, {})[log_dir_key(log_dir)] = found
     by_key = {log_dir_key(log_dir): log_dir for log_dir in log_dirs if log_dir.offline is None}
-    done = [_finish(by_key, own, spare) for own in copies.values()]
+    done = [_finish(by_key, own, fallback) for own in copies.values()]
     for sentence in done:
         logger.warning("%s", sentence)
     return done
 
 
-def _finish(by_key: dict[str, LogDir], copies: dict[str, Intent], spare: FallbackRecords) -> str:
+def _finish(by_key: dict[str, LogDir], copies: dict[str, Intent], fallback: FallbackRecords) -> str:
     """Finish one change, from those of its files that exist."""
     any_copy = next(iter(copies.values()))
     first = any_copy.log_dirs[0]
     intent = copies.get(first, any_copy)
-    change = _Change(intent, [by_key.get(key) for key in intent.log_dirs], spare)
+    change = _Change(intent, [by_key.get(key) for key in intent.log_dirs], fallback)
     with _nothing_left_half_done(change):
         if first in by_key and first not in copies:
             change.drop_files([by_key[key] for key in copies])
@@ -177,7 +177,7 @@ class _Change:
 
     intent: Intent
     members: Sequence[LogDir | None]
-    spare: FallbackRecords
+    fallback: FallbackRecords
 
     @property
     def online(self) -> list[bool]:
@@ -207,7 +207,7 @@ class _Change:
         for log_dir, steps in zip(self.members, parts, strict=True):
             if log_dir is not None and log_dir.offline is None:
                 try:
-                    do_steps(log_dir, steps, self.intent.sentence, resuming=resuming, spare=self.spare)
+                    do_steps(log_dir, steps, self.intent.sentence, resuming=resuming, fallback=self.fallback)
                 except OfflineLogDirError:
                     continue
 

@@ -107,7 +107,7 @@ def _make_missing(log_dir: LogDir, path: str) -> bool:
         logger.warning("%s: %s is in the way of namespace %s", log_dir.path, path, namespace_at(path))
         return False
     step = MakeDirectory(0, path, tier=True)
-    do_steps(log_dir, [step], f"make the tier {path}", resuming=True, spare=FallbackRecords(None))
+    do_steps(log_dir, [step], f"make the tier {path}", resuming=True, fallback=FallbackRecords(None))
     logger.warning("%s: namespace %s was not there, and is made", log_dir.path, namespace_at(path))
     return True
 

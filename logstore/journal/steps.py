@@ -57,12 +57,12 @@ class StepRun:
     Attributes:
         log_dir: that the steps change.
         resuming: it is not known what was done before.
-        spare: the fallback records.
+        fallback: the fallback records.
     """
 
     log_dir: LogDir
     resuming: bool
-    spare: FallbackRecords
+    fallback: FallbackRecords
 
     def unexpected(self, sentence: str) -> None:
         """Handle a state that is neither the one before the step nor the one after it: when resuming, log it.
@@ -76,7 +76,7 @@ class StepRun:
 
 
 def do_steps(
-    log_dir: LogDir, steps: Iterable[IntentStep], what: str, *, resuming: bool, spare: FallbackRecords
+    log_dir: LogDir, steps: Iterable[IntentStep], what: str, *, resuming: bool, fallback: FallbackRecords
 ) -> None:
     """Do steps of one log dir, durably.
 
@@ -85,14 +85,14 @@ def do_steps(
         steps: in their order.
         what: names the change in messages, for example ``create namespace org``.
         resuming: it is not known what was done before.
-        spare: the fallback records.
+        fallback: the fallback records.
 
     Raises:
         OfflineLogDirError: the disk fails; some steps may be done.
         ChangeFailedError, ChangeRefusedError: the system refuses, or the log dir is not in the expected state. Some
             steps may be done: the caller undoes them.
     """
-    run = StepRun(log_dir, resuming, spare)
+    run = StepRun(log_dir, resuming, fallback)
     for kind, batch in groupby(steps, key=type):
         with log_dir.changing(f"cannot {what}"):
             _DO[kind](run, list(batch))
@@ -236,7 +236,7 @@ def _stage_replicas(run: StepRun, steps: Sequence[Stage]) -> None:
             steps = [step for step in steps if opened.holds(step.path)]
     for start in range(0, len(steps), _BATCH):
         batch = steps[start : start + _BATCH]
-        outcome = stage(run.log_dir, map(_candidate, batch), batch[0].staged_ms, spare=run.spare)
+        outcome = stage(run.log_dir, map(_candidate, batch), batch[0].staged_ms, fallback=run.fallback)
         for refused in outcome.refused:
             run.unexpected(refused.reason)
 
@@ -250,10 +250,10 @@ def _candidate(step: Stage) -> Candidate:
 def _unstage_replicas(run: StepRun, steps: Sequence[Unstage]) -> None:
     """Restore staged replicas, found by their records. A replica that is not found was not staged."""
     wanted = {(step.path, step.topic, step.partition, step.staged_ms) for step in steps}
-    for staged in list_staged(run.log_dir, run.spare):
+    for staged in list_staged(run.log_dir, run.fallback):
         record = staged.record
         if record is not None and (record.path, record.topic, record.partition, record.staged_ms) in wanted:
-            restore(run.log_dir, staged, spare=run.spare)
+            restore(run.log_dir, staged, fallback=run.fallback)
 
 
 _DO: dict[type[IntentStep], Callable[[StepRun, Any], None]] = {

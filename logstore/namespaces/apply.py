@@ -89,7 +89,7 @@ def carry_out(store: OpenStore, planned: PlannedChange) -> PlannedChange:
     """
     with store.changing:
         _forget_old_entries(store, planned)
-        failed = carry_out_intent(store.log_dirs, planned.intent, store.spare)
+        failed = carry_out_intent(store.log_dirs, planned.intent, store.fallback)
         store.take_over(planned.replicas)
     if failed:
         raise OfflineLogDirError(

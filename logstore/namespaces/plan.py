@@ -125,7 +125,7 @@ def check_no_duplicates(store: OpenStore, topics: Iterable[str]) -> None:
         ChangeRefusedError: there are such replicas of these topics.
     """
     wanted = frozenset(topics)
-    doubled = [f"{each.log_dir}/{each.path}" for each in store.doubled if each.partition.topic in wanted]
+    doubled = [f"{each.log_dir}/{each.path}" for each in store.duplicates if each.partition.topic in wanted]
     if doubled:
         raise ChangeRefusedError(f"{first_few(doubled)}: live in another log dir too; repair that first")
 

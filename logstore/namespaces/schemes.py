@@ -62,11 +62,11 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
     replicas: dict[str, list[Replica]] = {log_dir.path: [] for log_dir in store.log_dirs}
     for replica in store.replicas():
         replicas[replica.log_dir].append(replica)
-    check_no_duplicates(store, {replica.partition.topic for replica in store.doubled})
+    check_no_duplicates(store, {replica.partition.topic for replica in store.duplicates})
     for log_dir in store.log_dirs:
         if log_dir.scheme is not scheme:
             with reading_log_dir(log_dir, f"{log_dir.path} cannot be converted"):
-                _Conversion(log_dir, scheme, replicas[log_dir.path], store.spare).plan(planner)
+                _Conversion(log_dir, scheme, replicas[log_dir.path], store.fallback).plan(planner)
     forgotten = sorted(_namespaces_on_disk(store) - _namespaces_in_use(store))
     if forgotten and scheme is not Scheme.NAMESPACED:
         planner.notes.append(
@@ -92,7 +92,7 @@ class _Conversion:
     log_dir: LogDir
     scheme: Scheme
     replicas: list[Replica]
-    spare: FallbackRecords
+    fallback: FallbackRecords
 
     def plan(self, planner: ChangePlanner) -> None:
         """Add the steps. Raises as :func:`plan_convert`, and OSError."""
@@ -137,7 +137,7 @@ class _Conversion:
 
     def _staged(self) -> list[Staged]:
         """List what is staged, once it is sure that all of it can be restored under the new scheme."""
-        found = list_staged(self.log_dir, self.spare)
+        found = list_staged(self.log_dir, self.fallback)
         problems = []
         for staged in found:
             if staged.record is not None:

@@ -45,7 +45,7 @@ def purge(
     rules: PurgeRules,
     *,
     workers: int = DEFAULT_WORKERS,
-    spare: FallbackRecords | None = None,
+    fallback: FallbackRecords | None = None,
     look_at_processes: bool = True,
     may_fork: bool = False,
 ) -> PurgeReport:
@@ -57,14 +57,14 @@ def purge(
         log_dirs: open, and changed by nobody else meanwhile.
         rules: of the purge.
         workers: number of workers on each disk; each removes several files at once where it waits for the disk.
-        spare: the fallback records.
+        fallback: the fallback records.
         look_at_processes: find the processes that hold files of the purged directories; done only when something is
             due.
         may_fork: use processes for a large purge, as workers and to prefetch; threads share an interpreter. Not for a
             program that must not be forked.
     """
     runs = [
-        _LogDirPurger(log_dir, rules, workers, spare or FallbackRecords(None), look_at_processes, may_fork=may_fork)
+        _LogDirPurger(log_dir, rules, workers, fallback or FallbackRecords(None), look_at_processes, may_fork=may_fork)
         for log_dir in log_dirs
     ]
     disks: dict[int, list[_LogDirPurger]] = {}
@@ -83,17 +83,17 @@ def purge(
     return PurgeReport(tuple(run.report for run in runs))
 
 
-def purge_steps(log_dir: LogDir, rules: PurgeRules, *, spare: FallbackRecords | None = None) -> Iterator[Purged]:
+def purge_steps(log_dir: LogDir, rules: PurgeRules, *, fallback: FallbackRecords | None = None) -> Iterator[Purged]:
     """Purge one due directory at each step, durably; for simulators, which do other work in between.
 
     Raises:
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
     """
-    run = _LogDirPurger(log_dir, rules, 1, spare or FallbackRecords(None), look_at_processes=False)
+    run = _LogDirPurger(log_dir, rules, 1, fallback or FallbackRecords(None), look_at_processes=False)
     yield from run.steps()
 
 
-def planned_purge(log_dir: LogDirView, rules: PurgeRules, spare: FallbackRecords | None = None) -> LogDirPurge:
+def planned_purge(log_dir: LogDirView, rules: PurgeRules, fallback: FallbackRecords | None = None) -> LogDirPurge:
     """Report what a purge would do now, without doing it; no lock is needed.
 
     ``held`` lists the files that processes hold, whose space would not be freed yet.
@@ -104,7 +104,7 @@ def planned_purge(log_dir: LogDirView, rules: PurgeRules, spare: FallbackRecords
     report = LogDirPurge(log_dir.path)
     open_files = find_open_files(log_dir.root.device)
     report.unseen_processes = open_files.unseen
-    for staging, names in _staging_roots(log_dir, rules, spare or FallbackRecords(None)):
+    for staging, names in _staging_roots(log_dir, rules, fallback or FallbackRecords(None)):
         staging.holders = open_files.holders
         for name in names:
             try:
@@ -132,12 +132,12 @@ class _LogDirPurger:
         log_dir: LogDir,
         rules: PurgeRules,
         workers: int,
-        spare: FallbackRecords,
+        fallback: FallbackRecords,
         look_at_processes: bool,
         *,
         may_fork: bool = False,
     ) -> None:
-        self.log_dir, self.rules, self.spare = log_dir, rules, spare
+        self.log_dir, self.rules, self.fallback = log_dir, rules, fallback
         self.device = log_dir.root.device
         self.report = LogDirPurge(log_dir.path)
         self._workers, self._may_fork = workers, may_fork
@@ -152,7 +152,7 @@ class _LogDirPurger:
         free = _free_bytes(self.log_dir)
         try:
             self.log_dir.check_online()
-            for staging, names in _staging_roots(self.log_dir, self.rules, self.spare):
+            for staging, names in _staging_roots(self.log_dir, self.rules, self.fallback):
                 self._purge_root(staging, names)
             self._note_end(all_judged=self.rules.only is None)
         except LogStoreError as error:
@@ -167,7 +167,7 @@ class _LogDirPurger:
 
     def steps(self) -> Iterator[Purged]:
         """Purge one directory at a time."""
-        for staging, names in _staging_roots(self.log_dir, self.rules, self.spare):
+        for staging, names in _staging_roots(self.log_dir, self.rules, self.fallback):
             # By name, so that a simulation does not depend on the order of inodes; one at a time, the order costs
             # nothing.
             for name in sorted(names, key=lambda name: name.text):
@@ -253,7 +253,7 @@ class _LogDirPurger:
                 report.failures.append(due.problem)
                 continue
             if due.record is not None and not had_record_inside:
-                self.spare.remove(self.log_dir, due.name)
+                self.fallback.remove(self.log_dir, due.name)
             report.purged.append(Purged(staging.location(due.name), due.record, due.files, due.bytes))
 
     def _check_held_again(self) -> None:
@@ -264,10 +264,10 @@ class _LogDirPurger:
 
 
 def _staging_roots(
-    log_dir: LogDirView, rules: PurgeRules, spare: FallbackRecords
+    log_dir: LogDirView, rules: PurgeRules, fallback: FallbackRecords
 ) -> Iterator[tuple[StagingRoot, list[DirectoryName]]]:
     """Open the staging roots of a log dir one at a time, each with its directories in the order of inodes."""
-    reader = RecordReader(log_dir, spare)
+    reader = RecordReader(log_dir, fallback)
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
             yield StagingRoot(log_dir, placement, root, rules, reader), _names(root, placement)

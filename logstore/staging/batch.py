@@ -193,7 +193,7 @@ class StagingBatch:
             for directory in directories:
                 remove_file(self._log_dir.disk, directory, STAGED_RECORD, durable=False)
         for move in left:
-            self._session.spare.remove(self._log_dir, move.name)
+            self._session.fallback.remove(self._log_dir, move.name)
         self.moves = [move for move in self.moves if move.renamed]
         settled = {id(move.candidate) for move in self.moves} | {id(refused.candidate) for refused in self.refused}
         for candidate in self.candidates:
@@ -257,15 +257,15 @@ class StagingBatch:
                 raise
             # Durably: an empty file that came back after a crash would be read before the fallback record.
             remove_file(disk, directory, STAGED_RECORD)
-            spare = self._session.spare
+            fallback = self._session.fallback
             if self._files:
                 # A file of records may name it too, and recovery would believe that before the fallback record.
                 move.name = self._session.free_name(move.candidate.partition, move.record.topic_id)
             try:
-                written = spare.write(self._log_dir, move.name, data)
+                written = fallback.write(self._log_dir, move.name, data)
             except (OSError, LogStoreError) as failure:
                 # That folder is on another disk, whose failure says nothing about this one.
-                logger.warning("the folder for spare records, %s, cannot be used: %s", spare.folder, failure)
+                logger.warning("the folder for spare records, %s, cannot be used: %s", fallback.folder, failure)
                 written = False
             if not written:
                 raise
@@ -330,7 +330,7 @@ class StagingBatch:
                 "offline, and opening it again sorts it out"
             )
         for move in self.moves:
-            self._session.spare.remove(log_dir, move.name)
+            self._session.fallback.remove(log_dir, move.name)
 
     def _kept(self, candidate: Candidate, directory: Directory) -> Mapping[str, int]:
         """The offsets in a former record: after a restore that a crash cut short, nothing else holds them."""

@@ -86,7 +86,7 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
 
 
 def restore(
-    log_dir: LogDir, staged: Staged, *, partition: TopicPartition | None = None, spare: FallbackRecords | None = None
+    log_dir: LogDir, staged: Staged, *, partition: TopicPartition | None = None, fallback: FallbackRecords | None = None
 ) -> Restored:
     """Bring a staged or stray replica back to life, durably.
 
@@ -94,7 +94,7 @@ def restore(
         log_dir: holds the staged directory.
         staged: from :func:`logstore.staging.list_staged`.
         partition: as for :func:`planned_restore`.
-        spare: the fallback records.
+        fallback: the fallback records.
 
     Raises:
         OfflineLogDirError, ChangeFailedError: as for :func:`logstore.staging.stage`.
@@ -118,8 +118,8 @@ def restore(
             finish_restore(
                 log_dir, target, name, {} if staged.record is None else staged.record.checkpoints, plan.partition
             )
-    if spare is not None:
-        spare.remove(log_dir, staged.name)
+    if fallback is not None:
+        fallback.remove(log_dir, staged.name)
     logger.info("%s: %s is live again as %s", log_dir.path, staged.location, plan.path)
     return plan
 

@@ -69,7 +69,7 @@ class Staged:
         return self.record is not None and self.record.is_due(now_ms)
 
 
-def list_staged(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[Staged]:
+def list_staged(log_dir: LogDir, fallback: FallbackRecords | None = None) -> list[Staged]:
     """List everything staged in a log dir, and every stray that a broker left, sorted by location.
 
     Raises:
@@ -77,22 +77,22 @@ def list_staged(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[S
     """
     log_dir.check_online()
     try:
-        return find_staged(log_dir, spare)
+        return find_staged(log_dir, fallback)
     except OSError as error:
         raise log_dir.failed("what is staged cannot be listed", error) from error
 
 
-def find_staged(log_dir: LogDirView, spare: FallbackRecords | None = None) -> list[Staged]:
+def find_staged(log_dir: LogDirView, fallback: FallbackRecords | None = None) -> list[Staged]:
     """List the same for a log dir that is only read: no lock is needed, so a broker may run on it.
 
     Raises:
         OSError: from the system.
     """
-    return sorted(_find_all(log_dir, spare or FallbackRecords(None)), key=lambda staged: staged.location)
+    return sorted(_find_all(log_dir, fallback or FallbackRecords(None)), key=lambda staged: staged.location)
 
 
-def _find_all(log_dir: LogDirView, spare: FallbackRecords) -> list[Staged]:
-    reader = RecordReader(log_dir, spare)
+def _find_all(log_dir: LogDirView, fallback: FallbackRecords) -> list[Staged]:
+    reader = RecordReader(log_dir, fallback)
     with closing(staging_roots(log_dir)) as roots:
         return [each for placement, root in roots for each in _find_in(log_dir, placement, root, reader)]
 

@@ -66,8 +66,8 @@ def stage(
     now_ms: int,
     *,
     placement: Placement | None = None,
-    spare: FallbackRecords | None = None,
-    settled: OnCommitted | None = None,
+    fallback: FallbackRecords | None = None,
+    on_committed: OnCommitted | None = None,
     partly: bool = False,
 ) -> StagingOutcome:
     """Stage replicas of one log dir, durably, with one barrier for each thousand.
@@ -80,15 +80,15 @@ def stage(
         candidates: any number; a batch of up to a thousand is staged together or not at all.
         now_ms: in ms since 1970.
         placement: where they go; None: chosen by :func:`choose_placement`.
-        spare: the fallback records, for which the log dir has no room.
-        settled: called batch by batch with what is staged; those replicas stay staged when a later batch fails.
+        fallback: the fallback records, for which the log dir has no room.
+        on_committed: called batch by batch with what is staged; those replicas stay staged when a later batch fails.
         partly: where the disk is too full for the names of all, stage as many as have room, and refuse the rest.
             Nothing else can clean a full disk; do not use it where all or none must be staged.
 
     Raises:
         OfflineLogDirError: the log dir is offline, or failed now; opening it again sorts out what was under way.
         ChangeFailedError: the system refused, for example for lack of space; the replicas that the error names, and
-            all for which ``settled`` was not called, are live as they were.
+            all for which ``on_committed`` was not called, are live as they were.
         UnsafePathError: the staging root is a link, or lies on another file system; or a replica was swapped for
             something else while it was staged.
         ChangeRefusedError: staged replicas are not searched for in that placement.
@@ -97,10 +97,14 @@ def stage(
     if placement is not None and placement not in placements(log_dir):
         possible = " or ".join(placements(log_dir))
         raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {possible}")
-    where, spare, many = placement or choose_placement(log_dir), spare or FallbackRecords(None), len(wanted) >= _MANY
+    where, fallback, many = (
+        placement or choose_placement(log_dir),
+        fallback or FallbackRecords(None),
+        len(wanted) >= _MANY,
+    )
     with log_dir.changing(_what(wanted)), ExitStack() as opened, paused_gc():
-        session = StagingSession(log_dir, where, spare, now_ms, opened, many=many, partly=partly)
-        staging = _Staging(session, wanted, settled)
+        session = StagingSession(log_dir, where, fallback, now_ms, opened, many=many, partly=partly)
+        staging = _Staging(session, wanted, on_committed)
         staging.run()
         log_dir.write_checkpoints()
     return staging.outcome
@@ -113,8 +117,10 @@ class _Staging:
         outcome: the replicas of committed batches, and all refused candidates.
     """
 
-    def __init__(self, session: StagingSession, candidates: Sequence[Candidate], settled: OnCommitted | None) -> None:
-        self._session, self._log_dir, self._on_committed = session, session.log_dir, settled
+    def __init__(
+        self, session: StagingSession, candidates: Sequence[Candidate], on_committed: OnCommitted | None
+    ) -> None:
+        self._session, self._log_dir, self._on_committed = session, session.log_dir, on_committed
         self._few = len(candidates) <= _FEW
         starts = range(0, len(candidates), STAGING_BATCH_SIZE)
         self._left = deque(candidates[start : start + STAGING_BATCH_SIZE] for start in starts)

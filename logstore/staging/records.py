@@ -114,9 +114,9 @@ def record_of_live(log_dir: LogDirView, directory: Directory, path: str) -> Stag
 class RecordReader:
     """Reads the records of many staged directories; each thread reads a shared file of records once."""
 
-    def __init__(self, log_dir: LogDirView, spare: FallbackRecords) -> None:
+    def __init__(self, log_dir: LogDirView, fallback: FallbackRecords) -> None:
         """Read records of one log dir."""
-        self._log_dir, self._spare = log_dir, spare
+        self._log_dir, self._fallback = log_dir, fallback
         self._shared: dict[tuple[int, int, int, int], RecordFile] = {}
         self._left: dict[tuple[int, int], Mapping[str, StagedRecord]] = {}
         """By staging root: the records in the files that an unfinished staging left there."""
@@ -151,7 +151,7 @@ class RecordReader:
         if status is not None:
             data = read_small_file(STAGED_RECORD, STAGED_RECORD_LIMIT, directory.descriptor)
         if data is None:
-            data = self._spare.read(self._log_dir, name.text)
+            data = self._fallback.read(self._log_dir, name.text)
         if data is None:
             left = None if root is None else self._left_in(root).get(name.text)
             if left is not None and topic_id_in(directory) == left.topic_id:

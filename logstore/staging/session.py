@@ -40,7 +40,7 @@ class StagingSession:
         self,
         log_dir: LogDir,
         placement: Placement,
-        spare: FallbackRecords,
+        fallback: FallbackRecords,
         now_ms: int,
         opened: ExitStack,
         *,
@@ -52,7 +52,7 @@ class StagingSession:
         For many replicas the names in the staging root are listed once. Nobody else takes a name meanwhile: the log dir
         is locked, and a rename onto a staged directory, which is never empty, fails.
         """
-        self.log_dir, self.placement, self.spare, self.now_ms = log_dir, placement, spare, now_ms
+        self.log_dir, self.placement, self.fallback, self.now_ms = log_dir, placement, fallback, now_ms
         self._opened = opened
         self.root = opened.enter_context(self._staging_root())
         self.parents: dict[str, Directory] = {}

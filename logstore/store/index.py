@@ -60,7 +60,7 @@ class ReplicaIndex:
         self._topics: dict[str, str] | None = None
         self.counts: dict[str, int] = {}
         """Log dir → how many replicas it has."""
-        self.doubled: list[Replica] = []
+        self.duplicates: list[Replica] = []
         """Duplicates: replicas of partitions that are live in another log dir too.
 
         A broker would not start with them (FACTS §1.7).
@@ -75,7 +75,7 @@ class ReplicaIndex:
                 count += 1
                 key, entry = (topic, partition), Entry(log_dir, path, topic_id, state, inode)
                 if entries.setdefault(key, entry) is not entry:
-                    self.doubled.append(replica_of(TopicPartition(*key), entry))
+                    self.duplicates.append(replica_of(TopicPartition(*key), entry))
         self.counts[log_dir] = count
         self._topics = None
 
@@ -115,15 +115,15 @@ class ReplicaIndex:
 
     def drop_copy(self, partition: TopicPartition, log_dir: str, inode: int) -> None:
         """Remove one copy; where a partition had several, a remaining copy becomes its replica."""
-        copies = [each for each in self.doubled if each.partition == partition] if self.doubled else []
+        copies = [each for each in self.duplicates if each.partition == partition] if self.duplicates else []
         for copy in copies:
             if (copy.log_dir, copy.inode) == (log_dir, inode):
-                self.doubled.remove(copy)
+                self.duplicates.remove(copy)
                 self.counts[log_dir] -= 1
                 return
         self.drop(partition)
         if copies:
-            self.doubled.remove(copies[0])
+            self.duplicates.remove(copies[0])
             self.counts[copies[0].log_dir] -= 1  # load() counted it, and put() counts it again
             self.put(copies[0])
 

@@ -56,7 +56,7 @@ def move_replica(
     now_ms: int,
     delay_ms: int,
     *,
-    spare: FallbackRecords | None = None,
+    fallback: FallbackRecords | None = None,
     progress: Progress | None = None,
 ) -> tuple[str, Staged]:
     """Move a replica to another log dir. Nobody may write to it meanwhile.
@@ -67,7 +67,7 @@ def move_replica(
         replica: that is moved.
         now_ms: in ms since 1970.
         delay_ms: how long the original stays staged.
-        spare: the fallback records.
+        fallback: the fallback records.
         progress: called with the number of bytes copied; may wait, to hold the copy to a rate.
 
     Returns:
@@ -98,7 +98,7 @@ def move_replica(
         evidence = f"moved to {target.path}"
         candidate = Candidate(replica.path, replica.partition, replica.topic_id, "MOVED", evidence, delay_ms)
         try:
-            original = _stage_original(source, candidate, now_ms, spare)
+            original = _stage_original(source, candidate, now_ms, fallback)
         except LogStoreError:
             if source.offline is None:
                 _drop(target, future)
@@ -108,7 +108,7 @@ def move_replica(
             _go_live(target, future, home, record)
         except OSError as error:
             if error.errno not in DISK_FAILURES:
-                _take_back(source, target, original, future, spare)
+                _take_back(source, target, original, future, fallback)
             raise
     return path, original
 
@@ -183,9 +183,9 @@ def _copy_whole(source: LogDir, target: LogDir, replica: Replica, record: MoveRe
     return future
 
 
-def _stage_original(source: LogDir, original: Candidate, now_ms: int, spare: FallbackRecords | None) -> Staged:
+def _stage_original(source: LogDir, original: Candidate, now_ms: int, fallback: FallbackRecords | None) -> Staged:
     """Do step 3."""
-    outcome = stage(source, [original], now_ms, spare=spare)
+    outcome = stage(source, [original], now_ms, fallback=fallback)
     if outcome.refused:
         raise ChangeRefusedError(outcome.refused[0].reason)
     return outcome.staged[0]
@@ -205,11 +205,11 @@ def _go_live(target: LogDir, future: str, home: Directory, record: MoveRecord) -
         logger.warning("%s: the end of the move of %s is put off (%s)", target.path, record.path, error.strerror)
 
 
-def _take_back(source: LogDir, target: LogDir, original: Staged, future: str, spare: FallbackRecords | None) -> None:
+def _take_back(source: LogDir, target: LogDir, original: Staged, future: str, fallback: FallbackRecords | None) -> None:
     """Undo a move whose last step was refused; if the undo fails as well, the next open finishes the move."""
     target.leave_unclean = True
     try:
-        restore(source, original, spare=spare)
+        restore(source, original, fallback=fallback)
         _drop(target, future)
     except (OSError, LogStoreError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -41,7 +41,8 @@ class StoreOptions:
         clock: where the time comes from.
         settings: delays, by topic and namespace.
         disk: carries out the changes.
-        spare_records: folder on another disk for fallback records, which are used when a disk is full; None: there is
+        fallback_records: folder on another disk for fallback records, which are used when a disk is full; None: there
+        is
             none.
         jobs: processes that scan a log dir beside this one; 0: this process scans it alone; None: as many as pay.
         placement: where replicas are staged: one placement for all log dirs, or one by the path of each. A log dir
@@ -51,7 +52,7 @@ class StoreOptions:
     clock: Clock = field(default_factory=SystemClock)
     settings: Settings = field(default_factory=Settings)
     disk: Disk = field(default_factory=Disk)
-    spare_records: str | None = None
+    fallback_records: str | None = None
     jobs: int | None = None
     placement: Placement | Mapping[str, Placement] | None = None
 
@@ -62,14 +63,14 @@ class OpenStore:
     Attributes:
         clock: as in the options.
         settings: as in the options.
-        spare: the fallback records.
+        fallback: the fallback records.
         changing: lock that every change holds, so that changes happen one after the other; a thread may take it twice.
     """
 
     def __init__(self, log_dirs: Sequence[LogDir], offline: Mapping[str, str], options: StoreOptions) -> None:
         """Called by :meth:`open`."""
         self.clock, self.settings = options.clock, options.settings
-        self.spare = FallbackRecords(options.spare_records, options.disk)
+        self.fallback = FallbackRecords(options.fallback_records, options.disk)
         self._jobs, self._placement = options.jobs, options.placement
         self._log_dirs = {log_dir.path: log_dir for log_dir in log_dirs}
         self._failed_to_open = dict(offline)
@@ -97,7 +98,7 @@ class OpenStore:
         opened, offline = open_log_dirs(log_dirs, options.disk)
         store = cls(opened, offline, options)
         try:
-            recover_all(opened, store.spare)
+            recover_all(opened, store.fallback)
             store.reload()
         except BaseException:
             store._close_unclean()
@@ -116,13 +117,13 @@ class OpenStore:
         return {**self._failed_to_open, **failed}
 
     @property
-    def doubled(self) -> list[Replica]:
+    def duplicates(self) -> list[Replica]:
         """Duplicates: replicas of partitions that are live in another log dir too (FACTS §1.7).
 
         ``repair`` chooses between the copies.
         """
         with self._looking:
-            return list(self._index.doubled)
+            return list(self._index.duplicates)
 
     def reload(self) -> None:
         """Scan all log dirs that are online again; a log dir that cannot be read goes offline with its replicas."""
@@ -300,7 +301,7 @@ def open_log_dirs(paths: Sequence[str], disk: Disk) -> tuple[list[LogDir], dict[
     return opened, offline
 
 
-def recover_all(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> None:
+def recover_all(log_dirs: Sequence[LogDir], fallback: FallbackRecords) -> None:
     """Recover every log dir that was not closed cleanly; a log dir whose disk fails meanwhile goes offline.
 
     Changes of many steps are finished first, so that single replicas are recovered under their final names.
@@ -308,11 +309,11 @@ def recover_all(log_dirs: Sequence[LogDir], spare: FallbackRecords) -> None:
     Raises:
         ChangeFailedError: the system refuses, and the state of the log dirs is unknown.
     """
-    finish_intents(log_dirs, spare)
+    finish_intents(log_dirs, fallback)
     for log_dir in log_dirs:
         if log_dir.was_unclean:
             try:
-                recover(log_dir, spare)
+                recover(log_dir, fallback)
             except OfflineLogDirError:
                 continue
     recover_moves(log_dirs)

@@ -58,7 +58,7 @@ _OUR_TEMPORARIES = frozenset(
 _METADATA_DRAFT = partition_metadata.FILE_NAME + TEMPORARY
 
 
-def recover(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[str]:
+def recover(log_dir: LogDir, fallback: FallbackRecords | None = None) -> list[str]:
     """Recover one log dir, so that nothing in it is half done; give one sentence for each thing that was done.
 
     Intents and moves between disks concern several log dirs: :func:`logstore.store.recover_all` finishes them.
@@ -67,7 +67,7 @@ def recover(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[str]:
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses; what was done so far stays done.
     """
     done: list[str] = []
-    spare = spare or FallbackRecords(None)
+    fallback = fallback or FallbackRecords(None)
     with log_dir.changing("what a crash left cannot be sorted out"):
         log_dir.leave_unclean = False  # from here on it is unclean again only where a step says so, or fails
         try:
@@ -75,8 +75,8 @@ def recover(log_dir: LogDir, spare: FallbackRecords | None = None) -> list[str]:
             done += _keep_live(log_dir)
             if log_dir.is_ours:
                 done += _drop_drafts(log_dir)
-            done += _clear_staged(log_dir, spare)
-            _forget_offsets_of_staged(log_dir, spare)
+            done += _clear_staged(log_dir, fallback)
+            _forget_offsets_of_staged(log_dir, fallback)
         except BaseException:
             log_dir.leave_unclean = True
             raise
@@ -137,20 +137,20 @@ def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
             yield f"{name} was about to be created, and is removed"
 
 
-def _clear_staged(log_dir: LogDir, spare: FallbackRecords) -> Iterator[str]:
+def _clear_staged(log_dir: LogDir, fallback: FallbackRecords) -> Iterator[str]:
     """Finish staging, and remove staged directories that are empty and have no record: a purge had emptied them."""
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
             yield from finish_shared_records(log_dir, placement, root)
-            yield from _drop_empty_in(log_dir, placement, root, spare)
+            yield from _drop_empty_in(log_dir, placement, root, fallback)
 
 
-def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, spare: FallbackRecords) -> Iterator[str]:
+def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, fallback: FallbackRecords) -> Iterator[str]:
     """Remove the empty directories of one staging root; a broker never leaves a replica without any file."""
     for name, is_directory in root.entries():
         if placement is Placement.IN_PLACE and parse(name).kind is not DirectoryKind.STRAY:
             continue
-        if is_directory and _is_empty(root, name) and not _has_spare_record(log_dir, spare, name):
+        if is_directory and _is_empty(root, name) and not _has_fallback_record(log_dir, fallback, name):
             log_dir.disk.rmdir(root.descriptor, name)
             log_dir.disk.sync(root.descriptor)
             yield f"{name} was purged, and its empty directory is removed"
@@ -164,18 +164,18 @@ def _is_empty(root: Directory, name: str) -> bool:
         return False
 
 
-def _has_spare_record(log_dir: LogDir, spare: FallbackRecords, name: str) -> bool:
+def _has_fallback_record(log_dir: LogDir, fallback: FallbackRecords, name: str) -> bool:
     """Whether an empty directory is a replica without files that was staged on a full disk."""
     try:
-        return spare.read(log_dir, name) is not None
+        return fallback.read(log_dir, name) is not None
     except UnreadableFileError:
         return True
 
 
-def _forget_offsets_of_staged(log_dir: LogDir, spare: FallbackRecords) -> None:
+def _forget_offsets_of_staged(log_dir: LogDir, fallback: FallbackRecords) -> None:
     """Remove the offsets of staged replicas from the checkpoints, except where the partition is live here again."""
     gone = []
-    for staged in list_staged(log_dir, spare):
+    for staged in list_staged(log_dir, fallback):
         if staged.record is not None and staged.partition is not None and not _holds_live(log_dir, staged.record):
             gone.append(staged.partition)
     log_dir.checkpoints.take_out(gone)

@@ -59,18 +59,18 @@ class StagingStore(OpenStore):
         reasons: Mapping[TopicPartition, tuple[str, str]],
         *,
         setting: str = STALE_DELAY,
-        settled: OnCommitted | None = None,
+        on_committed: OnCommitted | None = None,
     ) -> StagingOutcome:
         """Stage live replicas, each with its own verdict and evidence; raises as :meth:`stage`.
 
         Args:
             reasons: partition → verdict and evidence.
             setting: as for :meth:`stage`.
-            settled: called with each batch once it is durably staged, whatever is raised later.
+            on_committed: called with each batch once it is durably staged, whatever is raised later.
         """
         outcome = StagingOutcome()
         with self.changing, paused_gc():
-            self._stage(self._by_log_dir(reasons, setting, outcome), outcome, settled)
+            self._stage(self._by_log_dir(reasons, setting, outcome), outcome, on_committed)
         return outcome
 
     def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
@@ -92,15 +92,18 @@ class StagingStore(OpenStore):
         return outcome
 
     def _stage(
-        self, by_log_dir: Mapping[str, list[Candidate]], outcome: StagingOutcome, settled: OnCommitted | None = None
+        self,
+        by_log_dir: Mapping[str, list[Candidate]],
+        outcome: StagingOutcome,
+        on_committed: OnCommitted | None = None,
     ) -> None:
         def entered(batch: Sequence[Staged]) -> None:
             with self._looking:
                 for staged in batch:
                     if staged.partition is not None:
                         self._index.drop_copy(staged.partition, staged.log_dir, staged.inode)
-            if settled is not None:
-                settled(batch)
+            if on_committed is not None:
+                on_committed(batch)
 
         if self._purger is not None:
             self._purger.wake()  # it looks for the next due time as soon as the store is free
@@ -114,8 +117,8 @@ class StagingStore(OpenStore):
                 candidates,
                 self.clock.now_ms(),
                 placement=placement,
-                spare=self.spare,
-                settled=entered,
+                fallback=self.fallback,
+                on_committed=entered,
                 partly=True,
             )
             outcome.staged += done.staged
@@ -124,7 +127,7 @@ class StagingStore(OpenStore):
     def staged(self) -> list[Staged]:
         """List every staged replica and every stray, over all log dirs that are online."""
         with self.changing:
-            return [found for log_dir in self._online() for found in list_staged(log_dir, self.spare)]
+            return [found for log_dir in self._online() for found in list_staged(log_dir, self.fallback)]
 
     def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
         """Make a staged or stray replica live again.
@@ -143,14 +146,14 @@ class StagingStore(OpenStore):
             taken = None if known is None else self.find(known)
             if taken is not None:
                 raise NameTakenError(f"{known} is live in {taken.log_dir}/{taken.path}: stage that one first")
-            back = restore(self._log_dirs[staged.log_dir], staged, partition=partition, spare=self.spare)
+            back = restore(self._log_dirs[staged.log_dir], staged, partition=partition, fallback=self.fallback)
             return self._restored(back, staged)
 
     def _by_log_dir(
         self, reasons: Mapping[TopicPartition, tuple[str, str]], setting: str, outcome: StagingOutcome
     ) -> dict[str, list[Candidate]]:
         """Group the replicas to stage by log dir; refuse a replica that is not live, a duplicate, or offline."""
-        duplicates = {replica.partition for replica in self.doubled}
+        duplicates = {replica.partition for replica in self.duplicates}
         found: dict[str, list[Candidate]] = {}
         with self._looking:
             entries = [self._index.entry_of(partition) for partition in reasons]

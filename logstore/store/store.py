@@ -188,7 +188,7 @@ class LogStore(StagingStore):
                 return replica
             source, delay = self._log_dirs[replica.log_dir], self.settings.of(partition.topic, DELETE_DELAY)
             path, _ = move_replica(
-                source, target, replica, self.clock.now_ms(), delay, spare=self.spare, progress=progress
+                source, target, replica, self.clock.now_ms(), delay, fallback=self.fallback, progress=progress
             )
             return self._entered(Replica(partition, replica.topic_id, target.path, path, replica.metadata_state, 0))
 
@@ -210,7 +210,7 @@ class LogStore(StagingStore):
         """
         with self.changing:
             rules = PurgeRules(self.clock.now_ms(), throttle, cancel or threading.Event(), progress=progress)
-            return purge(self._online(), rules, spare=self.spare)
+            return purge(self._online(), rules, fallback=self.fallback)
 
     def purge_step(self) -> Purged | None:
         """Delete one due directory, for simulations that do other things in between; None: nothing is due.
@@ -220,7 +220,7 @@ class LogStore(StagingStore):
         """
         with self.changing:
             for log_dir in self._online():
-                for gone in purge_steps(log_dir, PurgeRules(self.clock.now_ms()), spare=self.spare):
+                for gone in purge_steps(log_dir, PurgeRules(self.clock.now_ms()), fallback=self.fallback):
                     return gone
         return None
 

@@ -159,8 +159,8 @@ class DryRunStore:
         self._index = ReplicaIndex()
         for replica in store.replicas():
             self._index.put(replica)
-        self._index.doubled = store.doubled
-        for second in self._index.doubled:
+        self._index.duplicates = store.duplicates
+        for second in self._index.duplicates:
             # The second copy has no entry of its own, but it counts for the load of its disk.
             self._index.counts[second.log_dir] = self._index.counts.get(second.log_dir, 0) + 1
         self._staged = {(each.log_dir, each.location): each for each in store.staged()}
@@ -168,9 +168,9 @@ class DryRunStore:
         """Log dir and path of replicas that were staged here: their names are free here, though not on the disk."""
 
     @property
-    def doubled(self) -> list[Replica]:
+    def duplicates(self) -> list[Replica]:
         """Replicas of partitions that are live in another log dir too."""
-        return list(self._index.doubled)
+        return list(self._index.duplicates)
 
     def entries(self) -> dict[tuple[str, int], Entry]:
         """Return every live replica; see :class:`reconciler.broker.replica_store.ReplicaStore`, here and below."""
@@ -193,10 +193,10 @@ class DryRunStore:
         reasons: Mapping[TopicPartition, tuple[str, str]],
         *,
         setting: str = STALE_DELAY,
-        settled: OnCommitted | None = None,
+        on_committed: OnCommitted | None = None,
     ) -> StagingOutcome:
         """Move replicas from the live to the staged replicas."""
-        outcome, duplicates = StagingOutcome(), {replica.partition for replica in self.doubled}
+        outcome, duplicates = StagingOutcome(), {replica.partition for replica in self.duplicates}
         now_ms = self._store.clock.now_ms()
         for partition, (verdict, evidence) in reasons.items():
             replica = self._index.get(partition)
@@ -206,8 +206,8 @@ class DryRunStore:
                 outcome.refused.append(Refused(candidate, f"{partition} is not live, lives twice, or is offline"))
                 continue
             outcome.staged.append(self._stage(replica, _record(replica, verdict, evidence, now_ms, delay_ms)))
-        if settled is not None and outcome.staged:
-            settled(outcome.staged)
+        if on_committed is not None and outcome.staged:
+            on_committed(outcome.staged)
         return outcome
 
     def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:

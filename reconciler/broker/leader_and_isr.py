@@ -89,7 +89,7 @@ class _LeaderAndIsrHandling:
         """Judge and stage replicas, then answer each partition."""
         carry_out.stage_copies(self.store, self._find_stale_copies(), STALE_DELAY)
         entries = self.store.entries()
-        duplicates = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
+        duplicates = {(each.partition.topic, each.partition.partition) for each in self.store.duplicates}
         judged = judge(
             self.request, self.node_id, LiveReplicas(entries, duplicates, self.store.offline, self.store.topic_of)
         )
@@ -113,7 +113,7 @@ class _LeaderAndIsrHandling:
         Such a copy appears when a topic was re-created while a disk was offline. Copies under the same topic ID are
         left alone: a request does not say which of them is the better one.
         """
-        if self.request.type is RequestType.UNSPECIFIED or not self.store.doubled:
+        if self.request.type is RequestType.UNSPECIFIED or not self.store.duplicates:
             return {}
         ids = {
             TopicPartition(topic.topic, state.partition): topic.topic_id
@@ -122,7 +122,7 @@ class _LeaderAndIsrHandling:
         }
         entries = self.store.entries()
         found = dict[Replica, tuple[str, str]]()
-        for second in self.store.doubled:
+        for second in self.store.duplicates:
             wanted = ids.get(second.partition)
             entry = entries.get((second.partition.topic, second.partition.partition))
             for copy in (second, None if entry is None else replica_of(second.partition, entry)):

@@ -20,7 +20,7 @@ class ReplicaStore(Protocol):
     """Live replicas by name and by topic ID, staged replicas, and the changes that a request may ask for."""
 
     @property
-    def doubled(self) -> Sequence[Replica]:
+    def duplicates(self) -> Sequence[Replica]:
         """Replicas of partitions that are live in another log dir too."""
 
     @property
@@ -44,9 +44,9 @@ class ReplicaStore(Protocol):
         reasons: Mapping[TopicPartition, tuple[str, str]],
         *,
         setting: str = STALE_DELAY,
-        settled: OnCommitted | None = None,
+        on_committed: OnCommitted | None = None,
     ) -> StagingOutcome:
-        """Stage live replicas, each with its verdict and evidence; ``settled`` is called with each staged batch."""
+        """Stage live replicas, each with its verdict and evidence; ``on_committed`` is called with each batch."""
 
     def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
         """Stage the given copies of partitions that are live in several log dirs."""

@@ -52,7 +52,7 @@ class ApplyOptions:
         user: who carries it out.
         clock: where the time comes from.
         disk: the primitive changes.
-        spare_records: folder on another disk for records that do not fit on their own disk; None: there is none.
+        fallback_records: folder on another disk for records that do not fit on their own disk; None: there is none.
         oldest_ms: the greatest age of a plan.
         any_host: carry out a plan that was made on a machine of another name.
         changed_data: stage a replica although its data changed after the plan was made.
@@ -62,7 +62,7 @@ class ApplyOptions:
     user: str
     clock: Clock = field(default_factory=SystemClock)
     disk: Disk = field(default_factory=Disk)
-    spare_records: str | None = None
+    fallback_records: str | None = None
     oldest_ms: int = DAY_MS
     any_host: bool = False
     changed_data: bool = False
@@ -160,7 +160,7 @@ def _opened(log_dirs: Sequence[PlannedLogDir], plan: Plan, how: ApplyOptions) ->
         clock=how.clock,
         settings=Settings({"": {STALE_DELAY: plan.delay_ms}}),
         disk=how.disk,
-        spare_records=how.spare_records,
+        fallback_records=how.fallback_records,
         placement={
             log_dir.path: placement
             for log_dir in log_dirs
@@ -252,7 +252,7 @@ class _ApplyRun:
                 self._note(actions.pop(staged.partition), RepairStatus.DONE, f"staged as {staged.location}")
 
         reasons = {replica: (action.verdict, action.why) for replica, action in actions.items()}
-        for refused in self.store.stage_each(reasons, settled=committed).refused:
+        for refused in self.store.stage_each(reasons, on_committed=committed).refused:
             action = actions.pop(refused.candidate.partition)
             failed = action.log_dir in self.store.offline
             self._note(action, RepairStatus.FAILED if failed else RepairStatus.SKIPPED, refused.reason)

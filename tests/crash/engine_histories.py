@@ -177,17 +177,17 @@ def orders(number: int) -> TopicPartition:
     return TopicPartition("orders", number)
 
 
-def opened(root: str, disk: Disk | None = None, *, now_ms: int = NOW_MS, spare: str | None = None) -> LogStore:
+def opened(root: str, disk: Disk | None = None, *, now_ms: int = NOW_MS, fallback: str | None = None) -> LogStore:
     """Open the broker below a root."""
-    spares = None if spare is None else f"{root}/{spare}"
+    spares = None if fallback is None else f"{root}/{fallback}"
     options = StoreOptions(ManualClock(now_ms), SETTINGS, disk or Disk(), spares, jobs=0)
     return LogStore.open([f"{root}/{ONE}", f"{root}/{TWO}"], options)
 
 
 @contextmanager
-def using(root: str, disk: Disk, *, spare: str | None = None) -> Iterator[LogStore]:
+def using(root: str, disk: Disk, *, fallback: str | None = None) -> Iterator[LogStore]:
     """Open the broker to act on it: a disk that failed is offline afterwards, a disk that only refused is not."""
-    with opened(root, disk, spare=spare) as store:
+    with opened(root, disk, fallback=fallback) as store:
         if store.offline:
             raise OfflineLogDirError("; ".join(store.offline.values()))
         try:
@@ -211,23 +211,23 @@ def wanted(outcome: StagingOutcome, store: LogStore) -> StagingOutcome:
     return outcome
 
 
-def recover(root: str, disk: Disk, spare: str | None = None) -> None:
+def recover(root: str, disk: Disk, fallback: str | None = None) -> None:
     """What a restart does to the disks. That it then reads them, and finds all in order, is a matter for the check."""
     log_dirs, offline = open_log_dirs([f"{root}/{ONE}", f"{root}/{TWO}"], disk)
     try:
         assert not offline, offline
-        recover_all(log_dirs, FallbackRecords(None if spare is None else f"{root}/{spare}", disk))
+        recover_all(log_dirs, FallbackRecords(None if fallback is None else f"{root}/{fallback}", disk))
     finally:
         for log_dir in log_dirs:
             log_dir.close()
 
 
 def restore_by_path(
-    root: str, path: str, spare: str | None = None, prepare: Callable[[LogStore], object] = lambda store: None
+    root: str, path: str, fallback: str | None = None, prepare: Callable[[LogStore], object] = lambda store: None
 ) -> None:
     """Bring back the staged directory of that path below the root, by listing what there is."""
     log_dir = log_dir_of(path)
-    with opened(root, spare=spare) as store:
+    with opened(root, fallback=fallback) as store:
         here = [each for each in store.staged() if (each.log_dir, each.name) == (f"{root}/{log_dir}", base(path))]
         assert len(here) == 1, f"{path} is not listed as staged"
         prepare(store)
@@ -265,7 +265,7 @@ def assert_offsets(root: str, tree: Tree, new: Sequence[TopicPartition] = ()) ->
     live: dict[str, set[tuple[str, int]]] = {ONE: set(), TWO: set()}
     with opened(root) as store:
         assert not store.offline, store.offline
-        assert not store.doubled, store.doubled
+        assert not store.duplicates, store.duplicates
         for replica in store.replicas():
             log_dir = replica.log_dir.removeprefix(f"{root}/")
             live[log_dir].add((replica.partition.topic, replica.partition.partition))
@@ -312,7 +312,7 @@ def assert_sound(
     new: Sequence[TopicPartition] = (),
     taken: Callable[[Tree], Sequence[str]] = lambda after: (),
     due: Sequence[str] = (),
-    spare: str | None = None,
+    fallback: str | None = None,
     prepare: Callable[[LogStore], object] = lambda store: None,
 ) -> Tree:
     """What must hold whatever was done: nothing is gone or doubled, all that is staged can come back, no litter.
@@ -323,11 +323,11 @@ def assert_sound(
         new: what may have been created.
         taken: staged directories of replicas that are live in another log dir, whole and byte for byte the same.
         due: staged directories that may be gone, wholly or in part.
-        spare: the folder for spare records.
+        fallback: the folder for fallback records.
         prepare: what has to be done before anything is restored.
     """
     found = read_tree(root)
-    after = without(found, [*drafts_of_brokers(found), *([] if spare is None else [spare])])
+    after = without(found, [*drafts_of_brokers(found), *([] if fallback is None else [fallback])])
     copied = tuple(taken(after))
     for path in copied:
         assert without_record(below(after, path)) == below(before, home_of(after, path)), f"{path} is not what it was"
@@ -336,9 +336,10 @@ def assert_sound(
     assert_offsets(root, after, new)
 
     def restore(below: str, path: str) -> None:
-        restore_by_path(below, path, spare, prepare)
+        restore_by_path(below, path, fallback, prepare)
 
-    skip = [*copied, *due, *(path for path in records(found) if spare is not None and path.startswith(f"{spare}/"))]
+    in_fallback = [path for path in records(found) if fallback is not None and path.startswith(f"{fallback}/")]
+    skip = [*copied, *due, *in_fallback]
     assert_restorable(root, f"{root}.copy", restore, originals(before), skip=skip, home_now=home_by_scheme)
     return after
 
@@ -406,7 +407,7 @@ def history(
     taken: Callable[[Tree], Sequence[str]] = lambda after: (),
     due: Sequence[str] = (),
     started: Callable[[Tree, Tree], Tree] = lambda before, after: before,
-    spare: str | None = None,
+    fallback: str | None = None,
     prepare: Callable[[LogStore], object] = lambda store: None,
     many_ends: bool = False,
 ) -> History:
@@ -423,7 +424,7 @@ def history(
     def run(root: str, disk: Disk, done: Done) -> None:
         # The same names in every run, so that states of several runs are seen to be the same.
         names = (uuid.UUID(int=number) for number in count(1))
-        with patch("uuid.uuid4", lambda: next(names)), using(root, disk, spare=spare) as store:
+        with patch("uuid.uuid4", lambda: next(names)), using(root, disk, fallback=fallback) as store:
             act(store, done)
 
     checked: set[tuple[bytes, tuple[str, ...]]] = set()
@@ -440,12 +441,12 @@ def history(
             for log_dir in (ONE, TWO):
                 with open(f"{copy}/{log_dir}/{UNCLEAN_FILE}", "wb"):
                     pass
-            recover(copy, Disk(), spare)
+            recover(copy, Disk(), fallback)
             check(copy, tuple(text for text in done if text != NO_MARK))
             shutil.rmtree(copy)
         else:
             after = assert_sound(
-                root, started(before, tree), new=new, taken=taken, due=due, spare=spare, prepare=prepare
+                root, started(before, tree), new=new, taken=taken, due=due, fallback=fallback, prepare=prepare
             )
             extra(before, after, done)
         checked.add(key)
@@ -455,7 +456,7 @@ def history(
         build,
         run,
         check,
-        partial(recover, spare=spare),
+        partial(recover, fallback=fallback),
         disks=DISKS,
         errors=ERRORS,
         leftover=partial(_is_draft_of_broker, broker.kind),
@@ -492,7 +493,7 @@ def _assert_only_litter(root: str, tree: Tree, before: Tree) -> None:
     """
     with opened(root) as store:
         assert not store.offline, store.offline
-        assert not store.doubled, store.doubled
+        assert not store.duplicates, store.duplicates
     drafts = [path for path in tree if parse(base(path)).kind is DirectoryKind.DELETE]
     rest = without(tree, drafts)
     assert_each_lies_once(before, without(rest, litter(rest)))

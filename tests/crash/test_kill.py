@@ -65,7 +65,7 @@ def check(log_dirs: list[Path], said: Said) -> None:
     """Open the store, and hold all that lies there against what was said."""
     with opened([str(path) for path in log_dirs], said.now_ms) as store:
         assert not store.offline
-        assert not store.doubled
+        assert not store.duplicates
         live = {replica.partition.partition: replica for replica in store.replicas()}
         staged: dict[int, list[Path]] = {}
         for each in store.staged():

@@ -68,7 +68,7 @@ def full_request(kind: Kind) -> History:
         copy = f"{root}.again"
         shutil.copytree(root, copy, symlinks=True)
         with opened(copy) as store:
-            assert not store.doubled
+            assert not store.duplicates
             if "handled" in done:
                 # What the request does not name has no answer: where it could not be staged, it may be live still.
                 assert {each.partition: each.topic_id for each in store.replicas()}.items() >= WANTED.items()

@@ -83,12 +83,12 @@ def by_batches(kind: Kind) -> History:
         broker.live(orders(number))
 
     def act(store: LogStore, done: Done) -> None:
-        def settled(batch: Sequence[Staged]) -> None:
+        def on_committed(batch: Sequence[Staged]) -> None:
             for staged in batch:
                 done(f"staged {staged.partition}")
 
         reason = ("STALE_ID", "the cluster has it under another ID")
-        wanted(store.stage_each(dict.fromkeys(map(orders, range(MANY)), reason), settled=settled), store)
+        wanted(store.stage_each(dict.fromkeys(map(orders, range(MANY)), reason), on_committed=on_committed), store)
 
     return history("stage by batches", broker, act, said_is_so, many_ends=True)
 
@@ -249,7 +249,7 @@ def on_full_disk(kind: Kind, *, names: bool) -> History:
 
     broker = Broker(kind).live(orders(0)).live(orders(1))
     broker.tree["two/spare"] = None
-    scenario = history("on a full disk", broker, act, still_in_checkpoints, spare="two/spare", many_ends=True)
+    scenario = history("on a full disk", broker, act, still_in_checkpoints, fallback="two/spare", many_ends=True)
 
     def full(root: str, disk: Disk, done: Done) -> None:
         is_full = cast(Disk, FullBelow(disk, f"{root}/one", names=names))
@@ -261,7 +261,7 @@ def on_full_disk(kind: Kind, *, names: bool) -> History:
         for number in lost:
             copy = f"{root}.spare"
             shutil.copytree(root, copy)
-            with opened(copy, spare="two/spare") as store:
+            with opened(copy, fallback="two/spare") as store:
                 (staged,) = [each for each in store.staged() if each.partition == orders(number)]
                 store.restore(staged)
             home, after = kind.path(orders(number)), read_tree(copy)

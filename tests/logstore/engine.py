@@ -77,14 +77,14 @@ def opened(
     clock: ManualClock | None = None,
     disk: Disk | None = None,
     settings: Settings | None = None,
-    spare: Path | None = None,
+    fallback: Path | None = None,
 ) -> LogStore:
     """Open a store over log dirs, scanned by one process."""
     options = StoreOptions(
         clock=clock or ManualClock(NOW_MS),
         settings=settings or Settings(),
         disk=disk or Disk(),
-        spare_records=None if spare is None else str(spare),
+        fallback_records=None if fallback is None else str(fallback),
         jobs=0,
     )
     return LogStore.open([str(path) for path in paths], options)

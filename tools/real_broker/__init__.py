@@ -4,7 +4,7 @@
 ``watchdog`` ends the JVMs of a process that died, ``settings`` writes what Kafka reads at its start. ``servers`` holds
 one broker, controller or ZooKeeper, ``cluster`` puts them together, ``client`` makes topics and records, ``reassign``
 moves replicas, ``znodes`` takes a topic out of ZooKeeper by hand. ``fixtures`` makes the archives of ``tests/disks``:
-``fixtures_story`` is what happens to the cluster, ``fixtures_planted`` what must be found for it, ``fixtures_archive``
+``fixtures.story`` is what happens to the cluster, ``planted`` what must be found for it, ``archive``
 packs the disks. ``errors`` has one root. ``tools/real-broker`` is the same from a shell.
 """
 

@@ -74,7 +74,7 @@ def command(
     how = ApplyOptions(
         os.uname().nodename,
         user_name(),
-        spare_records=fallback_records(fallback_folder).folder,
+        fallback_records=fallback_records(fallback_folder).folder,
         oldest_ms=oldest_ms,
         any_host=any_host,
         changed_data=changed_data,

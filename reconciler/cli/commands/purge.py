@@ -149,7 +149,7 @@ def _purge(
     from logstore.purge import DEFAULT_WORKERS, purge
 
     def work() -> list[LogDirPurge]:
-        done = purge(opened.log_dirs, rules, workers=workers or DEFAULT_WORKERS, spare=fallback, may_fork=True)
+        done = purge(opened.log_dirs, rules, workers=workers or DEFAULT_WORKERS, fallback=fallback, may_fork=True)
         return list(done.log_dirs)
 
     return until_interrupted(work, rules.cancel) if opened.log_dirs else []

@@ -179,7 +179,7 @@ class _RequestRun:
 
         if not isinstance(self.request, LeaderAndIsrRequest):
             return {}
-        doubled = {(each.partition.topic, each.partition.partition) for each in self.store.doubled}
+        doubled = {(each.partition.topic, each.partition.partition) for each in self.store.duplicates}
         present = LiveReplicas(self.store.entries(), doubled, self.store.offline, self.store.topic_of)
         named = iter(judge(self.request, self.node_id, present).named)
         return {
@@ -199,7 +199,7 @@ def _store_options(delay: str | None, fallback_folder: str | None) -> StoreOptio
     settings = (
         Settings() if milliseconds is None else Settings({"": dict.fromkeys((STALE_DELAY, DELETE_DELAY), milliseconds)})
     )
-    return StoreOptions(settings=settings, spare_records=fallback_records(fallback_folder).folder)
+    return StoreOptions(settings=settings, fallback_records=fallback_records(fallback_folder).folder)
 
 
 @contextmanager

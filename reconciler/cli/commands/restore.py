@@ -289,7 +289,7 @@ def _carry_out(
 
     (log_dir,) = (each for each in log_dirs if each.path == step.staged.log_dir)
     try:
-        restore(log_dir, step.staged, partition=known, spare=fallback)
+        restore(log_dir, step.staged, partition=known, fallback=fallback)
     except LogStoreError as error:
         say(str(error))
         return False

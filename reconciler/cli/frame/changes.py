@@ -90,7 +90,7 @@ def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_ru
         for path in log_dirs:
             refuse_unrecovered(path)
     try:
-        with LogStore.open(log_dirs, StoreOptions(spare_records=fallback_records(fallback_folder).folder)) as store:
+        with LogStore.open(log_dirs, StoreOptions(fallback_records=fallback_records(fallback_folder).folder)) as store:
             for path, reason in store.offline.items():
                 say(f"{path} is offline: {reason}")
             yield store

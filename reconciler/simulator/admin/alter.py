@@ -96,8 +96,8 @@ def _with_factor(node: ControllerNode, found: KnownTopic, factor: int, random: R
     drawn = assign(list(brokers), max([*found.node.partitions, 0]) + 1, factor, racks=racks, random=random)
     result = {}
     for partition, replicas in sorted(found.node.partitions.items()):
-        spare = [broker for broker in (*drawn[partition], *brokers) if broker not in replicas]
-        result[partition] = (*replicas, *dict.fromkeys(spare))[:factor]
+        fallback = [broker for broker in (*drawn[partition], *brokers) if broker not in replicas]
+        result[partition] = (*replicas, *dict.fromkeys(fallback))[:factor]
     return result
 
 

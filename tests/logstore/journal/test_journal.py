@@ -238,5 +238,5 @@ def test_whatever_interrupts_a_change_takes_its_log_dirs_offline(paths: list[Pat
 def test_a_plan_without_steps_does_nothing_and_without_files_there_is_nothing_to_finish(paths: list[Path]) -> None:
     with opened(*paths) as store:
         nothing = intent_file.Intent("0" * 32, "x", "do nothing", ("a",), ())
-        assert journal.carry_out_intent(store.log_dirs, nothing, store.spare) == []
-        assert finish_intents(store.log_dirs, store.spare) == []
+        assert journal.carry_out_intent(store.log_dirs, nothing, store.fallback) == []
+        assert finish_intents(store.log_dirs, store.fallback) == []

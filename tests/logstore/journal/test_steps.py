@@ -59,7 +59,7 @@ def do(log_dir: LogDir) -> Do:
     """Does steps: ``do(step, step, resuming=True)``."""
 
     def done(*steps: IntentStep, resuming: bool = False) -> None:
-        do_steps(log_dir, steps, "try the steps", resuming=resuming, spare=FallbackRecords(None))
+        do_steps(log_dir, steps, "try the steps", resuming=resuming, fallback=FallbackRecords(None))
 
     return done
 

@@ -132,16 +132,16 @@ def test_beside_a_brokers_log_dir_and_in_place_it_takes_ours_and_leaves_what_a_b
 
 
 def test_a_record_outside_the_full_disk_counts_and_goes_last(tmp_path: Path) -> None:
-    spare = FallbackRecords(str(tmp_path / "spare"))
+    fallback = FallbackRecords(str(tmp_path / "spare"))
     (tmp_path / "spare").mkdir()
     path = formatted(tmp_path / "disk")
     fill(path / "orders-0")
     with LogDir.open(str(path), disk=full_disk()) as log_dir:
-        (found,) = stage(log_dir, [candidate(delay_ms=1000)], NOW_MS, spare=spare).staged
+        (found,) = stage(log_dir, [candidate(delay_ms=1000)], NOW_MS, fallback=fallback).staged
         assert [kept.why for kept in only(log_dir, PurgeRules(LATER_MS)).kept] == [KeepReason.NO_RECORD]
-        report = only(log_dir, PurgeRules(LATER_MS), spare=spare)
+        report = only(log_dir, PurgeRules(LATER_MS), fallback=fallback)
         assert [purged.location for purged in report.purged] == [found.location]
-        assert spare.read(log_dir, found.name) is None
+        assert fallback.read(log_dir, found.name) is None
 
 
 def test_the_records_go_only_after_a_barrier(tmp_path: Path) -> None:

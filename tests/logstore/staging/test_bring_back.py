@@ -238,12 +238,12 @@ def test_a_replica_whose_record_found_no_room_comes_back_and_the_record_is_forgo
     fill(our_log_dir / "orders-0")
     before = contents(our_log_dir / "orders-0")
     (tmp_path / "spare").mkdir()
-    spare = FallbackRecords(str(tmp_path / "spare"))
+    fallback = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir), disk=full_disk()) as log_dir:
-        stage(log_dir, [candidate()], NOW_MS, spare=spare)
-        (staged,) = list_staged(log_dir, spare)
-        restore(log_dir, staged, spare=spare)
-        assert spare.read(log_dir, staged.name) is None
+        stage(log_dir, [candidate()], NOW_MS, fallback=fallback)
+        (staged,) = list_staged(log_dir, fallback)
+        restore(log_dir, staged, fallback=fallback)
+        assert fallback.read(log_dir, staged.name) is None
     assert contents(our_log_dir / "orders-0") == before
 
 
@@ -251,7 +251,7 @@ def test_a_spare_record_that_cannot_be_forgotten_is_no_failure_of_the_restore(st
     (tmp_path / "spare").write_text("no directory")
     with LogDir.open(str(staged_in)) as log_dir:
         (staged,) = list_staged(log_dir)
-        assert restore(log_dir, staged, spare=FallbackRecords(str(tmp_path / "spare"))).partition == ORDERS
+        assert restore(log_dir, staged, fallback=FallbackRecords(str(tmp_path / "spare"))).partition == ORDERS
 
 
 # Strays that a broker left

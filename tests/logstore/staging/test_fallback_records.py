@@ -35,23 +35,23 @@ def test_without_a_folder_nothing_is_written_and_nothing_is_found(opened: LogDir
 
 
 def test_a_record_is_found_again_replaced_and_forgotten(opened: LogDir, folder: Path) -> None:
-    spare = FallbackRecords(str(folder))
-    assert spare.read(opened, "x") is None
-    assert spare.write(opened, "x", b"1")
-    assert spare.write(opened, "x", b"2")
+    fallback = FallbackRecords(str(folder))
+    assert fallback.read(opened, "x") is None
+    assert fallback.write(opened, "x", b"1")
+    assert fallback.write(opened, "x", b"2")
     assert FallbackRecords(str(folder)).read(opened, "x") == b"2"
-    spare.remove(opened, "x")
-    assert spare.read(opened, "x") is None
-    spare.remove(opened, "x")
+    fallback.remove(opened, "x")
+    assert fallback.read(opened, "x") is None
+    fallback.remove(opened, "x")
 
 
 def test_two_disks_never_share_a_record(opened: LogDir, folder: Path, tmp_path: Path) -> None:
-    spare = FallbackRecords(str(folder))
-    spare.write(opened, "x", b"1")
+    fallback = FallbackRecords(str(folder))
+    fallback.write(opened, "x", b"1")
     with LogDir.open(str(formatted(tmp_path / "other", 2))) as other:
-        assert spare.read(other, "x") is None
-        spare.write(other, "x", b"2")
-    assert spare.read(opened, "x") == b"1"
+        assert fallback.read(other, "x") is None
+        fallback.write(other, "x", b"2")
+    assert fallback.read(opened, "x") == b"1"
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\0b"])
@@ -64,27 +64,27 @@ def test_a_name_that_leads_elsewhere_is_never_written(opened: LogDir, folder: Pa
 
 
 def test_a_link_in_the_folder_is_not_followed(opened: LogDir, folder: Path, tmp_path: Path) -> None:
-    spare = FallbackRecords(str(folder))
-    spare.write(opened, "x", b"1")
+    fallback = FallbackRecords(str(folder))
+    fallback.write(opened, "x", b"1")
     (top,) = folder.iterdir()
     (tmp_path / "elsewhere").mkdir()
     (top / "y").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(LogStoreError, match="symbolic link"):
-        spare.write(opened, "y", b"1")
-    spare.remove(opened, "y")
+        fallback.write(opened, "y", b"1")
+    fallback.remove(opened, "y")
     assert os.listdir(tmp_path / "elsewhere") == []
     file = top / "x" / "staged.json"
     file.unlink()
     file.symlink_to("/etc/passwd")
     with pytest.raises(UnreadableFileError):
-        spare.read(opened, "x")
+        fallback.read(opened, "x")
 
 
 def test_more_than_a_record_can_be_is_not_read(opened: LogDir, folder: Path) -> None:
-    spare = FallbackRecords(str(folder))
-    spare.write(opened, "x", b"1" * (STAGED_RECORD_LIMIT + 1))
+    fallback = FallbackRecords(str(folder))
+    fallback.write(opened, "x", b"1" * (STAGED_RECORD_LIMIT + 1))
     with pytest.raises(UnreadableFileError, match="larger"):
-        spare.read(opened, "x")
+        fallback.read(opened, "x")
 
 
 @pytest.mark.parametrize("method", ["mkdir", "create", "write", "sync", "rename"])
@@ -104,18 +104,18 @@ def test_what_cannot_be_removed_is_reported_and_no_error(
 
 
 def test_a_folder_that_is_gone_has_no_records(opened: LogDir, folder: Path) -> None:
-    spare: Any = FallbackRecords(str(folder / "gone"))
-    assert spare.read(opened, "x") is None
-    spare.remove(opened, "x")
+    fallback: Any = FallbackRecords(str(folder / "gone"))
+    assert fallback.read(opened, "x") is None
+    fallback.remove(opened, "x")
     with pytest.raises(FileNotFoundError):
-        spare.write(opened, "x", b"1")
+        fallback.write(opened, "x", b"1")
 
 
 def test_no_descriptor_is_left_behind(opened: LogDir, folder: Path) -> None:
     before = open_descriptors()
-    spare = FallbackRecords(str(folder))
-    spare.write(opened, "x", b"1")
-    spare.read(opened, "x")
-    spare.remove(opened, "x")
-    spare.remove(opened, "y")
+    fallback = FallbackRecords(str(folder))
+    fallback.write(opened, "x", b"1")
+    fallback.read(opened, "x")
+    fallback.remove(opened, "x")
+    fallback.remove(opened, "y")
     assert open_descriptors() == before

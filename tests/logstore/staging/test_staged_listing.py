@@ -343,10 +343,10 @@ def test_looking_needs_no_lock_so_a_broker_may_run(our_log_dir: Path) -> None:
 def test_a_fallback_record_is_read_where_there_is_none_inside(our_log_dir: Path, tmp_path: Path) -> None:
     (put(our_log_dir) / "staged.json").unlink()
     (tmp_path / "spare").mkdir()
-    spare = FallbackRecords(str(tmp_path / "spare"))
+    fallback = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir)) as log_dir:
-        spare.write(log_dir, f"{ORDERS_ID}_0", staged_record.encode_record(record()))
-        (found,) = list_staged(log_dir, spare)
+        fallback.write(log_dir, f"{ORDERS_ID}_0", staged_record.encode_record(record()))
+        (found,) = list_staged(log_dir, fallback)
     assert (found.partition, found.problem) == (ORDERS, None)
 
 

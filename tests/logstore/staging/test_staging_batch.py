@@ -238,16 +238,16 @@ class RoomForFilesAlone(DiskThat):
 def test_a_record_that_lies_outside_goes_by_a_name_that_no_file_speaks_of(our_log_dir: Path, tmp_path: Path) -> None:
     fill(our_log_dir / "orders-0")
     (tmp_path / "spare").mkdir()
-    spare = FallbackRecords(str(tmp_path / "spare"))
+    fallback = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir), disk=RoomForFilesAlone()) as log_dir, ExitStack() as opened:
         with log_dir.changing("it is marked"):
             batch = StagingBatch(
-                StagingSession(log_dir, Placement.INSIDE, spare, NOW_MS, opened), [candidate()], each_synced=False
+                StagingSession(log_dir, Placement.INSIDE, fallback, NOW_MS, opened), [candidate()], each_synced=False
             )
             batch.write_records()
             batch.rename()
         assert [move.name for move in batch.moves] == [f"{ORDERS_ID}_0.2"]
-        assert list_staged(log_dir, spare) == batch.staged()
+        assert list_staged(log_dir, fallback) == batch.staged()
 
 
 @pytest.mark.parametrize("each_synced", [True, False])

@@ -357,12 +357,12 @@ def test_a_full_disk_stages_nothing_without_a_folder_for_records(path: Path) -> 
 
 def test_a_full_disk_is_staged_with_the_records_in_another_place(path: Path, tmp_path: Path) -> None:
     candidates = [candidate(), *many(path, 6)]
-    spare = FallbackRecords(str(tmp_path / "spare"))
+    fallback = FallbackRecords(str(tmp_path / "spare"))
     (tmp_path / "spare").mkdir()
     with LogDir.open(str(path), disk=full_disk()) as log_dir:
-        outcome = stage(log_dir, candidates, NOW_MS, spare=spare)
+        outcome = stage(log_dir, candidates, NOW_MS, fallback=fallback)
         assert len(outcome.staged) == 7
-        listed = list_staged(log_dir, spare)
+        listed = list_staged(log_dir, fallback)
         assert {item.partition for item in listed} == {each.partition for each in candidates}
         assert [item.problem for item in listed if item.problem] == []
         without = list_staged(log_dir)
@@ -374,10 +374,10 @@ def test_replicas_without_an_id_do_not_share_a_record_on_a_full_disk(path: Path,
         (path / f"{topic}-0").mkdir()
     both = [candidate(f"{topic}-0", TopicPartition(topic, 0), None) for topic in ("a", "b")]
     (tmp_path / "spare").mkdir()
-    spare = FallbackRecords(str(tmp_path / "spare"))
+    fallback = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(path), disk=full_disk()) as log_dir:
-        assert len(stage(log_dir, both, NOW_MS, spare=spare).staged) == 2
-        assert {item.partition for item in list_staged(log_dir, spare)} == {each.partition for each in both}
+        assert len(stage(log_dir, both, NOW_MS, fallback=fallback).staged) == 2
+        assert {item.partition for item in list_staged(log_dir, fallback)} == {each.partition for each in both}
 
 
 def test_no_room_for_the_sibling_stages_in_place(log_dir: Any, tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_a_folder_for_records_that_is_no_use_stages_nothing_and_blames_the_right
     path: Path, tmp_path: Path, kind: str
 ) -> None:
     folder = tmp_path / "spare"
-    spare = FallbackRecords(str(folder), full_disk() if kind == "full" else DiskThat(errno.EIO, {"mkdir"}))
+    fallback = FallbackRecords(str(folder), full_disk() if kind == "full" else DiskThat(errno.EIO, {"mkdir"}))
     if kind == "file":
         folder.write_text("x")
     elif kind == "link":
@@ -404,7 +404,7 @@ def test_a_folder_for_records_that_is_no_use_stages_nothing_and_blames_the_right
     before = contents(path)
     with LogDir.open(str(path), disk=full_disk()) as log_dir:
         with pytest.raises(ChangeFailedError, match="No space left"):
-            stage(log_dir, [candidate()], NOW_MS, spare=spare)
+            stage(log_dir, [candidate()], NOW_MS, fallback=fallback)
         assert log_dir.offline is None
     assert contents(path) == before
 
@@ -690,7 +690,7 @@ def test_more_files_than_a_few_are_made_durable_by_one_barrier(path: Path, monke
 def test_the_callback_is_called_for_each_batch_when_it_is_staged_for_good(path: Path) -> None:
     reported: list[int] = []
     with LogDir.open(str(path)) as log_dir:
-        outcome = stage(log_dir, many(path, 12), NOW_MS, settled=lambda batch: reported.append(len(batch)))
+        outcome = stage(log_dir, many(path, 12), NOW_MS, on_committed=lambda batch: reported.append(len(batch)))
         assert list_staged(log_dir) == sorted(outcome.staged, key=lambda staged: staged.location)
     assert reported == [5, 5, 2]
 
@@ -718,7 +718,7 @@ def test_a_batch_that_the_system_refuses_leaves_those_before_it_staged_and_its_o
     candidates = many(path, 12)
     with LogDir.open(str(path), disk=NoMoreThanSeven()) as log_dir:
         with pytest.raises(ChangeFailedError, match="t-5 and 4 more cannot be staged: No space left"):
-            stage(log_dir, candidates, NOW_MS, settled=committed)
+            stage(log_dir, candidates, NOW_MS, on_committed=committed)
         assert {item.partition for item in list_staged(log_dir)} == {TopicPartition("t", number) for number in range(5)}
     assert [item.partition for item in reported] == [TopicPartition("t", number) for number in range(5)]
     assert not [
@@ -755,7 +755,7 @@ def test_a_later_failure_is_undone_up_to_the_last_batch_that_was_reported(
     candidates = many(path, 12)
     with LogDir.open(str(path), disk=FailsOnce()) as log_dir:
         with pytest.raises(ChangeFailedError, match="cannot be staged: Permission denied"):
-            stage(log_dir, candidates, NOW_MS, settled=reported.extend)
+            stage(log_dir, candidates, NOW_MS, on_committed=reported.extend)
         listed = [item.partition.partition for item in list_staged(log_dir) if item.partition is not None]
     assert sorted(listed) == [item.partition.partition for item in reported] == list(range(first_live))
     for each in range(first_live, 12):

@@ -41,15 +41,15 @@ def record(topic: str = "orders", partition: int = 0, path: str = "orders-0", of
     )
 
 
-def recovered(path: Path, spare: FallbackRecords | None = None) -> list[str]:
+def recovered(path: Path, fallback: FallbackRecords | None = None) -> list[str]:
     """Recover an unclean log dir, and make sure that a second look finds nothing."""
     (path / UNCLEAN_FILE).touch()
     with LogDir.open(str(path)) as log_dir:
-        done = recover(log_dir, spare)
+        done = recover(log_dir, fallback)
     assert not (path / UNCLEAN_FILE).exists()
     before = contents(path)
     with LogDir.open(str(path)) as log_dir:
-        assert recover(log_dir, spare) == []
+        assert recover(log_dir, fallback) == []
     assert contents(path) == before
     return done
 
@@ -165,10 +165,10 @@ def test_an_empty_replica_that_was_staged_on_a_full_disk_has_a_record_elsewhere_
 ) -> None:
     (our_log_dir / "orders-0").mkdir()
     (tmp_path / "spare").mkdir()
-    spare = FallbackRecords(str(tmp_path / "spare"))
+    fallback = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir), disk=full_disk()) as log_dir:
-        outcome = stage(log_dir, [candidate(topic_id=None)], NOW_MS, spare=spare)
-    assert recovered(our_log_dir, spare) == []
+        outcome = stage(log_dir, [candidate(topic_id=None)], NOW_MS, fallback=fallback)
+    assert recovered(our_log_dir, fallback) == []
     assert (our_log_dir / "deleting" / outcome.staged[0].name).is_dir()
 
 

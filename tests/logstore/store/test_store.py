@@ -407,7 +407,7 @@ def test_a_crash_is_sorted_out_by_the_next_one_to_open(paths: list[Path]) -> Non
 def test_a_full_disk_is_cleaned_with_the_help_of_another(paths: list[Path], tmp_path: Path) -> None:
     (tmp_path / "spare").mkdir()
     disk = DiskThat(errno.ENOSPC, below=paths[0])
-    with opened(*paths, disk=disk, spare=tmp_path / "spare") as store:
+    with opened(*paths, disk=disk, fallback=tmp_path / "spare") as store:
         store.create(ORDERS, ORDERS_ID, directory_id=directory_id(0))
         store.write_offsets(RECOVERY_POINT_CHECKPOINT, {ORDERS: 42})
         disk.fails = {"write", "mkdir"}
@@ -416,7 +416,7 @@ def test_a_full_disk_is_cleaned_with_the_help_of_another(paths: list[Path], tmp_
         assert (staged.partition, staged.problem) == (ORDERS, None)
         with pytest.raises(ChangeFailedError, match="No space left"):
             store.create(PAYMENTS, ORDERS_ID, directory_id=directory_id(0))
-    with opened(*paths, spare=tmp_path / "spare") as store:
+    with opened(*paths, fallback=tmp_path / "spare") as store:
         assert read_offsets(paths[0]) == {}, "the checkpoint is put in order once there is room"
         store.restore(store.staged()[0])
     assert read_offsets(paths[0]) == {("orders", 0): 42}
@@ -488,7 +488,7 @@ def test_a_disk_that_is_really_full_is_staged_purged_and_free_again(
         store.stage([ORDERS], "x", "")
     assert contents(path / "orders-0") == before
     (tmp_path / "spare").mkdir()
-    with opened(path, settings=delay(0), spare=tmp_path / "spare") as store:
+    with opened(path, settings=delay(0), fallback=tmp_path / "spare") as store:
         assert len(store.stage([ORDERS], "x", "").staged) == 1
         (staged,) = store.staged()
         assert staged.problem is None
@@ -496,7 +496,9 @@ def test_a_disk_that_is_really_full_is_staged_purged_and_free_again(
         assert contents(path / "orders-0") == before
         store.stage([ORDERS], "x", "")
         free = os.statvfs(path).f_bavail
-        report = purge(store.log_dirs, PurgeRules(store.clock.now_ms()), spare=store.spare, look_at_processes=False)
+        report = purge(
+            store.log_dirs, PurgeRules(store.clock.now_ms()), fallback=store.fallback, look_at_processes=False
+        )
         assert (report.directories, report.log_dirs[0].failures, report.log_dirs[0].error) == (1, [], None)
         assert store.staged() == []
         assert os.statvfs(path).f_bavail * os.statvfs(path).f_frsize >= free + 150_000
@@ -612,7 +614,7 @@ def test_many_threads_may_make_find_stage_and_restore_at_once(paths: list[Path])
         assert all(staged.problem is None for staged in store.staged())
     with opened(*paths) as store:
         assert {(replica.log_dir, replica.path) for replica in store.replicas()} == reported
-        assert store.doubled == []
+        assert store.duplicates == []
 
 
 def test_only_one_of_many_threads_makes_a_replica(paths: list[Path]) -> None:

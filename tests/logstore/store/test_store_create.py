@@ -191,7 +191,7 @@ def test_what_may_be_live_on_a_disk_that_failed_is_not_made_on_another(paths: li
         assert list(store.offline) == [str(paths[0])]
     failing.fails.clear()
     with opened(*paths[:2], disk=failing) as store:
-        assert not store.doubled
+        assert not store.duplicates
         assert {each.partition for each in store.replicas()} == set(orders(6))
 
 

@@ -42,7 +42,7 @@ def test_only_live_replicas_of_a_scan_are_taken_in(log_dir: Any) -> None:
     old = index.get(TopicPartition("old", 1))
     assert old is not None
     assert (old.topic_id, old.metadata_state) == (None, "missing")
-    assert (len(index), index.counts, index.doubled) == (2, {str(log_dir): 2}, [])
+    assert (len(index), index.counts, index.duplicates) == (2, {str(log_dir): 2}, [])
 
 
 def test_the_state_of_damaged_metadata_is_kept(log_dir: Any) -> None:
@@ -61,7 +61,7 @@ def test_a_partition_in_two_log_dirs_is_found_once_and_listed_as_a_duplicate(tmp
     first = index.get(ORDERS)
     assert first is not None
     assert first.log_dir == str(paths[0])
-    assert [found.log_dir for found in index.doubled] == [str(paths[1])]
+    assert [found.log_dir for found in index.duplicates] == [str(paths[1])]
     assert (len(index), index.counts) == (1, {str(paths[0]): 1, str(paths[1]): 1})
 
 
@@ -69,7 +69,7 @@ def test_two_spellings_of_a_partition_in_one_log_dir_are_duplicates_too(log_dir:
     log_dir.replica("orders-0")
     log_dir.replica("orders-00")
     index = loaded(log_dir.path)
-    assert (len(index), len(index.doubled)) == (1, 1)
+    assert (len(index), len(index.duplicates)) == (1, 1)
 
 
 def test_a_topic_is_found_by_its_id_as_long_as_a_replica_has_it() -> None:

@@ -332,7 +332,7 @@ class StoreMachine(RuleBasedStateMachine):
         if not hasattr(self, "store"):
             return
         assert {replica.partition for replica in self.store.replicas()} == set(self.model.live)
-        assert self.store.doubled == []
+        assert self.store.duplicates == []
         assert self.store.offline == {}
         assert list_namespaces(self.store) == sorted(self.model.namespaces)
         for at, held in self.model.live.items():

@@ -157,7 +157,7 @@ def test_a_partition_that_is_live_in_two_log_dirs_is_a_duplicate(paths: list[Pat
     # FACTS §1.7
     fill(paths[1] / "orders-0")
     with opened(*paths) as store:
-        assert [replica.log_dir for replica in store.doubled] == [str(paths[1])]
+        assert [replica.log_dir for replica in store.duplicates] == [str(paths[1])]
         assert store.get(ORDERS).log_dir == str(paths[0])
 
 
@@ -223,7 +223,7 @@ def test_one_directory_given_twice_is_refused(paths: list[Path]) -> None:
 def test_a_store_opens_with_the_defaults_of_a_broker(paths: list[Path]) -> None:
     with LogStore.open([str(path) for path in paths]) as store:
         assert store.settings.by_scope == {}
-        assert store.spare.folder is None
+        assert store.fallback.folder is None
 
 
 def test_no_descriptor_is_left_behind(paths: list[Path]) -> None:

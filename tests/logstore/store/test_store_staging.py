@@ -26,30 +26,30 @@ def paths(tmp_path: Path) -> list[Path]:
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_copy_that_is_left_is_the_live_replica(paths: list[Path], which: int) -> None:
     with opened(*paths) as store:
-        copies = sorted([store.get(ORDERS), *store.doubled], key=lambda copy: copy.log_dir)
+        copies = sorted([store.get(ORDERS), *store.duplicates], key=lambda copy: copy.log_dir)
         outcome = store.stage_copies({copies[which]: WHY})
         assert [staged.topic_id for staged in outcome.staged] == [(OTHER_ID, ORDERS_ID)[which]]
         assert store.get(ORDERS) == copies[1 - which]
-        assert store.doubled == []
+        assert store.duplicates == []
     with opened(*paths) as store:
         assert store.get(ORDERS).topic_id == (ORDERS_ID, OTHER_ID)[which]
-        assert (len(store), store.doubled) == (1, [])
+        assert (len(store), store.duplicates) == (1, [])
 
 
 def test_a_copy_that_is_another_directory_by_now_is_refused(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        (copy,) = store.doubled
+        (copy,) = store.duplicates
         (Path(copy.log_dir) / "orders-0").rename(Path(copy.log_dir) / "clicks-0")
         fill(Path(copy.log_dir) / "orders-0")
         outcome = store.stage_copies({copy: WHY})
         assert outcome.staged == []
         assert "another directory" in outcome.refused[0].reason
-        assert store.doubled == [copy]
+        assert store.duplicates == [copy]
 
 
 def test_a_copy_on_a_disk_that_is_offline_is_refused(paths: list[Path]) -> None:
     with opened(*paths) as store:
-        (copy,) = store.doubled
+        (copy,) = store.duplicates
         log_dir: LogDir = next(each for each in store.log_dirs if each.path == copy.log_dir)
         log_dir.go_offline("it failed")
         outcome = store.stage_copies({copy: WHY})

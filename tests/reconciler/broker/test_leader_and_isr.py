@@ -336,7 +336,7 @@ def test_of_two_copies_the_one_of_the_former_topic_is_staged(sim: Sim, kind: Req
     assert [each.topic_id for each in broker.store.staged()] == [A]
     found = broker.store.get(ORDERS)
     assert (found.topic_id, os.path.join(found.log_dir, found.path)) == (B, str(kept))
-    assert broker.store.doubled == []
+    assert broker.store.duplicates == []
     assert len(broker.store) == 1
 
 

@@ -99,4 +99,4 @@ def test_requests_are_fenced_alike(
 
 
 def test_good_disks_have_no_offline_log_dir_and_no_duplicate(store: ReplicaStore) -> None:
-    assert (dict(store.offline), list(store.doubled)) == ({}, [])
+    assert (dict(store.offline), list(store.duplicates)) == ({}, [])

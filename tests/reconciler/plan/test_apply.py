@@ -314,7 +314,7 @@ def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: P
 
     disk = DiskThat(errno.ENOSPC, {"write", "mkdir"}, below=messy.log_dirs[0])
     plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
-    outcome = messy.apply(plan, disk=disk, spare_records=str(tmp_path / "spare"))
+    outcome = messy.apply(plan, disk=disk, fallback_records=str(tmp_path / "spare"))
     assert outcome.is_complete, outcome.results
     assert [path.startswith(messy.paths[1]) for path in outcome.journals] == [True]
     assert "journal" in outcome.notes[0]

@@ -120,9 +120,9 @@ def test_a_record_outside_the_log_dir_is_found_in_the_folder_that_is_named(run: 
     with LogDir.open(log_dir) as opened:
         from logstore.staging import FallbackRecords
 
-        spare = FallbackRecords(str(tmp_path))
+        fallback = FallbackRecords(str(tmp_path))
         record = Path(f"{log_dir}.deleting/{ORDERS}_0/{STAGED_RECORD}")
-        spare.write(opened, f"{ORDERS}_0", record.read_bytes())
+        fallback.write(opened, f"{ORDERS}_0", record.read_bytes())
         record.unlink()
     location = f"../broker-1.deleting/{ORDERS}_0"
     assert next(row for row in rows(run, log_dir) if row["location"] == location)["state"] == "damaged"
