@@ -25,7 +25,6 @@ import click
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
 from reconciler.errors import ReconcilerError
-from reconciler.text import visible
 
 
 class Commands(click.Group):
@@ -116,6 +115,8 @@ def say(sentence: str) -> None:
 
     When the reader of standard error is gone, the error is dropped; the exit code still reports the failure.
     """
+    from reconciler.text import visible  # imported here, because --help says nothing
+
     with suppress(OSError):
         click.echo(f"logstore: {visible(sentence)}", err=True)
 
