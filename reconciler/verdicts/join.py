@@ -1,7 +1,7 @@
 """Compare desired with observed state in Python: join the rows of brokers, and apply the case table to each.
 
 A pure function of rows and tables, without a clock, a file or a logger. The request handler, ``explain`` and the tests
-use it. The audits do the same join in DuckDB and Spark (``reconciler/audit/join_sql.py``), and a property test holds all
+use it. The audits do the same join in DuckDB and Spark (``reconciler.audit.join_sql``), and a property test holds all
 three to the same answers.
 """
 

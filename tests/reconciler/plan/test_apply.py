@@ -295,7 +295,7 @@ def test_a_batch_that_is_refused_fails_its_own_lines_alone(tmp_path: Path, monke
             super().rename(source, name, target, new_name)
 
     for module in (apply, staging):
-        monkeypatch.setattr(module, "BATCH", 2)
+        monkeypatch.setattr(module, "STAGING_BATCH_SIZE", 2)
     broker = PlanBroker(tmp_path)
     broker.in_order(20)
     for partition in range(9):

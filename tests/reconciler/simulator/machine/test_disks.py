@@ -12,7 +12,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from reconciler.simulator.kernel.fault_rates import KINDS
 
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
@@ -23,6 +22,7 @@ from logstore.clock import ManualClock
 from logstore.log_dir import LogDir
 from logstore.staging import pipeline as staging
 from logstore.store import LogStore, StoreOptions
+from reconciler.simulator.kernel.faults import KINDS
 from reconciler.simulator.machine import MachineDisks, faults_while_running, faults_while_stopped
 from tests.crash.by_path import ByPath
 from tests.crash.images import read_tree
