@@ -42,7 +42,7 @@ def test_brokers_tell_the_replicas_that_their_own_metadata_has(shared_cluster: S
 
 
 @pytest.mark.parametrize(("release", "mode"), [("3.9", "zk"), ("4.3", "kraft")])
-def test_replicas_of_a_broker_that_is_down_are_still_told(start_cluster: Start, release: str, mode: str) -> None:
+def test_replicas_of_a_broker_that_is_down_are_still_reported(start_cluster: Start, release: str, mode: str) -> None:
     cluster = start_cluster(release, mode=mode, brokers=2)
     cluster.client.create_topic(TOPIC, assignment=[[1, 2]])
     cluster.client.create_topic(ALONE, assignment=[[2]])

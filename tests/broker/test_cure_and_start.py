@@ -55,7 +55,7 @@ def refuses_and_stays_behind(sick: SickBroker) -> None:
     assert set(STALE) <= set(sick.replicas())
 
 
-def sets_them_aside_for_ever(sick: SickBroker) -> None:
+def makes_them_stray_for_ever(sick: SickBroker) -> None:
     """KRaft: renamed to ``-stray``, and never deleted."""
     sick.until_in_sync()
     assert sick.served() == sick.records
@@ -66,8 +66,8 @@ def sets_them_aside_for_ever(sick: SickBroker) -> None:
 BY_ITSELF: dict[str, Callable[[SickBroker], None]] = {
     "2.8-zk": joins_with_the_old_records,
     "3.9-zk": refuses_and_stays_behind,
-    "3.9-kraft": sets_them_aside_for_ever,
-    "4.3-kraft": sets_them_aside_for_ever,
+    "3.9-kraft": makes_them_stray_for_ever,
+    "4.3-kraft": makes_them_stray_for_ever,
 }
 
 

@@ -45,7 +45,7 @@ def strays(disks: list[Path]) -> Counter[str]:
     return Counter(path.name.rpartition(".")[0] for disk in disks for path in disk.glob("*-stray"))
 
 
-def test_made_anew_they_are_the_same_and_the_broker_sets_aside_what_they_say(
+def test_made_anew_they_are_the_same_and_the_broker_makes_stray_what_they_say(
     start_cluster: Callable[..., Cluster], tmp_path: Path
 ) -> None:
     cluster = start_cluster("3.9", mode="kraft", **OPTIONS)

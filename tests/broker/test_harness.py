@@ -143,7 +143,7 @@ def test_on_zookeeper_a_broker_refuses_the_new_topic_over_its_old_replica(start_
 
 
 @pytest.mark.parametrize("name", ["3.9", "4.3"])
-def test_in_kraft_a_broker_sets_its_old_replica_aside(start_cluster: StartCluster, name: str) -> None:
+def test_in_kraft_a_broker_makes_its_old_replica_stray(start_cluster: StartCluster, name: str) -> None:
     cluster = start_cluster(name, mode="kraft", brokers=2)
     cluster.client.create_topic("again", [[2, 1]])
     cluster.client.produce("again", RECORDS)
@@ -177,7 +177,9 @@ def by_hand(start_cluster: StartCluster, tmp_path: Path) -> Iterator[tuple[subpr
             process.kill()
 
 
-def test_up_says_where_it_is_and_stops_cleanly_when_told(by_hand: tuple[subprocess.Popen[str], dict[str, str]]) -> None:
+def test_up_says_where_it_is_and_stops_cleanly_when_asked(
+    by_hand: tuple[subprocess.Popen[str], dict[str, str]],
+) -> None:
     process, said = by_hand
     assert set(said) >= {"bootstrap", "zookeeper", "metadata", "broker 1"}
     assert answers(int(said["bootstrap"].rpartition(":")[2]))

@@ -151,7 +151,7 @@ def test_a_topic_id_that_zookeeper_forgot_is_adopted_and_consumers_go_on(
 
 
 @pytest.mark.parametrize("release", ["3.9", "4.3"])
-def test_deleting_partition_metadata_sets_all_aside_in_kraft_as_preflight_said_and_all_comes_back(
+def test_deleting_partition_metadata_makes_all_stray_in_kraft_as_preflight_said_and_all_comes_back(
     start_cluster: StartCluster, tmp_path: Path, release: str
 ) -> None:
     # USERS F4

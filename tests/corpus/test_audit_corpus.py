@@ -117,7 +117,7 @@ def test_every_zookeeper_tree_whose_snapshot_has_ids_is_compared(audits: dict[st
     assert len(with_ids) == 3
 
 
-def test_the_mismatched_topics_of_the_index_are_told_with_all_their_ids(audits: dict[str, dict[str, Any]]) -> None:
+def test_the_mismatched_topics_of_the_index_are_reported_with_all_their_ids(audits: dict[str, dict[str, Any]]) -> None:
     for name, audit in audits.items():
         details = {f["subject"]: f["detail"] for f in audit["fleet"] if f["kind"] == "TOPIC_UNDER_SEVERAL_IDS"}
         mismatches = audit["index"]["topic_id_mismatches"]

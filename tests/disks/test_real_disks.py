@@ -171,7 +171,7 @@ def test_an_audit_of_the_folder_alone_finds_the_metadata_and_the_same(disks: Dis
     assert verdicts(disks.audit(disks.folder)) == disks.expected() + disks.healthy()
 
 
-def test_topics_with_two_ids_are_told_as_such_and_nothing_else_of_the_fleet(
+def test_topics_with_two_ids_are_reported_as_such_and_nothing_else_of_the_fleet(
     disks: Disks, audit: dict[str, Any]
 ) -> None:
     under_new_id = {topic for _, topic, _, _ in disks.healthy()}

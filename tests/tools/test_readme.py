@@ -30,7 +30,7 @@ def test_the_program_that_embeds_the_engine_runs(tmp_path: Path) -> None:
         assert store.fence(orders, another_id) is KafkaError.INCONSISTENT_TOPIC_ID  # type: ignore[arg-type]
 
 
-def test_the_ten_lines_that_run_a_cluster_show_a_stale_replica_set_aside() -> None:
+def test_the_ten_lines_that_run_a_cluster_show_a_stale_replica_staged() -> None:
     # KIP516-5: "stale state"
     (program,) = programs("Cluster(")
     assert len([line for line in program.splitlines() if line.strip()]) <= 10

@@ -137,11 +137,11 @@ def test_a_newer_python_beside_an_old_one_is_taken(machine: Machine) -> None:
     assert "Python 3.13.0" in done.stderr
 
 
-def test_a_machine_without_any_python_is_told_so(machine: Machine) -> None:
+def test_a_machine_without_any_python_learns_so(machine: Machine) -> None:
     assert "found no Python at all" in machine.setup().stderr
 
 
-def test_a_python_without_venv_is_told_what_to_install(machine: Machine) -> None:
+def test_a_python_without_venv_is_answered_with_what_to_install(machine: Machine) -> None:
     machine.python(venv=False)
     done = machine.setup()
     assert done.returncode == 1

@@ -85,7 +85,7 @@ def test_a_stray_that_is_wanted_comes_back(broker: PlanBroker) -> None:
     assert lines(broker.plan()) == [("restore", stray.name)]
 
 
-def test_what_is_wanted_stays_aside_where_a_replica_is_live_or_two_could_come(broker: PlanBroker) -> None:
+def test_what_is_wanted_stays_stray_where_a_replica_is_live_or_two_could_come(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0, 1)
     broker.replica("orders-0", ORDERS)
     broker.stray("orders-0", ORDERS)

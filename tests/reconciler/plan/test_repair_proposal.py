@@ -179,7 +179,7 @@ def test_the_id_on_disk_under_another_name_speaks_against_it(broker: RepairBroke
     assert "as topic payments" in reason(broker.plan(), "orders-0")
 
 
-def test_a_copy_that_lies_aside_speaks_against_it(broker: RepairBroker) -> None:
+def test_a_stray_or_staged_copy_speaks_against_it(broker: RepairBroker) -> None:
     broker.replica("orders-0", None)
     broker.replica(f"orders-0.{'0' * 32}-stray", ORDERS)
     broker.wanted("orders", 0)

@@ -288,7 +288,7 @@ def test_3_7_0_moves_the_current_replica_when_the_future_one_is_unwanted() -> No
 
 
 @pytest.mark.parametrize("kind", [DirectoryKind.DELETE, DirectoryKind.STRAY, DirectoryKind.INTERNAL])
-def test_what_lies_aside_is_not_asked_whether_it_is_wanted(kind: DirectoryKind) -> None:
+def test_a_directory_that_is_not_live_is_not_asked_whether_it_is_wanted(kind: DirectoryKind) -> None:
     for text, mode in EVERY_BROKER:
         release = KafkaRelease.parse(text)
         assert start_unwanted(kind, release, mode) == start_with_metadata(kind, "ok", release, mode)

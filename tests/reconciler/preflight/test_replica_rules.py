@@ -210,7 +210,7 @@ def test_a_replica_without_id_spares_the_strays_of_3_6_and_of_a_migration(tmp_pa
     assert effects(ask(path, "3.9", states=wanted(0))) == [("no_topic_id", STRAY), ("unwanted", STRAY)]
 
 
-def test_a_re_created_topic_is_refused_in_zookeeper_mode_and_set_aside_in_kraft(tmp_path: Path) -> None:
+def test_a_re_created_topic_is_refused_in_zookeeper_mode_and_made_stray_in_kraft(tmp_path: Path) -> None:
     # FACTS §4.2 b; 10.1 row 15
     path = kraft_log_dir(tmp_path / "1", {"orders-0": OTHER})
     (found,) = ask(path, states=wanted(0)).findings
@@ -248,13 +248,13 @@ def test_leading_zeros_make_a_duplicate_in_one_log_dir(tmp_path: Path) -> None:
     assert [each.place.name for each in of_rule(ask(path), "duplicate")] == ["orders-+0", "orders-0", "orders-00"]
 
 
-def test_a_current_and_a_future_replica_and_any_aside_are_no_duplicates(tmp_path: Path) -> None:
+def test_a_current_and_a_future_replica_and_any_stray_are_no_duplicates(tmp_path: Path) -> None:
     # FACTS §1.7
     names = ["orders-0", f"orders-0.{HEX}-future", f"orders-0.{HEX}-stray", f"orders-0.{HEX[::-1]}-stray"]
     assert not of_rule(ask(kraft_log_dir(tmp_path / "1", names)), "duplicate")
 
 
-def test_a_copy_that_is_set_aside_first_is_no_duplicate_since_3_7_1(tmp_path: Path) -> None:
+def test_a_copy_that_is_made_stray_first_is_no_duplicate_since_3_7_1(tmp_path: Path) -> None:
     # FACTS §1.6: the test for strays comes before the table of current replicas.
     first = kraft_log_dir(tmp_path / "1", {"orders-0": ORDERS})
     second = log_dir(tmp_path / "2", {"orders-0": OTHER}, identity(number=2))

@@ -120,7 +120,7 @@ def test_a_server_that_does_not_stop_is_killed_and_that_is_said(
     assert not server.running
 
 
-def test_a_paused_server_stands_still_and_goes_on_when_told(fake: FakeJava, server: JavaServer) -> None:
+def test_a_paused_server_stands_still_and_goes_on_when_asked(fake: FakeJava, server: JavaServer) -> None:
     fake.does(OBEYS)
     server.start()
     ready(server)

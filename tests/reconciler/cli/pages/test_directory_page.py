@@ -88,7 +88,7 @@ def test_a_damaged_file_is_reported_with_what_it_does_to_each_release(cluster, c
     }
 
 
-def test_a_replica_without_topic_id_is_set_aside_by_kraft_brokers_alone(cluster) -> None:
+def test_a_replica_without_topic_id_is_made_stray_by_kraft_brokers_alone(cluster) -> None:
     (cluster.log_dir(1) / "orders-0" / "partition.metadata").unlink()
     starts = {start.kafka: start.action for start in explained(cluster, "orders-0").at_start}
     assert starts["3.9 ZooKeeper"] == "loaded as the current replica"

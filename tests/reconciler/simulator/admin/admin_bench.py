@@ -100,7 +100,7 @@ class AdminBench:
             self.session.set(path, data)
 
     def metadata(self, request: MetadataRequest) -> MetadataResponse:
-        """What a broker would answer that was told everything, at once."""
+        """What a broker would answer that knows everything, at once."""
         topics = kafka_nodes.read_topics(self.session)
         wanted = [name for name in (request.topics or topics) if name in topics]
         found = [

@@ -119,7 +119,7 @@ def test_the_event_that_a_power_cut_ends_is_over_before_the_target_crashes() -> 
         finally:
             order.append("over")
 
-    class Told(Machine):
+    class CrashedMachine(Machine):
         def crash(self) -> None:
             order.append("crashed")
 
@@ -127,7 +127,7 @@ def test_the_event_that_a_power_cut_ends_is_over_before_the_target_crashes() -> 
         for _ in at_work():
             world.passes("broker-1")
 
-    world.add_target(Told())
+    world.add_target(CrashedMachine())
     world.stop_after("broker-1", 0)
     world.guarded(act)
     assert order == ["over", "crashed"]

@@ -16,7 +16,7 @@ def tell(
     mode: PartitionMode = PartitionMode.READ_WRITE,
     to: tuple[int, ...] = ALL,
 ) -> None:
-    """Tell brokers what clients may be told of partition 0 of orders."""
+    """Tell brokers what clients may know of partition 0 of orders."""
     partition = PartitionMetadata(0, leader, 0, ALL, ALL, (), mode)
     update = UpdateMetadataRequest(9, 1, -1, (TopicMetadata("orders", topic_id, (partition,)),), ALL)
     for node_id in to:

@@ -18,7 +18,7 @@ from tests.reconciler.simulator.machine.brokers import ORDERS, A, B, Brokers
 
 
 class Leader:
-    """Broker 3 as somebody else plays it: it answers what it is told to, and notes what it was asked."""
+    """Broker 3 as somebody else plays it: it answers as instructed, and notes what it was asked."""
 
     def __init__(self, brokers: Brokers) -> None:
         self.asked: list[Request] = []
