@@ -21,6 +21,7 @@ import pytest
 from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties, encode
 from logstore.log_dir import LogDir
+from logstore.staging.partly_purged import read_purge_note
 from tests.crash.engine_histories import drafts_of_brokers, litter, without
 from tests.crash.images import read_tree
 from tests.crash.killed_worker import DELAY_MS, MOVED, SEGMENT, START_MS, at, content, fill, opened
@@ -67,24 +68,29 @@ def check(log_dirs: list[Path], said: Said) -> None:
         assert not store.offline
         assert not store.duplicates
         live = {replica.partition.partition: replica for replica in store.replicas()}
+        notes = {log_dir.path: read_purge_note(log_dir) for log_dir in store.log_dirs}
         staged: dict[int, list[Path]] = {}
+        begun: set[Path] = set()
         for each in store.staged():
             assert each.record is not None, each.problem
             assert each.partition is not None
             if each.record.verdict != MOVED:
                 log_dir = Path(each.log_dir)
                 staged.setdefault(each.partition.partition, []).append(log_dir / each.location)
+                if notes[each.log_dir].covers(each):
+                    begun.add(log_dir / each.location)
         for number, states in said.states.items():
             found = "live" if number in live else "staged" if number in staged else "gone"
             assert found in states, f"{at(number)} is {found}, and by what was said it is {' or '.join(sorted(states))}"
             assert len(staged.get(number, [])) + (number in live) <= 1, f"{at(number)} lies in two places"
             places = [Path(live[number].log_dir) / live[number].path] if number in live else staged.get(number, [])
-            for place in places:
+            is_being_purged = "gone" in states and bool(begun & set(places))
+            for place in places if not is_being_purged else ():  # half of it may be gone: it can only be purged
                 if "gone" in states and number in live:
                     fill(store, number, live[number].path)  # it may have been killed before it came to the end of this
                 assert (place / SEGMENT).exists(), f"{place} has lost its segment"
                 assert (place / SEGMENT).read_bytes() == content(number)
-            said.states[number] = {found}
+            said.states[number] = {"staged", "gone"} if is_being_purged else {found}
         assert set(live) | set(staged) <= set(said.states), "something is there that nobody spoke of"
     trees = {path: read_tree(str(path)) for path in log_dirs}
     for path, tree in trees.items():

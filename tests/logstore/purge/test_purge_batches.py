@@ -16,7 +16,7 @@ from layout.directory_name import parse_staged
 from layout.ours import STAGED_RECORD
 from logstore.clock import ManualClock
 from logstore.fs import Disk
-from logstore.parallel import threads as pace
+from logstore.parallel import threads
 from logstore.purge import PurgeRules, Throttle
 from logstore.purge import batches as purge_batches
 from logstore.purge import workers as purge_workers
@@ -182,7 +182,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def waited_for(pieces: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same, where the system tells of many waits."""
-    monkeypatch.setattr(pace, "waits", itertools.count(0, 1000).__next__)
+    monkeypatch.setattr(threads, "waits", itertools.count(0, 1000).__next__)
 
 
 @pytest.mark.usefixtures("waited_for")
@@ -234,7 +234,7 @@ def test_one_thread_does_all_where_it_has_a_throttle_or_a_disk_for_one_alone(tmp
 
 @pytest.mark.usefixtures("pieces")
 def test_one_thread_does_all_where_nothing_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "waits", lambda: 0)
+    monkeypatch.setattr(threads, "waits", lambda: 0)
     disk = Meeting()
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
         assert len(only(log_dir, PurgeRules(LATER_MS * 3), workers=1).purged) == 25

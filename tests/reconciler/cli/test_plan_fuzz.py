@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
-from reconciler.plan import file as plan_json
+from reconciler.plan import file as plan_file
 from tests.reconciler.cli.conftest import ORDERS
 
 Run = Callable[..., Result]
@@ -47,12 +47,12 @@ def plan(cluster, run: Run, tmp_path: Path) -> dict[str, Any]:
 def sealed_again(document: dict[str, Any]) -> dict[str, Any]:
     """The same with fingerprints that fit, as somebody makes them who knows how; what cannot be summed stays."""
     found = copy.deepcopy(document)
-    head = {key: value for key, value in found.items() if key not in plan_json._NOT_IN_HEAD}
-    found["fingerprint"] = plan_json._sum(head)
+    head = {key: value for key, value in found.items() if key not in plan_file._NOT_IN_HEAD}
+    found["fingerprint"] = plan_file._sum(head)
     for action in found["actions"] if isinstance(found.get("actions"), list) else ():
         if isinstance(action, dict):
             own = {key: value for key, value in action.items() if key != "fingerprint"}
-            action["fingerprint"] = plan_json._of_action(found["fingerprint"], own)
+            action["fingerprint"] = plan_file._of_action(found["fingerprint"], own)
     return found
 
 
@@ -108,7 +108,7 @@ def test_no_edit_that_breaks_a_fingerprint_changes_anything(
     cluster, run: Run, plan: dict[str, Any], tmp_path: Path
 ) -> None:
     before, data, tried = replicas(cluster.folder), files(cluster.folder), 0
-    of_readers = plan_json._NOT_IN_HEAD - {"fingerprint", "actions"}
+    of_readers = plan_file._NOT_IN_HEAD - {"fingerprint", "actions"}
     for what, edited in edits(plan):
         lines_out = edited.get("actions") == [] or what == f"('actions', 0) = {REMOVED!r:.40}"
         if what.split("'")[1] in of_readers or edited == plan or lines_out:

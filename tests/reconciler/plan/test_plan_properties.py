@@ -135,7 +135,7 @@ def made(world: World) -> Iterator[PlanBroker]:
             store.stage([each.partition for each in store.replicas()], "STALE_ID", "staged before")
         for at, (held, disk) in world.live.items():
             put(broker, at, held, disk)
-        for at in world.duplicates:
+        for at in world.doubled:
             put(broker, at, world.live[at][0], 1 - world.live[at][1])
         for number, (at, (held, disk)) in enumerate(world.strays.items()):
             put(broker, at, held, disk, f".{number:032x}-stray")
@@ -296,7 +296,7 @@ def test_a_plan_and_a_full_request_of_the_same_metadata_come_to_the_same(world: 
         # A plan is more careful where other replicas of the topic hold another ID; a broker writes the controller's ID.
         bare = {f"{topic}-{number}" for (topic, number), (held, _) in world.live.items() if held is None}
         # And it leaves all that is live twice to repair; a request stages the copies of a topic that was re-created.
-        doubled = {f"{topic}-{number}" for topic, number in world.duplicates}
+        doubled = {f"{topic}-{number}" for topic, number in world.doubled}
         planned, handled = (
             {name: held for name, held in live(paths).items() if name not in doubled}
             for paths in (broker.log_dirs, copies)

@@ -48,9 +48,9 @@ def test_a_scan_loads_none_of_the_large_parts_of_arrow(cluster) -> None:
 def test_workers_look_before_arrow_is_imported(cluster, form: str) -> None:
     code = """
 import os, sys
-from logstore.scan import walk as directories
+from logstore.scan import walk
 from reconciler import cli
-directories._UNIT = 1
+walk._UNIT = 1
 fork = os.fork
 def counted_fork():
     print("pyarrow" in sys.modules, file=sys.stderr)

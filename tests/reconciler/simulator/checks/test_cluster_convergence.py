@@ -13,7 +13,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, KafkaError
 from logstore.store import LogStore
-from reconciler.broker import carry_out as changing
+from reconciler.broker import carry_out
 from reconciler.simulator.admin import NOT_GIVEN, AlterTopic, DeletePartitions
 from reconciler.simulator.checks import (
     BrokenInvariantError,
@@ -200,7 +200,7 @@ def refuse(*_: object) -> None:
 
 
 def never_stages(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changing, "stage", lambda *_: set())
+    monkeypatch.setattr(carry_out, "stage", lambda *_: set())
     cluster.stop_broker(2)
     cluster.delete_topic("orders")
 
@@ -314,13 +314,13 @@ def test_a_delay_that_was_noted_by_a_clock_that_is_hours_fast_does_not_hold_up_t
 def test_a_replica_that_could_not_be_staged_on_a_full_disk_goes_when_its_broker_starts_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-5
-    invariants, real = Invariants(cluster), changing.stage
+    invariants, real = Invariants(cluster), carry_out.stage
     cluster.stop_broker(2)
     cluster.delete_topic("orders")
-    monkeypatch.setattr(changing, "stage", lambda *_: set())
+    monkeypatch.setattr(carry_out, "stage", lambda *_: set())
     cluster.start_broker(2)
     cluster.run(for_ms=5_000)
-    monkeypatch.setattr(changing, "stage", real)
+    monkeypatch.setattr(carry_out, "stage", real)
     cluster.world.history.say("broker-2", "disk_full: disk 1 is full")
     converge(cluster, invariants)
     check_converged(cluster)

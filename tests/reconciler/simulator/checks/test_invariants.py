@@ -13,8 +13,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.purge import PurgeRules
 from logstore.store import LogStore
-from reconciler.broker import PartitionKey
-from reconciler.broker import leader_and_isr as leading
+from reconciler.broker import PartitionKey, leader_and_isr
 from reconciler.broker.judgement import Judgement
 from reconciler.protocol import RequestType
 from reconciler.simulator.checks import BrokenInvariantError, Invariants
@@ -47,11 +46,13 @@ def test_a_full_request_that_stages_the_only_replica_in_sync_is_reported(
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
     cluster.produce("orders", 2)
 
-    def all_is_stale(handling: leading._LeaderAndIsrHandling, judged: Judgement) -> dict[PartitionKey, tuple[str, str]]:
+    def all_is_stale(
+        handling: leader_and_isr._LeaderAndIsrHandling, judged: Judgement
+    ) -> dict[PartitionKey, tuple[str, str]]:
         is_full = handling.request.type is RequestType.FULL
         return dict.fromkeys(handling.store.entries(), ("STALE_ID", "broken on purpose")) if is_full else {}
 
-    monkeypatch.setattr(leading._LeaderAndIsrHandling, "_find_stale", all_is_stale)
+    monkeypatch.setattr(leader_and_isr._LeaderAndIsrHandling, "_find_stale", all_is_stale)
     with pytest.raises(BrokenInvariantError) as broken:
         cluster.stop_broker(1)
         cluster.start_broker(1)

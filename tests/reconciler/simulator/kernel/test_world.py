@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.simulator.kernel import START_MS, Fault, FaultRates, World
+from reconciler.simulator.kernel import START_MS, Fault, FaultRates, Timers, World
 from reconciler.simulator.kernel.events import first_difference
 from reconciler.simulator.kernel.faults import MachineStopped
 from tests.reconciler.simulator.kernel.busy_world import busy
@@ -33,7 +33,7 @@ class Machine:
 
 def test_timers_fire_at_their_time_and_at_once_means_after_what_is_due() -> None:
     world, fired = World(1), list[str]()
-    timers = world.timers("broker-1")
+    timers: Timers = world.timers("broker-1")
 
     def first() -> None:
         fired.append("first")
@@ -79,7 +79,7 @@ def test_a_crash_ends_the_timers_of_that_life_and_no_others() -> None:
 def test_a_power_cut_comes_in_the_middle_of_an_event_and_nothing_is_done_after_it() -> None:
     world, machine, done = World(1), Machine(), list[str]()
     world.add_target(machine)
-    timers = world.timers("broker-1")
+    timers: Timers = world.timers("broker-1")
 
     def act() -> None:
         try:
@@ -135,7 +135,7 @@ def test_the_event_that_a_power_cut_ends_is_over_before_the_target_crashes() -> 
 
 def test_a_clock_that_jumps_changes_the_time_of_day_and_no_timer() -> None:
     world, fired = World(1), list[int]()
-    timers = world.timers("broker-1")
+    timers: Timers = world.timers("broker-1")
     timers.after(100, "x", lambda: fired.append(timers.now_ms()))
     world.jump("broker-1", -3_600_000)
     assert timers.now_ms() == START_MS - 3_600_000
