@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from reconciler.preflight.judgement import Preflight, preflight
     from reconciler.preflight.question import BrokerAsked, BrokerMode
     from reconciler.preflight.releases import KafkaRelease, Mode, start_with_directory, start_with_metadata
-    from reconciler.preflight.rules import FINDING_SCHEMA, SCHEMA_VERSION, Effect, next_command, source_of
+    from reconciler.preflight.rules import FINDING_SCHEMA, SCHEMA_VERSION, Effect, next_command
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -21,7 +21,7 @@ else:
             "judgement": ("Preflight", "preflight"),
             "question": ("BrokerAsked", "BrokerMode"),
             "releases": ("KafkaRelease", "Mode", "start_with_directory", "start_with_metadata"),
-            "rules": ("Effect", "FINDING_SCHEMA", "SCHEMA_VERSION", "next_command", "source_of"),
+            "rules": ("Effect", "FINDING_SCHEMA", "SCHEMA_VERSION", "next_command"),
         },
     )
 
@@ -39,7 +39,6 @@ __all__ = [
     "look_at_broker",
     "next_command",
     "preflight",
-    "source_of",
     "start_with_directory",
     "start_with_metadata",
 ]

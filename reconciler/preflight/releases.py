@@ -75,8 +75,6 @@ class StartAnswer:
     action: StartAction
     sentence: str
     """What happens and why, without a full stop."""
-    source: str
-    """Where the answer is known from, for example ``FACTS §1.6``."""
 
     @property
     def starts(self) -> bool:
@@ -138,12 +136,12 @@ def start_with_directory(text: str, release: KafkaRelease, mode: Mode) -> StartA
     name = parse(text)
     if name.kind is DirectoryKind.FOREIGN:
         advice = _ADVICE.get(text, "move it out of the log dir")
-        return StartAnswer(StartAction.STARTUP_ABORTS, f"{name.problem}: {advice}", "FACTS §1.3, §1.6")
+        return StartAnswer(StartAction.STARTUP_ABORTS, f"{name.problem}: {advice}")
     if text == REMOTE_LOG_INDEX_CACHE and release < REMOTE_LOG_INDEX_CACHE_SINCE:
         sentence = (
             f"releases before {REMOTE_LOG_INDEX_CACHE_SINCE} take it for a partition dir, whose name it does not have"
         )
-        return StartAnswer(StartAction.STARTUP_ABORTS, sentence, "FACTS §1.6")
+        return StartAnswer(StartAction.STARTUP_ABORTS, sentence)
     if name.kind is DirectoryKind.INTERNAL and name.topic is not None and release < METADATA_TOPIC_SINCE:
         suffixed = (kind for suffix, kind in SUFFIXES.items() if text.endswith(suffix))
         return _by_kind(next(suffixed, DirectoryKind.LIVE), release, mode)
@@ -223,14 +221,14 @@ def start_unwanted(kind: DirectoryKind, release: KafkaRelease, mode: Mode, *, mi
         if release < _NO_ID_IS_STRAY_SINCE and kind is DirectoryKind.FUTURE:
             what = f"{release} takes it for a stray, but moves the current replica beside it, if there is one: that one"
         sentence = f"{what} is renamed to a stray when the first metadata arrive, and no release ever deletes it"
-        return StartAnswer(StartAction.MOVED_TO_STRAY, sentence, "FACTS §6.1, §6.3, §6.5")
+        return StartAnswer(StartAction.MOVED_TO_STRAY, sentence)
     if mode is Mode.KRAFT and release >= _KRAFT_DELETES_STRAYS_SINCE:
         sentence = "it is staged as -delete when the first metadata arrive, and really deleted 60 s later"
-        return StartAnswer(StartAction.DELETED_AFTER_DELAY, sentence, "FACTS §6.1")
+        return StartAnswer(StartAction.DELETED_AFTER_DELAY, sentence)
     if migrating and release >= STRAY_SINCE:
         sentence = "it is renamed to a stray by the first FULL request of the KRaft controller, with its future replica"
-        return StartAnswer(StartAction.MOVED_TO_STRAY, sentence, "FACTS §6.1, §6.2")
-    return StartAnswer(answer.action, "it stays on disk for ever, and takes space", "FACTS §6.1")
+        return StartAnswer(StartAction.MOVED_TO_STRAY, sentence)
+    return StartAnswer(answer.action, "it stays on disk for ever, and takes space")
 
 
 def _check_mode(release: KafkaRelease, mode: Mode) -> None:
@@ -242,36 +240,31 @@ def _check_mode(release: KafkaRelease, mode: Mode) -> None:
 
 def _by_kind(kind: DirectoryKind, release: KafkaRelease, mode: Mode) -> StartAnswer:
     """Return what a broker does with a directory by its kind alone (FACTS §1.6)."""
-    source = "FACTS §1.6"
     match kind:
         case DirectoryKind.LIVE:
-            return StartAnswer(
-                StartAction.LOADED, f"it is the current replica; {_when_unwanted(release, mode)}", "FACTS §6.1"
-            )
+            return StartAnswer(StartAction.LOADED, f"it is the current replica; {_when_unwanted(release, mode)}")
         case DirectoryKind.FUTURE:
             sentence = f"it is on its way from another log dir; {_when_unwanted(release, mode)}"
-            return StartAnswer(StartAction.LOADED_AS_FUTURE, sentence, "FACTS §6.1")
+            return StartAnswer(StartAction.LOADED_AS_FUTURE, sentence)
         case DirectoryKind.DELETE:
             sentence = (
                 "it goes with all that is in it when log.segment.delete.delay.ms, by default 60 s, have passed again"
             )
-            return StartAnswer(StartAction.DELETED_AFTER_DELAY, sentence, "FACTS §1.6, §1.8")
+            return StartAnswer(StartAction.DELETED_AFTER_DELAY, sentence)
         case DirectoryKind.STRAY if release < STRAY_SINCE:
             sentence = (
                 f"the suffix -stray is known since {STRAY_SINCE}; before, 'stray' must be a partition and is none"
             )
-            return StartAnswer(StartAction.STARTUP_ABORTS, sentence, "FACTS §1.3, §1.6")
+            return StartAnswer(StartAction.STARTUP_ABORTS, sentence)
         case DirectoryKind.STRAY:
             sentence = "it stays where it is with a warning in the log, and no release ever deletes it"
-            return StartAnswer(StartAction.KEPT_AS_STRAY, sentence, source)
+            return StartAnswer(StartAction.KEPT_AS_STRAY, sentence)
         case DirectoryKind.INTERNAL:
-            return StartAnswer(StartAction.IGNORED, "it is the broker's own, and no replica of a topic", source)
+            return StartAnswer(StartAction.IGNORED, "it is the broker's own, and no replica of a topic")
         case DirectoryKind.STAGED:
-            return StartAnswer(
-                StartAction.IGNORED, "a broker never looks into a staging directory beside its log dir", source
-            )
+            return StartAnswer(StartAction.IGNORED, "a broker never looks into a staging directory beside its log dir")
         case DirectoryKind.FOREIGN:
-            return StartAnswer(StartAction.STARTUP_ABORTS, "its name is not of the form topic-partition", source)
+            return StartAnswer(StartAction.STARTUP_ABORTS, "its name is not of the form topic-partition")
 
 
 def _when_unwanted(release: KafkaRelease, mode: Mode) -> str:
@@ -295,12 +288,11 @@ def _unreadable(action: StartAction, found: str, release: KafkaRelease) -> Start
         if release < STORAGE_ERRORS_PASS_SINCE:
             action = StartAction.STARTUP_ABORTS
             consequence = f"before {STORAGE_ERRORS_PASS_SINCE} that ends the startup"
-    return StartAnswer(action, f"partition.metadata: {found}; {consequence}", "FACTS §1.6, §2.1")
+    return StartAnswer(action, f"partition.metadata: {found}; {consequence}")
 
 
 def _without_id(answer: StartAnswer, release: KafkaRelease, mode: Mode) -> StartAnswer:
     """Return what happens to a replica without ``partition.metadata``; only KRaft requires it (FACTS §6.1, §6.3)."""
-    source = "FACTS §6.1, §6.3"
     asked = answer.action in (StartAction.LOADED, StartAction.LOADED_AS_FUTURE)
     if mode is Mode.ZOOKEEPER or not asked or release < _KRAFT_DELETES_STRAYS_SINCE:
         return answer
@@ -308,10 +300,8 @@ def _without_id(answer: StartAnswer, release: KafkaRelease, mode: Mode) -> Start
         sentence = (
             "partition.metadata is missing, so it is set aside with all its data and replicated anew from elsewhere"
         )
-        return StartAnswer(StartAction.MOVED_TO_STRAY, sentence, source)
+        return StartAnswer(StartAction.MOVED_TO_STRAY, sentence)
     if release >= _KRAFT_RENAMES_STRAYS_SINCE:
-        return StartAnswer(
-            StartAction.STARTUP_ABORTS, f"{release} fails on a replica without partition.metadata", source
-        )
+        return StartAnswer(StartAction.STARTUP_ABORTS, f"{release} fails on a replica without partition.metadata")
     sentence = "partition.metadata is missing; the search for strays fails on it, which is logged, and none is handled"
-    return StartAnswer(answer.action, sentence, source)
+    return StartAnswer(answer.action, sentence)

@@ -107,7 +107,7 @@ def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: FindingPlace, aske
     if seen.is_link:
         then = answer.sentence if stops else "and it is loaded like any other"
         sentence = f"a symbolic link, which a broker follows and this does not; if it leads to a directory, {then}"
-        return Finding(Effect.UNKNOWN, "link", sentence, place, answer.source)
+        return Finding(Effect.UNKNOWN, "link", sentence, place)
     if not stops:
         return None
     rule, sentence = "foreign_name", answer.sentence
@@ -117,7 +117,7 @@ def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: FindingPlace, aske
         rule = "unknown_to_release"
     elif log_dir.scheme not in (None, Scheme.FLAT.value):
         sentence = f"{sentence}; the log dir is laid out {log_dir.scheme}: convert it to flat first"
-    return Finding(Effect.STARTUP_ABORTS, rule, sentence, place, answer.source)
+    return Finding(Effect.STARTUP_ABORTS, rule, sentence, place)
 
 
 def _search_fails(replicas: list[_LoadedReplica], asked: BrokerAsked) -> bool:
@@ -178,7 +178,7 @@ def _compared_with_metadata(replica: _LoadedReplica, loading: _LoadedReplicas) -
             goes = _finding(replica, "unwanted", answer, before=f"{why}: ")
             yield goes
         if goes is None and not refused:
-            yield Finding(Effect.NOTE, "unwanted", spared, place, answer.source, replicas=1)
+            yield Finding(Effect.NOTE, "unwanted", spared, place, replicas=1)
     if refused and goes is None:
         sentence = (
             f"the disk holds topic ID {place.topic_id}, the metadata want {want.topic_id or 'another'}: "
@@ -231,7 +231,7 @@ def _finding(replica: _LoadedReplica, rule: str, answer: StartAnswer, after: str
     harm = "; it is the metadata's only in-sync replica" if only else ""
     effect = EFFECT_OF.get(answer.action, Effect.NOTE)
     sentence = f"{before}{answer.sentence}{after}{harm}"
-    return Finding(effect, rule, sentence, replica.place, answer.source, replicas=1, only_in_sync=only)
+    return Finding(effect, rule, sentence, replica.place, replicas=1, only_in_sync=only)
 
 
 def _remember(replica: _LoadedReplica, loading: _LoadedReplicas) -> None:

@@ -1,4 +1,4 @@
-"""Findings, their order and columns, and the table of rules: the source of each, and the next safe command.
+"""Findings, their order and columns, and the table of rules: the next safe command for each.
 
 Every command here only reads, or shows what would be done; none changes a disk. A finding carries the name of its rule.
 The rule itself is the function that makes the finding.
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from reconciler.text import quoted
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the columns and of the JSON document; goes up when a field changes its meaning or is removed."""
 
 FINDING_SCHEMA = pa.schema(
@@ -30,7 +30,6 @@ FINDING_SCHEMA = pa.schema(
         pa.field("replicas", pa.int64()),  # number of replicas that the finding is about
         pa.field("only_in_sync", pa.bool_()),  # the metadata's only in-sync replica of the partition
         pa.field("problem", pa.string()),  # the problem and its consequence, one sentence
-        pa.field("source", pa.string()),  # where the rule is known from
         pa.field("next", pa.string()),  # the next safe command; null where there is none
     ]
 )
@@ -84,8 +83,6 @@ class Finding:
     problem: str
     """The problem and its consequence, without a full stop."""
     place: FindingPlace = FindingPlace()
-    source: str = ""
-    """Where the finding is known from; empty: the rule's source."""
     replicas: int = 0
     only_in_sync: bool = False
 
@@ -100,8 +97,6 @@ class Finding:
 class Rule:
     """One rule of a broker's start."""
 
-    source: str
-    """Where the rule is known from."""
     next: str = ""
     """A command with ``{path}``, ``{log_dir}``, ``{log_dirs}``, ``{topic}`` or ``{metadata}`` in it; empty: none."""
 
@@ -116,61 +111,56 @@ _DESCRIBE = "kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic {to
 
 RULES: Mapping[str, Rule] = {
     # All log dirs together
-    "no_log_dir_online": Rule("FACTS §1.5"),
-    "metadata_log_dir_offline": Rule("FACTS §1.5"),
-    "migration_needs_all_log_dirs": Rule("FACTS §1.5"),
-    "same_directory": Rule("FACTS §1.5", "realpath {log_dir}"),
-    "identity": Rule("FACTS §1.5, §2.2", _IDENTITIES),
-    "not_formatted": Rule("FACTS §1.5, §2.2", _MOUNT),
-    "metadata_log_elsewhere": Rule("FACTS §1.5", "logstore preflight {log_dirs} --metadata-log-dir {log_dir}"),
+    "no_log_dir_online": Rule(),  # FACTS §1.5
+    "metadata_log_dir_offline": Rule(),  # FACTS §1.5
+    "migration_needs_all_log_dirs": Rule(),  # FACTS §1.5
+    "same_directory": Rule("realpath {log_dir}"),  # FACTS §1.5
+    "identity": Rule(_IDENTITIES),  # FACTS §1.5, §2.2
+    "not_formatted": Rule(_MOUNT),  # FACTS §1.5, §2.2
+    "metadata_log_elsewhere": Rule("logstore preflight {log_dirs} --metadata-log-dir {log_dir}"),  # FACTS §1.5
     # One log dir
-    "absent_log_dir": Rule("FACTS §1.5", _MOUNT),
-    "unusable_log_dir": Rule("FACTS §1.5", "ls -lad {log_dir}"),
-    "damaged_identity": Rule("FACTS §1.5, §2.2", _EXPLAIN),
-    "lock_held": Rule("FACTS §1.5, §2.7", "fuser -v {path}"),
-    "damaged_checkpoint": Rule("FACTS §1.6, §2.3, §2.4", "logstore repair {log_dir} --only rebuild_checkpoint"),
-    "scheme_not_flat": Rule("DESIGN §5, FACTS §1.6", "logstore convert {log_dir} --to flat --dry-run"),
-    "unclean_stop": Rule("FACTS §1.6, §2.6"),
-    "no_segment": Rule("FACTS §1.6", "logstore scan {log_dir}"),
+    "absent_log_dir": Rule(_MOUNT),  # FACTS §1.5
+    "unusable_log_dir": Rule("ls -lad {log_dir}"),  # FACTS §1.5
+    "damaged_identity": Rule(_EXPLAIN),  # FACTS §1.5, §2.2
+    "lock_held": Rule("fuser -v {path}"),  # FACTS §1.5, §2.7
+    "damaged_checkpoint": Rule("logstore repair {log_dir} --only rebuild_checkpoint"),  # FACTS §1.6, §2.3, §2.4
+    "scheme_not_flat": Rule("logstore convert {log_dir} --to flat --dry-run"),  # DESIGN §5, FACTS §1.6
+    "unclean_stop": Rule(),  # FACTS §1.6, §2.6
+    "no_segment": Rule("logstore scan {log_dir}"),  # FACTS §1.6
     # Directories by name
-    "foreign_name": Rule("FACTS §1.3, §1.6", _LOOK),
-    "staging_inside": Rule("FACTS §1.6, DESIGN §5", "logstore staged {log_dir}"),
-    "unknown_to_release": Rule("FACTS §1.3, §1.6", _EXPLAIN),
-    "link": Rule("FACTS §1.1", "readlink -f {path}"),
-    "unreadable_directory": Rule("FACTS §1.9", "ls -lad {path}"),
-    "marked_delete": Rule("FACTS §1.6, §1.8", _EXPLAIN_WITH_METADATA),
-    "stray": Rule("FACTS §1.6", _EXPLAIN_WITH_METADATA),
-    "duplicate": Rule("FACTS §1.7", _REPAIR),
+    "foreign_name": Rule(_LOOK),  # FACTS §1.3, §1.6
+    "staging_inside": Rule("logstore staged {log_dir}"),  # FACTS §1.6, DESIGN §5
+    "unknown_to_release": Rule(_EXPLAIN),  # FACTS §1.3, §1.6
+    "link": Rule("readlink -f {path}"),  # FACTS §1.1
+    "unreadable_directory": Rule("ls -lad {path}"),  # FACTS §1.9
+    "marked_delete": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §1.6, §1.8
+    "stray": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §1.6
+    "duplicate": Rule(_REPAIR),  # FACTS §1.7
     # Replicas by topic ID and by what the cluster wants
-    "partition_metadata": Rule("FACTS §1.6, §2.1", _REPAIR),
-    "no_topic_id": Rule("FACTS §6.1, §6.3", _REPAIR),
-    "stray_search_fails": Rule("FACTS §6.1", _REPAIR),
-    "full_request_fails": Rule("FACTS §6.2", _REPAIR),
-    "unwanted": Rule("FACTS §6.1, §6.2, §6.3", _EXPLAIN_WITH_METADATA),
-    "inconsistent_topic_id": Rule("FACTS §4.2", _EXPLAIN_WITH_METADATA),
-    "future": Rule("FACTS §1.6, §6.3", _EXPLAIN_WITH_METADATA),
-    "future_promoted": Rule("FACTS §1.8, §6.3, §6.5", _EXPLAIN_WITH_METADATA),
-    "missing": Rule("FACTS §4.2, §4.3", _DESCRIBE),
-    "empty_metadata": Rule("FACTS §6.3", "logstore audit {log_dirs} --metadata SOURCE"),
+    "partition_metadata": Rule(_REPAIR),  # FACTS §1.6, §2.1
+    "no_topic_id": Rule(_REPAIR),  # FACTS §6.1, §6.3
+    "stray_search_fails": Rule(_REPAIR),  # FACTS §6.1
+    "full_request_fails": Rule(_REPAIR),  # FACTS §6.2
+    "unwanted": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §6.1, §6.2, §6.3
+    "inconsistent_topic_id": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §4.2
+    "future": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §1.6, §6.3
+    "future_promoted": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §1.8, §6.3, §6.5
+    "missing": Rule(_DESCRIBE),  # FACTS §4.2, §4.3
+    "empty_metadata": Rule("logstore audit {log_dirs} --metadata SOURCE"),  # FACTS §6.3
     # Files in partition dirs
-    "odd_file_name": Rule("FACTS §1.9", _LOOK),
-    "unreadable_file": Rule("FACTS §1.9", _LOOK),
-    "linked_file": Rule("FACTS §1.9", "readlink -f {path}"),
-    "leader_epochs": Rule("FACTS §2.3, §2.5", _EXPLAIN),
-    "leftovers": Rule("FACTS §1.9"),
+    "odd_file_name": Rule(_LOOK),  # FACTS §1.9
+    "unreadable_file": Rule(_LOOK),  # FACTS §1.9
+    "linked_file": Rule("readlink -f {path}"),  # FACTS §1.9
+    "leader_epochs": Rule(_EXPLAIN),  # FACTS §2.3, §2.5
+    "leftovers": Rule(),  # FACTS §1.9
     # The metadata log
-    "no_metadata_log": Rule("FACTS §7.1"),
-    "metadata_log_damaged": Rule("FACTS §1.9, §2.1, §2.5, §2.8", _EXPLAIN),
-    "metadata_log_topic_id": Rule("FACTS §2.1", _EXPLAIN),
-    "metadata_log_snapshot": Rule("FACTS §7.2", _LOOK),
-    "quorum_state_too_new": Rule("FACTS §2.8", "cat {path}"),
+    "no_metadata_log": Rule(),  # FACTS §7.1
+    "metadata_log_damaged": Rule(_EXPLAIN),  # FACTS §1.9, §2.1, §2.5, §2.8
+    "metadata_log_topic_id": Rule(_EXPLAIN),  # FACTS §2.1
+    "metadata_log_snapshot": Rule(_LOOK),  # FACTS §7.2
+    "quorum_state_too_new": Rule("cat {path}"),  # FACTS §2.8
 }
-"""All rules by name; a test triggers each of them."""
-
-
-def source_of(finding: Finding) -> str:
-    """Return where a finding is known from."""
-    return finding.source or RULES[finding.rule].source
+"""All rules by name, each with its source in a comment; a test triggers each of them."""
 
 
 def next_command(finding: Finding, log_dirs: Sequence[str], metadata: str | None) -> str:

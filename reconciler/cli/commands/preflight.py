@@ -174,7 +174,7 @@ def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now
 
 def _rows(answer: Preflight, log_dirs: Sequence[str], source: str | None, notes: bool) -> list[dict[str, Any]]:
     """List the findings with the columns of ``FINDING_SCHEMA``."""
-    from reconciler.preflight import Effect, next_command, source_of
+    from reconciler.preflight import Effect, next_command
 
     return [
         {
@@ -188,7 +188,6 @@ def _rows(answer: Preflight, log_dirs: Sequence[str], source: str | None, notes:
             "replicas": each.replicas,
             "only_in_sync": each.only_in_sync,
             "problem": each.problem,
-            "source": source_of(each),
             "next": next_command(each, log_dirs, source) or None,
         }
         for each in answer.findings
@@ -253,7 +252,7 @@ def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | No
     from reconciler.cli.frame import Column, open_page
 
     styles = {"startup_aborts": "bold red", "log_dir_offline": "bold red", "note": "dim"}
-    columns = (Column("EFFECT"), Column("WHERE"), Column("PROBLEM"), Column("SOURCE"))
+    columns = (Column("EFFECT"), Column("WHERE"), Column("PROBLEM"))
     with open_page(output) as opened:
         most = SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit
         shown = rows if most is None else rows[:most]
@@ -262,7 +261,6 @@ def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | No
                 row["effect"],
                 NOTHING if row["log_dir"] is None else posixpath.normpath(f"{row['log_dir']}/{row['name'] or '.'}"),
                 row["problem"],
-                row["source"],
             )
             for row in shown
         )

@@ -74,7 +74,6 @@ def test_one_directory_with_another_name_stops_every_broker(text: str, release: 
     answer = start_with_directory(text, KafkaRelease.parse(release), mode)
     assert answer.action is StartAction.STARTUP_ABORTS
     assert not answer.starts
-    assert "FACTS" in answer.source
 
 
 def test_an_answer_about_a_strangers_directory_says_what_to_do() -> None:
@@ -254,12 +253,11 @@ def test_a_state_that_no_partition_metadata_has_is_refused(state: str) -> None:
 
 @pytest.mark.parametrize("kind", list(DirectoryKind))
 @pytest.mark.parametrize("state", STATES)
-def test_every_answer_is_a_sentence_with_its_source(kind: DirectoryKind, state: str) -> None:
+def test_every_answer_is_a_sentence(kind: DirectoryKind, state: str) -> None:
     for text, mode in EVERY_BROKER:
         answer = start_with_metadata(kind, state, KafkaRelease.parse(text), mode)
         assert len(answer.sentence) > 20
         assert not answer.sentence.endswith(".")
-        assert answer.source.startswith("FACTS §")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +274,7 @@ def test_what_becomes_of_an_unwanted_replica_hangs_on_release_and_mode(
     release: str, mode: Mode, migrating: bool, action: str
 ) -> None:
     answer = start_unwanted(DirectoryKind.LIVE, KafkaRelease.parse(release), mode, migrating=migrating)
-    assert (answer.action, answer.source[:8]) == (StartAction[action], "FACTS §6")
+    assert answer.action is StartAction[action]
 
 
 def test_3_7_0_moves_the_current_replica_when_the_future_one_is_unwanted() -> None:

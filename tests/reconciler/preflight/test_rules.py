@@ -1,4 +1,4 @@
-"""Every rule reports its own kind of damage, and has a source and a command that changes nothing.
+"""Every rule reports its own kind of damage, and has a command that changes nothing.
 
 Findings are sorted by their effects, in order of harm.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.preflight import FINDING_SCHEMA, Effect, next_command, source_of
+from reconciler.preflight import FINDING_SCHEMA, Effect, next_command
 from reconciler.preflight.rules import ORDER, RULES, Finding, FindingPlace
 from tests.reconciler.preflight.disks import of_rule
 from tests.reconciler.preflight.scenarios import SCENARIOS, Scenario
@@ -22,7 +22,6 @@ def test_each_rule_speaks_with_its_effect(tmp_path: Path, rule: str, effect: Eff
     found = of_rule(answer, rule)
     assert effect in {each.effect for each in found}, [(each.rule, each.problem) for each in answer.findings]
     assert all(each.problem and not each.problem.endswith(".") for each in found)
-    assert all(re.search(r"(FACTS|DESIGN) §", source_of(each)) for each in found)
     assert answer.starts is not any(each.effect is Effect.STARTUP_ABORTS for each in answer.findings)
 
 
@@ -63,5 +62,5 @@ def test_findings_are_sorted_by_effect_then_rule_then_place() -> None:
 
 
 def test_the_columns_have_all_that_a_finding_has() -> None:
-    assert {"effect", "rule", "problem", "source", "replicas", "only_in_sync"} <= set(FINDING_SCHEMA.names)
+    assert {"effect", "rule", "problem", "replicas", "only_in_sync"} <= set(FINDING_SCHEMA.names)
     assert set(FindingPlace.__dataclass_fields__) <= set(FINDING_SCHEMA.names)
