@@ -94,6 +94,11 @@ class MetadataIdentity:
     problems: tuple[str, ...] = ()
     """Problems of the reading, one sentence each: a torn tail, unknown record types, an unreadable snapshot."""
 
+    @property
+    def as_of_ms(self) -> int | None:
+        """As of when the state speaks, ms since 1970: nothing that came later is in it. None: it does not know."""
+        return self.timestamp_ms if self.timestamp_ms is not None and self.timestamp_ms > 0 else None
+
 
 @dataclass(frozen=True, slots=True)
 class SavedTable:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         next_command,
         severity,
     )
+    from reconciler.verdicts.doubt import DOUBTS, LATEST, Doubt, Times, doubt_of
     from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
     from reconciler.verdicts.ranking import Copy, Ranking, rank_copies
     from reconciler.verdicts.table import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
@@ -32,6 +33,7 @@ else:
                 "next_command",
                 "severity",
             ),
+            "doubt": ("DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
             "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
             "ranking": ("Copy", "Ranking", "rank_copies"),
             "table": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
@@ -42,19 +44,24 @@ __all__ = [
     "ADVICE",
     "BENIGN",
     "CASES",
+    "DOUBTS",
     "FLEET_ADVICE",
+    "LATEST",
     "URGENCY",
     "Advice",
     "Copy",
+    "Doubt",
     "JoinedRow",
     "Judged",
     "Ranking",
     "Row",
     "Severity",
+    "Times",
     "Verdict",
     "broker_of",
     "case_number",
     "compare",
+    "doubt_of",
     "fill_evidence",
     "full_evidence",
     "location_of",

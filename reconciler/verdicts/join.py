@@ -8,11 +8,12 @@ three to the same answers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.desired import BrokerKey, DesiredState, in_memory, speaking
+from reconciler.verdicts.doubt import LATEST, Doubt, Times, doubt_of
 from reconciler.verdicts.table import CASES, JoinedRow, Verdict, case_number
 
 Row = Mapping[str, Any]
@@ -29,6 +30,7 @@ class Judged:
     case: int
     observed: Row | None
     wanted: Row | None
+    doubt: Doubt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class _Context:
     speaks: Mapping[BrokerKey, bool]
     copies: Counter[tuple[BrokerKey, str | None, int | None]]
     homes: frozenset[tuple[BrokerKey, str]]
+    times: Mapping[BrokerKey, Times]
     now_ms: int
 
 
@@ -90,17 +93,32 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
         if row["kind"] == "log_dir" and row["metadata_state"] == "ok" and row["directory_id"]
     )
     copies = Counter((broker_of(row), row["topic"], row["partition"]) for row in rows if row["kind"] == "live")
-    context = _Context(speaks, copies, homes, now_ms)
+    context = _Context(speaks, copies, homes, _times_of_brokers(states, rows, speaks), now_ms)
     for row in rows:
         broker = broker_of(row)
         cluster = clusters.get(broker.cluster, _NOTHING)
         wanted = _wanted(row, broker, cluster)
-        yield _judge(_on_disk(row, wanted, cluster, context), row, wanted)
+        yield _judge(_on_disk(row, wanted, cluster, context), row, wanted, context.times.get(broker))
     for broker in speaks:
         cluster = clusters[broker.cluster]
         for (node, topic, partition), replica in cluster.by_name.items():
             if node == broker.node and not copies[broker, topic, partition]:
-                yield _judge(_absent(replica, broker, cluster, context), None, replica)
+                yield _judge(_absent(replica, broker, cluster, context), None, replica, context.times[broker])
+
+
+def _times_of_brokers(
+    states: Mapping[str, DesiredState], rows: Sequence[Row], speaks: Iterable[BrokerKey]
+) -> dict[BrokerKey, Times]:
+    """Give the times of each broker that metadata speaks for; rows of a watch carry no time of their scan."""
+    scanned: dict[BrokerKey, int] = {}
+    for row in rows:
+        if row["kind"] == "log_dir" and row.get("scanned_ms") is not None:
+            broker = broker_of(row)
+            scanned[broker] = min(row["scanned_ms"], scanned.get(broker, LATEST))
+    return {
+        broker: Times(as_of_ms=states[broker.cluster].identity.as_of_ms or -1, scanned_ms=scanned.get(broker, LATEST))
+        for broker in speaks
+    }
 
 
 def _wanted(row: Row, broker: BrokerKey, cluster: _WantedReplicas) -> Row | None:
@@ -147,10 +165,14 @@ def _absent(wanted: Row, broker: BrokerKey, cluster: _WantedReplicas, context: _
     )
 
 
-def _judge(joined: JoinedRow, observed: Row | None, wanted: Row | None) -> Judged:
+def _judge(joined: JoinedRow, observed: Row | None, wanted: Row | None, times: Times | None) -> Judged:
     number = case_number(joined)
     case = CASES[number]
-    return Judged(case.verdict, fill_evidence(case.evidence, joined), joined, number, observed, wanted)
+    doubt = None
+    if times is not None and case.doubt is not None:
+        modified_ms = None if observed is None else observed.get("modified_ms")
+        doubt = doubt_of(case.doubt, replace(times, modified_ms=-1 if modified_ms is None else modified_ms))
+    return Judged(case.verdict, fill_evidence(case.evidence, joined), joined, number, observed, wanted, doubt)
 
 
 def fill_evidence(template: str, row: JoinedRow) -> str:

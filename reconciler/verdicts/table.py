@@ -36,6 +36,8 @@ wanted on this broker: the old one no longer exists either way (KIP516-5). What 
 is NOT_COMPARED: silence of such a source says nothing. A -future directory without topic ID beside its live copy is
 FUTURE as long as the metadata knows the topic's name: a move of release 2.8 has no ID before it is done, so it proves
 nothing, and the verdict on the live copy speaks for both.
+
+A case also says which doubt its verdict is open to, where one side may be too old to know (``doubt.py``).
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from reconciler.verdicts.doubt import Doubt
 
 Condition = Callable[[Any], Any]
 """Maps an object with the columns of :class:`JoinedRow` as attributes to a truth value or an engine's expression."""
@@ -149,6 +153,8 @@ class Case:
     when: Condition
     evidence: str = ""
     """Template over the columns: ``the disk holds topic ID {disk_topic_id}``. Empty text shows as ``none``."""
+    doubt: Doubt | None = None
+    """The doubt that it is open to; None: neither side's age can make it wrong, or it asks for no action."""
 
 
 def _no(flag: Any) -> Any:
@@ -220,11 +226,13 @@ CASES: tuple[Case, ...] = (
         Verdict.STRAY,
         lambda r: (r.kind == "stray") & r.judged & _no(r.disk_topic_id == "") & _no(r.id_topic == ""),
         "a broker moved it aside and never deletes it; topic ID {disk_topic_id} lives on as {id_topic}, not here",
+        doubt=Doubt.CHANGED_SINCE_METADATA,
     ),
     Case(
         Verdict.STRAY,
         lambda r: (r.kind == "stray") & r.judged & r.complete & _no(r.disk_topic_id == ""),
         "a broker moved it aside and never deletes it; the metadata does not know topic ID {disk_topic_id}",
+        doubt=Doubt.CHANGED_SINCE_METADATA,
     ),
     Case(Verdict.STRAY, lambda r: r.kind == "stray", "a broker moved it aside and never deletes it"),
     Case(
@@ -251,6 +259,7 @@ CASES: tuple[Case, ...] = (
         Verdict.FUTURE_ABANDONED,
         lambda r: r.kind == "future",
         "a move between log dirs that nobody will finish: the metadata does not want topic ID {disk_topic_id} here",
+        doubt=Doubt.CHANGED_SINCE_METADATA,
     ),
     Case(
         Verdict.DUPLICATE,
@@ -289,42 +298,50 @@ CASES: tuple[Case, ...] = (
         Verdict.STALE_ID,
         lambda r: _live(r) & r.wanted & _known_under_another_id(r),
         "the disk holds topic ID {disk_topic_id}; topic {topic} was re-created, and is wanted here, as {name_topic_id}",
+        doubt=Doubt.CHANGED_SINCE_METADATA,
     ),
     Case(
         Verdict.STALE_ID,
         lambda r: _live(r) & _known_under_another_id(r),
         "the disk holds topic ID {disk_topic_id}; topic {topic} was re-created, on other brokers, as {name_topic_id}",
+        doubt=Doubt.CHANGED_SINCE_METADATA,
     ),
     Case(
         Verdict.NOT_ASSIGNED,
         lambda r: _live(r) & r.complete & _no(r.id_topic == "") & (r.id_topic == r.topic),
         "topic {topic} exists under this topic ID, but this broker is not among the partition's replicas",
+        doubt=Doubt.CHANGED_SINCE_METADATA,
     ),
     Case(
         Verdict.NOT_ASSIGNED,
         lambda r: _live(r) & r.complete & r.name_known,
         "this broker is not among the replicas of topic {topic}; judged by name, because one side has no topic ID",
+        doubt=Doubt.CHANGED_SINCE_METADATA,
     ),
     Case(
         Verdict.UNKNOWN_TOPIC,
         lambda r: _live(r) & r.complete & _no(r.disk_topic_id == ""),
         "the metadata knows neither topic {topic} nor topic ID {disk_topic_id}",
+        doubt=Doubt.CHANGED_SINCE_METADATA,
     ),
     Case(
         Verdict.UNKNOWN_TOPIC,
         lambda r: _live(r) & r.complete,
         "the metadata does not know topic {topic}; judged by name, because the disk has no topic ID",
+        doubt=Doubt.CHANGED_SINCE_METADATA,
     ),
     Case(Verdict.NOT_COMPARED, lambda r: r.on_disk, "the metadata is INCREMENTAL and does not mention this replica"),
     Case(
         Verdict.ABSENT,
         lambda r: r.wanted & _no(r.home_seen),
         "wanted here, on a log dir of this broker that was not among those scanned",
+        doubt=Doubt.SCANNED_BEFORE_METADATA,
     ),
     Case(
         Verdict.MISSING,
         lambda r: r.wanted,
         "wanted here under topic ID {wanted_topic_id}, and no log dir of this broker has it",
+        doubt=Doubt.SCANNED_BEFORE_METADATA,
     ),
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.desired import BrokerKey, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.verdicts import JoinedRow, Judged, Row, Verdict, broker_of, compare, fill_evidence
+from reconciler.verdicts import Doubt, JoinedRow, Judged, Row, Verdict, broker_of, compare, fill_evidence
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
 
@@ -125,3 +125,33 @@ def test_evidence_shows_empty_text_as_none() -> None:
 
 def test_a_row_without_identity_belongs_to_no_broker() -> None:
     assert broker_of(row(cluster_id=None, node_id=None)) == BrokerKey("", -1)
+
+
+def doubts(states: dict[str, DesiredState], *rows: dict[str, Any]) -> list[Doubt | None]:
+    return [judged.doubt for judged in judge(states, *rows)]
+
+
+def test_what_was_written_to_after_the_metadata_is_condemned_in_doubt() -> None:
+    states = {"c1": state(("t", B, [1]), timestamp_ms=100)}
+    newer, older = live("t", A, modified_ms=101), live("u", A, modified_ms=100)
+    assert doubts(states, row(), newer, older) == [Doubt.CHANGED_SINCE_METADATA, None]
+
+
+def test_a_replica_that_is_ok_is_in_no_doubt_however_new_it_is() -> None:
+    assert doubts({"c1": state(("t", A, [1]), timestamp_ms=100)}, row(), live("t", A, modified_ms=500)) == [None]
+
+
+def test_metadata_or_a_replica_without_a_time_gives_rise_to_no_doubt() -> None:
+    for time in (None, 0):
+        assert doubts({"c1": state(("t", B, [1]), timestamp_ms=time)}, row(), live("t", A, modified_ms=5)) == [None]
+    assert doubts({"c1": state(("t", B, [1]), timestamp_ms=100)}, row(), live("t", A)) == [None]
+
+
+def test_what_a_scan_before_the_metadata_did_not_find_is_missing_in_doubt() -> None:
+    states = {"c1": state(("t", A, [1]), timestamp_ms=100)}
+    assert doubts(states, row(scanned_ms=99)) == [Doubt.SCANNED_BEFORE_METADATA]
+    assert doubts(states, row(scanned_ms=100)) == [None]
+    assert doubts(states, row(scanned_ms=200), row(scanned_ms=99, directory_id="d2", log_dir="/b1b")) == [
+        Doubt.SCANNED_BEFORE_METADATA
+    ]
+    assert doubts(states, row()) == [None]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number, plainly_in_order
+from reconciler.verdicts import CASES, Doubt, JoinedRow, Verdict, case_number, plainly_in_order
 
 A, B = "UXyU9i5ARn6W00ON2taeWA", "cxBT72dK4si8Ied1iP4wBA"
 
@@ -93,6 +93,28 @@ ROWS: tuple[tuple[str, JoinedRow, Verdict], ...] = (
 @pytest.mark.parametrize(("row", "verdict"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_each_row_of_the_table_gives_its_verdict(row: JoinedRow, verdict: Verdict) -> None:
     assert CASES[case_number(row)].verdict is verdict
+
+
+CONDEMNED = Doubt.CHANGED_SINCE_METADATA
+OPEN_TO = (
+    (RECREATED, CONDEMNED),
+    (replace(RECREATED, wanted=False, wanted_topic_id=""), CONDEMNED),
+    (replace(WANTED, wanted=False), CONDEMNED),
+    (replace(NO_ID, wanted=False), CONDEMNED),
+    (GONE, CONDEMNED),
+    (replace(GONE, disk_topic_id=""), CONDEMNED),
+    (replace(WANTED, kind="stray", wanted=False), CONDEMNED),
+    (replace(GONE, kind="stray"), CONDEMNED),
+    (replace(GONE, kind="future"), CONDEMNED),
+    (ABSENT, Doubt.SCANNED_BEFORE_METADATA),
+    (replace(ABSENT, home_seen=False), Doubt.SCANNED_BEFORE_METADATA),
+)
+
+
+def test_what_the_metadata_condemns_or_misses_is_open_to_doubt_and_nothing_else() -> None:
+    assert {case_number(row): doubt for row, doubt in OPEN_TO} == {
+        number: case.doubt for number, case in enumerate(CASES) if case.doubt is not None
+    }
 
 
 def test_every_case_is_reached_by_a_row_above() -> None:
