@@ -7,6 +7,14 @@ import time
 from typing import Protocol
 
 
+def date_text(ms: int) -> str:
+    """Format a time in ms since 1970 as a date in UTC; a time that no calendar has stays a number."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms // 1000))
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms since 1970"
+
+
 class Clock(Protocol):
     """The clock that the engine needs: the time of day, and a wait."""
 

@@ -11,7 +11,7 @@ from logstore.log_dir.checkpoints import (
 from logstore.log_dir.identity import META_PROPERTIES_LIMIT, ExpectedIdentity, IdentityFound, discover, read_identity
 from logstore.log_dir.lock import LOCK_FILE, LockHolder, find_lock_holder
 from logstore.log_dir.log_dir import DISK_FAILURES, LogDir, open_replica_parent
-from logstore.log_dir.open_files import FileHolder, OpenFiles, find_open_files
+from logstore.log_dir.open_files import FileHolder, OpenFiles, UnseenProcess, find_open_files
 from logstore.log_dir.read_only import LogDirView, ReadOnlyLogDir
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "OpenDirectories",
     "OpenFiles",
     "ReadOnlyLogDir",
+    "UnseenProcess",
     "change_files",
     "discover",
     "find_lock_holder",

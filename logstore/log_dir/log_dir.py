@@ -33,7 +33,7 @@ from logstore.errors import (
 from logstore.fs import Directory, Disk, make_directory, refusal, remove_file, replace_file, write_new_file
 from logstore.log_dir.checkpoints import CheckpointFiles
 from logstore.log_dir.identity import ExpectedIdentity, read_identity
-from logstore.log_dir.lock import Lock
+from logstore.log_dir.lock import LOCK_FILE, Lock
 from logstore.rows import MetadataState
 
 logger = logging.getLogger(__name__)
@@ -78,6 +78,8 @@ class LogDir:
     def open(cls, path: str, *, disk: Disk | None = None, expected: ExpectedIdentity | None = None) -> LogDir:
         """Take the lock of a log dir, and read its identity. Nothing is changed, except that ``.lock`` is made.
 
+        Where ``.lock`` is missing, it is made only in a log dir that is known: an empty mount point stays empty.
+
         Args:
             path: of the log dir.
             disk: the primitive changes; None: the real ones.
@@ -99,14 +101,11 @@ class LogDir:
             reason = refusal(error) if isinstance(error, OSError) else str(error)
             raise NotALogDirError(f"the log dir {path} {reason}") from error
         try:
+            if not root.holds(LOCK_FILE):
+                _read_known_identity(path, expected)
             lock = _locked(root, disk)
             try:
-                found = read_identity(path, expected)
-                if found.state is MetadataState.UNREADABLE:
-                    raise OfflineLogDirError(f"{path}: {found.problem}; see to it, and open the log dir again")
-                if found.identity is None or found.state is not MetadataState.OK:
-                    raise NotALogDirError(f"{path}: {found.problem}; nothing is changed in a log dir that is not known")
-                return cls(root, lock, found.identity, disk)
+                return cls(root, lock, _read_known_identity(path, expected), disk)
             except BaseException:
                 lock.release()
                 raise
@@ -313,6 +312,16 @@ def failure(what: str, error: OSError) -> LogStoreError:
     if error.errno in DISK_FAILURES:
         return OfflineLogDirError(f"{what}: {reason}{place}; the log dir is offline until it is opened again")
     return ChangeFailedError(f"{what}: {reason}{place}; nothing was changed")
+
+
+def _read_known_identity(path: str, expected: ExpectedIdentity | None) -> MetaProperties:
+    """Read the identity of a log dir; raises as :meth:`LogDir.open`."""
+    found = read_identity(path, expected)
+    if found.state is MetadataState.UNREADABLE:
+        raise OfflineLogDirError(f"{path}: {found.problem}; see to it, and open the log dir again")
+    if found.identity is None or found.state is not MetadataState.OK:
+        raise NotALogDirError(f"{path}: {found.problem}; nothing is changed in a log dir that is not known")
+    return found.identity
 
 
 def _locked(root: Directory, disk: Disk) -> Lock:

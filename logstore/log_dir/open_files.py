@@ -3,7 +3,8 @@
 Removing a name frees nothing while a process still has the file open, which is why ``rm`` sometimes leaves a disk as
 full as it was. The sources are ``/proc/<pid>/fd``, and ``/proc/<pid>/maps`` because Kafka maps its indexes and closes
 them. Files are compared by device and inode, because a rename or a container changes the path. Without ``/proc``
-nothing is known. Processes of other users are only counted. Source: USERS, pain 6.
+nothing is known. A process that may not be inspected, as those of other users, is named with the system's reason.
+Source: USERS, pain 6.
 """
 
 from __future__ import annotations
@@ -29,17 +30,29 @@ class FileHolder:
 
 
 @dataclass(frozen=True, slots=True)
+class UnseenProcess:
+    """A process that could not be inspected, so that it may hold files."""
+
+    process: FileHolder
+    reason: str
+    """The system's, for example ``Permission denied``."""
+
+    def __str__(self) -> str:
+        return f"{self.process}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class OpenFiles:
     """The open files of one device.
 
     Attributes:
         holders: inode → the processes that hold it.
-        unseen: number of processes that could not be inspected.
+        unseen: the processes that could not be inspected.
         known: whether the system provides this information at all.
     """
 
     holders: Mapping[int, tuple[FileHolder, ...]] = field(default_factory=dict)
-    unseen: int = 0
+    unseen: tuple[UnseenProcess, ...] = ()
     known: bool = True
 
 
@@ -56,12 +69,12 @@ def find_open_files(device: int, pids: Collection[int] | None = None) -> OpenFil
         except OSError:
             return OpenFiles(known=False)
     holders: dict[int, tuple[FileHolder, ...]] = {}
-    unseen = 0
+    unseen: list[UnseenProcess] = []
     for pid in pids:
         try:
             inodes = {*_opened(pid, device), *_mapped(pid, device)}
-        except PermissionError:
-            unseen += 1
+        except PermissionError as error:
+            unseen.append(UnseenProcess(FileHolder(pid, _command(pid)), error.strerror or "Permission denied"))
             continue
         except OSError:
             continue  # it ended meanwhile
@@ -69,7 +82,7 @@ def find_open_files(device: int, pids: Collection[int] | None = None) -> OpenFil
             process = FileHolder(pid, _command(pid))
             for inode in inodes:
                 holders[inode] = (*holders.get(inode, ()), process)
-    return OpenFiles(holders, unseen, known=bool(pids) or os.path.isdir(f"{_PROC}/self/fd"))
+    return OpenFiles(holders, tuple(unseen), known=bool(pids) or os.path.isdir(f"{_PROC}/self/fd"))
 
 
 def _opened(pid: int, device: int) -> Iterator[int]:

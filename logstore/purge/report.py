@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from layout.ours import StagedRecord
 from layout.topic import TopicPartition
-from logstore.log_dir import FileHolder
+from logstore.log_dir import FileHolder, UnseenProcess
 
 
 class KeepReason(StrEnum):
@@ -80,7 +80,7 @@ class LogDirPurge:
         partly_bytes: bytes removed from directories that still exist.
         freed_bytes: growth of the file system's free space, to which others write as well; None: not measured.
         held: files that processes still hold open.
-        unseen_processes: number of processes that could not be inspected, so that ``held`` may lack files.
+        unseen_processes: the processes that could not be inspected, so that ``held`` may lack files.
         cancelled: the purge was stopped before everything due was deleted.
         error: why the purge of this log dir ended early; None: it did not.
     """
@@ -94,7 +94,7 @@ class LogDirPurge:
     partly_bytes: int = 0
     freed_bytes: int | None = None
     held: list[HeldFile] = field(default_factory=list)
-    unseen_processes: int = 0
+    unseen_processes: tuple[UnseenProcess, ...] = ()
     cancelled: bool = False
     error: str | None = None
 

@@ -27,7 +27,6 @@ Source: KIP516-6, DESIGN §5.
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +34,7 @@ from contextlib import ExitStack
 from typing import Final, TypeAlias
 
 from layout.topic import named
+from logstore.clock import date_text
 from logstore.errors import ChangeRefusedError
 from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.parallel import paused_gc
@@ -53,6 +53,9 @@ STAGING_BATCH_SIZE: Final = 1000
 _FEW = 4
 """Records, or files of records, up to which each is synced by itself; for more, one barrier costs less."""
 
+_WILL_GO: Final = "will be deleted at %s"
+_MAY_GO: Final = "may be purged from %s on; 'logstore purge' does it"
+
 _MANY = 256
 """Replicas from which one listing of the staging root costs less than a look-up for each name."""
 
@@ -69,11 +72,12 @@ def stage(
     fallback: FallbackRecords | None = None,
     on_committed: OnCommitted | None = None,
     partly: bool = False,
+    has_purger: bool = False,
 ) -> StagingOutcome:
     """Stage replicas of one log dir, durably, with one barrier for each thousand.
 
     Each candidate is checked first. One that has changed, is a link, or lies under a mount point, is refused, and
-    the others go on. Every staged replica is logged at WARN with the time at which it will be deleted.
+    the others go on. Every staged replica is logged at WARN with the time from which on it may be deleted.
 
     Args:
         log_dir: holds the replicas.
@@ -84,6 +88,7 @@ def stage(
         on_committed: called batch by batch with what is staged; those replicas stay staged when a later batch fails.
         partly: where the disk is too full for the names of all, stage as many as have room, and refuse the rest.
             Nothing else can clean a full disk; do not use it where all or none must be staged.
+        has_purger: something in this program purges what is due, so that the log can say that it will be deleted.
 
     Raises:
         OfflineLogDirError: the log dir is offline, or failed now; opening it again sorts out what was under way.
@@ -104,7 +109,7 @@ def stage(
     )
     with log_dir.changing(_what(wanted)), ExitStack() as opened, paused_gc():
         session = StagingSession(log_dir, where, fallback, now_ms, opened, many=many, partly=partly)
-        staging = _Staging(session, wanted, on_committed)
+        staging = _Staging(session, wanted, on_committed, has_purger=has_purger)
         staging.run()
         log_dir.write_checkpoints()
     return staging.outcome
@@ -118,9 +123,15 @@ class _Staging:
     """
 
     def __init__(
-        self, session: StagingSession, candidates: Sequence[Candidate], on_committed: OnCommitted | None
+        self,
+        session: StagingSession,
+        candidates: Sequence[Candidate],
+        on_committed: OnCommitted | None,
+        *,
+        has_purger: bool,
     ) -> None:
         self._session, self._log_dir, self._on_committed = session, session.log_dir, on_committed
+        self._fate = _WILL_GO if has_purger else _MAY_GO
         self._few = len(candidates) <= _FEW
         starts = range(0, len(candidates), STAGING_BATCH_SIZE)
         self._left = deque(candidates[start : start + STAGING_BATCH_SIZE] for start in starts)
@@ -214,11 +225,11 @@ class _Staging:
         batch.drop_files()
 
     def _warn(self, batch: StagingBatch, staged: Sequence[Staged]) -> None:
-        """Log each replica with the time at which it will be deleted (KIP516-6)."""
+        """Log each replica with the time from which on it may be deleted (KIP516-6)."""
         if not logger.isEnabledFor(logging.WARNING):
             return
-        due = {moment: _time_text(moment) for moment in {move.record.due_ms for move in batch.moves}}
-        text = "%s: %s (topic ID %s) is staged as %s because of %s, and will be deleted at %s"
+        due = {moment: date_text(moment) for moment in {move.record.due_ms for move in batch.moves}}
+        text = f"%s: %s (topic ID %s) is staged as %s because of %s, and {self._fate}"
         # All records come from the same source line, so it is looked up once: that takes as long as all the rest.
         file, line, function, _ = logger.findCaller()
         is_plain = logging.getLogRecordFactory() is logging.LogRecord
@@ -251,10 +262,3 @@ class _Staging:
 
 def _what(candidates: Sequence[Candidate]) -> str:
     return f"{named([each.partition for each in candidates])} cannot be staged"
-
-
-def _time_text(milliseconds: int) -> str:
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(milliseconds // 1000))
-    except (ValueError, OverflowError, OSError):
-        return f"{milliseconds} ms since 1970"

@@ -12,6 +12,7 @@ from layout.directory_name import live_name
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.ours import STAGED_RECORD, StagedRecord, encode_record
+from logstore.clock import date_text
 from logstore.errors import ChangeRefusedError
 from logstore.fs import replace_file
 from logstore.log_dir import LogDir
@@ -57,5 +58,8 @@ def adopt_stray(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms:
             raise ChangeRefusedError(f"{place} holds a {STAGED_RECORD} that is no use: look at it first")
         # Through a temporary file: half a record would be one more thing to judge.
         replace_file(log_dir.disk, directory, STAGED_RECORD, encode_record(record))
-    logger.warning("%s: a purge may take it from %d ms since 1970 on, because of %s", place, record.due_ms, verdict)
+    logger.warning(
+        "%s: it may be purged from %s on, because of %s; 'logstore purge' does it",
+        *(place, date_text(record.due_ms), verdict),
+    )
     return record

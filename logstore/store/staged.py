@@ -120,6 +120,7 @@ class StagingStore(OpenStore):
                 fallback=self.fallback,
                 on_committed=entered,
                 partly=True,
+                has_purger=self._purger is not None,
             )
             outcome.staged += done.staged
             outcome.refused += done.refused

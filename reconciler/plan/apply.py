@@ -305,10 +305,13 @@ class _ApplyRun:
             journal = RunJournal(*who, self.started_ms, finished_ms, metadata, tuple(lines))
             problem = write_journal(log_dir, journal)
             (path,) = journal_paths([log_dir.path], self.started_ms, self.plan.fingerprint)
-            if problem is None and path not in self.journals:
-                self.journals.append(path)
-            elif problem is not None and finished_ms is not None:
-                self.notes.append(f"{problem}; this report is all that is left of it")
+            if problem is None:
+                self.journals = [*dict.fromkeys([*self.journals, path])]
+            elif finished_ms is not None:
+                begun = path in self.journals
+                self.journals = [each for each in self.journals if each != path]
+                left = f"{path} says only that the run began" if begun else "nothing on the disk tells of it"
+                self.notes.append(f"{problem}; {left}, so keep this report")
 
     def _line(self, action: Action) -> dict[str, object]:
         result = self.results.get(action.fingerprint)

@@ -16,7 +16,7 @@ from layout.errors import LayoutError
 from layout.ours import RunJournal, encode_run_journal, is_run_journal, parse_run_journal, run_journal_name
 from logstore import LogStoreError, UnreadableFileError
 from logstore.fs import read_small_file, replace_file
-from logstore.log_dir import LogDir
+from logstore.log_dir import DISK_FAILURES, LogDir
 from reconciler.plan.gate_inputs import EarlierRuns, SightingKey
 from reconciler.plan.plan import ActionKind
 
@@ -89,9 +89,16 @@ def read_history(log_dirs: Iterable[str]) -> History:
 def write_journal(log_dir: LogDir, journal: RunJournal) -> str | None:
     """Write a journal durably into the root of its log dir; return the problem, or None."""
     name = run_journal_name(journal.started_ms, journal.plan)
+    what = "the journal of this run cannot be written"
     try:
-        with log_dir.changing("the journal of this run cannot be written"):
-            replace_file(log_dir.disk, log_dir.root, name, encode_run_journal(journal))
+        with log_dir.changing(what):
+            try:
+                replace_file(log_dir.disk, log_dir.root, name, encode_run_journal(journal))
+            except OSError as error:
+                if error.errno in DISK_FAILURES:
+                    raise
+                # The run itself goes on, so this must not say that nothing was changed.
+                return f"{log_dir.path}: {what}: {error.strerror}"
     except LogStoreError as error:
         return str(error)
     return None

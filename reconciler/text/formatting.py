@@ -35,11 +35,15 @@ def count(number: int, one: str = "", many: str = "") -> str:
 
 
 def age(milliseconds: int | None) -> str:
-    """Format a span in the largest unit of which it has two: ``90 min``, ``3 d``; a negative span is in the future."""
+    """Format a span in the largest unit of which it has two: ``90 min``, ``3 d``; a negative span is in the future.
+
+    A past span counts whole units, as ages do. A future one is rounded, so that a delay of 7 d is not 6 d at once.
+    """
     if milliseconds is None:
         return NOTHING
     if milliseconds < 0:
-        return f"in {age(-milliseconds)}"
+        half = next((length for length, _ in _AGES if -milliseconds >= 2 * length), 1000) // 2
+        return f"in {age(-milliseconds + half)}"
     for length, unit in _AGES:
         if milliseconds >= 2 * length:
             return f"{milliseconds // length:,} {unit}"

@@ -4,7 +4,12 @@ import threading
 import time
 
 from logstore import SystemClock
-from logstore.clock import ManualClock
+from logstore.clock import ManualClock, date_text
+
+
+def test_a_time_beyond_the_calendar_stays_a_number() -> None:
+    assert date_text(1_700_000_000_000) == "2023-11-14 22:13:20 UTC"
+    assert date_text(1 << 70) == f"{1 << 70} ms since 1970"
 
 
 def test_the_systems_clock_gives_the_time_of_day_in_ms() -> None:

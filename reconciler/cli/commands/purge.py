@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +18,7 @@ from reconciler.cli.frame import (
     on_signals,
     parse_rate,
     say,
-    why_in_use,
+    say_in_use,
 )
 from reconciler.errors import UsageError
 from reconciler.text import count, listed, moment, size
@@ -40,8 +41,8 @@ From cron, every ten minutes:
 
 \b
 Directories that a broker left as '-stray' have no record, so nothing says when they may go, and no purge takes them.
-'logstore staged' lists them. Bring one back with 'logstore restore', and stage it with the others once it is known to
-be unwanted; then it has a record and a due time.
+'logstore staged' lists them. 'logstore plan --strays' proposes a record, and so a due time, for each that is surely
+unwanted; 'logstore restore' brings one back.
 """
 
 
@@ -110,6 +111,7 @@ def command(
             reports = _purge(opened, rules, fallback, workers)
     for report in reports:
         _print_report(report, quiet=quiet, dry_run=dry_run)
+    say_unseen(reports)
     if locations and not dry_run and not any(report.purged or report.failures for report in reports):
         say(f"nothing was purged: {listed(locations)} is not staged here, or is not due")
     failed = any(not report.is_whole for report in reports)
@@ -129,10 +131,7 @@ def _plan(
 
     reports = []
     for path in log_dirs:
-        refused = why_in_use(path)
-        if refused is not None:
-            opened.refuse(refused, Exit.REFUSED)
-            continue
+        say_in_use(path)
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
                 reports.append(planned_purge(log_dir, rules, fallback))
@@ -188,13 +187,19 @@ def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
         files = count(len({held.name for held in report.held}), "file")
         held = f"{size(report.held_open_bytes)} in {files} held open by {holders}"
         say(f"{report.log_dir}: {held}: that space returns when the process lets go")
-    if report.unseen_processes:
-        unseen = count(report.unseen_processes, "process", "processes")
-        say(f"{report.log_dir}: {unseen} could not be looked into, and may hold files open: run as root to see")
     if not dry_run and report.freed_bytes is not None:
         say(f"{report.log_dir}: {freed_text(report.freed_bytes, report.expected_bytes)}")
     if report.cancelled:
         say(f"{report.log_dir}: interrupted before all that is due was purged; the next purge goes on")
+
+
+def say_unseen(reports: Sequence[LogDirPurge]) -> None:
+    """Name the processes that could not be looked into, once for all log dirs, and what can be done about it."""
+    unseen = sorted({str(process) for report in reports for process in report.unseen_processes})
+    if unseen:
+        many = count(len(unseen), "process", "processes")
+        advice = "" if os.geteuid() == 0 else "; root may look into them"
+        say(f"{many} could not be looked into, and may hold files open: {listed(unseen)}{advice}")
 
 
 def freed_text(freed: int, expected: int) -> str:

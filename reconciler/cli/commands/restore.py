@@ -20,7 +20,7 @@ from reconciler.cli.frame import (
     fallback_records,
     fallback_records_option,
     say,
-    why_in_use,
+    say_in_use,
 )
 from reconciler.errors import UsageError
 from reconciler.text import count, visible
@@ -121,7 +121,8 @@ def command(
     Options that choose go together: a directory is restored when all of them fit. Nothing is ever overwritten: where a
     replica of the same partition is live, the staged one stays. No broker may run on the log dirs.
 
-    Exit code 3: a log dir is in use, or nothing could be restored. Exit code 4: some could not be restored.
+    Exit code 1: nothing of that kind is staged. Exit code 3: a log dir is in use, or nothing could be restored. Exit
+    code 4: some could not be restored.
     """
     from reconciler.cli.frame import log_dirs_in
 
@@ -186,16 +187,13 @@ def _topic_id(text: str | None) -> TopicId | None:
 
 
 def _open_read_only(log_dirs: Iterable[str], opened: OpenedLogDirs, stack: ExitStack) -> list[LogDirView]:
-    """Open log dirs without their locks; refuse the log dirs that a real run would refuse."""
+    """Open log dirs without their locks; say of each that is in use that a real run waits for its release."""
     from logstore import NotALogDirError
     from logstore.log_dir import ReadOnlyLogDir
 
     views: list[LogDirView] = []
     for path in log_dirs:
-        refused = why_in_use(path)
-        if refused is not None:
-            opened.refuse(refused, Exit.REFUSED)
-            continue
+        say_in_use(path)
         try:
             views.append(stack.enter_context(ReadOnlyLogDir.open(path)))
         except NotALogDirError as error:

@@ -94,7 +94,7 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, fallback_f
     rows, unreadable = _rows(log_dirs, fallback_records(fallback_folder), now_ms)
     match Format(form):
         case Format.TABLE:
-            _show(rows, output, now_ms)
+            _show(rows, output, now_ms, readable=len(log_dirs) - len(unreadable), unreadable=len(unreadable))
         case other:
             with destination(output) as out:
                 out.write(_text(other, rows).encode("utf-8", "surrogateescape"))
@@ -186,7 +186,7 @@ def _text(form: Format, rows: Sequence[StagedRow]) -> str:
     return text.getvalue()
 
 
-def _show(rows: Sequence[StagedRow], output: str | None, now_ms: int) -> None:
+def _show(rows: Sequence[StagedRow], output: str | None, now_ms: int, *, readable: int, unreadable: int) -> None:
     from reconciler.cli.frame import Column, open_page
 
     columns = (
@@ -202,8 +202,9 @@ def _show(rows: Sequence[StagedRow], output: str | None, now_ms: int) -> None:
                 columns, (_cells(row, now_ms) for row in below), {"due": "yellow", "stray": "yellow", "damaged": "red"}
             )
             opened.line()
-        if not rows:
-            opened.line("nothing is staged")
+        if not rows and readable:
+            where = f" in {count(readable, 'log dir')} of {count(readable + unreadable)}" if unreadable else ""
+            opened.line(f"nothing is staged{where}")
 
 
 def _cells(row: StagedRow, now_ms: int) -> tuple[str, ...]:

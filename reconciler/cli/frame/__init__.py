@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         change_store,
         describe_staged,
         refuse_unrecovered,
+        say_in_use,
         why_in_use,
         write_change,
     )
@@ -71,6 +72,7 @@ else:
                 "change_store",
                 "describe_staged",
                 "refuse_unrecovered",
+                "say_in_use",
                 "why_in_use",
                 "write_change",
             ),
@@ -164,6 +166,7 @@ __all__ = [
     "run_embedded",
     "run_spark",
     "say",
+    "say_in_use",
     "say_warnings",
     "scan_options",
     "show_busy",

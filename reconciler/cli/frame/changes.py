@@ -179,6 +179,13 @@ def why_in_use(path: str) -> str | None:
     )
 
 
+def say_in_use(path: str) -> None:
+    """Say of a log dir that a process holds its lock, so that only a look is possible; nothing where it is free."""
+    refused = why_in_use(path)
+    if refused is not None:
+        say(f"{refused}; this is only a look")
+
+
 class OpenedLogDirs:
     """Log dirs that were opened to be changed, and the exit codes of the log dirs that could not be."""
 

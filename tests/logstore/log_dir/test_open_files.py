@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.log_dir import FileHolder, find_open_files, open_files
+from logstore.log_dir import FileHolder, UnseenProcess, find_open_files, open_files
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc")
 
@@ -77,13 +78,16 @@ def test_only_some_processes_are_looked_at_when_asked(file: Path) -> None:
         assert pids_of(file, find_open_files(file.stat().st_dev, [os.getpid()])) == {os.getpid()}
 
 
-def test_a_process_that_may_not_be_looked_into_is_counted(file: Path, monkeypatch) -> None:
+def test_a_process_that_may_not_be_looked_into_is_named_with_the_reason(file: Path, monkeypatch) -> None:
     def forbidden(pid: int, device: int) -> list[int]:
-        raise PermissionError
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(open_files, "_opened", forbidden)
     found = find_open_files(file.stat().st_dev, [os.getpid()])
-    assert (found.unseen, found.holders) == (1, {})
+    (unseen,) = found.unseen
+    assert isinstance(unseen, UnseenProcess)
+    comm = Path("/proc/self/comm").read_text().strip()
+    assert (str(unseen), found.holders) == (f"process {os.getpid()} ({comm}): Operation not permitted", {})
 
 
 def test_a_system_without_proc_says_that_nothing_is_known(monkeypatch) -> None:

@@ -47,6 +47,14 @@ def test_it_stays_where_it_is_until_its_time_has_come_and_then_a_purge_takes_it(
         assert not (broker / NAME).exists()
 
 
+def test_its_due_time_is_logged_as_a_date(broker: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with LogDir.open(str(broker)) as log_dir:
+        adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+    assert caplog.messages == [
+        f"{broker}/{NAME}: it may be purged from 2023-11-14 22:13:21 UTC on, because of STRAY; 'logstore purge' does it"
+    ]
+
+
 def test_the_record_is_all_that_is_added(broker: Path) -> None:
     before = contents(broker)
     with LogDir.open(str(broker)) as log_dir:

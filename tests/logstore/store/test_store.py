@@ -310,7 +310,7 @@ def test_the_delay_is_that_of_the_nearest_scope_and_of_the_setting_that_is_asked
     assert [due[at] for at in (ORDERS, PAYMENTS, TopicPartition("x", 0))] == [NOW_MS + 1, NOW_MS + 2, NOW_MS + 3]
 
 
-def test_each_one_is_logged_at_warn_with_the_time_of_its_deletion(
+def test_each_one_is_logged_at_warn_with_the_time_of_its_deletion_where_something_deletes_it(
     paths: list[Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     # KIP516-6
@@ -318,9 +318,13 @@ def test_each_one_is_logged_at_warn_with_the_time_of_its_deletion(
         for partition in range(6):
             store.create(TopicPartition("t", partition), ORDERS_ID)
         store.stage([TopicPartition("t", partition) for partition in range(6)], "x", "")
-    warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        store.create(ORDERS, ORDERS_ID)
+        store.start_purger()
+        store.stage([ORDERS], "x", "")
+    *warned, last = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warned) == 6
-    assert all(text.endswith("will be deleted at 2023-11-15 02:13:20 UTC") for text in warned)
+    assert all("may be purged from 2023-11-15 02:13:20 UTC on" in text for text in warned)
+    assert last.endswith("will be deleted at 2023-11-15 02:13:20 UTC"), "this store purges by itself"
 
 
 def test_what_cannot_be_staged_is_refused_and_the_others_go_on(paths: list[Path]) -> None:

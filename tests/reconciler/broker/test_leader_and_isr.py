@@ -161,7 +161,7 @@ def test_what_is_staged_is_logged_at_warn_with_the_time_of_its_deletion(
     (record,) = [each for each in caplog.records if "gone-3" in each.getMessage()]
     # The clock of the tests stands at 2023-11-14 22:13:20; the delay is four hours.
     assert record.levelno == logging.WARNING
-    assert "will be deleted at 2023-11-15 02:13:20 UTC" in record.getMessage()
+    assert "may be purged from 2023-11-15 02:13:20 UTC on" in record.getMessage()
     assert "UNKNOWN_TOPIC" in record.getMessage()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from layout.ours import run_journal
+from layout.ours import RunJournal, run_journal
 from layout.scheme import Scheme
 from logstore import LogDirInUseError
 from logstore.fs import Disk
@@ -21,6 +21,7 @@ from reconciler.cli import logstore
 from reconciler.errors import RefusedError
 from reconciler.plan import Plan, PlanChoice, Policy, apply, parse_plan, read_history
 from reconciler.plan.apply import UNDER_WAY
+from reconciler.plan.history import write_journal
 from tests.logstore.engine import DiskThat, contents
 from tests.reconciler.plan.plan_broker import (
     CLICKS,
@@ -317,7 +318,22 @@ def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: P
     outcome = messy.apply(plan, disk=disk, fallback_records=str(tmp_path / "spare"))
     assert outcome.is_complete, outcome.results
     assert [path.startswith(messy.paths[1]) for path in outcome.journals] == [True]
-    assert "journal" in outcome.notes[0]
+    assert outcome.notes[0].startswith(f"{messy.paths[0]}: the journal of this run cannot be written: No space left")
+    assert outcome.notes[0].endswith("nothing on the disk tells of it, so keep this report")
+    assert "nothing was changed" not in outcome.notes[0]
+
+
+def test_a_journal_whose_end_cannot_be_written_is_not_named_as_the_journal(
+    messy: PlanBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_begin_only(log_dir: LogDir, journal: RunJournal) -> str | None:
+        return write_journal(log_dir, journal) if journal.finished_ms is None else "no room"
+
+    monkeypatch.setattr(apply, "write_journal", write_begin_only)
+    outcome = messy.apply(messy.plan())
+    assert (outcome.is_complete, outcome.journals) == (True, [])
+    assert all("says only that the run began" in note for note in outcome.notes)
+    assert [journal.finished_ms for _, journal in read_history(messy.paths).journals] == [None, None]
 
 
 def test_a_sighting_is_noted_once_by_each_plan_and_the_next_one_stages(messy: PlanBroker) -> None:

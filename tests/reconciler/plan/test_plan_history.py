@@ -40,7 +40,7 @@ def test_what_was_written_is_read(log_dir: str) -> None:
 def test_a_journal_that_cannot_be_written_is_a_sentence(log_dir: str) -> None:
     with LogDir.open(log_dir, disk=DiskThat(errno.ENOSPC, {"write"})) as opened:
         problem = write_journal(opened, JOURNAL)
-    assert problem is not None and "No space left" in problem
+    assert problem == f"{log_dir}: the journal of this run cannot be written: No space left on device"
     assert read_history([log_dir]).journals == []
 
 

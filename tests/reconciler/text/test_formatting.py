@@ -48,6 +48,9 @@ def test_counts_have_their_thousands_apart_and_agree_with_their_noun() -> None:
         (90 * 60_000, "90 min"),
         (3 * 86_400_000, "3 d"),
         (-7_200_000, "in 2 h"),
+        (-(7 * 86_400_000 - 1), "in 7 d"),
+        (7 * 86_400_000 - 1, "6 d"),
+        (-1, "in 0 s"),
     ],
 )
 def test_an_age_has_the_largest_unit_of_which_there_are_two(milliseconds: int | None, text: str) -> None:

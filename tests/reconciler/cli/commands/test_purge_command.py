@@ -15,9 +15,10 @@ import pytest
 from click.testing import Result
 
 from layout.topic import TopicPartition
-from logstore.log_dir import LogDir
+from logstore.log_dir import FileHolder, LogDir, UnseenProcess
+from logstore.purge import LogDirPurge
 from logstore.staging import Candidate, stage
-from reconciler.cli.commands.purge import freed_text, until_interrupted
+from reconciler.cli.commands.purge import freed_text, say_unseen, until_interrupted
 from reconciler.cli.frame import parse_rate
 from reconciler.errors import UsageError
 from tests.reconciler.cli.conftest import ORDERS, REPOSITORY
@@ -63,7 +64,7 @@ def test_a_dry_run_prints_what_a_real_run_prints_and_changes_nothing(run: Run, l
     )
     assert lines[1].startswith(f"{log_dir}: 1 directory, 8.2 kB; 1 not due, the next at 2050-")
     assert below(log_dir) == {f"{ORDERS}_1"}
-    assert "freed" in done.stderr
+    assert "8.2 kB expected" in done.stderr
 
 
 def test_what_is_not_due_goes_only_when_it_is_named_and_that_is_said(run: Run, log_dir: str) -> None:
@@ -85,15 +86,39 @@ def test_a_stray_that_a_broker_left_is_kept_and_reported(run: Run, log_dir: str)
     assert stray.exists()
 
 
-@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_a_log_dir_in_use_is_refused_and_the_others_go_on(run: Run, cluster, log_dir: str, dry: tuple[str]) -> None:
+def test_a_log_dir_in_use_is_refused_and_the_others_go_on(run: Run, cluster, log_dir: str) -> None:
     with LogDir.open(log_dir):
-        alone = run("purge", log_dir, *dry)
+        alone = run("purge", log_dir)
         assert alone.exit_code == 3
         assert alone.stdout == ""
         assert f"{log_dir} is in use by " in alone.stderr
-        assert alone.stderr == run("purge", log_dir).stderr
-        assert run("purge", log_dir, cluster.log_dirs[1], *dry).exit_code == 4
+        assert run("purge", log_dir, cluster.log_dirs[1]).exit_code == 4
+
+
+def test_a_dry_run_needs_no_lock_and_says_that_the_log_dir_is_in_use(run: Run, log_dir: str) -> None:
+    free = run("purge", log_dir, "--dry-run")
+    with LogDir.open(log_dir):
+        held = run("purge", log_dir, "--dry-run")
+    assert (held.exit_code, held.stdout) == (0, free.stdout)
+    assert f"{log_dir} is in use by process {os.getpid()}" in held.stderr
+
+
+def test_processes_that_could_not_be_looked_into_are_named_once_with_the_reason(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = UnseenProcess(FileHolder(42, "java"), "Operation not permitted")
+    reports = [LogDirPurge(path, unseen_processes=(java,)) for path in ("/disk1", "/disk2")]
+    for user, advice in ((0, ""), (1000, "; root may look into them")):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        say_unseen(reports)
+        assert capsys.readouterr().err == (
+            "logstore: 1 process could not be looked into, and may hold files open: "
+            f"process 42 (java): Operation not permitted{advice}\n"
+        )
+
+
+def test_help_names_the_way_out_for_strays(run: Run) -> None:
+    assert "'logstore plan --strays'" in run("purge", "--help").stdout
 
 
 def test_what_is_no_log_dir_is_a_usage_error(run: Run, tmp_path: Path, log_dir: str) -> None:

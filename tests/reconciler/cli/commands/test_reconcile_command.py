@@ -104,7 +104,7 @@ def test_a_full_request_stages_creates_and_writes_ids_and_says_where_until_when_
     assert all(word in line for word in ("UNKNOWN_TOPIC", f"{sim.paths[1]}/deleting/{C}_0", " UTC ", undo))
     assert "13 partitions answered: 13 with 0" in result.stderr
     assert "done: 2 staged, 2 created, 1 topic id written" in result.stderr
-    assert "will be deleted at" in result.stderr
+    assert "may be purged from" in result.stderr
 
 
 def test_the_undo_that_it_prints_brings_the_replica_back(send: Callable[..., Result], run: Run, sim: Sim) -> None:

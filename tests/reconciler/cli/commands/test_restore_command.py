@@ -127,13 +127,22 @@ def test_another_brokers_replica_of_the_same_partition_is_no_second_one(run: Run
     assert live(log_dir) == (set() if dry else {"orders-0"})
 
 
-@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_a_log_dir_in_use_is_refused(run: Run, log_dir: str, dry: tuple[str]) -> None:
+def test_a_log_dir_in_use_is_refused_and_a_dry_run_looks_all_the_same(run: Run, log_dir: str) -> None:
     with LogDir.open(log_dir):
-        result = run("restore", log_dir, "--all", *dry)
+        result = run("restore", log_dir, "--all")
+        dry = run("restore", log_dir, "--all", "--dry-run")
     assert result.exit_code == 3
     assert "is in use by" in result.stderr
+    assert (dry.exit_code, len(dry.stdout.splitlines())) == (0, 2)
+    assert "is in use by" in dry.stderr
     assert live(log_dir) == set()
+    assert dry.stdout == run("restore", log_dir, "--all").stdout
+
+
+def test_help_lists_the_exit_code_of_nothing_left_to_restore(run: Run, log_dir: str) -> None:
+    assert run("restore", log_dir, "--all").exit_code == 0
+    assert run("restore", log_dir, "--all").exit_code == 1
+    assert "Exit code 1: nothing of that kind is staged" in run("restore", "--help").stdout
 
 
 def test_what_it_was_reads_as_a_broker_writes_it() -> None:

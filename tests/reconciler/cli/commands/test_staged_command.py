@@ -73,6 +73,14 @@ def test_ndjson_and_csv_have_a_line_for_each(run: Run, log_dir: str) -> None:
     assert len(lines) == 3
 
 
+def test_what_could_not_be_read_is_not_called_empty(run: Run, cluster, tmp_path: Path) -> None:
+    unknown = run("staged", tmp_path / "missing")
+    assert (unknown.exit_code, unknown.stdout) == (4, "")
+    beside = run("staged", tmp_path / "missing", cluster.log_dirs[0])
+    assert (beside.exit_code, beside.stdout) == (4, "nothing is staged in 1 log dir of 2\n")
+    assert run("staged", cluster.log_dirs[0]).stdout == "nothing is staged\n"
+
+
 def test_it_takes_no_lock_and_leaves_no_trace(run: Run, log_dir: str) -> None:
     os.unlink(f"{log_dir}/.lock")
     assert len(rows(run, log_dir)) == 3

@@ -25,6 +25,7 @@ from reconciler.cli.frame import (
     describe_staged,
     log_dirs_in,
     refuse_unrecovered,
+    say_in_use,
     why_in_use,
     write_change,
 )
@@ -107,10 +108,15 @@ def test_folders_of_disks_are_opened_up(cluster) -> None:
     assert log_dirs_in((str(cluster.folder / "disks"),)) == tuple(cluster.log_dirs)
 
 
-def test_who_holds_a_lock_is_reported_without_taking_it(cluster) -> None:
+def test_who_holds_a_lock_is_reported_without_taking_it(cluster, capsys) -> None:
     assert why_in_use(cluster.log_dirs[0]) is None
+    say_in_use(cluster.log_dirs[0])
+    assert capsys.readouterr().err == ""
     with LogDir.open(cluster.log_dirs[0]):
         assert str(why_in_use(cluster.log_dirs[0])).startswith(f"{cluster.log_dirs[0]} is in use by ")
+        say_in_use(cluster.log_dirs[0])
+    said = capsys.readouterr().err
+    assert f"{cluster.log_dirs[0]} is in use by " in said and "this is only a look" in said
 
 
 def test_what_stands_in_the_way_of_one_log_dir_does_not_keep_the_others(cluster, tmp_path: Path, capsys) -> None:
