@@ -66,6 +66,10 @@ class UnreadableFileError(LogStoreError):
     """A file of a log dir is no plain file, is larger than its limit, or the system refuses to read it."""
 
 
+class FailedReadError(UnreadableFileError):
+    """The system refuses to read a file, as a bad disk does, so that what it holds is not known."""
+
+
 class ChangeRefusedError(LogStoreError):
     """Nothing was changed, because the change would do harm or makes no sense here. The message says what to do."""
 

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 
-from logstore.errors import UnreadableFileError
+from logstore.errors import FailedReadError, UnreadableFileError
 
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 """For ``os.open``: a link is an error, a FIFO or a terminal neither blocks nor takes over, no child inherits it."""
@@ -32,15 +32,17 @@ def read_small_file(path: str, limit: int, directory: int | None = None) -> byte
         directory: descriptor of the open directory that a relative path starts from.
 
     Raises:
-        UnreadableFileError: it is no plain file, it is larger, or the system refuses. The message is a clause to put
-            behind the file's name, for example ``is a FIFO, not a plain file``.
+        UnreadableFileError: it is no plain file, or it is larger. The message is a clause to put behind the file's
+            name, for example ``is a FIFO, not a plain file``.
+        FailedReadError: the system refuses, which says nothing about the file.
     """
     try:
         descriptor = os.open(path, READ_FLAGS, dir_fd=directory)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return None
-        raise UnreadableFileError(refusal(error)) from error
+        kind = UnreadableFileError if error.errno in (errno.ELOOP, errno.ENXIO) else FailedReadError
+        raise kind(refusal(error)) from error
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -49,7 +51,7 @@ def read_small_file(path: str, limit: int, directory: int | None = None) -> byte
             raise _too_large(limit)
         return _read_up_to(descriptor, limit, status.st_size)
     except OSError as error:
-        raise UnreadableFileError(refusal(error)) from error
+        raise FailedReadError(refusal(error)) from error
     finally:
         os.close(descriptor)
 

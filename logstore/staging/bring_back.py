@@ -14,9 +14,15 @@ from dataclasses import dataclass
 from layout.directory_name import live_name, parse, parse_staged
 from layout.errors import LayoutError
 from layout.ours import STAGED_RECORD
-from layout.scheme import MARKER_FILE, Scheme, partition_path
+from layout.scheme import MARKER_FILE, PURGE_NOTE_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
-from logstore.errors import ChangeRefusedError, DamagedRecordError, InvalidNamespaceError, NameTakenError
+from logstore.errors import (
+    ChangeFailedError,
+    ChangeRefusedError,
+    DamagedRecordError,
+    InvalidNamespaceError,
+    NameTakenError,
+)
 from logstore.fs import Directory, remove_file, rename_exclusively, sync_all
 from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, Offsets, open_replica_parent
 from logstore.staging.fallback_records import FallbackRecords
@@ -51,9 +57,16 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
         NameTakenError: the path of the replica is taken.
         InvalidNamespaceError: its namespace was deleted.
         ChangeRefusedError: a purge may have emptied it in part, or it is another partition than ``partition``.
+        ChangeFailedError: the system refuses to say whether a purge has emptied it in part.
         OSError: from the system.
     """
-    if read_purge_note(log_dir).covers(staged):
+    note = read_purge_note(log_dir)
+    if note.unread is not None and staged.record is not None:
+        raise ChangeFailedError(
+            f"{staged.location} cannot be restored: {log_dir.path}/{PURGE_NOTE_FILE} {note.unread}, so nothing says "
+            "whether a purge has emptied it in part; nothing was changed. See to the disk, and restore it then"
+        )
+    if note.covers(staged):
         raise ChangeRefusedError(
             f"{staged.location} is past its due time, and a purge that was cut short may have emptied it in part: it "
             "can only be purged"

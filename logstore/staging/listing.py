@@ -21,13 +21,13 @@ from layout.directory_name import (
 from layout.ids import TopicId
 from layout.ours import StagedRecord
 from layout.topic import TopicPartition
-from logstore.errors import DamagedRecordError, LogStoreError
+from logstore.errors import DamagedRecordError, FailedReadError, LogStoreError
 from logstore.fs import Directory
 from logstore.log_dir import LogDir, LogDirView
 from logstore.parallel import AdaptiveThreadPool, map_chunks
 from logstore.staging.fallback_records import FallbackRecords
 from logstore.staging.placement import Placement, name_below_log_dir, staging_roots
-from logstore.staging.records import RecordReader, topic_id_in
+from logstore.staging.records import RecordReader, readable_topic_id_in
 
 _BATCH, _PIECE, _FEWEST_WAITS = 1024, 64, 8
 """Directories in a batch, directories in a piece of it, and waits for the disk in a piece from which threads pay."""
@@ -47,6 +47,7 @@ class Staged:
         topic_id: from the record, else from ``partition.metadata``; None: neither has one.
         partition: from the record, else from the name; None: no record, and the name says nothing or may be cut.
         inode: of the directory, so that a swap is noticed.
+        unread: whether the system refused to read a file of it, so that what it is may not be known.
     """
 
     log_dir: str
@@ -58,6 +59,7 @@ class Staged:
     topic_id: TopicId | None
     partition: TopicPartition | None
     inode: int
+    unread: bool = False
 
     @property
     def due_ms(self) -> int | None:
@@ -122,24 +124,27 @@ def read_staged(
     Raises:
         OSError: the directory is gone, or cannot be opened.
     """
-    record, problem = None, None
+    record, topic_id, problem, unread = None, None, None, False
     partition = _partition_of(name)
     try:
         with root.child(name.text) as directory:
             inode = directory.key[1]
-            topic_id = topic_id_in(directory)
+            try:
+                topic_id = readable_topic_id_in(directory)
+            except FailedReadError:
+                unread = True
             try:
                 record = reader.read(directory, name, root)
             except DamagedRecordError as error:
-                problem = str(error)
+                problem, unread = str(error), unread or isinstance(error.__cause__, FailedReadError)
     except LogStoreError as error:
-        inode, topic_id, problem = 0, None, str(error)
+        inode, problem = 0, str(error)
     if record is not None:
         topic_id, partition = record.topic_id, TopicPartition(record.topic, record.partition)
     elif problem is None:
         problem = "a broker left it; nothing says when it may go"
     location = name_below_log_dir(log_dir, placement, name.text)
-    return Staged(log_dir.path, placement, name.text, location, record, problem, topic_id, partition, inode)
+    return Staged(log_dir.path, placement, name.text, location, record, problem, topic_id, partition, inode, unread)
 
 
 def _partition_of(name: DirectoryName) -> TopicPartition | None:

@@ -19,7 +19,7 @@ from typing import Final
 from layout import json_text
 from layout.errors import LayoutError
 from layout.scheme import PURGE_NOTE_FILE
-from logstore.errors import UnreadableFileError
+from logstore.errors import FailedReadError, UnreadableFileError
 from logstore.fs import read_small_file, remove_file, replace_file
 from logstore.log_dir import LogDir, LogDirView
 from logstore.staging.listing import Staged
@@ -40,10 +40,12 @@ class PurgeNote:
     Attributes:
         due_by_ms: every directory that was due by this time, in ms since 1970; None: only ``directories``.
         directories: location → time of staging, which distinguishes a later directory of the same name.
+        unread: why the system refuses to read the note, a clause; None: it was read, or it is damaged.
     """
 
     due_by_ms: int | None = None
     directories: Mapping[str, int] = field(default_factory=dict, hash=False)
+    unread: str | None = None
 
     def covers(self, staged: Staged) -> bool:
         """Whether a staged directory may be partly gone."""
@@ -60,6 +62,8 @@ def read_purge_note(log_dir: LogDirView) -> PurgeNote:
         if data is None:
             return PurgeNote()
         fields = json_text.parse_object(data, PURGE_NOTE_FILE)
+    except FailedReadError as error:
+        return PurgeNote(EVERYTHING_DUE, unread=str(error))
     except (UnreadableFileError, LayoutError):
         return PurgeNote(EVERYTHING_DUE)
     due_by_ms, directories = fields.get("due_by_ms"), fields.get("directories")

@@ -40,7 +40,7 @@ from layout.ours import (
 )
 from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
-from logstore.errors import DamagedRecordError, LogStoreError, UnreadableFileError
+from logstore.errors import DamagedRecordError, FailedReadError, LogStoreError, UnreadableFileError
 from logstore.fs import Directory, Disk, read_small_file, remove_file, write_new_file
 from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView
 from logstore.scan import METADATA_LIMIT
@@ -185,8 +185,22 @@ def records_in(root: Directory, file: str) -> Mapping[str, StagedRecord]:
 def topic_id_in(directory: Directory) -> TopicId | None:
     """Read the topic ID from ``partition.metadata``; None: there is no readable ID."""
     try:
+        return readable_topic_id_in(directory)
+    except FailedReadError:
+        return None
+
+
+def readable_topic_id_in(directory: Directory) -> TopicId | None:
+    """Read the topic ID from ``partition.metadata``; None: what is there is no topic ID.
+
+    Raises:
+        FailedReadError: the system refuses to read it, so there may be one.
+    """
+    try:
         data = read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory.descriptor)
         return None if data is None else partition_metadata.parse(data).topic_id
+    except FailedReadError:
+        raise
     except (UnreadableFileError, LayoutError):
         return None
 

@@ -15,7 +15,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.parallel import paused_gc
 from logstore.store import LogStore
-from reconciler.broker.leader_and_isr import handle_leader_and_isr
+from reconciler.broker.leader_and_isr import KeptBack, handle_leader_and_isr
 from reconciler.broker.stop_replica import handle_stop_replica
 from reconciler.errors import UsageError
 from reconciler.protocol import (
@@ -62,6 +62,7 @@ class Broker:
         self.broker_epoch = broker_epoch
         self.controller_epoch = 0
         self._epochs: dict[str, dict[int, int]] = {}
+        self._kept_back: KeptBack = set()
         self._latest = (0, 0)
         self._handling = threading.RLock()
 
@@ -90,7 +91,7 @@ class Broker:
             if stale is not None:
                 return error_response(request, stale)
             self.controller_epoch = request.controller_epoch
-            return handle_leader_and_isr(self.store, request, self.node_id, self._epochs)
+            return handle_leader_and_isr(self.store, request, self.node_id, self._epochs, self._kept_back)
 
     def comes_in_order(self, controller_epoch: int, number: int) -> bool:
         """Whether a request comes after all requests passed here before; remembers the request.

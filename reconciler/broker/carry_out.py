@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from layout.directory_name import parse, parse_staged
+from layout.directory_name import DirectoryName, parse, parse_staged
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
@@ -69,41 +69,52 @@ def stage_copies(store: ReplicaStore, copies: Mapping[Replica, tuple[str, str]],
 
 def candidates(
     store: ReplicaStore, wanted: Iterable[tuple[TopicPartition, TopicId]]
-) -> dict[TopicPartition, list[Staged]]:
+) -> dict[TopicPartition, list[Staged]] | None:
     """Find staged and stray replicas under each wanted topic ID and partition, the last staged one first.
 
-    A disk that cannot be listed has no candidates; listing takes it offline.
+    A directory whose topic ID a disk refuses to say is a candidate by its name: it may be the replica that is wanted.
+
+    Returns:
+        None: a disk cannot be listed, so any of the replicas may be staged on it.
     """
-    looked_for: dict[tuple[TopicId, int | None], TopicPartition] = {}
+    looked_for: dict[tuple[TopicId | None, int | None], TopicPartition] = {}
     looked_for |= {(topic_id, at.partition): at for at, topic_id in wanted}
     found: dict[TopicPartition, list[Staged]] = {}
     try:
         listed = store.staged() if looked_for else []
     except LogStoreError as error:
         logger.error("what is staged cannot be listed, so nothing is brought back: %s", error)
-        return {}
+        return None
     for staged in listed:
-        at = None if staged.topic_id is None else looked_for.get((staged.topic_id, _partition(staged)))
-        if at is not None and staged.partition in (None, at):
+        named = (parse if staged.placement is Placement.IN_PLACE else parse_staged)(staged.name)
+        if staged.topic_id is None and staged.unread and named.topic_id is None:
+            # A stray's name has no topic ID, and of a long topic only the beginning.
+            places = [at for at in looked_for.values() if _may_be(at, named)]
+        else:
+            topic_id = named.topic_id if staged.topic_id is None and staged.unread else staged.topic_id
+            at = None if topic_id is None else looked_for.get((topic_id, named.partition))
+            places = [] if at is None or staged.partition not in (None, at) else [at]
+        for at in places:
             found.setdefault(at, []).append(staged)
     for several in found.values():
         several.sort(key=lambda staged: -1 if staged.record is None else staged.record.staged_ms, reverse=True)
     return found
 
 
-def _partition(staged: Staged) -> int | None:
-    """Return the partition of a staged directory, from its name; even a name that was cut has it."""
-    read = parse if staged.placement is Placement.IN_PLACE else parse_staged
-    return read(staged.name).partition
+def _may_be(at: TopicPartition, named: DirectoryName) -> bool:
+    return named.partition == at.partition and at.topic.startswith(named.topic or "")
 
 
 def restore_first(store: ReplicaStore, at: TopicPartition, found: Iterable[Staged]) -> KafkaError | None:
     """Restore the first possible candidate; None: no candidate can be restored, so an empty replica may be created.
 
-    The log says why a candidate is not restored. A disk that fails or is full is an error: the data is still there, and
-    the next request may restore it.
+    The log says why a candidate is not restored. A disk that fails or is full is an error, and so is one that refuses
+    to say what a candidate is: the data is still there, and the next request may restore it.
     """
     for staged in found:
+        if staged.unread:
+            logger.error("%s: %s is not brought back: the disk refuses to read it", staged.log_dir, staged.location)
+            return KafkaError.KAFKA_STORAGE_ERROR
         try:
             store.restore(staged, at)
         except (LogStoreError, LayoutError) as error:

@@ -23,7 +23,7 @@ from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition
 from logstore import (
     STALE_DELAY,
-    ChangeRefusedError,
+    ChangeFailedError,
     InconsistentTopicIdError,
     InvalidNamespaceError,
     KafkaError,
@@ -239,7 +239,7 @@ class DryRunStore:
             if (log_dir.path, path) not in self._vacated:
                 raise
         except OSError as error:
-            raise ChangeRefusedError(f"{staged.location} cannot be looked at: {error.strerror}") from error
+            raise ChangeFailedError(f"{staged.location} cannot be looked at: {error.strerror}") from error
         del self._staged[staged.log_dir, staged.location]
         state = MetadataState.MISSING if staged.topic_id is None or staged.topic_id.is_zero else MetadataState.OK
         return self._add(Replica(at, staged.topic_id, log_dir.path, path, state.value, staged.inode))
@@ -330,7 +330,7 @@ class DryRunStore:
         except FileNotFoundError:
             return path  # the prefix directory of a topic ID is created when it is needed
         except OSError as error:
-            raise ChangeRefusedError(f"{log_dir.path}/{folder} cannot be looked at: {error.strerror}") from error
+            raise ChangeFailedError(f"{log_dir.path}/{folder} cannot be looked at: {error.strerror}") from error
         return path
 
 
@@ -344,6 +344,9 @@ def dry_run_request(
         request: checked.
         node_id: of the broker.
         broker_epoch: of its registration.
+
+    Raises:
+        LogStoreError: a disk cannot be listed, so nobody knows what the request would do.
     """
     stale = staleness(request, broker_epoch, 0)
     if stale is not None:
@@ -355,7 +358,7 @@ def dry_run_request(
     if isinstance(request, StopReplicaRequest):
         response = handle_stop_replica(copy, request, {})
     else:
-        response = handle_leader_and_isr(copy, request, node_id, {})
+        response = handle_leader_and_isr(copy, request, node_id, {}, set())
     return response, effects(before, StoreSnapshot.of(copy))
 
 

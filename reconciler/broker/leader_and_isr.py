@@ -32,6 +32,9 @@ from reconciler.verdicts import Verdict
 Epochs: TypeAlias = dict[str, dict[int, int]]
 """Topic → partition → last received leader epoch, for the partitions that the broker hosts."""
 
+KeptBack: TypeAlias = set[tuple[TopicPartition, TopicId]]
+"""Replicas that could not be restored because a disk failed; until it is back, no empty replica takes their place."""
+
 STAGED_BY = {
     RequestType.FULL: frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC}),
     RequestType.INCREMENTAL: frozenset({Verdict.STALE_ID}),
@@ -51,7 +54,7 @@ _UNKNOWN_EPOCH = -1
 
 
 def handle_leader_and_isr(
-    store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs
+    store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs, kept_back: KeptBack
 ) -> LeaderAndIsrResponse:
     """Handle a checked request whose epochs are not stale.
 
@@ -60,8 +63,9 @@ def handle_leader_and_isr(
         request: of the controller.
         node_id: of the broker.
         epochs: of the hosted partitions; updated.
+        kept_back: updated; see :data:`KeptBack`.
     """
-    return _LeaderAndIsrHandling(store, request, node_id, epochs).answer()
+    return _LeaderAndIsrHandling(store, request, node_id, epochs, kept_back).answer()
 
 
 class _PendingReplica(NamedTuple):
@@ -76,8 +80,10 @@ class _PendingReplica(NamedTuple):
 class _LeaderAndIsrHandling:
     """One LeaderAndIsr request while it is handled."""
 
-    def __init__(self, store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs) -> None:
-        self.store, self.request, self.node_id, self.epochs = store, request, node_id, epochs
+    def __init__(
+        self, store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs, kept_back: KeptBack
+    ) -> None:
+        self.store, self.request, self.node_id, self.epochs, self.kept_back = store, request, node_id, epochs, kept_back
         self.staged: set[PartitionKey] = set()
         self.in_the_way: set[PartitionKey] = set()
         self.answers: list[int] = []
@@ -199,28 +205,41 @@ class _LeaderAndIsrHandling:
 
     def _restore_or_create(self) -> None:
         """Restore or create the wanted replicas that are missing."""
-        back = dict[TopicPartition, list[Staged]]()
+        back: dict[TopicPartition, list[Staged]] | None = {}
         if self.request.type is not RequestType.UNSPECIFIED:
             back = carry_out.candidates(
                 self.store, ((each.at, each.topic_id) for each in self.new if each.topic_id is not None)
             )
         empty = dict[TopicPartition, TopicId | None]()
         for each in self.new:
-            if self.store.offline and not each.state.is_new:
-                # It may be on the offline disk: a second copy would be in the way when the disk comes back.
+            if self._may_lie_on_a_bad_disk(each, listed=back is not None):
                 self.answers[each.place] = KafkaError.KAFKA_STORAGE_ERROR
                 continue
-            answer = carry_out.restore_first(self.store, each.at, back.get(each.at, []))
+            answer = carry_out.restore_first(self.store, each.at, (back or {}).get(each.at, []))
             if answer is None:
                 empty[each.at] = each.topic_id
-            else:
-                self.answers[each.place] = answer
+                continue
+            self.answers[each.place] = answer
+            if each.topic_id is not None:
+                update = self.kept_back.discard if answer is KafkaError.NONE else self.kept_back.add
+                update((each.at, each.topic_id))
         created = carry_out.create(self.store, empty)
         for each in self.new:
             if each.at in created:
                 self.answers[each.place] = created[each.at]
             if self.answers[each.place] == KafkaError.NONE:
                 self.epochs[each.at.topic][each.at.partition] = each.state.leader_epoch
+
+    def _may_lie_on_a_bad_disk(self, each: _PendingReplica, *, listed: bool) -> bool:
+        """Whether a disk that fails may hold the replica: a second one would be in the way when the disk comes back.
+
+        What the controller calls new lies on no disk, unless it is staged there and is wanted again.
+        """
+        if each.topic_id is not None and not listed:
+            self.kept_back.add((each.at, each.topic_id))
+            return True
+        kept_back = each.topic_id is not None and (each.at, each.topic_id) in self.kept_back
+        return bool(self.store.offline) and (kept_back or not each.state.is_new)
 
     def _answers_by_topic(self) -> Iterator[TopicErrors]:
         answers = iter(self.answers)
