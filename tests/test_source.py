@@ -52,8 +52,8 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
         *("store", "namespaces", "repair", "watch"),
     ),
     "reconciler": (
-        *("errors", "text", "desired", "verdicts", "protocol", "sources", "plan", "preflight", "audit", "watch"),
-        *("broker", "topic_ids", "simulator", "cli"),
+        *("errors", "text", "desired", "verdicts", "next_steps", "protocol", "sources", "plan", "preflight"),
+        *("audit", "watch", "broker", "topic_ids", "simulator", "cli"),
     ),
     "reconciler.simulator": ("kernel", "zookeeper", "controller", "machine", "admin", "cluster", "checks", "runs"),
 }

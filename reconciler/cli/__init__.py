@@ -18,6 +18,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 _EPILOG = """\b
 Examples:
+  logstore doctor /disks/*/kafka --metadata kafka:broker-1:9092
   logstore scan /var/lib/kafka/data
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
   logstore explain /var/lib/kafka/data/orders-0
@@ -53,6 +54,10 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
 @click.group(
     cls=Commands,
     commands_by_name={
+        "doctor": (
+            "reconciler.cli.commands.doctor",
+            "What is wrong with a broker's disks, and what to do first.",
+        ),
         "scan": ("reconciler.cli.commands.scan", "What lies in log dirs, as a table, JSON, CSV or an inventory."),
         "audit": (
             "reconciler.cli.commands.audit",

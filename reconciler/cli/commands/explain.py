@@ -29,17 +29,21 @@ Examples:
     "explain", epilog=_EPILOG, short_help="What one path is, what a broker does with it, and what to do next."
 )
 @click.argument("path", metavar="PATH")
+@click.option(
+    "--log-dir", "log_dirs", multiple=True, metavar="DIR",
+    help="Another log dir of the same broker: a copy of the replica in it is taken into account.",
+)  # fmt: skip
 @metadata_option
 @output_options(Format.TABLE, Format.JSON)
-def command(*, path: str, specs: tuple[str, ...], form: str, output: str | None) -> Exit:
+def command(*, path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], form: str, output: str | None) -> Exit:
     """Explain one path: a partition dir of any kind, any other directory or file in a log dir, or a log dir.
 
     Tells what it is and by which rule, what state it is in, what Kafka 2.8, 3.5, 3.9 and 4.0 do with it at start, what
-    the metadata says of it, and the next safe command. Only its own log dir is looked at, so a copy of a replica in
-    another log dir is found by 'logstore audit' alone.
+    the metadata says of it, and the next safe command. A copy of a replica in another log dir is seen where that log
+    dir is named with --log-dir.
     """
     now_ms = time.time_ns() // 1_000_000
-    explained = _explain(path, specs, now_ms)
+    explained = _explain(path, log_dirs, specs, now_ms)
     if Format(form) is Format.JSON:
         _write_json(explained, output)
     else:
@@ -47,10 +51,10 @@ def command(*, path: str, specs: tuple[str, ...], form: str, output: str | None)
     return Exit.FINDINGS if _asks_to_act(explained) else Exit.CLEAN
 
 
-def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
+def _explain(path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], now_ms: int) -> Explanation:
     from dataclasses import replace
 
-    from reconciler.cli.frame import choose_metadata, log_dir_of_path, sort_inputs
+    from reconciler.cli.frame import choose_metadata, log_dir_of_path, log_dirs_in, sort_inputs
     from reconciler.cli.pages import (
         explain_directory,
         explain_file,
@@ -58,13 +62,14 @@ def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
         judge_name,
         scan_rows,
     )
+    from reconciler.next_steps import Call
 
     try:
         os.lstat(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     home = log_dir_of_path(path)
-    rows = [] if home is None else scan_rows(home)
+    rows = [] if home is None else scan_rows(home.log_dir)
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)
     if home is not None and home.name == ".":
         explained = explain_log_dir(home, rows)
@@ -74,8 +79,12 @@ def _explain(path: str, specs: tuple[str, ...], now_ms: int) -> Explanation:
         explained = explain_file(path, home)
     if home is None:
         return explained
-    states = choose_metadata(specs, sort_inputs([home.log_dir]), now_ms)
-    return replace(explained, verdicts=judge_name(home, rows, states, now_ms))
+    given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(log_dirs) if log_dirs else ())))
+    others = tuple(each for each in given if os.path.realpath(each) != os.path.realpath(home.log_dir))
+    states = choose_metadata(specs, sort_inputs([home.log_dir, *others]), now_ms)
+    sources = specs or tuple(state.identity.location for state in states)
+    call = Call((home.log_dir, *others), sources)
+    return replace(explained, verdicts=judge_name(home, rows, states, call, now_ms))
 
 
 def _asks_to_act(explained: Explanation) -> bool:

@@ -15,7 +15,10 @@ import click
 from reconciler.cli.frame import (
     Exit,
     Format,
+    broker_in_question,
+    broker_options,
     check_output,
+    check_question,
     destination,
     metadata_option,
     output_options,
@@ -27,13 +30,12 @@ from reconciler.text import NOTHING, count
 
 if TYPE_CHECKING:
     from reconciler.desired import DesiredState
-    from reconciler.preflight import BrokerAsked, Preflight, SeenBroker
+    from reconciler.preflight import Preflight, SeenBroker
 
 SHOWN_ON_TERMINAL = 50
 STEPS_SHOWN = 5
 """Number of rules for which the next command is printed below a table."""
 
-_MODES = ("kraft", "zookeeper", "migration")
 _EPILOG = """\b
 Examples:
   logstore preflight /var/lib/kafka/data
@@ -57,16 +59,7 @@ Effects, the gravest first:
 @click.command("preflight", epilog=_EPILOG, short_help="Would a broker start here, and what would it lose?")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
-@click.option(
-    "--kafka", metavar="RELEASE", default="3.9", show_default=True, help="Release of the broker, for example 3.7.1."
-)
-@click.option(
-    "--mode", type=click.Choice(_MODES), help="Where the broker takes its metadata from; migration is ZooKeeper mode "
-    "with migration to KRaft enabled. [default: as meta.properties tells, else kraft]",
-)  # fmt: skip
-@click.option(
-    "--metadata-log-dir", metavar="DIR", help="As in metadata.log.dir. [default: the first LOG_DIR, as for a broker]"
-)
+@broker_options
 @output_options(Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
 @click.option("--notes/--no-notes", default=True, help="List what is merely worth knowing. [default: --notes]")
 @click.option(
@@ -99,11 +92,11 @@ def command(
         raise UsageError(f"{', '.join(paths)}: there is no such directory: are the disks mounted?")
     places = [*paths, *([] if metadata_log_dir is None else [metadata_log_dir])]
     check_output(Format(form), output, places)
-    _early_question(kafka, mode)
+    check_question(kafka, mode)
     now_ms = time.time_ns() // 1_000_000
     seen = look_at_broker(paths, metadata_log_dir)
     _say_what_lies_below(paths)
-    asked = _question(kafka, mode, seen)
+    asked = broker_in_question(kafka, mode, seen)
     states = _metadata(specs, places, seen, now_ms)
     answer = preflight(seen, asked, states, now_ms)
     source = next((state.identity.location for state in states.values()), None)
@@ -130,37 +123,6 @@ def _say_what_lies_below(paths: Sequence[str]) -> None:
         below = discover(path)
         if below != [path]:
             say(f"{path} is taken for a log dir itself, as a broker would; log dirs lie below it: {listed(below)}")
-
-
-def _early_question(kafka: str, mode: str | None) -> None:
-    """Refuse a release or a mode that does not exist before anything is read."""
-    from layout.errors import InvalidQuestionError
-    from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease
-
-    try:
-        release = KafkaRelease.parse(kafka)
-        if mode is not None:
-            BrokerAsked.of(release, BrokerMode(mode))
-    except InvalidQuestionError as error:
-        raise UsageError(str(error)) from error
-
-
-def _question(kafka: str, mode: str | None, seen: SeenBroker) -> BrokerAsked:
-    """Choose the broker in question; without ``--mode`` the identities decide: version 0 is ZooKeeper's, 1 KRaft's."""
-    from layout.errors import InvalidQuestionError
-    from layout.meta_properties import MetaProperties
-    from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease
-
-    release = KafkaRelease.parse(kafka)
-    if mode is not None:
-        return BrokerAsked.of(release, BrokerMode(mode))
-    versions = {each.identity.version for each in seen.log_dirs if isinstance(each.identity, MetaProperties)}
-    likely = BrokerMode.ZOOKEEPER if versions == {0} else BrokerMode.KRAFT
-    other = BrokerMode.KRAFT if likely is BrokerMode.ZOOKEEPER else BrokerMode.ZOOKEEPER
-    try:
-        return BrokerAsked.of(release, likely)
-    except InvalidQuestionError:
-        return BrokerAsked.of(release, other)
 
 
 def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now_ms: int) -> Mapping[str, DesiredState]:

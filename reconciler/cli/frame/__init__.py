@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         write_change,
     )
     from reconciler.cli.frame.engines import AuditJob, run_embedded, run_spark
+    from reconciler.cli.frame.examination import ExaminedBroker, examine
     from reconciler.cli.frame.inputs import (
         NO_METADATA,
         Inputs,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         with_progress,
         write_rows,
     )
+    from reconciler.cli.frame.question import DEFAULT_RELEASE, broker_in_question, broker_options, check_question
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -77,6 +79,10 @@ else:
                 "write_change",
             ),
             "engines": ("AuditJob", "run_embedded", "run_spark"),
+            "examination": (
+                "examine",
+                "ExaminedBroker",
+            ),
             "inputs": (
                 "Inputs",
                 "NO_METADATA",
@@ -123,16 +129,24 @@ else:
                 "with_progress",
                 "write_rows",
             ),
+            "question": (
+                "broker_in_question",
+                "broker_options",
+                "check_question",
+                "DEFAULT_RELEASE",
+            ),
         },
     )
 
 __all__ = [
     "CHANGE_SCHEMA_VERSION",
+    "DEFAULT_RELEASE",
     "NO_METADATA",
     "TEXT_FORMATS",
     "AuditJob",
     "Column",
     "Commands",
+    "ExaminedBroker",
     "Exit",
     "Format",
     "Inputs",
@@ -141,12 +155,16 @@ __all__ = [
     "PartlyFailedError",
     "PathInLogDir",
     "abandon_output",
+    "broker_in_question",
+    "broker_options",
     "change_options",
     "change_store",
     "check_output",
+    "check_question",
     "choose_metadata",
     "describe_staged",
     "destination",
+    "examine",
     "fallback_records",
     "fallback_records_option",
     "interrupt_on_signals",

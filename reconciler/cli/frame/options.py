@@ -17,6 +17,7 @@ import click
 
 from reconciler.cli.frame.output import Format
 from reconciler.errors import UsageError
+from reconciler.next_steps import FALLBACK_FOLDER
 
 if TYPE_CHECKING:
     from logstore.staging import FallbackRecords
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 TEXT_FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
-
-FALLBACK_FOLDER = "/var/lib/logstore/spare-records"
-"""The default, where it exists: an operator makes it once, on a disk that holds no log dir."""
 
 FALLBACK_VARIABLE = "LOGSTORE_SPARE_RECORDS"
 

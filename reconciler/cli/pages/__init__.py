@@ -7,6 +7,7 @@ from logstore.parallel import lazy_exports
 if TYPE_CHECKING:
     from reconciler.cli.pages.audit_page import next_steps, show_audit
     from reconciler.cli.pages.directory_page import explain_directory, explain_log_dir
+    from reconciler.cli.pages.doctor_page import broken, show_examination
     from reconciler.cli.pages.explanation import Explanation, judge_name, scan_rows
     from reconciler.cli.pages.file_page import explain_file
     from reconciler.cli.pages.plan_pages import (
@@ -23,6 +24,10 @@ else:
         {
             "audit_page": ("next_steps", "show_audit"),
             "directory_page": ("explain_directory", "explain_log_dir"),
+            "doctor_page": (
+                "broken",
+                "show_examination",
+            ),
             "explanation": ("Explanation", "judge_name", "scan_rows"),
             "file_page": ("explain_file",),
             "plan_pages": ("show_plan", "show_repair_plan", "write_outcome", "write_repair_outcome", "write_undone"),
@@ -33,6 +38,7 @@ else:
 __all__ = [
     "Explanation",
     "RequestReport",
+    "broken",
     "error_name",
     "explain_directory",
     "explain_file",
@@ -41,6 +47,7 @@ __all__ = [
     "next_steps",
     "scan_rows",
     "show_audit",
+    "show_examination",
     "show_plan",
     "show_repair_plan",
     "write_outcome",

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconciler.cli.frame import PathInLogDir
+from reconciler.next_steps import step_of_finding
 
 if TYPE_CHECKING:
     from reconciler.desired import DesiredState
+    from reconciler.next_steps import Call
+    from reconciler.verdicts import Judged
 
 _JUDGED_MOST = 20
 _UNSEEN = (
@@ -58,43 +61,57 @@ class Explanation:
     verdicts: tuple[Judgement, ...] = ()
 
 
-def scan_rows(home: PathInLogDir) -> list[dict[str, Any]]:
-    """Scan the log dir, without sizes."""
+def scan_rows(log_dir: str) -> list[dict[str, Any]]:
+    """Scan a log dir, without sizes."""
     from logstore.scan import scan
 
-    rows: list[dict[str, Any]] = scan(home.log_dir, sizes=False).rows.to_pylist()
+    rows: list[dict[str, Any]] = scan(log_dir, sizes=False).rows.to_pylist()
     return rows
 
 
 def judge_name(
-    home: PathInLogDir, rows: Sequence[dict[str, Any]], states: Sequence[DesiredState], now_ms: int
+    home: PathInLogDir, rows: Sequence[dict[str, Any]], states: Sequence[DesiredState], call: Call, now_ms: int
 ) -> tuple[Judgement, ...]:
     """Judge the name in the log dir; it has one verdict, none, or one for each entry of a checkpoint.
+
+    Args:
+        home: the log dir and the name.
+        rows: of that log dir.
+        states: the metadata.
+        call: how the command was called; its other log dirs are looked at too.
+        now_ms: in ms since 1970.
 
     Raises:
         RefusedError: the metadata does not fit the log dir.
     """
     from reconciler.desired import by_cluster
-    from reconciler.verdicts import ADVICE, Verdict, compare, next_command
+    from reconciler.verdicts import ADVICE, Verdict, compare
 
+    others = [row for log_dir in call.log_dirs if log_dir != home.log_dir for row in scan_rows(log_dir)]
     clusters = by_cluster(states, {row["cluster_id"] for row in rows if row["cluster_id"]})
-    unseen = _live_copy(home, rows)
+    unseen = [] if others else _live_copy(home, rows)
     judged = [
         each
-        for each in compare(clusters, [*rows, *unseen], now_ms)
-        if each.observed is not None and each.observed["name"] == home.name
+        for each in compare(clusters, [*rows, *others, *unseen], now_ms)
+        if each.observed is not None
+        and each.observed["name"] == home.name
+        and each.observed["log_dir"] == rows[0]["log_dir"]
     ]
-    source = states[0].identity.location if states else None
     return tuple(
         Judgement(
             each.verdict.value,
             _UNSEEN if unseen and each.verdict is Verdict.FUTURE else each.evidence,
             ADVICE[each.verdict].meaning,
             ADVICE[each.verdict].why,
-            next_command(each.verdict, {**(each.observed or {}), "broker": rows[0]["node_id"]}, source, explained=True),
+            _next(each, rows[0]["node_id"], call),
         )
         for each in judged[:_JUDGED_MOST]
     )
+
+
+def _next(judged: Judged, broker: int | None, call: Call) -> str:
+    step = step_of_finding(judged.verdict, {**(judged.observed or {}), "broker": broker}, call, explained=True)
+    return (None if step is None else step.text) or ""
 
 
 def _live_copy(home: PathInLogDir, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from reconciler.cli.commands.explain import SCHEMA_VERSION
+from tests.reconciler.cli.conftest import ORDERS, make_log_dir
 
 Run = Callable[..., Result]
 
@@ -22,7 +23,7 @@ def test_a_stale_replica_is_explained_with_verdict_evidence_and_what_is_next(clu
         "rule: the name is topic, '-', partition",
         "3.9 KRaft, 4.0 KRaft",
         "STALE_ID: the disk holds topic ID",
-        "next: kafka-topics.sh",
+        f"next: logstore plan {cluster.log_dir(2)} --metadata {cluster.metadata} -o plan.json",
     ):
         assert shown in result.stdout
 
@@ -71,3 +72,15 @@ def test_a_path_outside_any_log_dir_is_explained_by_its_name(tmp_path: Path, run
 def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path, run: Run) -> None:
     result = run("explain", tmp_path / "absent")
     assert (result.exit_code, result.stderr) == (2, f"logstore: {tmp_path}/absent: No such file or directory\n")
+
+
+def test_a_replica_that_is_live_twice_is_no_ok_where_its_other_log_dir_is_named(cluster, run: Run) -> None:
+    """Both copies have the wanted topic ID, so each alone looks right."""
+    first = make_log_dir(cluster.folder / "twice" / "1", 1, {"orders-0": ORDERS})
+    second = make_log_dir(cluster.folder / "twice" / "2", 1, {"orders-0": ORDERS})
+    result = run("explain", first / "orders-0", "--log-dir", second, "--metadata", cluster.metadata)
+    assert result.exit_code == 1
+    assert "DUPLICATE: live in 2 directories of this broker" in result.stdout
+    assert f"next: logstore repair {first} {second} --metadata {cluster.metadata} -o repair.json" in result.stdout
+    same = run("explain", first / "orders-0", "--log-dir", first, "--metadata", cluster.metadata)
+    assert (same.exit_code, "DUPLICATE" in same.stdout) == (0, False)

@@ -24,7 +24,7 @@ def explained(cluster, name: str) -> Explanation:
 def explained_as_it_is(path: Path) -> Explanation:
     home = log_dir_of_path(str(path))
     assert home is not None
-    row = next((row for row in scan_rows(home) if row["name"] == home.name), None)
+    row = next((row for row in scan_rows(home.log_dir) if row["name"] == home.name), None)
     return explain_directory(str(path), home, row)
 
 
@@ -119,7 +119,7 @@ def test_a_log_dir_tells_whose_it_is_what_it_holds_and_what_stops_a_broker(clust
     (cluster.log_dir(1) / "notes.txt").write_text("")
     home = log_dir_of_path(str(cluster.log_dir(1)))
     assert home is not None
-    found = facts(explain_log_dir(home, scan_rows(home)))
+    found = facts(explain_log_dir(home, scan_rows(home.log_dir)))
     assert (found["cluster"], found["broker"]) == ("cluster-of-the-tests", "1")
     assert found["belongs to"] == "a real broker"
     assert sorted(found["holds"].split(", ")) == ["2 foreign", "2 live"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from layout.ids import TopicId
 from reconciler.cli.frame import PathInLogDir, log_dir_of_path
 from reconciler.cli.pages import judge_name, scan_rows
 from reconciler.errors import RefusedError
+from reconciler.next_steps import Call
 from reconciler.sources import load
 from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS
 
@@ -33,11 +35,15 @@ def test_a_path_outside_any_log_dir_has_no_home(cluster) -> None:
     assert log_dir_of_path("/") is None
 
 
+def call(home: PathInLogDir) -> Call:
+    return Call((home.log_dir,), (str(Path(home.log_dir).parents[1] / "metadata"),))
+
+
 def test_the_verdict_is_that_of_the_case_table_and_the_next_command_is_filled_in(cluster) -> None:
     home = PathInLogDir(str(cluster.log_dir(2)), "orders-1")
-    (judged,) = judge_name(home, scan_rows(home), load(cluster.metadata), 0)
+    (judged,) = judge_name(home, scan_rows(home.log_dir), load(cluster.metadata), call(home), 0)
     assert judged.verdict == "STALE_ID"
-    assert judged.next.endswith("--describe --topic orders")
+    assert judged.next == f"logstore plan {home.log_dir} --metadata {cluster.metadata} -o plan.json"
 
 
 @pytest.mark.parametrize(
@@ -54,18 +60,18 @@ def test_a_copy_on_its_way_is_not_called_abandoned_for_want_of_the_other_disk(
     os.rename(cluster.log_dir(1) / "orders-1", cluster.log_dir(1) / name)
     (cluster.log_dir(1) / name / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(topic_id))
     home = PathInLogDir(str(cluster.log_dir(1)), name)
-    (judged,) = judge_name(home, scan_rows(home), load(cluster.metadata), 0)
+    (judged,) = judge_name(home, scan_rows(home.log_dir), load(cluster.metadata), call(home), 0)
     assert judged.verdict == verdict
     assert evidence in judged.evidence
 
 
 def test_metadata_of_another_cluster_is_refused(cluster) -> None:
     home = PathInLogDir(str(cluster.log_dir(2)), "orders-1")
-    rows = [row | {"cluster_id": "another"} for row in scan_rows(home)]
+    rows = [row | {"cluster_id": "another"} for row in scan_rows(home.log_dir)]
     with pytest.raises(RefusedError):
-        judge_name(home, rows, load(cluster.metadata), 0)
+        judge_name(home, rows, load(cluster.metadata), call(home), 0)
 
 
 def test_what_no_row_tells_of_has_no_verdict(cluster) -> None:
     home = PathInLogDir(str(cluster.log_dir(2)), "meta.properties")
-    assert judge_name(home, scan_rows(home), [], 0) == ()
+    assert judge_name(home, scan_rows(home.log_dir), [], call(home), 0) == ()

@@ -1,0 +1,290 @@
+"""Looks at everything that is known of each broker whose log dirs are given, so that its next steps can be decided.
+
+Nothing is changed and no lock is taken: a scan, the verdicts, what only many rows tell, what a broker would do at its
+start, what is staged, who holds the locks, and how much room the disks have.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from reconciler.cli.frame.inputs import Inputs
+from reconciler.cli.frame.question import DEFAULT_RELEASE, broker_in_question
+from reconciler.next_steps import Call, FoundVerdict, MetadataTrust, Obstacle, Situation, Step, next_steps
+from reconciler.text import age, moment
+from reconciler.verdicts import BENIGN, URGENCY, Judged, Row, Verdict, broker_of, compare
+
+if TYPE_CHECKING:
+    from logstore.scan import Observation
+    from logstore.staging import FallbackRecords
+    from reconciler.audit import AuditResult
+    from reconciler.desired import BrokerKey, DesiredState
+    from reconciler.preflight import Preflight
+
+_DAY_MS = 86_400_000
+_ROOM_FOR_RECORDS = 1 << 20
+"""Bytes: with less free space, the records of what is staged may find no room."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedBroker:
+    """One broker: what was found, what its start would do, and the steps to its health."""
+
+    cluster_id: str | None
+    node_id: int | None
+    totals: Mapping[str, int]
+    """Findings by verdict, the most urgent first."""
+    evidence: Mapping[str, str]
+    """Place and evidence of the first finding of each verdict."""
+    fleet: Sequence[tuple[str, str]]
+    """Kind and detail of each finding of the fleet that is about this broker."""
+    start: Preflight
+    situation: Situation
+    steps: Sequence[Step]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nobody has to act."""
+        benign = {verdict.value for verdict in BENIGN}
+        stands = self.situation.in_use or self.start.is_clean
+        return bool(stands) and not self.fleet and all(name in benign for name in self.totals)
+
+
+def examine(
+    inputs: Inputs, states: Sequence[DesiredState], call: Call, fallback: FallbackRecords, now_ms: int
+) -> list[ExaminedBroker]:
+    """Look at every broker whose log dirs were given.
+
+    Args:
+        inputs: the log dirs.
+        states: the metadata.
+        call: how the command was called; each broker gets its own log dirs.
+        fallback: where records lie that found no room.
+        now_ms: in ms since 1970.
+
+    Raises:
+        RefusedError: the metadata does not fit the log dirs.
+        UsageError: a release does not have the mode that was named.
+    """
+    from logstore.scan import scan_all
+    from reconciler.cli.frame.output import show_busy, with_progress
+    from reconciler.desired import by_cluster
+
+    seen = list(with_progress(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
+    clusters = {each.identity.cluster_id for each in seen if each.identity is not None and each.identity.cluster_id}
+    of_cluster = by_cluster(states, clusters)
+    with show_busy("comparing"):
+        result = _fleet(seen, states, now_ms)
+    given = dict(zip(map(os.path.abspath, inputs.log_dirs), inputs.log_dirs, strict=True))
+    examined = []
+    for broker, several in _by_broker(seen).items():
+        rows = [row for each in several for row in each.rows.to_pylist()]
+        judged = list(compare(of_cluster, rows, now_ms))
+        own = replace(call, log_dirs=tuple(given.get(each.log_dir, each.log_dir) for each in several))
+        evidence = _Evidence(of_cluster, result, fallback, now_ms)
+        examined.append(_examined(broker, own, judged, evidence))
+    return examined
+
+
+def _by_broker(seen: Sequence[Observation]) -> dict[BrokerKey, list[Observation]]:
+    """Group log dirs by their broker.
+
+    A disk that is not mounted names no broker. Beside the log dirs of one broker it is taken for one of them.
+    """
+    brokers = [broker_of(each.rows.slice(0, 1).to_pylist()[0]) for each in seen]
+    named = {broker for broker in brokers if broker.node >= 0}
+    groups: dict[BrokerKey, list[Observation]] = defaultdict(list)
+    for broker, each in zip(brokers, seen, strict=True):
+        groups[next(iter(named)) if len(named) == 1 else broker].append(each)
+    return groups
+
+
+def _fleet(seen: Sequence[Observation], states: Sequence[DesiredState], now_ms: int) -> AuditResult:
+    from reconciler.audit import audit
+
+    with tempfile.TemporaryDirectory(prefix="logstore-doctor-") as folder:
+        return audit([each.rows for each in seen], [], states, folder, now_ms=now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What all brokers are judged by."""
+
+    states: Mapping[str, DesiredState]
+    result: AuditResult
+    fallback: FallbackRecords
+    now_ms: int
+
+
+def _examined(
+    broker: BrokerKey,
+    call: Call,
+    judged: Sequence[Judged],
+    evidence: _Evidence,
+) -> ExaminedBroker:
+    from reconciler.cli.frame.changes import why_in_use
+
+    states, now_ms = evidence.states, evidence.now_ms
+    start = _start(call, states, now_ms)
+    in_use = tuple(path for path in call.log_dirs if why_in_use(path) is not None)
+    found = {verdict: _found(several) for verdict, several in _by_verdict(judged).items()}
+    fleet = _about(broker, call, judged, evidence.result)
+    trust, why = _trust(states.get(broker.cluster), call, bool(in_use), now_ms)
+    staged, due, due_ms = _staged(call.log_dirs, evidence.fallback, now_ms)
+    situation = Situation(
+        call,
+        found,
+        {kind: subject for kind, subject, _ in fleet},
+        trust,
+        why,
+        _obstacles(start, bool(in_use)),
+        in_use,
+        tuple(path for path in call.log_dirs if _is_full(path)),
+        staged,
+        due,
+        None if due_ms is None else moment(due_ms),
+    )
+    return ExaminedBroker(
+        broker.cluster or None,
+        broker.node if broker.node >= 0 else None,
+        {verdict.value: each.number for verdict, each in found.items()},
+        {verdict.value: _first(several[0]) for verdict, several in _by_verdict(judged).items()},
+        [(kind, detail) for kind, _, detail in fleet],
+        start,
+        situation,
+        next_steps(situation),
+    )
+
+
+def _by_verdict(judged: Sequence[Judged]) -> dict[Verdict, list[Judged]]:
+    found: dict[Verdict, list[Judged]] = defaultdict(list)
+    for each in judged:
+        found[each.verdict].append(each)
+    return {verdict: found[verdict] for verdict in URGENCY if verdict in found and verdict is not Verdict.OK}
+
+
+def _first(judged: Judged) -> str:
+    import posixpath
+
+    row: Mapping[str, Any] = judged.observed or judged.wanted or {}
+    place = f"{row['topic']}-{row['partition']}"
+    if judged.observed is not None:
+        place = posixpath.normpath(f"{row['log_dir']}/{row['name']}")
+    return f"{place}: {judged.evidence}"
+
+
+def _found(several: Sequence[Judged]) -> FoundVerdict:
+    directories = [each for each in several if each.observed is not None and _is_directory(each.observed)]
+    first = (directories or several)[0]
+    row = first.observed or {}
+    stranger = first.row.id_topic if first.row.id_topic != first.row.topic else ""
+    return FoundVerdict(
+        len(several),
+        row.get("log_dir"),
+        row.get("name"),
+        row.get("topic"),
+        row.get("partition"),
+        stranger or None,
+        sum(each.row.wanted for each in several),
+        len(directories),
+    )
+
+
+def _is_directory(row: Row) -> bool:
+    return os.path.isdir(os.path.join(row["log_dir"], row["name"]))
+
+
+def _start(call: Call, states: Mapping[str, DesiredState], now_ms: int) -> Preflight:
+    from reconciler.preflight import look_at_broker, preflight
+
+    seen = look_at_broker(call.log_dirs, call.metadata_log_dir)
+    return preflight(seen, broker_in_question(call.release or DEFAULT_RELEASE, call.mode, seen), states, now_ms)
+
+
+def _obstacles(start: Preflight, runs: bool) -> tuple[Obstacle, ...]:
+    from reconciler.preflight import Effect
+
+    return tuple(
+        Obstacle(each.rule, each.problem, each.place.log_dir, each.place.name)
+        for each in start.findings
+        if each.effect in (Effect.STARTUP_ABORTS, Effect.LOG_DIR_OFFLINE) and not (runs and each.rule == "lock_held")
+    )
+
+
+def _about(broker: BrokerKey, call: Call, judged: Sequence[Judged], result: AuditResult) -> list[tuple[str, str, str]]:
+    """List kind, subject and detail of each finding of the fleet that is about a broker."""
+    paths = {os.path.abspath(path) for path in call.log_dirs}
+    rows = [each.observed for each in judged if each.observed is not None]
+    names = {f"broker {broker.node}", broker.cluster, *paths}
+    names |= {row["directory_id"] for row in rows if row["directory_id"]}
+    names |= {each.row.topic for each in judged if each.row.topic and each.verdict not in BENIGN}
+    return [
+        (each.kind, each.subject, each.detail)
+        for each in result.fleet
+        if each.subject in names or f"broker {broker.node} " in each.detail
+    ]
+
+
+def _trust(state: DesiredState | None, call: Call, runs: bool, now_ms: int) -> tuple[MetadataTrust, str]:
+    """Judge the metadata, and say in a clause what is wrong with it."""
+    from reconciler.desired import Completeness
+
+    if state is None or not state.topics.num_rows:
+        return MetadataTrust.NONE, "no metadata of this cluster was given or found, or it knows no topic"
+    identity = state.identity
+    since = None if identity.timestamp_ms is None else now_ms - identity.timestamp_ms
+    if not runs and any(_lies_in(identity.location, path) for path in call.log_dirs):
+        when = "it stopped" if identity.timestamp_ms is None else f"{moment(identity.timestamp_ms)}"
+        return (
+            MetadataTrust.OWN_COPY,
+            f"{identity.location} is this broker's own copy, which ends at {when}: nothing since is known",
+        )
+    if since is not None and since > _DAY_MS:
+        return MetadataTrust.OLD, f"{identity.location} is {age(since)} old"
+    if identity.completeness is not Completeness.FULL or identity.problems:
+        why = identity.problems[0] if identity.problems else "it does not mention every topic"
+        return MetadataTrust.INCOMPLETE, f"{identity.location}: {why}"
+    return MetadataTrust.GOOD, ""
+
+
+def _lies_in(location: str, log_dir: str) -> bool:
+    try:
+        real = os.path.realpath(location)
+        return os.path.lexists(real) and os.path.commonpath([os.path.realpath(log_dir), real]) == os.path.realpath(
+            log_dir
+        )
+    except ValueError:
+        return False
+
+
+def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[int, int, int | None]:
+    """Count what waits and what is due, and find the earliest due time of what waits."""
+    from logstore import LogStoreError
+    from logstore.log_dir import ReadOnlyLogDir
+    from logstore.staging import find_staged
+
+    counts, earliest = Counter[bool](), None
+    for path in log_dirs:
+        try:
+            with ReadOnlyLogDir.open(path) as log_dir:
+                recorded = [staged for staged in find_staged(log_dir, fallback) if staged.record is not None]
+        except (LogStoreError, OSError):
+            continue  # the scan has a row with the problem of this log dir
+        for staged in recorded:
+            counts[staged.is_due(now_ms)] += 1
+            if not staged.is_due(now_ms) and staged.due_ms is not None:
+                earliest = staged.due_ms if earliest is None else min(earliest, staged.due_ms)
+    return counts[False], counts[True], earliest
+
+
+def _is_full(path: str) -> bool:
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _ROOM_FOR_RECORDS

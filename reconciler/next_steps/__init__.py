@@ -1,0 +1,46 @@
+"""Decides what comes next: from what is known of a broker to the commands that lead to a healthy one. Pure.
+
+Terminal, JSON, reports and errors render these steps; no other code makes a command that is printed.
+"""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.next_steps.call import FALLBACK_FOLDER, PLAN_FILE, Call
+    from reconciler.next_steps.command import BLANKS, PROGRAM, Command, Step, ToolCommand
+    from reconciler.next_steps.findings import FINDING_STEPS, RULE_COMMANDS, step_of_finding, step_of_rule
+    from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Obstacle, Situation
+    from reconciler.next_steps.table import next_steps
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE"),
+            "command": ("BLANKS", "Command", "PROGRAM", "Step", "ToolCommand"),
+            "findings": ("FINDING_STEPS", "RULE_COMMANDS", "step_of_finding", "step_of_rule"),
+            "situation": ("FoundVerdict", "MetadataTrust", "Obstacle", "Situation"),
+            "table": ("next_steps",),
+        },
+    )
+
+__all__ = [
+    "BLANKS",
+    "FALLBACK_FOLDER",
+    "FINDING_STEPS",
+    "PLAN_FILE",
+    "PROGRAM",
+    "RULE_COMMANDS",
+    "Call",
+    "Command",
+    "FoundVerdict",
+    "MetadataTrust",
+    "Obstacle",
+    "Situation",
+    "Step",
+    "ToolCommand",
+    "next_steps",
+    "step_of_finding",
+    "step_of_rule",
+]

@@ -1,0 +1,163 @@
+"""How the program was called, and the commands that follow from it, with every option that they need.
+
+Each method makes one command. All of them name every log dir of the broker, the metadata and the folder of fallback
+records as they were given, so that no next command looks at less than the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.next_steps.command import LOG_DIR, SERVER, SOURCE, Command, ToolCommand
+
+PLAN_FILE, REPAIR_FILE = "plan.json", "repair.json"
+"""Where the printed commands keep a plan and a repair plan: in the current directory."""
+
+FALLBACK_FOLDER = "/var/lib/logstore/spare-records"
+"""The folder of fallback records that every command finds by itself, where it is there: an operator makes it once, on a
+disk that holds no log dir."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a next command takes over from the call before it.
+
+    Attributes:
+        log_dirs: all log dirs of the broker, as they were given; empty: not known, so the command has a blank.
+        metadata: values of ``--metadata``; empty: none was given or found.
+        fallback: value of ``--spare-records``; None: the folder that commands find by themselves, or none.
+        release: value of ``--kafka``; None: as the command takes it by default.
+        mode: value of ``--mode``; None: as the log dirs tell.
+        metadata_log_dir: value of ``--metadata-log-dir``; None: among the log dirs.
+    """
+
+    log_dirs: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()
+    fallback: str | None = None
+    release: str | None = None
+    mode: str | None = None
+    metadata_log_dir: str | None = None
+
+    @property
+    def _paths(self) -> tuple[str, ...]:
+        return tuple(map(_as_argument, self.log_dirs)) or (LOG_DIR,)
+
+    @property
+    def _sources(self) -> tuple[str, ...]:
+        return tuple(word for source in self.metadata for word in ("--metadata", source))
+
+    @property
+    def _fallback(self) -> tuple[str, ...]:
+        return () if self.fallback is None else ("--spare-records", self.fallback)
+
+    @property
+    def _broker(self) -> tuple[str, ...]:
+        options = (("--kafka", self.release), ("--mode", self.mode), ("--metadata-log-dir", self.metadata_log_dir))
+        return tuple(word for name, value in options if value is not None for word in (name, value))
+
+    def doctor(self, *, other_log_dir: str | None = None, source: str | None = None) -> Command:
+        """Look at everything once more, with another log dir or another source of metadata."""
+        paths = self._paths if other_log_dir is None else (*self._paths, other_log_dir)
+        sources = self._sources if source is None else ("--metadata", source)
+        return Command("doctor", (*paths, *sources, *self._broker, *self._fallback))
+
+    def audit(self, *, source: str | None = None, verdict: str | None = None) -> Command:
+        """Compare all log dirs with the metadata."""
+        chosen = () if verdict is None else ("--verdict", verdict)
+        sources = self._sources if source is None else ("--metadata", source)
+        return Command("audit", (*self._paths, *sources, *chosen))
+
+    def scan(self) -> Command:
+        """List what lies in the log dirs."""
+        return Command("scan", self._paths)
+
+    def explain(self, path: str) -> Command:
+        """Explain one path, with the other log dirs of its broker in view."""
+        others = tuple(word for each in self.log_dirs for word in ("--log-dir", each))
+        return Command("explain", (_as_argument(path), *(others if len(self.log_dirs) > 1 else ()), *self._sources))
+
+    def preflight(self, *, metadata_log_dir: str | None = None) -> Command:
+        """Ask whether the broker would start."""
+        options = self._broker
+        if metadata_log_dir is not None:
+            options = (*options, "--metadata-log-dir", metadata_log_dir)
+        return Command("preflight", (*self._paths, *self._sources, *options))
+
+    def plan(self, *, strays: bool = False, delay: str | None = None, options: Iterable[str] = ()) -> Command:
+        """Plan what is staged, restored and written."""
+        chosen = (*(("--strays",) if strays else ()), *(() if delay is None else ("--delay", delay)), *options)
+        return Command("plan", (*self._paths, *(self._sources or ("--metadata", SOURCE)), *chosen, "-o", PLAN_FILE))
+
+    def apply(self, plan_file: str = PLAN_FILE) -> Command:
+        """Carry out a plan."""
+        return Command("apply", (_as_argument(plan_file), *self._fallback))
+
+    def repair(self, *, only: Iterable[str] = ()) -> Command:
+        """Plan what is put right."""
+        kinds = tuple(word for kind in only for word in ("--only", kind))
+        return Command("repair", (*self._paths, *self._sources, *kinds, "-o", REPAIR_FILE))
+
+    def apply_repair(self, plan_file: str = REPAIR_FILE) -> Command:
+        """Carry out a repair plan."""
+        return Command("repair", ("--apply", plan_file))
+
+    def undo_repair(self, backups: Iterable[str]) -> Command:
+        """Take back what a repair changed."""
+        return Command("repair", ("--undo", *backups))
+
+    def staged(self) -> Command:
+        """List what is staged."""
+        return Command("staged", (*self._paths, *self._fallback))
+
+    def restore(
+        self,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        topic_id: str | None = None,
+        location: str | None = None,
+        dry_run: bool = False,
+    ) -> Command:
+        """Bring staged replicas back; without a choice, all that have a record."""
+        # Joined by "=", because a topic ID may begin with "-".
+        options = (
+            *(("--topic", topic) if topic is not None else ()),
+            *(("--partition", str(partition)) if partition is not None else ()),
+            *((f"--topic-id={topic_id}",) if topic_id is not None else ()),
+            *(("--location", location) if location is not None else ()),
+        )
+        return Command(
+            "restore",
+            (*self._paths, *(options or ("--all",)), *(("--dry-run",) if dry_run else ()), *self._fallback),
+        )
+
+    def purge(self, *, locations: Iterable[str] = (), before_due: bool = False, dry_run: bool = False) -> Command:
+        """Delete what is staged and due."""
+        chosen = tuple(word for location in locations for word in ("--location", location))
+        flags = (*(("--before-due",) if before_due else ()), *(("--dry-run",) if dry_run else ()))
+        return Command("purge", (*self._paths, *chosen, *flags, *self._fallback))
+
+    def convert_to_flat(self, log_dir: str) -> Command:
+        """Show how a log dir would be laid out as a real broker needs it."""
+        return Command("convert", (_as_argument(log_dir), "--to", "flat", "--dry-run", *self._fallback))
+
+    @property
+    def server(self) -> str:
+        """The address of a broker for Kafka's own tools; a blank where no live source was named."""
+        for source in self.metadata:
+            kind, _, address = source.partition(":")
+            if kind in ("kafka", "kafka-all"):
+                return address.partition("?")[0]
+        return SERVER
+
+    def kafka_tool(self, program: str, *arguments: str) -> ToolCommand:
+        """Call one of Kafka's own tools at the broker that the metadata was asked of."""
+        config = next((source.partition("?config=")[2] for source in self.metadata if "?config=" in source), "")
+        settings = ("--command-config", config) if config and self.server != SERVER else ()
+        return ToolCommand(program, ("--bootstrap-server", self.server, *settings, *arguments))
+
+
+def _as_argument(path: str) -> str:
+    """Return a path so that it cannot be taken for an option."""
+    return f"./{path}" if path.startswith("-") else path

@@ -1,0 +1,210 @@
+"""The next step for one finding: of a replica, of the fleet, or of what a broker would stumble over at its start.
+
+| verdict                                                | step                                    |
+|--------------------------------------------------------|-----------------------------------------|
+| ABSENT, with a path / on a log dir that was not given  | ``findmnt`` / ``doctor … OTHER_LOG_DIR`` |
+| DAMAGED, DUPLICATE, NO_ID, CHECKPOINT_ENTRY, LEFTOVER  | ``repair`` of all log dirs              |
+| STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC                  | ``plan`` for all log dirs               |
+| STRAY                                                  | ``plan --strays``                       |
+| MISSING                                                | ``preflight``: a start makes it anew    |
+| FOREIGN, RENAMED, MARKED_DELETE                        | ``explain``, once explained ``doctor``  |
+| FUTURE, FUTURE_ABANDONED / IN_FLIGHT                   | Kafka's own listing                     |
+| STAGED_DUE / STAGED                                    | ``purge --dry-run`` / ``staged``        |
+| NOT_COMPARED                                           | ``audit`` with metadata                 |
+| OK                                                     | none                                    |
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from reconciler.next_steps.call import Call
+from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Command, Step, ToolCommand
+from reconciler.verdicts import Verdict, location_of
+
+_Finding = Mapping[str, Any]
+_FindingStep = Callable[[_Finding, Call], Step]
+
+
+def _absent(finding: _Finding, call: Call) -> Step:
+    if finding["log_dir"] is None:
+        return Step("give every log dir of the broker", call.doctor(other_log_dir=OTHER_LOG_DIR))
+    return Step("see whether the disk is mounted", ToolCommand("findmnt", ("--target", finding["log_dir"])))
+
+
+def _repaired(_: _Finding, call: Call) -> Step:
+    return Step("plan what can be put right for certain; a plan is read before it is applied", call.repair())
+
+
+def _planned(_: _Finding, call: Call) -> Step:
+    return Step("plan to stage what nobody wants; a plan is read before it is applied", call.plan())
+
+
+def _stray(_: _Finding, call: Call) -> Step:
+    return Step("plan to bring back what is wanted, and to give the rest a due time", call.plan(strays=True))
+
+
+def _missing(_: _Finding, call: Call) -> Step:
+    why = "a start of the broker makes it anew and fetches it from the leader: see that another replica is in sync"
+    return Step(why, call.preflight())
+
+
+def _between_log_dirs(finding: _Finding, call: Call) -> Step:
+    which = () if finding["broker"] is None else ("--broker-list", str(finding["broker"]))
+    listing = call.kafka_tool("kafka-log-dirs.sh", "--describe", *which)
+    return Step("ask the broker, once it runs, whether the move goes on", listing)
+
+
+def _in_flight(_: _Finding, call: Call) -> Step:
+    return Step("wait until the reassignment is over", call.kafka_tool("kafka-reassign-partitions.sh", "--list"))
+
+
+def _staged_due(_: _Finding, call: Call) -> Step:
+    return Step("see what a purge would take", call.purge(dry_run=True))
+
+
+def _staged(_: _Finding, call: Call) -> Step:
+    return Step("see from when on a purge may take it", call.staged())
+
+
+def _not_compared(_: _Finding, call: Call) -> Step:
+    return Step("compare with metadata of this cluster", call.audit(source=None if call.metadata else SOURCE))
+
+
+def _explained(finding: _Finding, call: Call) -> Step:
+    if finding["log_dir"] is None:
+        return _examined(finding, call)
+    return Step("see what it is, and what a broker does with it", call.explain(location_of(finding)))
+
+
+def _examined(_: _Finding, call: Call) -> Step:
+    return Step("see what has to be done with this broker, and in which order", call.doctor())
+
+
+FINDING_STEPS: Mapping[Verdict, _FindingStep] = {
+    Verdict.ABSENT: _absent,
+    **dict.fromkeys(
+        (Verdict.DAMAGED, Verdict.DUPLICATE, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER), _repaired
+    ),
+    **dict.fromkeys((Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC), _planned),
+    Verdict.STRAY: _stray,
+    Verdict.MISSING: _missing,
+    Verdict.FUTURE: _between_log_dirs,
+    Verdict.FUTURE_ABANDONED: _between_log_dirs,
+    Verdict.IN_FLIGHT: _in_flight,
+    Verdict.STAGED_DUE: _staged_due,
+    Verdict.STAGED: _staged,
+    Verdict.NOT_COMPARED: _not_compared,
+    **dict.fromkeys((Verdict.FOREIGN, Verdict.RENAMED, Verdict.MARKED_DELETE), _explained),
+}
+"""The step for a finding of each verdict; OK has none."""
+
+
+def step_of_finding(
+    verdict: Verdict, finding: Mapping[str, Any], call: Call, *, explained: bool = False
+) -> Step | None:
+    """Return the next step for a finding; None: nobody has to act.
+
+    Args:
+        verdict: of the finding.
+        finding: has ``log_dir``, ``name``, ``topic``, ``partition`` and ``broker``, any of them None.
+        call: how the program was called, with the log dirs of the finding's broker.
+        explained: the reader has already had the path explained.
+    """
+    make = FINDING_STEPS.get(verdict)
+    if make is None:
+        return None
+    return (_examined if explained and make is _explained else make)(finding, call)
+
+
+def _tool(program: str, *options: str) -> Callable[[str, str, Call], ToolCommand]:
+    return lambda path, _, __: ToolCommand(program, (*options, path))
+
+
+def _at_log_dir(program: str, *options: str) -> Callable[[str, str, Call], ToolCommand]:
+    return lambda _, log_dir, __: ToolCommand(program, (*options, log_dir))
+
+
+def _explain(path: str, _: str, call: Call) -> Command:
+    return call.explain(path)
+
+
+def _identities(_: str, __: str, call: Call) -> ToolCommand:
+    files = tuple(posixpath.join(log_dir, "meta.properties") for log_dir in call.log_dirs)
+    return ToolCommand("grep", ("-H", "=", *files))
+
+
+def _repair(_: str, __: str, call: Call) -> Command:
+    return call.repair()
+
+
+def _plan(_: str, __: str, call: Call) -> Command:
+    return call.plan()
+
+
+RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] = {
+    # All log dirs together
+    "same_directory": _at_log_dir("realpath"),
+    "identity": _identities,
+    "not_formatted": _at_log_dir("findmnt", "--target"),
+    "metadata_log_elsewhere": lambda _, log_dir, call: call.preflight(metadata_log_dir=log_dir),
+    # One log dir
+    "absent_log_dir": _at_log_dir("findmnt", "--target"),
+    "unusable_log_dir": _at_log_dir("ls", "-lad"),
+    "damaged_identity": _explain,
+    "lock_held": _tool("fuser", "-v"),
+    "damaged_checkpoint": _repair,
+    "scheme_not_flat": lambda _, log_dir, call: call.convert_to_flat(log_dir),
+    "no_segment": lambda _, __, call: call.scan(),
+    # Directories by name
+    "foreign_name": _tool("ls", "-la"),
+    "staging_inside": lambda _, __, call: call.staged(),
+    "unknown_to_release": _explain,
+    "link": _tool("readlink", "-f"),
+    "unreadable_directory": _tool("ls", "-lad"),
+    "marked_delete": _explain,
+    "stray": lambda _, __, call: call.plan(strays=True),
+    "duplicate": _repair,
+    # Replicas by topic ID and by what the cluster wants
+    "partition_metadata": _repair,
+    "no_topic_id": _repair,
+    "stray_search_fails": _repair,
+    "full_request_fails": _repair,
+    "unwanted": _plan,
+    "inconsistent_topic_id": _plan,
+    "future": _explain,
+    "future_promoted": _explain,
+    "missing": lambda _, __, call: call.doctor(),
+    "empty_metadata": lambda _, __, call: call.audit(source=SOURCE),
+    # Files in partition dirs
+    "odd_file_name": _tool("ls", "-la"),
+    "unreadable_file": _tool("ls", "-la"),
+    "linked_file": _tool("readlink", "-f"),
+    "leader_epochs": _explain,
+    # The metadata log
+    "metadata_log_damaged": _explain,
+    "metadata_log_topic_id": _explain,
+    "metadata_log_snapshot": _tool("ls", "-la"),
+    "quorum_state_too_new": _tool("cat"),
+}
+"""By the rule of preflight that found something; a rule that is not here has no command."""
+
+
+def step_of_rule(rule: str, log_dir: str | None, name: str | None, problem: str | None, call: Call) -> Step | None:
+    """Return the next step for what preflight found; None: there is none.
+
+    Args:
+        rule: name of the rule.
+        log_dir: of the finding; None: it is about the broker as a whole.
+        name: path below the log dir; None or ".": the log dir itself.
+        problem: what was found, for the step's sentence; None: the rule's name.
+        call: how the program was called, with all log dirs of the broker.
+    """
+    make = RULE_COMMANDS.get(rule)
+    if make is None:
+        return None
+    place = log_dir or (call.log_dirs[0] if call.log_dirs else "LOG_DIR")
+    path = posixpath.normpath(f"{place}/{name or '.'}")
+    return Step(problem or rule.replace("_", " "), make(path, place, call))

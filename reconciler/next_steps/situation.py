@@ -1,0 +1,98 @@
+"""What is known of one broker when its next steps are decided. Only values: whoever looked fills them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from reconciler.next_steps.call import Call
+from reconciler.verdicts import Verdict
+
+
+class MetadataTrust(StrEnum):
+    """How far the metadata can be believed."""
+
+    GOOD = "good"
+    NONE = "none"
+    """There is none, or it is another cluster's, or it knows no topic."""
+    OWN_COPY = "own_copy"
+    """It is the copy of a broker that does not run, and ends where that broker stopped."""
+    OLD = "old"
+    """It is older than a plan accepts by default."""
+    INCOMPLETE = "incomplete"
+    """It does not mention everything, or its end is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundVerdict:
+    """The findings of one verdict: how many, and the first of them.
+
+    Attributes:
+        number: of findings.
+        log_dir: of the first; None: it is on no disk.
+        name: path of the first below its log dir.
+        topic: of the first; None: not known.
+        partition: of the first; None: not known.
+        belongs_to: the topic to which the metadata gives the topic ID of the first, where it is another one.
+        wanted: how many of them the metadata wants on this broker.
+        directories: how many of them are directories.
+    """
+
+    number: int = 1
+    log_dir: str | None = None
+    name: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    belongs_to: str | None = None
+    wanted: int = 0
+    directories: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What keeps the broker from starting, or takes one of its disks offline: a rule of preflight, and its place."""
+
+    rule: str
+    problem: str
+    log_dir: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that the next steps of one broker depend on.
+
+    Attributes:
+        call: how the program was called; its log dirs are this broker's.
+        found: findings by verdict.
+        fleet: kinds of findings of the fleet that are about this broker, each with its subject.
+        trust: how far the metadata can be believed.
+        trust_why: what is wrong with the metadata, one clause; empty: nothing.
+        obstacles: what keeps the broker from starting, the gravest first.
+        in_use: log dirs that a running broker holds.
+        full: log dirs on whose disk no record of a staged replica finds room.
+        staged: number of staged replicas whose time has not come.
+        due: number of staged replicas that a purge may take.
+        due_from: when a purge may take the first of the others, as text; None: nothing waits.
+    """
+
+    call: Call
+    found: Mapping[Verdict, FoundVerdict] = field(default_factory=dict)
+    fleet: Mapping[str, str] = field(default_factory=dict)
+    trust: MetadataTrust = MetadataTrust.GOOD
+    trust_why: str = ""
+    obstacles: tuple[Obstacle, ...] = ()
+    in_use: tuple[str, ...] = ()
+    full: tuple[str, ...] = ()
+    staged: int = 0
+    due: int = 0
+    due_from: str | None = None
+
+    def number(self, *verdicts: Verdict) -> int:
+        """Count the findings of some verdicts."""
+        return sum(self.found[verdict].number for verdict in verdicts if verdict in self.found)
+
+    def wanted(self, *verdicts: Verdict) -> int:
+        """Count the findings of some verdicts that the metadata wants on this broker."""
+        return sum(self.found[verdict].wanted for verdict in verdicts if verdict in self.found)

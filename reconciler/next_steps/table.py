@@ -1,0 +1,249 @@
+"""The decision table: from what is known of a broker to the ordered steps to a healthy one.
+
+A line is a condition over a :class:`Situation` and the steps that follow from it. Every line whose condition holds adds
+its steps, in this order; after a line that ends the list nothing can be said before its step is done.
+
+| what is known                                                   | step                                             |
+|-----------------------------------------------------------------|--------------------------------------------------|
+| a log dir is not there, or is not the expected one              | ``findmnt --target LOG_DIR``; the list ends      |
+| a disk is a copy, or another cluster's or broker's              | ``grep -H = …/meta.properties``; the list ends   |
+| the broker registered a log dir that was not given              | ``doctor … OTHER_LOG_DIR``                       |
+| no metadata, another cluster's, or the copy of a stopped broker | ``doctor … --metadata SOURCE``                   |
+| old metadata, or metadata without its end                       | ``doctor … --metadata SOURCE``                   |
+| a broker runs here, and something has to be changed             | stop the broker                                  |
+| a directory of a foreign name                                   | ``mv`` it out of the log dir                     |
+| a replica under another name than its topic ID has              | ``mv`` it to that name                           |
+| DUPLICATE, DAMAGED, NO_ID, CHECKPOINT_ENTRY, LEFTOVER           | ``repair … -o FILE``, ``repair --apply FILE``    |
+| a disk that is full, and something to stage                     | ``mkdir`` the folder of fallback records         |
+| STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
+| STRAY                                                           | the same with ``--strays``                       |
+| something else keeps the broker from starting                   | what that rule names                             |
+| a broker stands still, or has to                                | ``preflight …``, then start it                   |
+| STAGED_DUE                                                      | ``purge …``                                      |
+| STAGED, or staged by a step above                               | ``purge …``, later                               |
+
+MISSING needs no step of its own: a broker makes such a replica anew at its start, and fetches it from the leader.
+FUTURE, IN_FLIGHT, FUTURE_ABANDONED and MARKED_DELETE are a running broker's own work, and need none either.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from reconciler.next_steps.call import FALLBACK_FOLDER
+from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
+from reconciler.next_steps.findings import step_of_rule
+from reconciler.next_steps.situation import MetadataTrust, Situation
+from reconciler.verdicts import Verdict
+
+REPAIRED = (Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER)
+"""Verdicts that a repair plan is for."""
+UNWANTED = (Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC)
+"""Verdicts whose replicas a plan stages."""
+_RETURNABLE = (Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY)
+_NOT_THIS_BROKERS = ("DUPLICATE_DIRECTORY_ID", "DUPLICATE_NODE_ID", "NODE_IN_SEVERAL_CLUSTERS", "OTHER_CLUSTER")
+_BY_A_LINE_ABOVE = frozenset(
+    {
+        *("absent_log_dir", "lock_held", "duplicate", "partition_metadata", "no_topic_id", "foreign_name"),
+        *("unwanted", "damaged_checkpoint", "stray", "missing", "inconsistent_topic_id"),
+    }
+)
+"""Rules of preflight whose cure is a line of the table above the one for what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table."""
+
+    holds: Callable[[Situation], object]
+    steps: Callable[[Situation], Iterator[Step]]
+    ends: bool = False
+    """Whether nothing can be said of later steps before this one is done."""
+
+
+def next_steps(situation: Situation) -> tuple[Step, ...]:
+    """List the steps to a healthy broker, in their order; none: there is nothing to do."""
+    if situation.full and _plans(situation) and situation.call.fallback is None:
+        situation = replace(situation, call=replace(situation.call, fallback=FALLBACK_FOLDER))
+    steps: list[Step] = []
+    for line in TABLE:
+        if line.holds(situation):
+            steps += line.steps(situation)
+            if line.ends:
+                break
+    # Two lines may lead to one command, such as the repair of a log dir; it is run once.
+    first = {step.command or step.why: step for step in reversed(steps)}
+    return tuple(step for step in steps if first[step.command or step.why] is step)
+
+
+def _absent(known: Situation) -> bool:
+    found = known.found.get(Verdict.ABSENT)
+    return found is not None and found.log_dir is not None
+
+
+def _can_plan(known: Situation) -> bool:
+    return known.trust is not MetadataTrust.NONE
+
+
+def _repairs(known: Situation) -> bool:
+    return known.number(*REPAIRED) > 0
+
+
+def _strays(known: Situation) -> bool:
+    return known.number(Verdict.STRAY) > known.wanted(Verdict.STRAY)
+
+
+def _plans(known: Situation) -> bool:
+    planned = known.number(*UNWANTED) or known.wanted(*_RETURNABLE) or _strays(known)
+    return _can_plan(known) and planned > 0
+
+
+def _foreign(known: Situation) -> bool:
+    found = known.found.get(Verdict.FOREIGN)
+    return found is not None and found.directories > 0
+
+
+def _renamed(known: Situation) -> bool:
+    found = known.found.get(Verdict.RENAMED)
+    return found is not None and found.belongs_to is not None and found.log_dir is not None
+
+
+def _changes(known: Situation) -> bool:
+    return _repairs(known) or _plans(known) or _foreign(known) or _renamed(known)
+
+
+def _left(known: Situation) -> bool:
+    return any(obstacle.rule not in _BY_A_LINE_ABOVE for obstacle in known.obstacles)
+
+
+def _stands_still(known: Situation) -> bool:
+    return _changes(known) or bool(known.obstacles) or (not known.in_use and known.number(Verdict.MISSING) > 0)
+
+
+def _mount(known: Situation) -> Iterator[Step]:
+    found = known.found[Verdict.ABSENT]
+    yield Step(
+        f"{found.log_dir} is not there or not the expected one, which an empty disk looks like: mount it, then look "
+        "again",
+        ToolCommand("findmnt", ("--target", found.log_dir or "")),
+    )
+
+
+def _whose(known: Situation) -> Iterator[Step]:
+    files = tuple(posixpath.join(log_dir, "meta.properties") for log_dir in known.call.log_dirs)
+    kinds = [kind for kind in _NOT_THIS_BROKERS if kind in known.fleet]
+    yield Step(
+        f"{', '.join(kinds)}: a disk here is a copy, or another broker's or cluster's; find out which, and leave it "
+        "out of every command and of the broker's log.dirs",
+        ToolCommand("grep", ("-H", "=", *files)),
+    )
+
+
+def _unseen(known: Situation) -> Iterator[Step]:
+    yield Step(
+        f"the broker registered another log dir, {known.fleet['LOG_DIR_NOT_SEEN']}, and a replica may be live there: "
+        "give all of its log.dirs",
+        known.call.doctor(other_log_dir=OTHER_LOG_DIR),
+    )
+
+
+def _newer(known: Situation) -> Iterator[Step]:
+    yield Step(
+        f"{known.trust_why or 'the metadata cannot be relied on'}: name a running broker as kafka:HOST:PORT, or the "
+        "__cluster_metadata-0 of a running controller; without one, what follows is all that can be said",
+        known.call.doctor(source=SOURCE),
+    )
+
+
+def _stop(known: Situation) -> Iterator[Step]:
+    yield Step(f"stop the broker that runs on {', '.join(known.in_use)}: what follows needs its log dirs alone")
+
+
+def _move_out(known: Situation) -> Iterator[Step]:
+    found = known.found[Verdict.FOREIGN]
+    path = posixpath.join(found.log_dir or "", found.name or "")
+    if posixpath.basename(path) == "lost+found":
+        why = "the log dir is the root of a file system: make a directory in it, move all but lost+found into it, and "
+        yield Step(f"{why}name that in log.dirs", ToolCommand("ls", ("-la", found.log_dir or "")))
+        return
+    yield Step(
+        "no broker starts beside a directory of a foreign name: move it out of the log dir",
+        ToolCommand("mv", ("-n", path, f"{posixpath.normpath(found.log_dir or '')}.{posixpath.basename(path)}")),
+    )
+
+
+def _rename_back(known: Situation) -> Iterator[Step]:
+    found = known.found[Verdict.RENAMED]
+    path = posixpath.join(found.log_dir or "", found.name or "")
+    yield Step(
+        f"the data is topic {found.belongs_to}'s, and was renamed by hand: give it its name again",
+        ToolCommand("mv", ("-nT", path, posixpath.join(found.log_dir or "", f"{found.belongs_to}-{found.partition}"))),
+    )
+
+
+def _repair(known: Situation) -> Iterator[Step]:
+    what = ", ".join(verdict for verdict in REPAIRED if known.number(verdict))
+    yield Step(f"plan what can be put right for certain of {what}, and read it", known.call.repair())
+    yield Step("put it right; it is backed up first, and can be undone", known.call.apply_repair())
+
+
+def _fallback(known: Situation) -> Iterator[Step]:
+    yield Step(
+        f"the disk of {', '.join(known.full)} is full: records of what is staged need a folder on another disk",
+        ToolCommand("mkdir", ("-p", known.call.fallback or FALLBACK_FOLDER)),
+    )
+
+
+def _plan(known: Situation) -> Iterator[Step]:
+    parts = [f"stage {known.number(*UNWANTED)} that nobody wants"] if known.number(*UNWANTED) else []
+    parts += [f"bring {known.wanted(*_RETURNABLE)} back that are wanted"] if known.wanted(*_RETURNABLE) else []
+    strays = known.number(Verdict.STRAY) - known.wanted(Verdict.STRAY)
+    parts += [f"give {strays} strays a due time"] if strays else []
+    more = "; --delay 0s lets a purge take it at once" if known.full else ""
+    yield Step(f"plan to {', '.join(parts)}, and read the plan{more}", known.call.plan(strays=strays > 0))
+    yield Step("carry the plan out; nothing is deleted, and all of it can come back", known.call.apply())
+
+
+def _others(known: Situation) -> Iterator[Step]:
+    for obstacle in known.obstacles:
+        if obstacle.rule not in _BY_A_LINE_ABOVE:
+            step = step_of_rule(obstacle.rule, obstacle.log_dir, obstacle.name, None, known.call)
+            if step is not None:
+                yield Step(obstacle.problem, step.command)
+
+
+def _start(known: Situation) -> Iterator[Step]:
+    yield Step("ask once more whether the broker starts now, and what it would do", known.call.preflight())
+    missing = known.number(Verdict.MISSING, Verdict.STALE_ID)
+    fetched = "; it makes what is missing anew, and fetches it from the leaders" if missing else ""
+    yield Step(f"start the broker{fetched}")
+
+
+def _purge(known: Situation) -> Iterator[Step]:
+    yield Step(f"delete for ever the {known.due} staged whose time has come", known.call.purge())
+
+
+def _wait(known: Situation) -> Iterator[Step]:
+    when = "7 d after the plan was applied" if known.due_from is None else f"from {known.due_from} on"
+    yield Step(f"{when}, delete for ever what is staged; until then it can come back", known.call.purge(), later=True)
+
+
+TABLE: tuple[Line, ...] = (
+    Line(_absent, _mount, ends=True),
+    Line(lambda s: any(kind in s.fleet for kind in _NOT_THIS_BROKERS), _whose, ends=True),
+    Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet, _unseen),
+    Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
+    Line(lambda s: s.in_use and _changes(s), _stop),
+    Line(_foreign, _move_out),
+    Line(_renamed, _rename_back),
+    Line(_repairs, _repair),
+    Line(lambda s: s.full and _plans(s), _fallback),
+    Line(_plans, _plan),
+    Line(_left, _others),
+    Line(_stands_still, _start),
+    Line(lambda s: s.due, _purge),
+    Line(lambda s: s.staged or _plans(s), _wait),
+)
+"""The table, in its order."""

@@ -1,0 +1,161 @@
+"""``logstore doctor`` from end to end: one screen, the order of the steps, and commands that work when pasted."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from layout import meta_properties, partition_metadata
+from layout.directory_name import stray_name
+from layout.ids import DirectoryId
+from layout.meta_properties import MetaProperties
+from logstore.log_dir import LogDir
+from reconciler.cli.commands.doctor import SCHEMA_VERSION
+from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.sources import parquet
+from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, make_log_dir
+
+Run = Callable[..., Result]
+UNIQUE = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture
+def fresh(cluster) -> str:
+    """Metadata of this moment: ``orders`` has two partitions on brokers 1 and 2."""
+    builder = DesiredBuilder()
+    for partition in range(2):
+        builder.partition("orders", str(ORDERS), partition, [1, 2], isr=[1, 2], leader=1)
+    now_ms = time.time_ns() // 1_000_000
+    folder = cluster.folder / "fresh"
+    folder.mkdir()
+    parquet.save_state(builder.build(MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=now_ms)), str(folder))
+    return str(folder)
+
+
+def document(result: Result) -> Any:
+    found = json.loads(result.stdout)
+    assert found["schema_version"] == SCHEMA_VERSION
+    (broker,) = found["brokers"]
+    return broker
+
+
+def commands(broker: Any) -> list[str]:
+    return [step["command"] or step["why"] for step in broker["next"]]
+
+
+def test_a_healthy_broker_asks_for_nothing(cluster, fresh: str, run: Run) -> None:
+    result = run("doctor", cluster.log_dir(1), "--metadata", fresh)
+    assert (result.exit_code, "Nothing has to be done." in result.stdout) == (0, True)
+
+
+def test_a_stale_replica_is_said_on_one_screen_with_the_way_to_a_healthy_broker(
+    cluster, fresh: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(cluster.folder / "disks")  # short paths, as on a real machine
+    result = run("doctor", "broker-2", "--metadata", "../fresh")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert max(len(line) for line in lines if str(cluster.folder) not in line) <= 80
+    assert len(lines) <= 40
+    assert lines[0] == f"broker 2 of cluster {CLUSTER}, 1 log dir, stopped"
+    text = " ".join(" ".join(lines).split())
+    assert "critical: 1 STALE_ID" in text
+    words = ("logstore plan broker-2", "logstore apply", "logstore preflight", "start the broker", "logstore purge")
+    order = [text.index(each) for each in words]
+    assert order == sorted(order)
+
+
+def test_json_has_the_steps_with_every_log_dir_and_the_metadata(cluster, fresh: str, run: Run) -> None:
+    first = make_log_dir(cluster.folder / "twice" / "1", 1, {"orders-0": ORDERS, "orders-1": ORDERS})
+    second = make_log_dir(cluster.folder / "twice" / "2", 1, {"orders-0": OLD_ORDERS})
+    identity = MetaProperties(1, CLUSTER, 1, DirectoryId.from_halves(78, 1))
+    (second / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
+    broker = document(run("doctor", first, second, "--metadata", fresh, "--format", "json"))
+    assert broker["totals"] == {"DUPLICATE": 2}
+    assert commands(broker)[:3] == [
+        f"logstore repair {first} {second} --metadata {fresh} -o repair.json",
+        "logstore repair --apply repair.json",
+        f"logstore preflight {first} {second} --metadata {fresh}",
+    ]
+
+
+def test_a_stopped_brokers_own_metadata_is_not_believed(cluster, run: Run) -> None:
+    """It ends where the broker stopped, so what happened since looks as if it had not."""
+    log_dir = cluster.log_dir(2)
+    own = log_dir / "own"
+    (cluster.folder / "metadata").rename(own)
+    broker = document(run("doctor", log_dir, "--metadata", own, "--format", "json"))
+    assert broker["metadata"]["trust"] == "own_copy"
+    assert broker["next"][0]["command"] == f"logstore doctor {log_dir} --metadata SOURCE"
+    assert "nothing since is known" in broker["next"][0]["why"]
+
+
+def test_without_metadata_nothing_is_planned(cluster, run: Run) -> None:
+    broker = document(run("doctor", cluster.log_dir(2), "--metadata", "none", "--format", "json"))
+    assert broker["metadata"]["trust"] == "none"
+    assert commands(broker) == [f"logstore doctor {cluster.log_dir(2)} --metadata SOURCE"]
+
+
+def test_a_disk_that_is_not_there_comes_before_everything_else(cluster, fresh: str, run: Run) -> None:
+    gone = cluster.folder / "disks" / "gone"
+    broker = document(run("doctor", cluster.log_dir(2), gone, "--metadata", fresh, "--format", "json"))
+    assert broker["broker"] == 2
+    assert commands(broker) == [f"findmnt --target {gone}"]
+
+
+def test_a_broker_that_runs_is_stopped_first(cluster, fresh: str, run: Run) -> None:
+    with LogDir.open(str(cluster.log_dir(2))):
+        broker = document(run("doctor", cluster.log_dir(2), "--metadata", fresh, "--format", "json"))
+    assert broker["in_use"] == [str(cluster.log_dir(2))]
+    assert commands(broker)[0].startswith("stop the broker")
+
+
+def test_a_stray_is_planned_with_its_option_and_what_was_renamed_gets_its_name_back(
+    cluster, fresh: str, run: Run
+) -> None:
+    log_dir = cluster.log_dir(1)
+    (log_dir / "orders-1").rename(log_dir / stray_name("gone", 0, UNIQUE))
+    path = log_dir / stray_name("gone", 0, UNIQUE) / partition_metadata.FILE_NAME
+    path.write_bytes(partition_metadata.encode(OLD_ORDERS))
+    (log_dir / "orders-0").rename(log_dir / "kicks-0")
+    found = commands(document(run("doctor", log_dir, "--metadata", fresh, "--format", "json")))
+    assert found[0] == f"mv -nT {log_dir}/kicks-0 {log_dir}/orders-0"
+    assert found[1] == f"logstore plan {log_dir} --metadata {fresh} --strays -o plan.json"
+
+
+def test_the_folder_of_fallback_records_and_the_release_stay_in_the_commands(
+    cluster, fresh: str, run: Run, tmp_path: Path
+) -> None:
+    spare = tmp_path / "spare"
+    spare.mkdir()
+    result = run(
+        *("doctor", cluster.log_dir(2), "--metadata", fresh, "--spare-records", spare, "--kafka", "3.7.1"),
+        *("--format", "json"),
+    )
+    found = commands(document(result))
+    assert found[1] == f"logstore apply plan.json --spare-records {spare}"
+    assert found[2].endswith(" --kafka 3.7.1")
+    assert found[-1].endswith(f" --spare-records {spare}")
+
+
+def test_an_inventory_is_refused(cluster, run: Run, tmp_path: Path) -> None:
+    inventory = tmp_path / "a.parquet"
+    assert run("scan", cluster.log_dir(1), "--format", "parquet", "-o", inventory).exit_code == 0
+    result = run("doctor", inventory)
+    assert (result.exit_code, "is an inventory" in result.stderr) == (2, True)
+
+
+def test_what_is_staged_waits_for_its_time(cluster, fresh: str, run: Run) -> None:
+    plan = cluster.folder / "plan.json"
+    planned = run(*("plan", cluster.log_dir(2), "--metadata", fresh, "--max-share", "100%", "-o", plan))
+    assert planned.exit_code == 1, planned.output
+    assert run("apply", plan).exit_code == 0
+    broker = document(run("doctor", cluster.log_dir(2), "--metadata", fresh, "--format", "json"))
+    assert broker["staged"] == 1
+    assert broker["next"][-1]["later"]

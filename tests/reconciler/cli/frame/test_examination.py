@@ -1,0 +1,85 @@
+"""What is known of each broker before its next steps are decided."""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+from pathlib import Path
+
+import click
+import pytest
+
+from logstore.staging import FallbackRecords
+from reconciler.cli.frame import (
+    DEFAULT_RELEASE,
+    ExaminedBroker,
+    broker_in_question,
+    broker_options,
+    check_question,
+    examine,
+    sort_inputs,
+)
+from reconciler.errors import UsageError
+from reconciler.next_steps import FALLBACK_FOLDER, Call
+from reconciler.preflight import look_at_broker
+from reconciler.sources import load
+from tests.reconciler.cli.conftest import CLUSTER, ORDERS, make_log_dir
+
+NOW_MS = 2000
+
+
+def examined(cluster, *log_dirs: str, fallback: str | None = None) -> list[ExaminedBroker]:
+    call = Call((), (cluster.metadata,), fallback)
+    return examine(sort_inputs(log_dirs), load(cluster.metadata), call, FallbackRecords(None), NOW_MS)
+
+
+def test_each_broker_has_its_own_log_dirs_and_its_own_steps(cluster) -> None:
+    one, two = examined(cluster, *cluster.log_dirs)
+    assert (one.node_id, one.is_clean, one.steps) == (1, True, ())
+    assert (two.node_id, two.is_clean, two.totals) == (2, False, {"STALE_ID": 1})
+    assert two.situation.call.log_dirs == (str(cluster.log_dir(2)),)
+
+
+def test_a_disk_without_a_name_is_taken_for_one_of_the_only_broker(cluster, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (one,) = examined(cluster, str(cluster.log_dir(1)), str(tmp_path / "empty"))
+    assert (one.node_id, one.cluster_id, len(one.situation.call.log_dirs)) == (1, CLUSTER, 2)
+    several = examined(cluster, *cluster.log_dirs, str(tmp_path / "empty"))
+    assert [each.node_id for each in several] == [1, 2, None]
+
+
+def test_a_finding_of_the_fleet_is_told_to_the_brokers_that_it_is_about(cluster, tmp_path: Path) -> None:
+    third = make_log_dir(tmp_path / "third", 3, {"x-0": ORDERS})
+    _, two, three = examined(cluster, *cluster.log_dirs, str(third))
+    assert "TOPIC_UNDER_SEVERAL_IDS" in two.situation.fleet
+    assert "TOPIC_UNDER_SEVERAL_IDS" not in three.situation.fleet
+
+
+def test_a_disk_without_room_is_full(cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = namedtuple("room", "f_bavail f_frsize")
+    monkeypatch.setattr(os, "statvfs", lambda _: room(3, 4096))
+    (two,) = examined(cluster, str(cluster.log_dir(2)))
+    assert two.situation.full == (str(cluster.log_dir(2)),)
+    assert two.steps[1].text == f"mkdir -p {FALLBACK_FOLDER}" or two.steps[0].text == f"mkdir -p {FALLBACK_FOLDER}"
+
+
+def test_a_release_or_mode_that_does_not_exist_is_refused_before_anything_is_read(cluster) -> None:
+    check_question(DEFAULT_RELEASE, None)
+    for kafka, mode in (("x", None), ("4.0", "zookeeper")):
+        with pytest.raises(UsageError):
+            check_question(kafka, mode)
+
+
+def test_the_broker_in_question_has_the_mode_that_its_log_dirs_tell(cluster) -> None:
+    seen = look_at_broker([str(cluster.log_dir(1))])
+    assert broker_in_question(DEFAULT_RELEASE, None, seen).is_kraft
+    assert not broker_in_question(DEFAULT_RELEASE, "zookeeper", seen).is_kraft
+
+
+def test_the_options_of_the_broker_in_question_are_the_same_in_every_command() -> None:
+    @click.command()
+    @broker_options
+    def command(**_: object) -> None:
+        """Take the options."""
+
+    assert [option.opts[0] for option in command.params] == ["--kafka", "--mode", "--metadata-log-dir"]

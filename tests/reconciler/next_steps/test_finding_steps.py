@@ -1,0 +1,92 @@
+"""The step for one finding: every verdict and every rule of preflight that asks for action has one that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+import pytest
+
+from reconciler.next_steps import (
+    FINDING_STEPS,
+    PLAN_FILE,
+    RULE_COMMANDS,
+    Call,
+    Command,
+    step_of_finding,
+    step_of_rule,
+)
+from reconciler.preflight.rules import RULES
+from reconciler.verdicts import Verdict
+
+Parse = Callable[[Command], click.Context]
+D1, D2 = "/disks/1", "/disks/a b"
+CALL = Call((D1, D2), ("/meta",))
+FINDING = {"log_dir": D1, "name": "orders-0", "topic": "orders", "partition": 0, "broker": 3}
+NOWHERE = {**FINDING, "log_dir": None, "name": None, "broker": None}
+LOOKING = {"findmnt", "kafka-log-dirs.sh", "kafka-reassign-partitions.sh"}
+
+
+@pytest.mark.parametrize("finding", [FINDING, NOWHERE])
+@pytest.mark.parametrize("explained", [False, True])
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_every_verdict_has_a_step_that_looks_or_plans(
+    parse: Parse, verdict: Verdict, explained: bool, finding: dict[str, object]
+) -> None:
+    step = step_of_finding(verdict, finding, CALL, explained=explained)
+    assert (step is None) == (verdict is Verdict.OK) == (verdict not in FINDING_STEPS)
+    if step is None:
+        return
+    if isinstance(step.command, Command):
+        parse(step.command)
+        assert not {"--apply", "--before-due"} & set(step.command.arguments)
+        assert step.command.verb not in ("apply", "restore")
+        assert not (explained and step.command.verb == "explain")
+    else:
+        assert step.command is not None
+        assert step.command.program in LOOKING
+
+
+@pytest.mark.parametrize("verdict", [Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC])
+def test_what_nobody_wants_leads_to_a_plan_of_the_whole_broker_with_its_metadata(verdict: Verdict) -> None:
+    step = step_of_finding(verdict, FINDING, CALL)
+    assert step is not None
+    assert step.text == f"logstore plan {D1} '{D2}' --metadata /meta -o {PLAN_FILE}"
+
+
+def test_a_stray_leads_to_a_plan_that_takes_strays_and_a_duplicate_to_a_repair_of_both_disks() -> None:
+    stray, duplicate = (step_of_finding(verdict, FINDING, CALL) for verdict in (Verdict.STRAY, Verdict.DUPLICATE))
+    assert stray is not None
+    assert duplicate is not None
+    assert "--strays" in (stray.text or "")
+    assert duplicate.text == f"logstore repair {D1} '{D2}' --metadata /meta -o repair.json"
+
+
+def test_a_missing_replica_is_said_to_come_by_itself() -> None:
+    step = step_of_finding(Verdict.MISSING, FINDING, CALL)
+    assert step is not None
+    assert "makes it anew" in step.why
+    assert (step.text or "").startswith("logstore preflight ")
+
+
+def test_an_explanation_has_the_other_log_dirs_in_view(parse: Parse) -> None:
+    command = CALL.explain(f"{D1}/orders-0")
+    assert parse(command).params["log_dirs"] == (D1, D2)
+    assert "--log-dir" not in Call((D1,)).explain(f"{D1}/orders-0").text
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_every_rule_of_preflight_leads_to_a_command_that_exists_or_to_none(parse: Parse, rule: str) -> None:
+    step = step_of_rule(rule, D2, "orders-0", "what is wrong", CALL)
+    assert (step is None) == (rule not in RULE_COMMANDS)
+    if step is not None and isinstance(step.command, Command):
+        parse(step.command)
+    if step is not None:
+        assert step.why == "what is wrong"
+
+
+def test_every_command_for_a_rule_is_for_a_rule_that_there_is() -> None:
+    assert set(RULE_COMMANDS) <= set(RULES)
+    of_broker = step_of_rule("identity", None, None, None, CALL)
+    assert of_broker is not None
+    assert of_broker.text == f"grep -H = {D1}/meta.properties '{D2}/meta.properties'"

@@ -1,0 +1,218 @@
+"""The decision table: every step that it can make is one that the command line takes, and none is lost or repeated."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.next_steps import (
+    BLANKS,
+    Call,
+    Command,
+    FoundVerdict,
+    MetadataTrust,
+    Obstacle,
+    Situation,
+    Step,
+    ToolCommand,
+    next_steps,
+)
+from reconciler.preflight.rules import RULES
+from reconciler.verdicts import FLEET_ADVICE, Verdict
+
+Parse = Callable[[Command], click.Context]
+D1, D2, SRC = "/disks/1/kafka", "/disks/2/kafka", "/meta data/__cluster_metadata-0"
+CALL = Call((D1, D2), (SRC,), "/spare")
+
+paths = st.sampled_from([D1, D2, "/a b/'c'", "-odd", "./x", "/\x1b[2J"])
+names = st.sampled_from(["orders-0", "a dir", "lost+found", "-x", "../1.deleting/x_0"])
+calls = st.builds(
+    Call,
+    st.lists(paths, min_size=1, max_size=3, unique=True).map(tuple),
+    st.lists(st.sampled_from([SRC, "kafka:h:9092?config=/c", "zk:h:2181/k"]), max_size=2).map(tuple),
+    st.none() | st.just("/spare"),
+    st.none() | st.just("3.7.1"),
+    st.none() | st.sampled_from(["kraft", "zookeeper"]),
+    st.none() | paths,
+)
+found = st.builds(
+    FoundVerdict,
+    st.integers(1, 9),
+    st.none() | paths,
+    st.none() | names,
+    st.none() | st.just("orders"),
+    st.none() | st.integers(0, 3),
+    st.none() | st.just("clicks"),
+    st.integers(0, 1),
+    st.integers(0, 2),
+)
+obstacles = st.builds(
+    Obstacle, st.sampled_from(list(RULES)), st.just("what is wrong"), st.none() | paths, st.none() | names
+)
+situations = st.builds(
+    Situation,
+    calls,
+    st.dictionaries(st.sampled_from(list(Verdict)), found, max_size=5),
+    st.dictionaries(st.sampled_from(list(FLEET_ADVICE)), st.just("broker 2"), max_size=2),
+    st.sampled_from(list(MetadataTrust)),
+    st.sampled_from(["", "it is old"]),
+    st.lists(obstacles, max_size=3).map(tuple),
+    st.lists(paths, max_size=2).map(tuple),
+    st.lists(paths, max_size=2).map(tuple),
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.none() | st.just("2030-01-01 00:00:00 UTC"),
+)
+
+
+@given(situations)
+def test_the_command_line_takes_every_step_that_can_be_made(parse: Parse, situation: Situation) -> None:
+    for step in next_steps(situation):
+        if isinstance(step.command, Command):
+            parse(step.command)
+
+
+@given(situations)
+def test_no_step_comes_twice_and_each_says_why(situation: Situation) -> None:
+    steps = next_steps(situation)
+    commands = [step.text for step in steps if step.text is not None and not step.later]
+    assert len(set(commands)) == len(commands)
+    assert all(step.why and not step.why.endswith(".") for step in steps)
+
+
+@given(situations)
+def test_no_step_drops_a_log_dir_the_metadata_or_the_folder_of_fallback_records(
+    parse: Parse, situation: Situation
+) -> None:
+    call = situation.call
+    for step in next_steps(situation):
+        if not isinstance(step.command, Command):
+            continue
+        values = parse(step.command).params
+        if values.get("paths") and values.get("scheme") is None:
+            given = {path.removeprefix("./") for path in values["paths"]}
+            assert given - set(BLANKS) == {path.removeprefix("./") for path in call.log_dirs}
+        if values.get("paths") and "specs" in values and call.metadata:
+            assert values["specs"] in (call.metadata, ("SOURCE",))
+        if "fallback_folder" in values and call.fallback is not None:
+            assert values["fallback_folder"] == call.fallback
+
+
+def test_a_command_is_quoted_so_that_a_shell_gives_its_words_back() -> None:
+    command = CALL.plan(strays=True)
+    assert tuple(shlex.split(command.text)) == command.argv
+    assert command.text.startswith("logstore plan /disks/1/kafka /disks/2/kafka --metadata '/meta data/")
+    assert ToolCommand("ls", ("-la", "/a b")).text == "ls -la '/a b'"
+
+
+def test_what_is_not_known_is_a_blank_and_is_named() -> None:
+    assert Call().audit(source="SOURCE").blanks == ("LOG_DIR", "SOURCE")
+    assert CALL.kafka_tool("kafka-topics.sh", "--list").blanks == ("HOST:PORT",)
+    live = Call((D1,), ("kafka:broker-1:9092?config=/etc/client.conf",))
+    assert live.kafka_tool("kafka-topics.sh", "--list").text == (
+        "kafka-topics.sh --bootstrap-server broker-1:9092 --command-config /etc/client.conf --list"
+    )
+    assert not live.plan().blanks
+
+
+def test_nothing_found_asks_for_nothing() -> None:
+    assert next_steps(Situation(CALL)) == ()
+    assert next_steps(Situation(CALL, {Verdict.OK: FoundVerdict(9), Verdict.IN_FLIGHT: FoundVerdict(2)})) == ()
+
+
+def commands(situation: Situation) -> list[str]:
+    return [step.text or step.why for step in next_steps(situation)]
+
+
+def words(situation: Situation) -> list[str]:
+    """Program or verb of each step; of one without a command, the first words of its sentence."""
+    found = []
+    for step in next_steps(situation):
+        match step.command:
+            case ToolCommand(program):
+                found.append(program)
+            case Command(verb):
+                found.append(verb)
+            case None:
+                found.append(" ".join(step.why.split()[:3]).rstrip(";"))
+    return found
+
+
+def test_a_stale_replica_is_planned_applied_and_only_then_the_broker_starts() -> None:
+    situation = Situation(CALL, {Verdict.STALE_ID: FoundVerdict(3, D1, "orders-0", "orders", 0)})
+    assert commands(situation) == [
+        f"logstore plan {D1} {D2} --metadata '{SRC}' -o plan.json",
+        "logstore apply plan.json --spare-records /spare",
+        f"logstore preflight {D1} {D2} --metadata '{SRC}'",
+        "start the broker; it makes what is missing anew, and fetches it from the leaders",
+        f"logstore purge {D1} {D2} --spare-records /spare",
+    ]
+    assert [step.later for step in next_steps(situation)] == [False] * 4 + [True]
+
+
+def test_a_repair_comes_before_a_plan_and_a_running_broker_is_stopped_before_both() -> None:
+    found = {Verdict.DUPLICATE: FoundVerdict(2), Verdict.STRAY: FoundVerdict(1)}
+    situation = Situation(CALL, found, in_use=(D1,))
+    assert words(situation) == [
+        *("stop the broker", "repair", "repair", "plan", "apply", "preflight", "start the broker", "purge")
+    ]
+    assert "--strays" in commands(situation)[3]
+
+
+@pytest.mark.parametrize("trust", [trust for trust in MetadataTrust if trust is not MetadataTrust.GOOD])
+def test_metadata_worth_trusting_comes_first(trust: MetadataTrust) -> None:
+    situation = Situation(CALL, {Verdict.STALE_ID: FoundVerdict()}, trust=trust, trust_why="it ends when it stopped")
+    first, *rest = next_steps(situation)
+    assert first.text == f"logstore doctor {D1} {D2} --metadata SOURCE --spare-records /spare"
+    assert first.why.startswith("it ends when it stopped: ")
+    assert bool(rest) == (trust is not MetadataTrust.NONE)
+
+
+def test_nothing_is_said_beyond_a_disk_that_is_not_there_or_is_a_copy() -> None:
+    stale = {Verdict.STALE_ID: FoundVerdict(3)}
+    assert words(Situation(CALL, stale | {Verdict.ABSENT: FoundVerdict(1, D2, ".")})) == ["findmnt"]
+    assert words(Situation(CALL, stale, {"DUPLICATE_DIRECTORY_ID": "x"})) == ["grep"]
+    assert words(Situation(CALL, stale, {"LOG_DIR_NOT_SEEN": "x"}))[:2] == ["doctor", "plan"]
+
+
+def test_a_full_disk_is_given_a_folder_for_records_that_the_commands_after_it_name() -> None:
+    situation = Situation(Call((D1,), (SRC,)), {Verdict.STALE_ID: FoundVerdict()}, full=(D1,))
+    made, planned, applied, _, _, purged = commands(situation)
+    assert made == "mkdir -p /var/lib/logstore/spare-records"
+    assert "--delay 0s" in next_steps(situation)[1].why
+    assert planned.startswith("logstore plan ")
+    assert applied == "logstore apply plan.json --spare-records /var/lib/logstore/spare-records"
+    assert purged == f"logstore purge {D1} --spare-records /var/lib/logstore/spare-records"
+
+
+def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goes_out() -> None:
+    renamed = FoundVerdict(1, D1, "kicks-0", "kicks", 0, belongs_to="clicks", directories=1)
+    assert commands(Situation(CALL, {Verdict.RENAMED: renamed}))[0] == f"mv -nT {D1}/kicks-0 {D1}/clicks-0"
+    foreign = FoundVerdict(1, D1, "backup of orders", directories=1)
+    assert commands(Situation(CALL, {Verdict.FOREIGN: foreign}))[0] == (
+        f"mv -n '{D1}/backup of orders' '{D1}.backup of orders'"
+    )
+    assert words(Situation(CALL, {Verdict.FOREIGN: FoundVerdict(1, D1, "notes.txt")})) == []
+    assert words(Situation(CALL, {Verdict.FOREIGN: FoundVerdict(1, D1, "lost+found", directories=1)}))[0] == "ls"
+
+
+def test_what_is_due_is_purged_and_what_waits_says_until_when() -> None:
+    due = next_steps(Situation(CALL, {Verdict.STAGED_DUE: FoundVerdict()}, due=1))
+    assert [step.text for step in due] == [f"logstore purge {D1} {D2} --spare-records /spare"]
+    (waits,) = next_steps(Situation(CALL, staged=2, due_from="2030-01-01 00:00:00 UTC"))
+    assert waits.later
+    assert waits.why.startswith("from 2030-01-01 00:00:00 UTC on")
+
+
+def test_what_else_stops_the_broker_has_its_own_command() -> None:
+    situation = Situation(CALL, obstacles=(Obstacle("damaged_identity", "it cannot be read", D1, "meta.properties"),))
+    assert next_steps(situation)[0] == Step("it cannot be read", CALL.explain(f"{D1}/meta.properties"))
+
+
+def test_a_step_is_a_row_of_json() -> None:
+    assert Step("start the broker").as_row() == {"command": None, "why": "start the broker", "later": False}
