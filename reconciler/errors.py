@@ -1,6 +1,6 @@
 """The errors of ``reconciler``: one root, and the exit code that the command line gives for each family.
 
-Exit codes (DESIGN §9): 0 clean, 1 findings, 2 usage, 3 refused, 4 partly failed.
+Exit codes (DESIGN §9): 0 clean, 1 findings, 2 usage, 3 refused, 4 partly failed, 130 interrupted.
 """
 
 from __future__ import annotations

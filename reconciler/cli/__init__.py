@@ -42,7 +42,8 @@ Exit codes:
   1  findings: done, and somebody should look
   2  usage: no such path, option or scheme, or two that do not fit together
   3  refused: the input cannot be trusted, or the engine cannot run here
-  4  partly failed: a log dir could not be read, output is incomplete, or the run was interrupted
+  4  partly failed: a log dir could not be read, or output is incomplete
+  130  interrupted, by Ctrl-C, SIGTERM or SIGHUP; 141: whoever read the output stopped before its end
 
 \b
 All but apply, reconcile, restore, purge, namespace, convert and repair only read, and a repair is planned first;

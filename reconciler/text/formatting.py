@@ -5,9 +5,11 @@ The command line and the reports use these functions, so that all of them format
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 NOTHING = "–"
@@ -77,6 +79,26 @@ def visible(text: str) -> str:
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in bytes_shown
     )
+
+
+_FORMULA_STARTS = ("=", "+", "-", "@")
+"""First characters by which a spreadsheet knows a formula; tab and carriage return do not print, and are escaped."""
+
+
+def csv_cell(text: str) -> str:
+    """Escape what does not print, and put a ``'`` before text that a spreadsheet would run as a formula."""
+    shown = visible(text)
+    return f"'{shown}" if shown.startswith(_FORMULA_STARTS) else shown
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
+    """Write rows as CSV with a header row; text as :func:`csv_cell` has it, and numbers as they are."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: csv_cell(value) if isinstance(value, str) else value for name, value in row.items()})
+    return text.getvalue()
 
 
 def quoted(text: str) -> str:

@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.csv
 
-from reconciler.text.formatting import visible
+from reconciler.text.formatting import csv_cell
 
 PIECE = 8192
 """The number of rows that become Python objects at a time."""
@@ -48,19 +48,23 @@ def write_lines(batches: Iterable[Rows], out: BinaryIO, schema_version: int) -> 
 
 
 def write_csv(batches: Iterable[Rows], schema: pa.Schema, out: BinaryIO) -> None:
-    """Write the rows as CSV with a header row; null is an empty field, and characters that do not print are escaped."""
+    """Write the rows as CSV with a header row, text as :func:`csv_cell` has it; null is an empty field."""
     with pyarrow.csv.CSVWriter(out, schema) as writer:
         for batch in batches:
-            writer.write(_printable(batch))
+            writer.write(_as_cells(batch))
 
 
-def _printable(rows: Rows) -> Rows:
-    """Escape what does not print in every text column; a column that prints as it is costs one pass."""
+def _as_cells(rows: Rows) -> Rows:
+    """Make every text column safe to print and to open in a spreadsheet; one that is safe costs two passes."""
     import pyarrow.compute as pc
 
     for index, field in enumerate(rows.schema):
-        if field.type != pa.string() or pc.all(pc.utf8_is_printable(rows.column(index)), min_count=0).as_py():
+        if field.type != pa.string():
             continue
-        shown = [None if text is None else visible(text) for text in rows.column(index).to_pylist()]
+        column = rows.column(index)
+        runs = pc.match_substring_regex(column, "^[=+@-]")
+        if pc.all(pc.utf8_is_printable(column), min_count=0).as_py() and not pc.any(runs, min_count=0).as_py():
+            continue
+        shown = [None if text is None else csv_cell(text) for text in column.to_pylist()]
         rows = rows.set_column(index, field, pa.array(shown, pa.string()))
     return rows

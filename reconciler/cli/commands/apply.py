@@ -10,7 +10,7 @@ import click
 from reconciler.cli.frame import (
     Exit,
     Format,
-    PartlyFailedError,
+    InterruptedRunError,
     check_output,
     fallback_records,
     fallback_records_option,
@@ -82,7 +82,7 @@ def command(
     try:
         outcome = apply_plan(plan, how)
     except KeyboardInterrupt as error:
-        raise PartlyFailedError(
+        raise InterruptedRunError(
             f"interrupted; what was done is done and in the journals. Next: logstore apply {quoted(plan_file)} does "
             "the rest"
         ) from error

@@ -15,6 +15,7 @@ from reconciler.cli.frame import (
     TEXT_FORMATS,
     Exit,
     Format,
+    SuggestingGroup,
     change_options,
     change_store,
     check_output,
@@ -42,7 +43,12 @@ them next carries it out to its end. Exit code 3: refused, and nothing was chang
 """
 
 
-@click.group("namespace", epilog=_EPILOG, short_help="Create, list and delete namespaces; move and rename topics.")
+@click.group(
+    "namespace",
+    cls=SuggestingGroup,
+    epilog=_EPILOG,
+    short_help="Create, list and delete namespaces; move and rename topics.",
+)
 def command() -> None:
     """Namespaces of log dirs: directories for the tiers of org:apache, with the topics in them."""
 

@@ -19,6 +19,7 @@ from reconciler.cli.frame import (
     parse_rate,
     say,
     say_in_use,
+    tell,
 )
 from reconciler.errors import UsageError
 from reconciler.text import count, listed, moment, size
@@ -82,7 +83,8 @@ def command(
     Only what is due goes, and only what carries a valid record. Interrupt it at any time: the next purge goes on. No
     broker may run on the log dirs; an embedded store purges its own.
 
-    Exit code 3: a log dir is in use. Exit code 4: something that is due could not be removed, or it was interrupted.
+    Exit code 3: a log dir is in use. Exit code 4: something that is due could not be removed. Exit code 130:
+    it was interrupted.
     """
     from logstore import SystemClock
     from logstore.purge import PurgeRules, Throttle
@@ -114,6 +116,8 @@ def command(
     say_unseen(reports)
     if locations and not dry_run and not any(report.purged or report.failures for report in reports):
         say(f"nothing was purged: {listed(locations)} is not staged here, or is not due")
+    if any(report.cancelled for report in reports):
+        return Exit.INTERRUPTED
     failed = any(not report.is_whole for report in reports)
     return Exit.PARTLY_FAILED if failed else opened.code(len(reports))
 
@@ -177,7 +181,7 @@ def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
     sums += f", {size(sum(purged.bytes for purged in report.purged))}"
     if report.not_due:
         sums += f"; {count(report.not_due)} not due, the next at {moment(report.next_due_ms)}"
-    click.echo("\n".join(map(visible, [*lines, sums])))
+    tell("\n".join(map(visible, [*lines, sums])))
     for failure in report.failures:
         say(f"{report.log_dir}: {failure}")
     if report.error is not None:

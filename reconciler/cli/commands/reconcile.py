@@ -15,7 +15,7 @@ import click
 from reconciler.cli.frame import (
     Exit,
     Format,
-    PartlyFailedError,
+    InterruptedRunError,
     check_output,
     fallback_records_option,
     output_options,
@@ -167,7 +167,7 @@ class _RequestRun:
             with say_warnings(*_LOGGERS):
                 response = broker.handle(self.request)
         except KeyboardInterrupt as error:
-            raise PartlyFailedError(
+            raise InterruptedRunError(
                 "interrupted; every replica is whole, live or staged. Next: the same command again does the rest"
             ) from error
         done = effects(before, StoreSnapshot.of(self.store))

@@ -18,7 +18,7 @@ from layout.ours import RepairKind
 from reconciler.cli.frame import (
     Exit,
     Format,
-    PartlyFailedError,
+    InterruptedRunError,
     check_output,
     destination,
     is_standard,
@@ -214,4 +214,4 @@ def _refusals(interrupted: str) -> Iterator[None]:
     except (ChangeRefusedError, NotALogDirError) as error:
         raise RefusedError(str(error)) from error
     except KeyboardInterrupt as error:
-        raise PartlyFailedError(f"interrupted; {interrupted}") from error
+        raise InterruptedRunError(f"interrupted; {interrupted}") from error

@@ -21,6 +21,7 @@ from reconciler.cli.frame import (
     fallback_records_option,
     say,
     say_in_use,
+    tell,
 )
 from reconciler.errors import UsageError
 from reconciler.text import count, visible
@@ -146,7 +147,7 @@ def command(
             moved = step.to is not None and (dry_run or _carry_out(step, opened.log_dirs, known, fallback))
             done += moved
             if moved or step.to is None:
-                click.echo(visible(step.line))
+                tell(visible(step.line))
     if not steps and views:
         say("nothing was chosen: 'logstore staged' lists what there is")
         return opened.code(0) or Exit.FINDINGS

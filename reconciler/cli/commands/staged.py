@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
 from collections.abc import Sequence
@@ -22,7 +20,7 @@ from reconciler.cli.frame import (
     output_options,
     say,
 )
-from reconciler.text import NOTHING, age, count, moment, size
+from reconciler.text import NOTHING, age, count, csv_text, moment, size
 
 if TYPE_CHECKING:
     from logstore.log_dir import LogDirView
@@ -179,11 +177,7 @@ def _text(form: Format, rows: Sequence[StagedRow]) -> str:
         return json.dumps({"schema_version": SCHEMA_VERSION, "rows": [asdict(row) for row in rows]}) + "\n"
     if form is Format.NDJSON:
         return "".join(json.dumps({"schema_version": SCHEMA_VERSION, **asdict(row)}) + "\n" for row in rows)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(StagedRow)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in rows)
-    return text.getvalue()
+    return csv_text([field.name for field in fields(StagedRow)], map(asdict, rows))
 
 
 def _show(rows: Sequence[StagedRow], output: str | None, now_ms: int, *, readable: int, unreadable: int) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.frame import Exit, Format, PartlyFailedError, check_output, destination, output_options, say
+from reconciler.cli.frame import Exit, Format, InterruptedRunError, check_output, destination, output_options, say
 from reconciler.errors import RefusedError
 from reconciler.text import NOTHING, count
 
@@ -103,7 +103,7 @@ def _assign(client: Any, seen: ClusterSeen, rows: list[dict[str, Any]]) -> None:
                 row.update(written if problem is None else {"state": NOT_WRITTEN, "detail": problem})
     except KeyboardInterrupt as error:
         done = [row["topic"] for row in rows if row["state"] == ASSIGNED]
-        raise PartlyFailedError(
+        raise InterruptedRunError(
             f"interrupted after {count(len(done), 'topic')}; their IDs stand. Next: the same command does the rest"
         ) from error
 

@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from reconciler.cli.frame.lifecycle import (
         Commands,
         Exit,
+        InterruptedRunError,
         PartlyFailedError,
         abandon_output,
         interrupt_on_signals,
         on_signals,
         say,
         say_warnings,
+        tell,
     )
     from reconciler.cli.frame.options import (
         TEXT_FORMATS,
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
         write_rows,
     )
     from reconciler.cli.frame.question import DEFAULT_RELEASE, broker_in_question, broker_options, check_question
+    from reconciler.cli.frame.suggestions import SuggestingGroup
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -95,12 +98,14 @@ else:
             "lifecycle": (
                 "Commands",
                 "Exit",
+                "InterruptedRunError",
                 "PartlyFailedError",
                 "abandon_output",
                 "interrupt_on_signals",
                 "on_signals",
                 "say",
                 "say_warnings",
+                "tell",
             ),
             "options": (
                 "TEXT_FORMATS",
@@ -135,6 +140,7 @@ else:
                 "check_question",
                 "DEFAULT_RELEASE",
             ),
+            "suggestions": ("SuggestingGroup",),
         },
     )
 
@@ -150,10 +156,12 @@ __all__ = [
     "Exit",
     "Format",
     "Inputs",
+    "InterruptedRunError",
     "OpenedLogDirs",
     "Page",
     "PartlyFailedError",
     "PathInLogDir",
+    "SuggestingGroup",
     "abandon_output",
     "broker_in_question",
     "broker_options",
@@ -189,6 +197,7 @@ __all__ = [
     "scan_options",
     "show_busy",
     "sort_inputs",
+    "tell",
     "user_name",
     "why_in_use",
     "with_progress",

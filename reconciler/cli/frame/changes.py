@@ -16,7 +16,7 @@ from reconciler.cli.frame.lifecycle import Exit, say
 from reconciler.cli.frame.options import fallback_records
 from reconciler.cli.frame.output import Column, Format, check_output, destination, open_page
 from reconciler.errors import RefusedError, UsageError
-from reconciler.text import count
+from reconciler.text import count, csv_text
 
 if TYPE_CHECKING:
     from logstore.log_dir import LogDir
@@ -138,8 +138,6 @@ def write_change(
     rows: list[dict[str, Any]], columns: tuple[str, ...], form: Format, output: str | None, document: dict[str, Any]
 ) -> None:
     """Write rows as a table, NDJSON or CSV, or a whole document as JSON."""
-    import csv
-    import io
     import json
 
     if form is Format.TABLE:
@@ -153,11 +151,7 @@ def write_change(
                 for row in rows:
                     out.write(f"{json.dumps({'schema_version': CHANGE_SCHEMA_VERSION, **row})}\n".encode())
             case _:
-                text = io.StringIO()
-                writer = csv.DictWriter(text, columns, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
-                out.write(text.getvalue().encode("utf-8", "backslashreplace"))
+                out.write(csv_text(columns, rows).encode("utf-8", "backslashreplace"))
 
 
 def _write_table(rows: list[dict[str, Any]], columns: tuple[str, ...], output: str | None) -> None:

@@ -24,10 +24,11 @@ from typing import Any
 import click
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
+from reconciler.cli.frame.suggestions import SuggestingGroup, options_suggested
 from reconciler.errors import ReconcilerError
 
 
-class Commands(click.Group):
+class Commands(SuggestingGroup):
     """A group of commands, each in a module of its own, in a variable called ``command``."""
 
     def __init__(self, *args: Any, commands_by_name: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
@@ -51,9 +52,14 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in self._modules.items()])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options before the name of the command."""
+        with options_suggested():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> None:
         """Run the command; its result is the exit code, and an exception becomes a sentence and an exit code."""
-        with sentences():
+        with sentences(), options_suggested():
             code = super().invoke(ctx)
         ctx.exit(0 if code is None else int(code))
 
@@ -73,6 +79,10 @@ class Exit(IntEnum):
     USAGE = 2
     REFUSED = 3
     PARTLY_FAILED = 4
+    INTERRUPTED = 128 + signal.SIGINT
+    """As a shell has it for a command that Ctrl-C ended; SIGTERM and SIGHUP give the same."""
+    CLOSED_PIPE = 128 + signal.SIGPIPE
+    """As a shell has it for a command whose reader, ``head`` for example, has read enough."""
 
 
 class PartlyFailedError(ReconcilerError):
@@ -81,11 +91,25 @@ class PartlyFailedError(ReconcilerError):
     exit_code = Exit.PARTLY_FAILED
 
 
+class InterruptedRunError(ReconcilerError):
+    """The user ended the command; the message says what was done, and what does the rest."""
+
+    exit_code = Exit.INTERRUPTED
+
+
+class ClosedPipeError(ReconcilerError):
+    """Whoever read the output has read enough, which is nothing to tell anybody."""
+
+    exit_code = Exit.CLOSED_PIPE
+
+
 def code_of(error: BaseException) -> Exit:
     """Return the exit code for an error."""
     match error:
         case ReconcilerError():
             return Exit(error.exit_code)
+        case KeyboardInterrupt():
+            return Exit.INTERRUPTED
         case NotALogDirError():
             return Exit.USAGE
         case FileNotFoundError() if _without_current_directory(error):
@@ -106,7 +130,8 @@ def sentences() -> Iterator[None]:
     except BaseException as error:
         if os.environ.get(TRACEBACK_VARIABLE) or isinstance(error, SystemExit):
             raise
-        say(_sentence(error))
+        if not isinstance(error, ClosedPipeError):
+            say(_sentence(error))
         raise click.exceptions.Exit(code_of(error)) from error
 
 
@@ -119,6 +144,14 @@ def say(sentence: str) -> None:
 
     with suppress(OSError):
         click.echo(f"logstore: {visible(sentence)}", err=True)
+
+
+def tell(line: str) -> None:
+    """Write a line about a change to standard output; the changes go on where nobody reads it any more."""
+    try:
+        click.echo(line)
+    except BrokenPipeError:
+        abandon_output()
 
 
 def abandon_output() -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
-from reconciler.cli.frame.lifecycle import PartlyFailedError, abandon_output
+from reconciler.cli.frame.lifecycle import ClosedPipeError, PartlyFailedError, abandon_output
 from reconciler.errors import UsageError
 from reconciler.text import visible
 
@@ -115,6 +115,7 @@ def destination(path: str | None) -> Iterator[BinaryIO]:
     Raises:
         UsageError: the file cannot be opened.
         PartlyFailedError: the file cannot take all data, so it is incomplete.
+        ClosedPipeError: nobody reads standard output any more.
     """
     if is_standard(path):
         yield from _standard_output()
@@ -143,7 +144,7 @@ def _standard_output() -> Iterator[BinaryIO]:
         raise
     except BrokenPipeError as error:
         abandon_output()
-        raise PartlyFailedError("whoever read the output stopped before its end") from error
+        raise ClosedPipeError("whoever read the output stopped before its end") from error
     except OSError as error:
         abandon_output()
         raise PartlyFailedError(f"the output is incomplete: {error.strerror or error}") from error

@@ -298,5 +298,5 @@ def test_an_interrupt_is_reported_and_leaves_nothing_behind(cluster, tmp_path: P
             pass
         running.send_signal(number)
         rest = running.stderr.read()
-    assert (running.returncode, rest.count("interrupted")) == (Exit.PARTLY_FAILED, 1)
+    assert (running.returncode, rest.count("interrupted")) == (Exit.INTERRUPTED, 1)
     assert os.listdir(temporary) == []

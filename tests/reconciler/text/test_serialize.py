@@ -7,8 +7,9 @@ import io
 import json
 
 import pyarrow as pa
+import pytest
 
-from reconciler.text import json_objects, write_array, write_csv, write_lines
+from reconciler.text import csv_cell, csv_text, json_objects, write_array, write_csv, write_lines
 from reconciler.text.serialize import PIECE
 
 SCHEMA = pa.schema([("name", pa.string()), ("bytes", pa.int64()), ("due", pa.bool_())])
@@ -52,6 +53,15 @@ def test_csv_has_one_header_empty_fields_for_null_and_visible_control_characters
     write_csv(TABLES, SCHEMA, out)
     rows = list(csv.reader(io.StringIO(out.getvalue().decode())))
     assert rows == [["name", "bytes", "due"], ["a", "1", "true"], ["b", "", "false"], ['c,"\\x1b[2J', "3", "true"]]
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x"])
+def test_text_that_a_spreadsheet_would_run_is_marked_and_a_negative_number_is_a_number(text: str) -> None:
+    out = io.BytesIO()
+    write_csv([pa.Table.from_pylist([{"name": text, "bytes": -1, "due": None}], SCHEMA)], SCHEMA, out)
+    assert list(csv.reader(io.StringIO(out.getvalue().decode())))[1] == [f"'{text}", "-1", ""]
+    assert csv_text(["name", "bytes"], [{"name": text, "bytes": -1}]) == f"name,bytes\n'{text},-1\n"
+    assert csv_cell(f"a{text}\n") == f"a{text}\\n"
 
 
 def test_csv_of_nothing_is_its_header() -> None:

@@ -394,7 +394,7 @@ def test_an_interrupt_says_that_the_same_command_does_the_rest(
     with monkeypatch.context() as patched:
         patched.setattr(broker, "handle_leader_and_isr", interrupted)
         result = send(wanted())
-    assert (result.exit_code, "the same command again does the rest" in result.stderr) == (4, True)
+    assert (result.exit_code, "the same command again does the rest" in result.stderr) == (130, True)
     assert send(wanted()).exit_code == 0
     assert names(sim)["staged"] == [f"{C}_0", f"{A}_0"]
 

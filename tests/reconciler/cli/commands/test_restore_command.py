@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,6 +54,19 @@ def test_a_dry_run_prints_what_a_real_run_prints_and_changes_nothing(run: Run, l
     assert done.stdout.splitlines()[0] == (
         f"{log_dir}: restore ../broker-1.deleting/{ORDERS}_0 as orders-0: orders-0, topic ID {ORDERS}"
     )
+    assert live(log_dir) == {"orders-0", "orders-1"}
+
+
+def test_a_reader_who_leaves_does_not_end_the_work(log_dir: str) -> None:
+    """The pipe has no reader from the beginning, so the first line already finds it closed."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "reconciler.cli", "restore", log_dir, "--all"]
+    try:
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
     assert live(log_dir) == {"orders-0", "orders-1"}
 
 

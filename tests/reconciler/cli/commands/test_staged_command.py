@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from layout.directory_name import stray_name
 from layout.ours import STAGED_RECORD
 from logstore.log_dir import LogDir
 from reconciler.cli.commands.staged import SCHEMA_VERSION
@@ -71,6 +72,13 @@ def test_ndjson_and_csv_have_a_line_for_each(run: Run, log_dir: str) -> None:
     read = list(csv.DictReader(io.StringIO(run("staged", log_dir, "--format", "csv").stdout)))
     assert [row["location"] for row in read] == [line["location"] for line in lines]
     assert len(lines) == 3
+
+
+def test_no_cell_of_csv_is_a_formula_to_a_spreadsheet(run: Run, log_dir: str) -> None:
+    Path(log_dir, stray_name("=1+1", 0, "0" * 32)).mkdir()
+    read = list(csv.DictReader(io.StringIO(run("staged", log_dir, "--format", "csv").stdout)))
+    assert any(row["location"].startswith("'=1+1-0.") for row in read)
+    assert not [cell for row in read for cell in row.values() if cell[:1] in ("=", "+", "-", "@")]
 
 
 def test_what_could_not_be_read_is_not_called_empty(run: Run, cluster, tmp_path: Path) -> None:

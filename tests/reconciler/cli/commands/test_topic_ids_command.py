@@ -81,7 +81,7 @@ def test_an_interrupt_says_how_far_it_came(tree: Tree, run: Run, monkeypatch: py
 
     monkeypatch.setattr(write_ids, "assign_topic_id", interrupted)
     result = run("topic-ids", "zk:2181", "--assign")
-    assert (result.exit_code, "interrupted after 0 topics" in result.stderr) == (4, True)
+    assert (result.exit_code, "interrupted after 0 topics" in result.stderr) == (130, True)
 
 
 def test_an_address_that_is_none_is_a_usage_error(run: Run) -> None:

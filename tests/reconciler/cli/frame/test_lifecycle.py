@@ -22,7 +22,9 @@ from reconciler.cli import logstore
 from reconciler.cli.frame import (
     Commands,
     Exit,
+    InterruptedRunError,
     PartlyFailedError,
+    SuggestingGroup,
     abandon_output,
     interrupt_on_signals,
     on_signals,
@@ -93,6 +95,38 @@ def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
     assert (result.exit_code, "scna" in result.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["audti", "/x"], "audit"),
+        (["version"], "--version"),
+        (["help"], "--help"),
+        (["help", "audit"], "logstore audit --help"),
+        (["-V"], "--version"),
+        (["namespace", "crate"], "create"),
+        (["audit", "--json", "/x"], "--format json"),
+        (["scan", "--csv", "/x"], "--format csv"),
+        (["purge", "--dryrun", "/x"], "--dry-run"),
+        (["namespace", "create", "--fromat", "json"], "--format"),
+    ],
+)
+def test_what_was_mistyped_names_the_nearest(run: Run, typed: list[str], meant: str) -> None:
+    result = run(*typed)
+    assert result.exit_code == 2
+    assert f"Did you mean {meant!r}?" in result.stderr
+
+
+@pytest.mark.parametrize("typed", [["xyzzy"], ["audit", "--xyzzy", "/x"], ["purge", "--zzz", "/x"]])
+def test_what_is_near_nothing_names_nothing(run: Run, typed: list[str]) -> None:
+    result = run(*typed)
+    assert (result.exit_code, "Did you mean" in result.stderr) == (2, False)
+    assert "No such" in result.stderr
+
+
+def test_a_group_within_suggests_too(run: Run) -> None:
+    assert isinstance(logstore.get_command(None, "namespace"), SuggestingGroup)
+
+
 def outcome(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     with pytest.raises(click.exceptions.Exit) as left, sentences():
         raise error
@@ -109,6 +143,7 @@ def outcome(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[i
         (InventoryError("cut off"), Exit.REFUSED),
         (EngineUnavailableError("no Java"), Exit.REFUSED),
         (PartlyFailedError("disk full"), Exit.PARTLY_FAILED),
+        (InterruptedRunError("interrupted; the same command does the rest"), Exit.INTERRUPTED),
         (LogStoreError("something else"), Exit.PARTLY_FAILED),
     ],
 )
@@ -123,7 +158,8 @@ def test_an_error_of_the_system_names_its_file(capsys: pytest.CaptureFixture[str
 
 
 def test_an_interrupt_and_a_lack_of_memory_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "interrupted" in outcome(KeyboardInterrupt(), capsys)[1]
+    code, text = outcome(KeyboardInterrupt(), capsys)
+    assert (code, "interrupted" in text) == (130, True)
     assert "not enough memory" in outcome(MemoryError(), capsys)[1]
 
 

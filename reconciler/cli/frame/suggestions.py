@@ -1,0 +1,56 @@
+"""Suggests the nearest command or option where the one that was typed does not exist.
+
+What other programs call something of ours counts as near: ``version``, ``help TOPIC``, ``-V`` and ``--json``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+
+class SuggestingGroup(click.Group):
+    """A group that names the nearest command where the one that was typed does not exist."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is named first, or say which one may be meant."""
+        name, commands = args[0], self.list_commands(ctx)
+        if name in commands or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        if name == "help" and args[1:] and args[1] in commands:
+            near = [f"logstore {args[1]} --help"]
+        else:
+            near = [_OTHER_WORDS[name]] if name in _OTHER_WORDS else difflib.get_close_matches(name, commands)
+        raise click.UsageError(f"No such command {name!r}.{_did_you_mean(near)}", ctx)
+
+
+_OTHER_WORDS = {"version": "--version", "help": "--help", "-V": "--version"}
+"""What other programs call an option of ours → the option."""
+
+
+@contextmanager
+def options_suggested() -> Iterator[None]:
+    """Suggest what may be meant by an unknown option: click compares spellings alone, and takes --json for --jobs."""
+    try:
+        yield
+    except click.NoSuchOption as error:
+        options = [] if error.ctx is None else error.ctx.command.params
+        known = {name: option for option in options for name in option.opts}
+        chosen = getattr(getattr(known.get("--format"), "type", None), "choices", ())
+        other = _OTHER_WORDS.get(error.option_name, "")
+        near = error.possibilities or []
+        if error.option_name.removeprefix("--") in chosen:
+            near = [f"--format {error.option_name.removeprefix('--')}"]
+        elif other in known:
+            near = [other]
+        message = f"No such option {error.option_name!r}.{_did_you_mean(near)}"
+        raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from error
+
+
+def _did_you_mean(near: Sequence[str]) -> str:
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
