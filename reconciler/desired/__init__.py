@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
+    from reconciler.desired.mode import Mode
     from reconciler.desired.scope import BrokerKey, Registered, Speaks, by_cluster, registered_log_dirs, speaking
     from reconciler.desired.state import (
         BROKER_SCHEMA,
@@ -22,6 +23,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "mode": ("Mode",),
             "scope": ("BrokerKey", "Registered", "Speaks", "by_cluster", "registered_log_dirs", "speaking"),
             "state": (
                 "BROKER_SCHEMA",
@@ -48,6 +50,7 @@ __all__ = [
     "DesiredBuilder",
     "DesiredState",
     "MetadataIdentity",
+    "Mode",
     "Registered",
     "SavedTable",
     "Speaks",

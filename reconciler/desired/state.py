@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from reconciler.desired.mode import Mode
 from reconciler.errors import MetadataError
 
 DESIRED_VERSION = 1
@@ -68,6 +69,14 @@ class Completeness(StrEnum):
     INCREMENTAL = "INCREMENTAL"
 
 
+_MODES = {
+    "kraft": Mode.KRAFT,
+    "zookeeper": Mode.ZOOKEEPER,
+    "zookeeper-snapshot": Mode.ZOOKEEPER,
+    "request": Mode.ZOOKEEPER,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataIdentity:
     """Where a desired state comes from, how complete and how old it is."""
@@ -93,6 +102,15 @@ class MetadataIdentity:
     """SHA-256, hex, over the bytes read, or over the content of a live source; reproducible."""
     problems: tuple[str, ...] = ()
     """Problems of the reading, one sentence each: a torn tail, unknown record types, an unreadable snapshot."""
+    metadata_version: int | None = None
+    """KRaft: the level of the feature ``metadata.version``, which names the oldest release that brokers can have."""
+
+    @property
+    def mode(self) -> Mode | None:
+        """The mode of the cluster; None: the source is one that clusters of both modes have."""
+        if self.metadata_version is not None:
+            return Mode.KRAFT
+        return _MODES.get(self.source)
 
     @property
     def as_of_ms(self) -> int | None:

@@ -10,8 +10,9 @@ from logstore.parallel import lazy_exports
 if TYPE_CHECKING:
     from reconciler.preflight.evidence import SeenBroker, is_anything_there, look_at_broker
     from reconciler.preflight.judgement import Preflight, preflight
+    from reconciler.preflight.known_releases import NEWEST_RELEASE, check_known, release_of_level
     from reconciler.preflight.question import BrokerAsked, BrokerMode
-    from reconciler.preflight.releases import KafkaRelease, Mode, start_with_directory, start_with_metadata
+    from reconciler.preflight.releases import KafkaRelease, start_with_directory, start_with_metadata
     from reconciler.preflight.rules import FINDING_SCHEMA, SCHEMA_VERSION, Effect, next_command
 else:
     __getattr__ = lazy_exports(
@@ -20,25 +21,28 @@ else:
             "evidence": ("SeenBroker", "is_anything_there", "look_at_broker"),
             "judgement": ("Preflight", "preflight"),
             "question": ("BrokerAsked", "BrokerMode"),
-            "releases": ("KafkaRelease", "Mode", "start_with_directory", "start_with_metadata"),
+            "known_releases": ("NEWEST_RELEASE", "check_known", "release_of_level"),
+            "releases": ("KafkaRelease", "start_with_directory", "start_with_metadata"),
             "rules": ("Effect", "FINDING_SCHEMA", "SCHEMA_VERSION", "next_command"),
         },
     )
 
 __all__ = [
     "FINDING_SCHEMA",
+    "NEWEST_RELEASE",
     "SCHEMA_VERSION",
     "BrokerAsked",
     "BrokerMode",
     "Effect",
     "KafkaRelease",
-    "Mode",
     "Preflight",
     "SeenBroker",
+    "check_known",
     "is_anything_there",
     "look_at_broker",
     "next_command",
     "preflight",
+    "release_of_level",
     "start_with_directory",
     "start_with_metadata",
 ]

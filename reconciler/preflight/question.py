@@ -13,7 +13,8 @@ from typing import Self
 
 from layout.directory_name import DirectoryKind
 from layout.log_dir_set import Requirement
-from reconciler.preflight.releases import KafkaRelease, Mode, StartAnswer, start_unwanted, start_with_directory
+from reconciler.desired import Mode
+from reconciler.preflight.releases import KafkaRelease, StartAnswer, start_unwanted, start_with_directory
 
 DIRECTORY_IDS_SINCE = KafkaRelease(3, 7)
 """First release that reads ``directory.id`` (FACTS §2.2)."""

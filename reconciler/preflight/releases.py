@@ -5,7 +5,8 @@
 directory only; a broker starts if no answer about any directory prevents it. Rules about several directories
 (duplicates, FACTS §1.7) and about ``meta.properties`` (``log_dir_set``) are elsewhere, and so is the question whether
 the cluster wants a replica.
-Source: FACTS §1.3, §1.6, §2.1, §6.1, §6.3, which cover 2.7 to 4.0; other releases are treated like their neighbours.
+Source: FACTS §1.3, §1.6, §2.1, §6.1, §6.3, which cover 2.7 to 4.0, and what was seen of 4.3;
+other releases are treated like their neighbours.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Self
 from layout.directory_name import REMOTE_LOG_INDEX_CACHE, SUFFIXES, DirectoryKind, parse
 from layout.errors import BrokerEffect, InvalidQuestionError
 from layout.scheme import STAGING_DIR
+from reconciler.desired import Mode
 
 _RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?")
 
@@ -44,15 +46,6 @@ class KafkaRelease:
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}.{self.patch}"
-
-
-class Mode(StrEnum):
-    """Where a broker gets its metadata."""
-
-    ZOOKEEPER = "ZooKeeper"
-    """2.7 to 3.9."""
-    KRAFT = "KRaft"
-    """Since 2.8, where it is a preview."""
 
 
 class StartAction(StrEnum):

@@ -200,6 +200,7 @@ def _identity(found: object, path: str) -> MetadataIdentity:
         "timestamp_ms": found.get("timestamp_ms") is None or _is_integer(found["timestamp_ms"]),
         "tail_uncommitted": isinstance(found.get("tail_uncommitted"), bool),
         "digest": isinstance(found.get("digest"), str),
+        "metadata_version": found.get("metadata_version") is None or _is_integer(found["metadata_version"]),
         "problems": isinstance(problems, list) and all(isinstance(problem, str) for problem in problems),
     }
     wrong = [name for name, good in checks.items() if not good]

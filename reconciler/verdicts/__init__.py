@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         FLEET_ADVICE,
         Advice,
         Severity,
+        advice_of,
         full_evidence,
         location_of,
         next_command,
@@ -25,6 +26,7 @@ else:
         {
             "advice": (
                 "ADVICE",
+                "advice_of",
                 "Advice",
                 "FLEET_ADVICE",
                 "Severity",
@@ -58,6 +60,7 @@ __all__ = [
     "Severity",
     "Times",
     "Verdict",
+    "advice_of",
     "broker_of",
     "case_number",
     "compare",

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from reconciler.desired import Mode
 from reconciler.text import quoted
 from reconciler.verdicts.table import BENIGN, Verdict
 
@@ -39,6 +40,19 @@ _REASSIGNMENTS = "kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --li
 _REPAIR = "logstore repair {log_dir} --metadata {metadata}"
 _REPAIR_ONLY = "logstore repair {log_dir} --only "
 _LOG_DIRS = "kafka-log-dirs.sh --bootstrap-server HOST:PORT --describe --broker-list {broker}"
+
+_OLD_DATA = (
+    "The data is the old topic's: do not write the new topic ID over the old one unless the metadata was lost and made "
+    "anew; then 'logstore repair --adopt-topic-id' does it."
+)
+_MOVED = "It is left over from a move that was interrupted or cancelled."
+_NEEDED = "It takes space, and is needed only while the partition has no other copy in sync."
+_DELETED_OR_OLD = (
+    "Either the topic was deleted, or the metadata is older than the topic. Look at newer metadata before you believe "
+    "the first."
+)
+_KRAFT_RENAMES = "When it starts, a broker of 3.7 or later renames it to -stray, and one of 3.0 to 3.6 deletes it."
+_ZOOKEEPER_KEEPS = "A broker in ZooKeeper mode leaves it there for ever."
 
 ADVICE: Mapping[Verdict, Advice] = {
     Verdict.ABSENT: Advice(
@@ -70,9 +84,9 @@ ADVICE: Mapping[Verdict, Advice] = {
     ),
     Verdict.STALE_ID: Advice(
         "The replica belongs to a topic that was deleted; another topic has its name now.",
-        "The broker refuses to use it (INCONSISTENT_TOPIC_ID) and the new replica is not created. The data is the old "
-        "topic's: do not write the new topic ID over the old one unless the metadata was lost and made anew; then "
-        "'logstore repair --adopt-topic-id' does it. Never delete the file: KRaft brokers then set the replica aside.",
+        "In ZooKeeper mode the broker refuses to use it (INCONSISTENT_TOPIC_ID) and makes no new one; in KRaft mode a "
+        f"broker of 3.7 or later renames it to -stray when it starts, and makes the new one. {_OLD_DATA} Never delete "
+        "the file: KRaft brokers then set the replica aside, and others take it for the new topic's.",
         _EXPLAIN_WITH_METADATA,
         _DESCRIBE,
     ),
@@ -96,14 +110,12 @@ ADVICE: Mapping[Verdict, Advice] = {
     ),
     Verdict.NOT_ASSIGNED: Advice(
         "The topic lives on, but this broker is not among the partition's replicas.",
-        "It is left over from a move that was interrupted or cancelled. It takes space, and is needed only while the "
-        "partition has no other copy in sync.",
+        f"{_MOVED} {_NEEDED}",
         _REASSIGNMENTS,
     ),
     Verdict.UNKNOWN_TOPIC: Advice(
         "The metadata knows neither the topic's name nor its ID.",
-        "Either the topic was deleted, or the metadata is older than the topic. Look at newer metadata before you "
-        "believe the first.",
+        _DELETED_OR_OLD,
         _DESCRIBE,
     ),
     Verdict.STRAY: Advice(
@@ -166,7 +178,40 @@ ADVICE: Mapping[Verdict, Advice] = {
     ),
     Verdict.OK: Advice("What lies on the disk is what should lie there.", "There is nothing to do."),
 }
-"""By verdict; complete."""
+"""By verdict; complete. Where the mode of the cluster is known, :func:`advice_of` says what holds for it alone."""
+
+_WHY_IN_MODE: Mapping[tuple[Verdict, Mode], str] = {
+    (Verdict.STALE_ID, Mode.ZOOKEEPER): "The broker answers INCONSISTENT_TOPIC_ID, does not use the replica and makes "
+    "no new one, so the partition lacks a copy for good; a broker of 2.8 takes the old records for the new topic's "
+    f"while another broker leads. {_OLD_DATA} Never delete partition.metadata: a broker then takes the old records for "
+    "the new topic's.",
+    (Verdict.STALE_ID, Mode.KRAFT): "When it starts, a broker of 3.7 or later renames it to -stray and makes the new "
+    "replica from the leader's; the old one then lies there for ever. One of 3.0 to 3.6 deletes it. "
+    f"{_OLD_DATA} Never delete partition.metadata: a replica without it is set aside as well.",
+    (Verdict.NO_ID, Mode.ZOOKEEPER): "A broker in ZooKeeper mode writes the ID by itself, one of 2.8 late, and for a "
+    "replica that only follows not at all. Settle this before a migration to KRaft, whose brokers take the replica for "
+    "a stray.",
+    (Verdict.NO_ID, Mode.KRAFT): "When it starts, a broker of 3.7.1 or later takes the replica for a stray and sets it "
+    "aside with all its data, and one of 3.7.0 does not start. Put the ID back before.",
+    (Verdict.NOT_ASSIGNED, Mode.ZOOKEEPER): f"{_MOVED} {_NEEDED} {_ZOOKEEPER_KEEPS}",
+    (Verdict.NOT_ASSIGNED, Mode.KRAFT): f"{_MOVED} {_NEEDED} {_KRAFT_RENAMES}",
+    (Verdict.UNKNOWN_TOPIC, Mode.ZOOKEEPER): f"{_DELETED_OR_OLD} {_ZOOKEEPER_KEEPS}",
+    (Verdict.UNKNOWN_TOPIC, Mode.KRAFT): f"{_DELETED_OR_OLD} {_KRAFT_RENAMES}",
+    (Verdict.STRAY, Mode.ZOOKEEPER): "No release of Kafka ever deletes it, no tool of Kafka lists it, and every start "
+    "loads it again; a broker before 3.6.1 does not start with it at all.",
+    (Verdict.DUPLICATE, Mode.KRAFT): "The broker does not start while both are there, unless the metadata want one of "
+    "two topic IDs alone: the other is then set aside first, since 3.7.1. The copies are ranked, and rank 1 is the one "
+    "to keep; 'logstore repair', given all the broker's log dirs, plans to stage the other where the rank is certain.",
+}
+"""What follows from a verdict, where a broker's mode decides it."""
+
+
+def advice_of(verdict: Verdict, mode: Mode | None) -> Advice:
+    """The advice on a verdict, as it holds for clusters of one mode; None: the mode is not known."""
+    advice = ADVICE[verdict]
+    why = None if mode is None else _WHY_IN_MODE.get((verdict, mode))
+    return advice if why is None else replace(advice, why=why)
+
 
 FLEET_ADVICE: Mapping[str, Advice] = {
     "TOPIC_UNDER_SEVERAL_IDS": Advice(

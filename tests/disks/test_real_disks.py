@@ -258,6 +258,35 @@ def test_explain_calls_a_move_abandoned_only_where_the_metadata_do_not_want_it(d
     assert not expected
 
 
+def test_explain_names_only_brokers_of_the_disk_and_says_what_preflight_says(disks: Disks) -> None:
+    mode = {"zk": "ZooKeeper", "kraft": "KRaft"}[disks.manifest["mode"]]
+    (path,) = disks.folder.glob("broker-2/disk?/again-0")
+    ran = disks.run("explain", path, "--metadata", disks.metadata, "--format", "json")
+    explained = json.loads(ran.stdout)
+    starts = {each["kafka"]: each for each in explained["at_start"]}
+    (judged,) = explained["verdicts"]
+    assert {name.split()[1] for name in starts} == {mode}
+    assert judged["verdict"] == "STALE_ID"
+    if mode == "KRaft":
+        (release,) = starts
+        assert disks.manifest["kafka"].startswith(release.split()[0])
+        assert starts[release]["action"] == "loaded, and renamed to a stray"
+        assert "renames it to -stray" in judged["why"] and "INCONSISTENT_TOPIC_ID" not in judged["why"]
+    else:
+        assert all("INCONSISTENT_TOPIC_ID (103)" in each["sentence"] for each in starts.values())
+        assert "INCONSISTENT_TOPIC_ID" in judged["why"] and "-stray" not in judged["why"]
+
+
+def test_preflight_takes_the_release_from_the_metadata_of_a_kraft_cluster(disks: Disks) -> None:
+    ran = disks.run("preflight", *disks.log_dirs("1"), "--metadata", disks.metadata, "--format", "json")
+    release = json.loads(ran.stdout)["kafka"].rpartition(".")[0]
+    if disks.manifest["mode"] == "kraft":
+        assert disks.manifest["kafka"].startswith(release)
+        assert re.search(rf"--kafka {release} is assumed: .* has metadata.version \d+, which came with it", ran.output)
+    else:
+        assert release == "3.9" and "says of which release the broker is" in ran.output
+
+
 def plan(disks: Disks) -> dict[str, Any]:
     """Plan for all disks, with all gates open that a fleet of three with this much damage runs into."""
     gates = (*ANY_AGE, "--max-share", "100%", "--allow", "sole-copy")

@@ -25,7 +25,8 @@ from layout.segment_name import (
 )
 from layout.segment_name import parse as parse_file
 from layout.topic import check_topic_name, has_collision, has_collision_chars, unify_collision_chars
-from reconciler.preflight import KafkaRelease, Mode, start_with_directory
+from reconciler.desired import Mode
+from reconciler.preflight import KafkaRelease, start_with_directory
 from reconciler.preflight.releases import StartAction
 
 UNIQUE = "0123456789abcdef0123456789abcdef"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.frame import (
-    DEFAULT_RELEASE,
     NO_METADATA,
     Exit,
     Format,
@@ -20,6 +19,7 @@ from reconciler.cli.frame import (
     fallback_records_option,
     metadata_option,
     output_options,
+    say_assumed_release,
 )
 from reconciler.errors import UsageError
 
@@ -53,7 +53,7 @@ def command(
     *,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
-    kafka: str,
+    kafka: str | None,
     mode: str | None,
     metadata_log_dir: str | None,
     form: str,
@@ -79,8 +79,9 @@ def command(
     check_question(kafka, mode)
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
+    say_assumed_release(kafka, states)
     sources = specs if specs and specs != (NO_METADATA,) else tuple(each.identity.location for each in states)
-    call = Call((), sources, fallback_folder, None if kafka == DEFAULT_RELEASE else kafka, mode, metadata_log_dir)
+    call = Call((), sources, fallback_folder, kafka, mode, metadata_log_dir)
     brokers = examine(inputs, states, call, fallback_records(fallback_folder), now_ms)
     if Format(form) is Format.JSON:
         _write_json(brokers, output)

@@ -38,9 +38,9 @@ Examples:
 def command(*, path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], form: str, output: str | None) -> Exit:
     """Explain one path: a partition dir of any kind, any other directory or file in a log dir, or a log dir.
 
-    Tells what it is and by which rule, what state it is in, what Kafka 2.8, 3.5, 3.9 and 4.0 do with it at start, what
-    the metadata says of it, and the next safe command. A copy of a replica in another log dir is seen where that log
-    dir is named with --log-dir.
+    Tells what it is and by which rule, what state it is in, what the brokers that the log dir can belong to do with it
+    at start, what the metadata says of it, and the next safe command. A copy of a replica in another log dir is seen
+    where that log dir is named with --log-dir.
     """
     now_ms = time.time_ns() // 1_000_000
     explained = _explain(path, log_dirs, specs, now_ms)
@@ -71,17 +71,17 @@ def _explain(path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], now_m
     home = log_dir_of_path(path)
     rows = [] if home is None else scan_rows(home.log_dir)
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)
+    given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(log_dirs) if log_dirs else ())))
+    others = tuple(each for each in given if home and os.path.realpath(each) != os.path.realpath(home.log_dir))
+    states = [] if home is None else choose_metadata(specs, sort_inputs([home.log_dir, *others]), now_ms)
     if home is not None and home.name == ".":
         explained = explain_log_dir(home, rows)
     elif os.path.isdir(path) and not os.path.islink(path):
-        explained = explain_directory(path, home, row)
+        explained = explain_directory(path, home, row, states)
     else:
         explained = explain_file(path, home)
     if home is None:
         return explained
-    given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(log_dirs) if log_dirs else ())))
-    others = tuple(each for each in given if os.path.realpath(each) != os.path.realpath(home.log_dir))
-    states = choose_metadata(specs, sort_inputs([home.log_dir, *others]), now_ms)
     sources = specs or tuple(state.identity.location for state in states)
     call = Call((home.log_dir, *others), sources)
     return replace(explained, verdicts=judge_name(home, rows, states, call, now_ms))

@@ -23,6 +23,7 @@ from reconciler.cli.frame import (
     metadata_option,
     output_options,
     say,
+    say_assumed_release,
     write_rows,
 )
 from reconciler.errors import UsageError
@@ -69,7 +70,7 @@ def command(
     *,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
-    kafka: str,
+    kafka: str | None,
     mode: str | None,
     metadata_log_dir: str | None,
     form: str,
@@ -96,8 +97,9 @@ def command(
     now_ms = time.time_ns() // 1_000_000
     seen = look_at_broker(paths, metadata_log_dir)
     _say_what_lies_below(paths)
-    asked = broker_in_question(kafka, mode, seen)
     states = _metadata(specs, places, seen, now_ms)
+    say_assumed_release(kafka, states.values())
+    asked = broker_in_question(kafka, mode, seen, states.values())
     answer = preflight(seen, asked, states, now_ms)
     source = next((state.identity.location for state in states.values()), None)
     rows = _rows(answer, [each.path for each in seen.log_dirs if each.for_replicas], source, notes)

@@ -65,7 +65,13 @@ if TYPE_CHECKING:
         with_progress,
         write_rows,
     )
-    from reconciler.cli.frame.question import DEFAULT_RELEASE, broker_in_question, broker_options, check_question
+    from reconciler.cli.frame.question import (
+        DEFAULT_RELEASE,
+        broker_in_question,
+        broker_options,
+        check_question,
+        say_assumed_release,
+    )
     from reconciler.cli.frame.suggestions import SuggestingGroup
 else:
     __getattr__ = lazy_exports(
@@ -139,6 +145,7 @@ else:
                 "broker_options",
                 "check_question",
                 "DEFAULT_RELEASE",
+                "say_assumed_release",
             ),
             "suggestions": ("SuggestingGroup",),
         },
@@ -192,6 +199,7 @@ __all__ = [
     "run_embedded",
     "run_spark",
     "say",
+    "say_assumed_release",
     "say_in_use",
     "say_warnings",
     "scan_options",

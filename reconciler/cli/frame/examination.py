@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reconciler.cli.frame.inputs import Inputs
-from reconciler.cli.frame.question import DEFAULT_RELEASE, broker_in_question
+from reconciler.cli.frame.question import broker_in_question
 from reconciler.next_steps import Call, FoundVerdict, MetadataTrust, Obstacle, Situation, Step, next_steps
 from reconciler.text import age, moment
 from reconciler.verdicts import BENIGN, URGENCY, Judged, Row, Verdict, broker_of, compare
@@ -203,7 +203,7 @@ def _start(call: Call, states: Mapping[str, DesiredState], now_ms: int) -> Prefl
     from reconciler.preflight import look_at_broker, preflight
 
     seen = look_at_broker(call.log_dirs, call.metadata_log_dir)
-    return preflight(seen, broker_in_question(call.release or DEFAULT_RELEASE, call.mode, seen), states, now_ms)
+    return preflight(seen, broker_in_question(call.release, call.mode, seen, states.values()), states, now_ms)
 
 
 def _obstacles(start: Preflight, runs: bool) -> tuple[Obstacle, ...]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from reconciler.cli.frame.lifecycle import say
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.preflight import BrokerAsked, SeenBroker
+    from reconciler.desired import DesiredState
+    from reconciler.preflight import BrokerAsked, KafkaRelease, SeenBroker
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 DEFAULT_RELEASE = "3.9"
+"""The release that is asked about where nothing tells it."""
+
 _MODES = ("kraft", "zookeeper", "migration")
+_PATCHES_DIFFER = ((3, 2), (3, 6), (3, 7))
+"""Releases whose patches start in different ways; metadata tell none of a patch."""
 
 
 def broker_options(function: Function) -> Function:
@@ -35,41 +41,64 @@ def broker_options(function: Function) -> Function:
         click.option(
             "--kafka",
             metavar="RELEASE",
-            default=DEFAULT_RELEASE,
-            show_default=True,
-            help="Release of the broker, for example 3.7.1.",
+            help="Release of the broker, for example 3.7.1. [default: the oldest that a broker of a KRaft cluster's "
+            f"metadata can have, else {DEFAULT_RELEASE}]",
         ),
     ):
         function = option(function)
     return function
 
 
-def check_question(kafka: str, mode: str | None) -> None:
+def check_question(kafka: str | None, mode: str | None) -> None:
     """Refuse a release or a mode that does not exist before anything is read.
 
     Raises:
-        UsageError: there is no such release, or it does not have the mode.
+        UsageError: there is no such release, none that is known, or it does not have the mode.
     """
     from layout.errors import InvalidQuestionError
-    from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease
+    from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease, check_known
 
+    if kafka is None:
+        return
     try:
         release = KafkaRelease.parse(kafka)
+        check_known(release)
         if mode is not None:
             BrokerAsked.of(release, BrokerMode(mode))
     except InvalidQuestionError as error:
         raise UsageError(str(error)) from error
 
 
-def broker_in_question(kafka: str, mode: str | None, seen: SeenBroker) -> BrokerAsked:
-    """Choose the broker in question; without ``--mode`` the identities decide: version 0 is ZooKeeper's, 1 KRaft's."""
+def say_assumed_release(kafka: str | None, states: Iterable[DesiredState]) -> None:
+    """Say which release is assumed, and by what, unless one was named."""
+    if kafka is None:
+        say(_assumed(states)[1])
+
+
+def broker_in_question(
+    kafka: str | None, mode: str | None, seen: SeenBroker, states: Iterable[DesiredState] = ()
+) -> BrokerAsked:
+    """Choose the broker in question.
+
+    Args:
+        kafka: its release; None: the oldest that a broker of the metadata can have.
+        mode: its mode; None: the identities decide, where version 0 is ZooKeeper's and 1 KRaft's.
+        seen: its log dirs.
+        states: the metadata.
+
+    Raises:
+        UsageError: the release does not have the mode that was named.
+    """
     from layout.errors import InvalidQuestionError
     from layout.meta_properties import MetaProperties
     from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease
 
-    release = KafkaRelease.parse(kafka)
+    release = _assumed(states)[0] if kafka is None else KafkaRelease.parse(kafka)
     if mode is not None:
-        return BrokerAsked.of(release, BrokerMode(mode))
+        try:
+            return BrokerAsked.of(release, BrokerMode(mode))
+        except InvalidQuestionError as error:
+            raise UsageError(f"{error}; --kafka names another release") from error
     versions = {each.identity.version for each in seen.log_dirs if isinstance(each.identity, MetaProperties)}
     likely = BrokerMode.ZOOKEEPER if versions == {0} else BrokerMode.KRAFT
     other = BrokerMode.KRAFT if likely is BrokerMode.ZOOKEEPER else BrokerMode.ZOOKEEPER
@@ -77,3 +106,21 @@ def broker_in_question(kafka: str, mode: str | None, seen: SeenBroker) -> Broker
         return BrokerAsked.of(release, likely)
     except InvalidQuestionError:
         return BrokerAsked.of(release, other)
+
+
+def _assumed(states: Iterable[DesiredState]) -> tuple[KafkaRelease, str]:
+    """Return the release that the metadata speak of, or else a likely one, and what it was taken from."""
+    from reconciler.preflight import NEWEST_RELEASE, KafkaRelease, release_of_level
+
+    for identity in (state.identity for state in states):
+        if identity.metadata_version is not None:
+            level = f"{identity.location} has metadata.version {identity.metadata_version}"
+            release = release_of_level(identity.metadata_version)
+            if release is None:
+                newest = f"{NEWEST_RELEASE.major}.{NEWEST_RELEASE.minor}"
+                return NEWEST_RELEASE, f"--kafka {newest} is assumed, the newest known here: {level}, which is of none"
+            shown = f"{release.major}.{release.minor}"
+            patch = f", of {shown} the first" if (release.major, release.minor) in _PATCHES_DIFFER else ""
+            return release, f"--kafka {shown} is assumed{patch}: {level}, which came with it"
+    likely = f"--kafka {DEFAULT_RELEASE} is assumed: nothing that was read says of which release the broker is"
+    return KafkaRelease.parse(DEFAULT_RELEASE), likely

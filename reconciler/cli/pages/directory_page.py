@@ -1,7 +1,6 @@
-"""Explains a directory: the meaning of its name, its content, and what each release of Kafka does with it at start.
+"""Explains a directory: the meaning of its name, its content, and what a broker does with it at start.
 
-:mod:`layout.directory_name` says what a name means, :mod:`reconciler.preflight` what a broker does; this module adds
-the words.
+:mod:`layout.directory_name` says what a name means, ``at_start`` what a broker does; this module adds the words.
 """
 
 from __future__ import annotations
@@ -13,24 +12,15 @@ from typing import Any
 
 from layout import partition_metadata, segment_name
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged
-from layout.errors import BrokerEffect, DamagedFileError
-from logstore import UnreadableFileError
-from logstore.fs import read_small_file, refusal
+from layout.errors import BrokerEffect
+from logstore.fs import refusal
 from logstore.log_dir import find_lock_holder, read_identity
 from logstore.rows import MetadataState
 from reconciler.cli.frame import PathInLogDir
-from reconciler.cli.pages.explanation import AtStart, Explanation
-from reconciler.preflight import KafkaRelease, Mode, start_with_directory, start_with_metadata
+from reconciler.cli.pages.at_start import possible_brokers, read_partition_metadata, starts_of, with_metadata
+from reconciler.cli.pages.explanation import Explanation
+from reconciler.desired import DesiredState
 from reconciler.text import count, listed, size
-
-BROKERS = (
-    (KafkaRelease(2, 8), Mode.ZOOKEEPER),
-    (KafkaRelease(3, 5), Mode.ZOOKEEPER),
-    (KafkaRelease(3, 9), Mode.ZOOKEEPER),
-    (KafkaRelease(3, 9), Mode.KRAFT),
-    (KafkaRelease(4, 0), Mode.KRAFT),
-)
-"""The releases and modes that are explained, because their answers differ."""
 
 _WHAT: Mapping[DirectoryKind, str] = {
     DirectoryKind.LIVE: "a live replica: partition {partition} of topic {topic}",
@@ -78,13 +68,19 @@ def explain_log_dir(home: PathInLogDir, rows: Sequence[Mapping[str, Any]]) -> Ex
     return Explanation(home.log_dir, "a log dir: the root of one disk of a broker", rule, tuple(facts))
 
 
-def explain_directory(path: str, home: PathInLogDir | None, row: Mapping[str, Any] | None) -> Explanation:
+def explain_directory(
+    path: str, home: PathInLogDir | None, row: Mapping[str, Any] | None, states: Sequence[DesiredState] = ()
+) -> Explanation:
     """Explain any other directory.
 
     Args:
         path: the path of the directory.
         home: its log dir; None: there is none, and only the name is explained.
         row: the row of the scan for it.
+        states: metadata; with them the brokers' answers hang on what the cluster wants here.
+
+    Raises:
+        RefusedError: the metadata does not fit the log dir.
     """
     name = _read_name(path, home)
     kind = name.kind if row is None else DirectoryKind(row["kind"])
@@ -101,7 +97,10 @@ def explain_directory(path: str, home: PathInLogDir | None, row: Mapping[str, An
         facts += _metadata_facts(path, row)
     facts += _file_facts(path)
     first = parse(home.name.split("/")[0]) if home is not None and not home.name.startswith("../") else name
-    starts = _at_start(path, first if first.kind is DirectoryKind.FOREIGN else name, row)
+    brokers = possible_brokers(home, states)
+    starts = starts_of(path, first if first.kind is DirectoryKind.FOREIGN else name, brokers)
+    if home is not None and states and kind not in (DirectoryKind.STAGED, DirectoryKind.INTERNAL):
+        starts = with_metadata(starts, home, brokers, states)
     return Explanation(path, _WHAT[kind].format_map(values), rule or "", tuple(facts), starts)
 
 
@@ -120,32 +119,16 @@ def _read_name(path: str, home: PathInLogDir | None) -> DirectoryName:
 
 
 def _metadata_facts(path: str, row: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    state, effect, found = _partition_metadata(path)
-    if row is not None and row["metadata_state"] in (None, MetadataState.OK) and state is MetadataState.OK:
+    """Tell the topic ID of a directory, and whether its ``partition.metadata`` is in order."""
+    read = read_partition_metadata(path)
+    if row is not None and row["metadata_state"] in (None, MetadataState.OK) and read.state is MetadataState.OK:
         said = "in order"
     else:
-        effects = "" if effect is BrokerEffect.NONE else f"; {effect}"
-        problem = (row or {}).get("problem") or f"{state.value.replace('_', ' ')}{effects}"
+        effects = "" if read.effect is BrokerEffect.NONE else f"; {read.effect}"
+        problem = (row or {}).get("problem") or f"{read.state.value.replace('_', ' ')}{effects}"
         said = problem.removeprefix(f"{partition_metadata.FILE_NAME}: ")
-    topic_id = "none" if found is None else str(found.topic_id)
+    topic_id = "none" if read.found is None else str(read.found.topic_id)
     return [("topic ID", topic_id), (partition_metadata.FILE_NAME, said)]
-
-
-def _partition_metadata(path: str) -> tuple[MetadataState, BrokerEffect, partition_metadata.PartitionMetadata | None]:
-    """Read the file: its state, its effect on a broker, and its content."""
-    try:
-        data = read_small_file(os.path.join(path, partition_metadata.FILE_NAME), 1 << 16)
-        if data is None:
-            return MetadataState.MISSING, BrokerEffect.NONE, None
-        return MetadataState.OK, BrokerEffect.NONE, partition_metadata.parse(data)
-    except UnreadableFileError:
-        return MetadataState.UNREADABLE, BrokerEffect.LOG_DIR_OFFLINE, None
-    except partition_metadata.EmptyFileError as error:
-        return MetadataState.EMPTY, error.effect, None
-    except partition_metadata.ZeroTopicIdError as error:
-        return MetadataState.ZERO_ID, error.effect, None
-    except DamagedFileError as error:
-        return MetadataState.MALFORMED, error.effect, None
 
 
 def _file_facts(path: str) -> list[tuple[str, str]]:
@@ -173,17 +156,3 @@ def _file_facts(path: str) -> list[tuple[str, str]]:
             ("leftovers", f"{count(len(leftovers), 'file')} of a change under way: {listed(sorted(leftovers))}")
         )
     return [*facts, *(("stops a broker", each) for each in sorted(wrong)[:5])]
-
-
-def _at_start(path: str, name: DirectoryName, row: Mapping[str, Any] | None) -> tuple[AtStart, ...]:
-    state, effect, found = _partition_metadata(path)
-    # Only a malformed file needs the effect; every other state says more than its effect.
-    effect = effect if state is MetadataState.MALFORMED else BrokerEffect.NONE
-    version = 0 if found is None else found.version
-    answers = []
-    for release, mode in BROKERS:
-        answer = start_with_directory(name.text, release, mode)
-        if name.kind is DirectoryKind.STAGED or (answer.starts and name.kind is not DirectoryKind.INTERNAL):
-            answer = start_with_metadata(name.kind, state.value, release, mode, effect=effect, version=version)
-        answers.append(AtStart(f"{release.major}.{release.minor} {mode}", str(answer.action), answer.sentence))
-    return tuple(answers)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconciler.cli.frame import PathInLogDir
+from reconciler.cli.pages.at_start import AtStart, possible_brokers
 from reconciler.next_steps import step_of_finding
 
 if TYPE_CHECKING:
@@ -23,16 +24,6 @@ _UNSEEN = (
     "its live copy lies in another log dir, which was not looked at: 'logstore audit' of all log dirs of this broker "
     "tells whether the move goes on"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AtStart:
-    """What one release of Kafka does with the path at its start."""
-
-    kafka: str
-    """Release and mode, for example ``3.9 KRaft``."""
-    action: str
-    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +76,7 @@ def judge_name(
         RefusedError: the metadata does not fit the log dir.
     """
     from reconciler.desired import by_cluster
-    from reconciler.verdicts import ADVICE, Verdict, compare
+    from reconciler.verdicts import Verdict, advice_of, compare
 
     others = [row for log_dir in call.log_dirs if log_dir != home.log_dir for row in scan_rows(log_dir)]
     clusters = by_cluster(states, {row["cluster_id"] for row in rows if row["cluster_id"]})
@@ -97,12 +88,14 @@ def judge_name(
         and each.observed["name"] == home.name
         and each.observed["log_dir"] == rows[0]["log_dir"]
     ]
+    modes = {each.mode for each in possible_brokers(home, states)}
+    mode = modes.pop() if len(modes) == 1 else None
     return tuple(
         Judgement(
             each.verdict.value,
             _UNSEEN if unseen and each.verdict is Verdict.FUTURE else each.evidence,
-            ADVICE[each.verdict].meaning,
-            ADVICE[each.verdict].why,
+            advice_of(each.verdict, mode).meaning,
+            advice_of(each.verdict, mode).why,
             _next(each, rows[0]["node_id"], call),
         )
         for each in judged[:_JUDGED_MOST]

@@ -18,7 +18,7 @@ from logstore.parallel import paused_gc
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError
 from reconciler.sources.kraft.files import find_metadata_dir, open_file
-from reconciler.sources.kraft.image import MetadataImage
+from reconciler.sources.kraft.image import METADATA_VERSION, MetadataImage
 from reconciler.sources.kraft.replay import read
 
 _MAX_PROPERTIES_BYTES = 1 << 20
@@ -57,6 +57,7 @@ def load(path: str) -> DesiredState:
             tail_uncommitted=replay.log_played,
             digest=digest.hexdigest(),
             problems=(*replay.problems, *problems),
+            metadata_version=replay.image.features.get(METADATA_VERSION),
         )
         return _desired(replay.image, identity)
 

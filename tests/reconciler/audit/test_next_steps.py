@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.audit import AuditResult, advised_steps
-from reconciler.verdicts import ADVICE, URGENCY, Verdict
+from reconciler.desired import Mode
+from reconciler.verdicts import URGENCY, Verdict, advice_of
 
 Make = Callable[..., AuditResult]
 
@@ -14,7 +15,9 @@ def test_each_verdict_that_asks_for_action_has_one_step_with_a_command(make_resu
     result = make_result({"verdict": "STRAY"}, {"verdict": "STALE_ID"}, {"verdict": "STRAY"}, ok=2)
     steps = advised_steps(result, URGENCY)
     assert sorted(step.verdict for step in steps) == [Verdict.STALE_ID, Verdict.STRAY]
-    assert all(step.advice is ADVICE[step.verdict] and step.command.startswith("logstore ") for step in steps)
+    assert all(
+        step.advice == advice_of(step.verdict, Mode.KRAFT) and step.command.startswith("logstore ") for step in steps
+    )
 
 
 def test_steps_come_in_the_order_in_which_the_verdicts_were_given(make_result: Make) -> None:

@@ -7,7 +7,7 @@ import pytest
 from layout.directory_name import DirectoryKind
 from layout.errors import InvalidQuestionError
 from layout.log_dir_set import Requirement
-from reconciler.preflight import Mode
+from reconciler.desired import Mode
 from tests.reconciler.preflight.disks import asked
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect, InvalidQuestionError
-from reconciler.preflight import KafkaRelease, Mode, start_with_directory, start_with_metadata
+from reconciler.desired import Mode
+from reconciler.preflight import KafkaRelease, start_with_directory, start_with_metadata
 from reconciler.preflight.releases import StartAction, start_unwanted
 
 HEX = "0123456789abcdef0123456789abcdef"

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.audit import fleet
 from reconciler.cli import logstore
+from reconciler.desired import Mode
 from reconciler.verdicts import (
     ADVICE,
     BENIGN,
@@ -16,6 +17,7 @@ from reconciler.verdicts import (
     Advice,
     Severity,
     Verdict,
+    advice_of,
     full_evidence,
     location_of,
     next_command,
@@ -98,3 +100,25 @@ def test_what_can_be_repaired_leads_to_a_repair_plan_once_it_is_explained(verdic
 def test_a_stale_topic_id_is_never_answered_with_the_zookeeper_cure() -> None:
     assert "Never delete" in ADVICE[Verdict.STALE_ID].why
     assert "--adopt-topic-id" in ADVICE[Verdict.STALE_ID].why
+
+
+def test_what_follows_from_a_stale_replica_hangs_on_the_mode() -> None:
+    zookeeper, kraft = (advice_of(Verdict.STALE_ID, mode).why for mode in Mode)
+    assert "INCONSISTENT_TOPIC_ID" in zookeeper and "makes no new one" in zookeeper and "-stray" not in zookeeper
+    assert "renames it to -stray and makes the new replica" in kraft and "INCONSISTENT_TOPIC_ID" not in kraft
+    both = advice_of(Verdict.STALE_ID, None).why
+    assert "In ZooKeeper mode" in both and "in KRaft mode" in both
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_advice_in_a_mode_means_the_same_and_leads_to_the_same_command(verdict: Verdict, mode: Mode) -> None:
+    advice, of_all = advice_of(verdict, mode), ADVICE[verdict]
+    assert (advice.meaning, advice.next, advice.then) == (of_all.meaning, of_all.next, of_all.then)
+    assert advice.why.endswith(".") and "  " not in advice.why
+
+
+@pytest.mark.parametrize("verdict", [Verdict.STALE_ID, Verdict.NO_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC])
+def test_no_mode_is_told_what_only_the_other_does(verdict: Verdict) -> None:
+    assert "-stray" not in advice_of(verdict, Mode.ZOOKEEPER).why
+    assert "ZooKeeper" not in advice_of(verdict, Mode.KRAFT).why

@@ -21,7 +21,7 @@ def test_a_stale_replica_is_explained_with_verdict_evidence_and_what_is_next(clu
     for shown in (
         "is a live replica: partition 1 of topic orders",
         "rule: the name is topic, '-', partition",
-        "3.9 KRaft, 4.0 KRaft",
+        "3.9 KRaft, 4.3 KRaft  loaded, and renamed to a stray  topic orders was re-created under another ID",
         "STALE_ID: the disk holds topic ID",
         f"next: logstore plan {cluster.log_dir(2)} --metadata {cluster.metadata} -o plan.json",
     ):
@@ -34,7 +34,7 @@ def test_json_says_the_same(cluster, run: Run) -> None:
     assert document["schema_version"] == SCHEMA_VERSION
     assert [judged["verdict"] for judged in document["verdicts"]] == ["STALE_ID"]
     assert {"label": "partition.metadata", "text": "in order"} in document["facts"]
-    assert document["at_start"][0]["kafka"] == "2.8 ZooKeeper"
+    assert document["at_start"][0]["kafka"] == "3.9 KRaft"
 
 
 def test_what_is_right_asks_nobody_to_act(cluster, run: Run) -> None:

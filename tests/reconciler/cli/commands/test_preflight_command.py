@@ -42,6 +42,26 @@ def test_a_stray_gives_exit_code_1_with_the_next_command(cluster, run: Run) -> N
     assert result.stderr.splitlines()[-1].endswith("would start here; 1 replica would be renamed to -stray")
 
 
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        ("7.0", "what a broker of Kafka 7.0 does is not known here; the newest known release is 4.3"),
+        ("3.10", "there is no Kafka 3.10: 3.9 is the last of its line"),
+    ],
+)
+def test_a_release_that_nobody_knows_is_refused(cluster, run: Run, release: str, said: str) -> None:
+    result = run("preflight", cluster.log_dir(1), "--kafka", release)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_a_release_that_nothing_tells_is_said_to_be_assumed(cluster, run: Run) -> None:
+    result = run("preflight", cluster.log_dir(1), "--metadata", cluster.metadata)
+    assert "--kafka 3.9 is assumed: nothing that was read says of which release the broker is" in result.stderr
+    given = run("preflight", cluster.log_dir(1), "--metadata", cluster.metadata, "--kafka", "3.9")
+    assert "assumed" not in given.stderr
+
+
 def test_what_keeps_it_from_starting_gives_exit_code_1_as_well(cluster, run: Run) -> None:
     (cluster.log_dir(1) / "lost+found").mkdir()
     result = run("preflight", cluster.log_dir(1), "--metadata", "none")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from reconciler.cli.frame import (
     broker_options,
     check_question,
     examine,
+    say_assumed_release,
     sort_inputs,
 )
 from reconciler.errors import UsageError
@@ -68,6 +70,17 @@ def test_a_release_or_mode_that_does_not_exist_is_refused_before_anything_is_rea
     for kafka, mode in (("x", None), ("4.0", "zookeeper")):
         with pytest.raises(UsageError):
             check_question(kafka, mode)
+
+
+def test_a_release_is_assumed_only_where_none_was_named(cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    states = load(cluster.metadata)
+    say_assumed_release("4.0", states)
+    assert capsys.readouterr().err == ""
+    say_assumed_release(None, states)
+    assert "--kafka 3.9 is assumed" in capsys.readouterr().err
+    late = [replace(each, identity=replace(each.identity, metadata_version=31)) for each in states]
+    say_assumed_release(None, late)
+    assert "--kafka 4.3 is assumed, the newest known here" in capsys.readouterr().err
 
 
 def test_the_broker_in_question_has_the_mode_that_its_log_dirs_tell(cluster) -> None:
