@@ -7,7 +7,7 @@ from logstore.parallel import lazy_exports
 if TYPE_CHECKING:
     from reconciler.audit.embedded import TOPICS_FILE, audit
     from reconciler.audit.findings import FINDING_SCHEMA
-    from reconciler.audit.next_steps import advised_steps
+    from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
     from reconciler.audit.report_html import render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
     from reconciler.audit.result import AuditResult
@@ -17,7 +17,7 @@ else:
         {
             "embedded": ("TOPICS_FILE", "audit"),
             "findings": ("FINDING_SCHEMA",),
-            "next_steps": ("advised_steps",),
+            "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
             "report_html": ("render_report",),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
             "result": ("AuditResult",),
@@ -29,10 +29,12 @@ __all__ = [
     "FINDING_SCHEMA",
     "TOPICS_FILE",
     "AuditResult",
+    "BrokerCalls",
     "advised_steps",
     "audit",
     "by_urgency",
     "render_report",
+    "with_next",
     "write_findings",
     "write_summary",
 ]

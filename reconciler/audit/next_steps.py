@@ -1,32 +1,102 @@
-"""The steps advised after an audit: one for each verdict that asks for action."""
+"""The steps advised after an audit: one for each finding, and one for each verdict that asks for action.
+
+:mod:`reconciler.next_steps` decides them. Here each finding is given the log dirs of its broker and the metadata that
+it was compared with, so that a step names all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
 
 from reconciler.audit.result import AuditResult
-from reconciler.verdicts import BENIGN, Advice, Verdict, advice_of, next_command
+from reconciler.next_steps import Call, Step, step_of_finding, step_of_fleet
+from reconciler.text import json_objects
+from reconciler.verdicts import BENIGN, Advice, Verdict, advice_of
+
+_ASKED = ["verdict", "cluster_id", "broker", "log_dir", "name", "topic", "partition"]
 
 
 @dataclass(frozen=True, slots=True)
 class AdvisedStep:
-    """The advice for all findings of one verdict, with a command for the first of them."""
+    """The advice for all findings of one verdict, with the step for the first of them."""
 
     verdict: Verdict
     advice: Advice
-    command: str
+    step: Step
+
+    @property
+    def command(self) -> str:
+        """The command of the step, as a shell takes it."""
+        return self.step.text or ""
 
 
-def advised_steps(result: AuditResult, verdicts: Iterable[Verdict]) -> list[AdvisedStep]:
+class BrokerCalls:
+    """How each broker of an audit would be looked at: with all of its log dirs, and the metadata of its cluster."""
+
+    def __init__(self, result: AuditResult, call: Call | None = None) -> None:
+        """Take the audit, and how the command was called; None: only what the result says is known."""
+        self._call = call or Call()
+        self._sources = {source.cluster_id: source.location for source in result.metadata}
+        self._log_dirs = {
+            (broker.cluster_id, broker.node_id): tuple(str(each["log_dir"]) for each in broker.log_dirs)
+            for broker in result.brokers
+            if broker.node_id is not None
+        }
+        self._kept: dict[tuple[Any, ...], Call] = {}
+
+    def of(self, finding: Mapping[str, Any]) -> Call:
+        """Return the call for the broker of a finding; a log dir that names no broker stands alone."""
+        broker = (finding["cluster_id"], finding["broker"])
+        key = broker if broker in self._log_dirs else (*broker, finding["log_dir"])
+        if key not in self._kept:
+            alone = () if finding["log_dir"] is None else (finding["log_dir"],)
+            self._kept[key] = self._made(finding["cluster_id"], self._log_dirs.get(broker, alone))
+        return self._kept[key]
+
+    def only(self) -> Call | None:
+        """Return the call for the only broker of the audit; None: there are several, or none."""
+        if len(self._log_dirs) != 1:
+            return None
+        (((cluster, _), log_dirs),) = self._log_dirs.items()
+        return self._made(cluster, log_dirs)
+
+    def _made(self, cluster: str | None, log_dirs: tuple[str, ...]) -> Call:
+        found = self._sources.get(cluster, self._sources.get(None))
+        metadata = self._call.metadata or (() if found is None else (found,))
+        return replace(self._call, log_dirs=log_dirs, metadata=metadata)
+
+
+def advised_steps(result: AuditResult, verdicts: Iterable[Verdict], call: Call | None = None) -> list[AdvisedStep]:
     """List a step for each of the verdicts that the audit found and that asks for action, in the given order."""
-    sources = {source.cluster_id: source for source in result.metadata}
-    found = []
+    calls, found = BrokerCalls(result, call), []
+    modes = {source.cluster_id: source.mode for source in result.metadata}
     for verdict in verdicts:
         if verdict in BENIGN:
             continue
         for finding in result.most_urgent(1, (verdict,)).to_pylist():
-            source = sources.get(finding["cluster_id"], sources.get(None))
-            mode, location = (None, None) if source is None else (source.mode, source.location)
-            found.append(AdvisedStep(verdict, advice_of(verdict, mode), next_command(verdict, finding, location)))
+            step = step_of_finding(verdict, finding, calls.of(finding))
+            if step is not None:
+                mode = modes.get(finding["cluster_id"], modes.get(None))
+                found.append(AdvisedStep(verdict, advice_of(verdict, mode), step))
     return found
+
+
+def with_next(tables: Iterable[pa.Table], calls: BrokerCalls) -> Iterator[pa.Table]:
+    """Add to each finding the command that comes next, in a column ``next``; null: nobody has to act."""
+    for table in tables:
+        commands = []
+        for finding in json_objects(table.select(_ASKED)):
+            step = step_of_finding(Verdict(finding["verdict"]), finding, calls.of(finding))
+            commands.append(None if step is None else step.text)
+        yield table.append_column("next", pa.array(commands, pa.string()))
+
+
+def next_of_fleet(kind: str, calls: BrokerCalls) -> str | None:
+    """Return the command that comes next for a finding of the fleet; None: none, or there are several brokers."""
+    call = calls.only()
+    step = None if call is None else step_of_fleet(kind, call)
+    return None if step is None else step.text

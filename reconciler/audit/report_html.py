@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.next_steps import advised_steps
 from reconciler.audit.result import AuditResult, BrokerSummary
+from reconciler.next_steps import Call
 from reconciler.text import age, count, json_objects, moment, size, visible
 from reconciler.verdicts import BENIGN, FLEET_ADVICE, URGENCY, Severity, Verdict, full_evidence, location_of, severity
 
@@ -32,8 +33,8 @@ _TO_ACT_ON = tuple(verdict for verdict in URGENCY if verdict not in BENIGN)
 _Broker = tuple[str | None, int | None]
 
 
-def render_report(result: AuditResult) -> str:
-    """Render the page."""
+def render_report(result: AuditResult, call: Call | None = None) -> str:
+    """Render the page; ``call`` says how the command was called, for the commands that come next."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["visible"] = visible
     template = environment.from_string(resources.files(__package__).joinpath("report.html.jinja").read_text("utf-8"))
@@ -57,7 +58,7 @@ def render_report(result: AuditResult) -> str:
         fleet_advice=FLEET_ADVICE,
         brokers=brokers[:BROKERS_SHOWN],
         more_brokers=max(0, len(brokers) - BROKERS_SHOWN),
-        steps=advised_steps(result, _TO_ACT_ON),
+        steps=advised_steps(result, _TO_ACT_ON, call),
         age=age,
         count=count,
         severity=severity,

@@ -6,7 +6,8 @@
      "findings": [{"verdict": "STALE_ID", "broker": 3, "log_dir": …, "name": "orders-0", …}]}
 
 ``metadata`` is the only source, and null when there is none or several; ``metadata_sources`` lists all of them.
-Findings have the columns of :data:`reconciler.audit.findings.FINDING_SCHEMA`.
+Findings have the columns of :data:`reconciler.audit.findings.FINDING_SCHEMA`, and ``next``, the command that comes
+next.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.audit.next_steps import BrokerCalls, advised_steps, next_of_fleet, with_next
 from reconciler.audit.result import AuditResult
 from reconciler.desired import MetadataIdentity
+from reconciler.next_steps import Call
 from reconciler.text import write_array
 from reconciler.verdicts import URGENCY, Verdict
 
@@ -31,8 +34,14 @@ SORTED_MOST = 1_000_000
 """Up to this many findings of one verdict are sorted; more keep the order in which the engine wrote them."""
 
 
-def summary(result: AuditResult) -> dict[str, Any]:
-    """Build the document without its findings; its size does not grow with the number of replicas."""
+def summary(result: AuditResult, call: Call | None = None) -> dict[str, Any]:
+    """Build the document without its findings; its size does not grow with the number of replicas.
+
+    Args:
+        result: the audit.
+        call: how the command was called, for the commands that come next; None: not known.
+    """
+    calls = BrokerCalls(result, call)
     sources = [_identity(source, result.audited_ms) for source in result.metadata]
     return {
         "schema_version": AUDIT_SCHEMA_VERSION,
@@ -43,26 +52,32 @@ def summary(result: AuditResult) -> dict[str, Any]:
         "brokers": [asdict(broker) | ({} if result.bytes else {"bytes": None}) for broker in result.brokers],
         "totals": dict(result.totals),
         "bytes": dict(result.bytes),
-        "fleet": [asdict(finding) for finding in result.fleet],
+        "fleet": [asdict(finding) | {"next": next_of_fleet(finding.kind, calls)} for finding in result.fleet],
         "notes": list(result.notes),
+        "next": [
+            {"verdict": each.verdict.value, **each.step.as_row()} for each in advised_steps(result, URGENCY, call)
+        ],
     }
 
 
-def write_summary(result: AuditResult, out: BinaryIO) -> None:
+def write_summary(result: AuditResult, out: BinaryIO, call: Call | None = None) -> None:
     """Write the document without its findings, indented."""
-    out.write(orjson.dumps(summary(result), option=orjson.OPT_INDENT_2) + b"\n")
+    out.write(orjson.dumps(summary(result, call), option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def write_findings(result: AuditResult, out: BinaryIO, verdicts: Sequence[Verdict] = URGENCY) -> None:
+def write_findings(
+    result: AuditResult, out: BinaryIO, verdicts: Sequence[Verdict] = URGENCY, call: Call | None = None
+) -> None:
     """Write the whole document; findings are streamed, so their number costs no memory.
 
     Args:
         result: the audit.
         out: takes the bytes.
         verdicts: the verdicts whose findings are written, in this order; totals always cover all.
+        call: how the command was called, for the commands that come next; None: not known.
     """
-    out.write(orjson.dumps(summary(result))[:-1] + b',"findings":')
-    write_array(by_urgency(result, verdicts), out)
+    out.write(orjson.dumps(summary(result, call))[:-1] + b',"findings":')
+    write_array(with_next(by_urgency(result, verdicts), BrokerCalls(result, call)), out)
     out.write(b"}\n")
 
 

@@ -10,7 +10,14 @@ from logstore.parallel import lazy_exports
 if TYPE_CHECKING:
     from reconciler.next_steps.call import FALLBACK_FOLDER, PLAN_FILE, Call
     from reconciler.next_steps.command import BLANKS, PROGRAM, Command, Step, ToolCommand
-    from reconciler.next_steps.findings import FINDING_STEPS, RULE_COMMANDS, step_of_finding, step_of_rule
+    from reconciler.next_steps.findings import (
+        FINDING_STEPS,
+        FLEET_STEPS,
+        RULE_COMMANDS,
+        step_of_finding,
+        step_of_fleet,
+        step_of_rule,
+    )
     from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Obstacle, Situation
     from reconciler.next_steps.table import next_steps
 else:
@@ -19,7 +26,14 @@ else:
         {
             "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE"),
             "command": ("BLANKS", "Command", "PROGRAM", "Step", "ToolCommand"),
-            "findings": ("FINDING_STEPS", "RULE_COMMANDS", "step_of_finding", "step_of_rule"),
+            "findings": (
+                "FINDING_STEPS",
+                "FLEET_STEPS",
+                "RULE_COMMANDS",
+                "step_of_finding",
+                "step_of_fleet",
+                "step_of_rule",
+            ),
             "situation": ("FoundVerdict", "MetadataTrust", "Obstacle", "Situation"),
             "table": ("next_steps",),
         },
@@ -29,6 +43,7 @@ __all__ = [
     "BLANKS",
     "FALLBACK_FOLDER",
     "FINDING_STEPS",
+    "FLEET_STEPS",
     "PLAN_FILE",
     "PROGRAM",
     "RULE_COMMANDS",
@@ -42,5 +57,6 @@ __all__ = [
     "ToolCommand",
     "next_steps",
     "step_of_finding",
+    "step_of_fleet",
     "step_of_rule",
 ]

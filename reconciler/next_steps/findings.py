@@ -119,6 +119,31 @@ def step_of_finding(
     return (_examined if explained and make is _explained else make)(finding, call)
 
 
+def _identity_files(call: Call) -> ToolCommand:
+    return ToolCommand("grep", ("-H", "=", *(posixpath.join(log_dir, "meta.properties") for log_dir in call.log_dirs)))
+
+
+def _whose_disks(call: Call) -> Step:
+    return Step("find out which disk is a copy, or another broker's or cluster's", _identity_files(call))
+
+
+FLEET_STEPS: Mapping[str, Callable[[Call], Step]] = {
+    "DUPLICATE_DIRECTORY_ID": _whose_disks,
+    "DUPLICATE_NODE_ID": _whose_disks,
+    "NODE_IN_SEVERAL_CLUSTERS": _whose_disks,
+    "OTHER_CLUSTER": lambda call: Step("name the metadata of that cluster", call.audit(source=SOURCE)),
+    "LOG_DIR_NOT_SEEN": lambda call: Step("give all log.dirs", call.doctor(other_log_dir=OTHER_LOG_DIR)),
+    "LOG_DIR_NOT_REGISTERED": lambda call: Step("ask what a start would do with it", call.preflight()),
+}
+"""By the kind of a finding of the fleet; the other kinds say only what to beware of."""
+
+
+def step_of_fleet(kind: str, call: Call) -> Step | None:
+    """Return the next step for a finding of the fleet about one broker; None: there is none."""
+    make = FLEET_STEPS.get(kind)
+    return None if make is None else make(call)
+
+
 def _tool(program: str, *options: str) -> Callable[[str, str, Call], ToolCommand]:
     return lambda path, _, __: ToolCommand(program, (*options, path))
 
@@ -132,8 +157,7 @@ def _explain(path: str, _: str, call: Call) -> Command:
 
 
 def _identities(_: str, __: str, call: Call) -> ToolCommand:
-    files = tuple(posixpath.join(log_dir, "meta.properties") for log_dir in call.log_dirs)
-    return ToolCommand("grep", ("-H", "=", *files))
+    return _identity_files(call)
 
 
 def _repair(_: str, __: str, call: Call) -> Command:

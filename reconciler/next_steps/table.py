@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.next_steps.call import FALLBACK_FOLDER
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
-from reconciler.next_steps.findings import step_of_rule
+from reconciler.next_steps.findings import step_of_fleet, step_of_rule
 from reconciler.next_steps.situation import MetadataTrust, Situation
 from reconciler.verdicts import Verdict
 
@@ -132,12 +132,12 @@ def _mount(known: Situation) -> Iterator[Step]:
 
 
 def _whose(known: Situation) -> Iterator[Step]:
-    files = tuple(posixpath.join(log_dir, "meta.properties") for log_dir in known.call.log_dirs)
     kinds = [kind for kind in _NOT_THIS_BROKERS if kind in known.fleet]
+    whose = step_of_fleet("DUPLICATE_DIRECTORY_ID", known.call)
     yield Step(
         f"{', '.join(kinds)}: a disk here is a copy, or another broker's or cluster's; find out which, and leave it "
         "out of every command and of the broker's log.dirs",
-        ToolCommand("grep", ("-H", "=", *files)),
+        None if whose is None else whose.command,
     )
 
 

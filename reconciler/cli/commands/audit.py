@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.frame import (
+    NO_METADATA,
     Exit,
     Format,
     check_output,
@@ -35,6 +36,7 @@ from reconciler.verdicts import Verdict
 if TYPE_CHECKING:
     from reconciler.audit import AuditResult
     from reconciler.cli.frame import Inputs
+    from reconciler.next_steps import Call
 
 _EPILOG = """\b
 Examples:
@@ -94,6 +96,7 @@ def command(
     Exit code 0: nobody has to act. 1: there are findings. 3: metadata or an inventory cannot be trusted.
     """
     from reconciler.cli.frame import AuditJob, choose_metadata, run_embedded, run_spark, sort_inputs
+    from reconciler.next_steps import Call
 
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
     inputs = sort_inputs(paths)
@@ -101,16 +104,17 @@ def command(
     topics = None if previous is None else _topics_of(previous, report)
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
+    call = Call(metadata=() if NO_METADATA in specs else specs)
     with _folder(report, inputs) as folder:
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics)
         result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
         if not sizes and not inputs.inventories:
             result = replace(result, bytes={})  # no bytes were counted, which differs from zero bytes
         if report is not None:
-            _write_report(result, report)
+            _write_report(result, report, call)
         listed = _listed(chosen, Format(form), all_rows)
         _say_what_was_done(result, inputs)
-        _show(result, Format(form), output, listed, limit)
+        _show(result, Format(form), output, listed, limit=limit, call=call)
     return Exit.CLEAN if result.is_clean else Exit.FINDINGS
 
 
@@ -175,13 +179,13 @@ def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
     yield os.path.abspath(report)
 
 
-def _write_report(result: AuditResult, folder: str) -> None:
+def _write_report(result: AuditResult, folder: str, call: Call) -> None:
     from reconciler.audit import render_report, write_summary
 
     with destination(os.path.join(folder, "summary.json")) as out:
-        write_summary(result, out)
+        write_summary(result, out, call)
     with destination(os.path.join(folder, "report.html")) as out:
-        out.write(render_report(result).encode())
+        out.write(render_report(result, call).encode())
 
 
 def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequence[Verdict]:
@@ -202,21 +206,36 @@ def _say_what_was_done(result: AuditResult, inputs: Inputs) -> None:
 
 
 def _show(
-    result: AuditResult, form: Format, output: str | None, verdicts: Sequence[Verdict], limit: int | None
+    result: AuditResult,
+    form: Format,
+    output: str | None,
+    verdicts: Sequence[Verdict],
+    *,
+    limit: int | None,
+    call: Call,
 ) -> None:
-    from reconciler.audit import AUDIT_SCHEMA_VERSION, FINDING_SCHEMA, by_urgency, write_findings
+    from reconciler.audit import (
+        AUDIT_SCHEMA_VERSION,
+        FINDING_SCHEMA,
+        BrokerCalls,
+        by_urgency,
+        with_next,
+        write_findings,
+    )
     from reconciler.cli.frame import open_page
-    from reconciler.cli.pages import next_steps, show_audit
+    from reconciler.cli.pages import next_lines, show_audit
 
     if form is Format.TABLE:
         with open_page(output) as opened:
             show_audit(result, opened, verdicts, limit)
-        for step in next_steps(result, verdicts):
-            say(step)
+        for line in next_lines(result, verdicts, call):
+            say(line)
         return
     with destination(output) as out:
         if form is Format.JSON:
-            write_findings(result, out, verdicts)
+            write_findings(result, out, verdicts, call)
         else:
             rows = by_urgency(result, verdicts)
+            if form is Format.NDJSON:
+                rows = with_next(rows, BrokerCalls(result, call))
             write_rows(form, rows, FINDING_SCHEMA, AUDIT_SCHEMA_VERSION, out)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.cli.pages.audit_page import next_steps, show_audit
+    from reconciler.cli.pages.audit_page import next_lines, show_audit
     from reconciler.cli.pages.directory_page import explain_directory, explain_log_dir
     from reconciler.cli.pages.doctor_page import broken, show_examination
     from reconciler.cli.pages.explanation import Explanation, judge_name, scan_rows
@@ -22,7 +22,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "audit_page": ("next_steps", "show_audit"),
+            "audit_page": ("next_lines", "show_audit"),
             "directory_page": ("explain_directory", "explain_log_dir"),
             "doctor_page": (
                 "broken",
@@ -44,7 +44,7 @@ __all__ = [
     "explain_file",
     "explain_log_dir",
     "judge_name",
-    "next_steps",
+    "next_lines",
     "scan_rows",
     "show_audit",
     "show_examination",

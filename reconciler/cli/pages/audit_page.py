@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.audit import AuditResult, advised_steps, by_urgency
+from reconciler.audit import AuditResult, BrokerCalls, advised_steps, by_urgency
 from reconciler.cli.frame import Column, Page
+from reconciler.next_steps import Call
 from reconciler.text import NOTHING, age, count, json_objects, size
 from reconciler.verdicts import URGENCY, Severity, Verdict, full_evidence, location_of, severity
 
@@ -54,13 +55,24 @@ def show_audit(result: AuditResult, page: Page, verdicts: Sequence[Verdict], lim
         _findings(result, page, verdicts, shown, total)
 
 
-def next_steps(result: AuditResult, verdicts: Sequence[Verdict]) -> list[str]:
-    """Say what the most urgent verdicts mean, with the next safe command for the first finding of each."""
-    advised = advised_steps(result, verdicts)
-    lines = [f"{step.verdict}: {step.advice.meaning} Next: {step.command}" for step in advised[:STEPS_SHOWN]]
+def next_lines(result: AuditResult, verdicts: Sequence[Verdict], call: Call) -> list[str]:
+    """Say what the most urgent verdicts mean, with the next command for the first finding of each.
+
+    Where several verdicts lead to one command, it is named once; where several commands are named, the last line names
+    the one that says in which order.
+    """
+    advised = advised_steps(result, verdicts, call)
+    lines, named = [], dict[str, Verdict]()
+    for step in advised[:STEPS_SHOWN]:
+        first = named.setdefault(step.command, step.verdict)
+        then = step.command if first is step.verdict else f"the same as for {first}"
+        lines.append(f"{step.verdict}: {step.advice.meaning} Next: {then}")
     if len(advised) > STEPS_SHOWN:
         rest = ", ".join(step.verdict for step in advised[STEPS_SHOWN:])
         lines.append(f"--verdict and --report FOLDER say what is next for {rest}")
+    only = BrokerCalls(result, call).only()
+    if len(named) > 1 and only is not None:
+        lines.append(f"in which order, and whether the broker starts: {only.doctor().text}")
     return lines
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reconciler.audit import AuditResult, advised_steps
+from reconciler.audit import AuditResult, BrokerCalls, advised_steps, with_next
+from reconciler.audit.next_steps import next_of_fleet
+from reconciler.audit.result import BrokerSummary
 from reconciler.desired import Mode
+from reconciler.next_steps import FLEET_STEPS, Call
 from reconciler.verdicts import URGENCY, Verdict, advice_of
 
 Make = Callable[..., AuditResult]
@@ -28,3 +31,44 @@ def test_steps_come_in_the_order_in_which_the_verdicts_were_given(make_result: M
 
 def test_an_audit_in_which_all_is_ok_advises_nothing(make_result: Make) -> None:
     assert advised_steps(make_result(ok=3), URGENCY) == []
+
+
+def of_two_disks(make_result: Make, *verdicts: str) -> AuditResult:
+    disks = tuple({"log_dir": f"/disks/{number}", "state": "ok"} for number in (1, 2))
+    broker = BrokerSummary("c1", 1, ("host",), disks, 2, 0)
+    return make_result(*({"verdict": verdict} for verdict in verdicts), brokers=(broker,))
+
+
+def test_a_step_names_all_log_dirs_of_the_broker_and_the_metadata_of_its_cluster(make_result: Make) -> None:
+    (step,) = advised_steps(of_two_disks(make_result, "STALE_ID"), URGENCY)
+    assert step.command == "logstore plan /disks/1 /disks/2 --metadata /meta -o plan.json"
+
+
+def test_a_source_that_was_named_is_named_as_it_was(make_result: Make) -> None:
+    call = Call(metadata=("describe-all:topics.txt",))
+    (step,) = advised_steps(of_two_disks(make_result, "DUPLICATE"), URGENCY, call)
+    assert step.command == "logstore repair /disks/1 /disks/2 --metadata describe-all:topics.txt -o repair.json"
+
+
+def test_a_log_dir_that_names_no_broker_stands_alone(make_result: Make) -> None:
+    result = make_result({"verdict": "ABSENT", "broker": None, "cluster_id": None, "name": ".", "log_dir": "/gone"})
+    assert [step.command for step in advised_steps(result, URGENCY)] == ["findmnt --target /gone"]
+
+
+def test_each_finding_has_its_next_command_in_a_column(make_result: Make) -> None:
+    result = of_two_disks(make_result, "STRAY", "OK")
+    (table,) = with_next([result.most_urgent(9)], BrokerCalls(result))
+    assert table.column("next").to_pylist() == [
+        "logstore plan /disks/1 /disks/2 --metadata /meta --strays -o plan.json",
+        None,
+    ]
+
+
+def test_a_finding_of_the_fleet_leads_on_where_one_broker_was_audited(make_result: Make) -> None:
+    calls = BrokerCalls(of_two_disks(make_result))
+    assert next_of_fleet("LOG_DIR_NOT_SEEN", calls) == (
+        "logstore doctor /disks/1 /disks/2 OTHER_LOG_DIR --metadata /meta"
+    )
+    assert all(next_of_fleet(kind, calls) for kind in FLEET_STEPS)
+    assert next_of_fleet("ONLY_KNOWN_COPY", calls) is None
+    assert next_of_fleet("LOG_DIR_NOT_SEEN", BrokerCalls(make_result(brokers=()))) is None

@@ -28,7 +28,7 @@ def document(result: AuditResult, *verdicts: Verdict) -> dict[str, Any]:
 def test_the_document_has_the_promised_parts_in_the_promised_order(make_result: Make) -> None:
     assert list(document(make_result(STRAY, STALE, ok=3))) == [
         "schema_version", "engine", "audited_ms", "metadata", "metadata_sources", "brokers", "totals", "bytes", "fleet",
-        "notes", "findings",
+        "notes", "next", "findings",
     ]  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def test_totals_bytes_and_findings_say_the_same(make_result: Make) -> None:
     assert read["totals"] == {"STRAY": 2, "STALE_ID": 1, "OK": 3}
     assert read["bytes"] == {"STRAY": 10, "STALE_ID": 7, "OK": 3000}
     assert [finding["verdict"] for finding in read["findings"]] == ["STALE_ID", "STRAY", "STRAY"]
-    assert list(read["findings"][0]) == FINDING_SCHEMA.names
+    assert list(read["findings"][0]) == [*FINDING_SCHEMA.names, "next"]
 
 
 def test_the_metadata_is_reported_with_its_age(make_result: Make) -> None:

@@ -9,15 +9,17 @@ import pytest
 
 from reconciler.next_steps import (
     FINDING_STEPS,
+    FLEET_STEPS,
     PLAN_FILE,
     RULE_COMMANDS,
     Call,
     Command,
     step_of_finding,
+    step_of_fleet,
     step_of_rule,
 )
 from reconciler.preflight.rules import RULES
-from reconciler.verdicts import Verdict
+from reconciler.verdicts import FLEET_ADVICE, Verdict
 
 Parse = Callable[[Command], click.Context]
 D1, D2 = "/disks/1", "/disks/a b"
@@ -83,6 +85,14 @@ def test_every_rule_of_preflight_leads_to_a_command_that_exists_or_to_none(parse
         parse(step.command)
     if step is not None:
         assert step.why == "what is wrong"
+
+
+@pytest.mark.parametrize("kind", list(FLEET_ADVICE))
+def test_a_finding_of_the_fleet_leads_to_a_command_that_exists_or_only_warns(parse: Parse, kind: str) -> None:
+    step = step_of_fleet(kind, CALL)
+    assert (step is None) == (kind not in FLEET_STEPS)
+    if step is not None and isinstance(step.command, Command):
+        parse(step.command)
 
 
 def test_every_command_for_a_rule_is_for_a_rule_that_there_is() -> None:

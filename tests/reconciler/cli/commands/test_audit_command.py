@@ -41,7 +41,7 @@ def test_a_stale_replica_is_a_finding_with_its_evidence_and_a_next_command(clust
     assert ["STALE_ID", "1", "1.0", "kB"] in lines
     assert ["OK", "3", "3.1", "kB"] in lines
     assert "topic orders was re-created" in result.stdout
-    assert f"logstore explain {cluster.log_dirs[1]}/orders-1 --metadata" in result.stderr
+    assert f"Next: logstore plan {cluster.log_dirs[1]} --metadata {cluster.metadata} -o plan.json" in result.stderr
     assert "2 log dirs of 2 brokers (embedded)" in result.stderr
 
 
@@ -78,6 +78,8 @@ def test_every_format_has_the_same_findings(cluster, run: Run, tmp_path: Path) -
     assert run(*args, "parquet", "-o", tmp_path / "found.parquet").exit_code == 1
     table = pq.read_table(tmp_path / "found.parquet").to_pylist()
     assert {line.pop("schema_version") for line in ndjson} == {AUDIT_SCHEMA_VERSION}
+    planned = f"logstore plan {cluster.log_dirs[1]} --metadata {cluster.metadata} -o plan.json"
+    assert [line.pop("next") for line in ndjson] == [planned]
     assert ndjson == table
     assert [row["name"] for row in rows] == [row["name"] for row in table] == ["orders-1"]
 

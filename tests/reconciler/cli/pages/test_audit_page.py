@@ -13,7 +13,8 @@ from reconciler.audit import FINDING_SCHEMA, AuditResult
 from reconciler.audit.fleet import FleetFinding
 from reconciler.cli.frame.output import PlainPage
 from reconciler.cli.pages import audit_page as audit_table
-from reconciler.cli.pages import next_steps, show_audit
+from reconciler.cli.pages import next_lines, show_audit
+from reconciler.next_steps import Call
 from reconciler.verdicts import URGENCY, Verdict
 
 NOW_MS = 1_700_000_000_000
@@ -112,12 +113,14 @@ def test_an_audit_of_nothing_says_so(tmp_path: Path) -> None:
 
 def test_the_next_steps_are_few_the_most_urgent_first_and_never_of_what_is_benign(tmp_path: Path) -> None:
     result = audited(tmp_path, "STRAY", "STALE_ID", "IN_FLIGHT", "DAMAGED", "NO_ID", "MISSING", "LEFTOVER")
-    steps = next_steps(result, URGENCY)
-    assert [step.split(":")[0] for step in steps[:-1]] == ["DAMAGED", "STALE_ID", "NO_ID", "MISSING", "STRAY"]
-    assert steps[-1] == "--verdict and --report FOLDER say what is next for LEFTOVER"
-    assert "Next: logstore explain /disks/1/t-3" in steps[0]
+    steps = next_lines(result, URGENCY, Call(metadata=("/meta",)))
+    assert [step.split(":")[0] for step in steps[:5]] == ["DAMAGED", "STALE_ID", "NO_ID", "MISSING", "STRAY"]
+    assert steps[5] == "--verdict and --report FOLDER say what is next for LEFTOVER"
+    assert steps[0].endswith("Next: logstore repair /disks/1 --metadata /meta -o repair.json")
+    assert steps[1].endswith("Next: logstore plan /disks/1 --metadata /meta -o plan.json")
+    assert steps[2].endswith("Next: the same as for DAMAGED")
 
 
 def test_the_steps_follow_the_verdicts_that_are_shown(tmp_path: Path) -> None:
     result = audited(tmp_path, "STRAY", "STALE_ID")
-    assert [step.split(":")[0] for step in next_steps(result, [Verdict.STRAY])] == ["STRAY"]
+    assert [step.split(":")[0] for step in next_lines(result, [Verdict.STRAY], Call())] == ["STRAY"]
