@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reconciler.preflight.known_releases import NEWEST_RELEASE, check_known, release_of_level
     from reconciler.preflight.question import BrokerAsked, BrokerMode
     from reconciler.preflight.releases import KafkaRelease, start_with_directory, start_with_metadata
-    from reconciler.preflight.rules import FINDING_SCHEMA, SCHEMA_VERSION, Effect, next_command
+    from reconciler.preflight.rules import FINDING_SCHEMA, SCHEMA_VERSION, Effect, Finding
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -23,7 +23,7 @@ else:
             "question": ("BrokerAsked", "BrokerMode"),
             "known_releases": ("NEWEST_RELEASE", "check_known", "release_of_level"),
             "releases": ("KafkaRelease", "start_with_directory", "start_with_metadata"),
-            "rules": ("Effect", "FINDING_SCHEMA", "SCHEMA_VERSION", "next_command"),
+            "rules": ("Effect", "Finding", "FINDING_SCHEMA", "SCHEMA_VERSION"),
         },
     )
 
@@ -34,13 +34,13 @@ __all__ = [
     "BrokerAsked",
     "BrokerMode",
     "Effect",
+    "Finding",
     "KafkaRelease",
     "Preflight",
     "SeenBroker",
     "check_known",
     "is_anything_there",
     "look_at_broker",
-    "next_command",
     "preflight",
     "release_of_level",
     "start_with_directory",

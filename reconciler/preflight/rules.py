@@ -1,19 +1,14 @@
-"""Findings, their order and columns, and the table of rules: the next safe command for each.
+"""Findings, their order and columns, and the names of the rules, with the source of each.
 
-Every command here only reads, or shows what would be done; none changes a disk. A finding carries the name of its rule.
-The rule itself is the function that makes the finding.
+A finding carries the name of its rule. The rule itself is the function that makes the finding.
 """
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import pyarrow as pa
-
-from reconciler.text import quoted
 
 SCHEMA_VERSION = 2
 """Version of the columns and of the JSON document; goes up when a field changes its meaning or is removed."""
@@ -93,91 +88,55 @@ class Finding:
         return ORDER[self.effect], self.rule, place.log_dir or "", place.name or "", place.partition or 0
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule of a broker's start."""
-
-    next: str = ""
-    """A command with ``{path}``, ``{log_dir}``, ``{log_dirs}``, ``{topic}`` or ``{metadata}`` in it; empty: none."""
-
-
-_EXPLAIN = "logstore explain {path}"
-_EXPLAIN_WITH_METADATA = "logstore explain {path} --metadata {metadata}"
-_LOOK = "ls -la {path}"
-_REPAIR = "logstore repair {log_dirs} --metadata {metadata}"
-_MOUNT = "findmnt --target {log_dir}"
-_IDENTITIES = "grep -H = {identities}"
-_DESCRIBE = "kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic {topic}"
-
-RULES: Mapping[str, Rule] = {
+RULES: tuple[str, ...] = (
     # All log dirs together
-    "no_log_dir_online": Rule(),  # FACTS §1.5
-    "metadata_log_dir_offline": Rule(),  # FACTS §1.5
-    "migration_needs_all_log_dirs": Rule(),  # FACTS §1.5
-    "same_directory": Rule("realpath {log_dir}"),  # FACTS §1.5
-    "identity": Rule(_IDENTITIES),  # FACTS §1.5, §2.2
-    "not_formatted": Rule(_MOUNT),  # FACTS §1.5, §2.2
-    "metadata_log_elsewhere": Rule("logstore preflight {log_dirs} --metadata-log-dir {log_dir}"),  # FACTS §1.5
+    "no_log_dir_online",  # FACTS §1.5
+    "metadata_log_dir_offline",  # FACTS §1.5
+    "migration_needs_all_log_dirs",  # FACTS §1.5
+    "same_directory",  # FACTS §1.5
+    "identity",  # FACTS §1.5, §2.2
+    "not_formatted",  # FACTS §1.5, §2.2
+    "metadata_log_elsewhere",  # FACTS §1.5
     # One log dir
-    "absent_log_dir": Rule(_MOUNT),  # FACTS §1.5
-    "unusable_log_dir": Rule("ls -lad {log_dir}"),  # FACTS §1.5
-    "damaged_identity": Rule(_EXPLAIN),  # FACTS §1.5, §2.2
-    "lock_held": Rule("fuser -v {path}"),  # FACTS §1.5, §2.7
-    "damaged_checkpoint": Rule("logstore repair {log_dir} --only rebuild_checkpoint"),  # FACTS §1.6, §2.3, §2.4
-    "scheme_not_flat": Rule("logstore convert {log_dir} --to flat --dry-run"),  # DESIGN §5, FACTS §1.6
-    "unclean_stop": Rule(),  # FACTS §1.6, §2.6
-    "no_segment": Rule("logstore scan {log_dir}"),  # FACTS §1.6
+    "absent_log_dir",  # FACTS §1.5
+    "unusable_log_dir",  # FACTS §1.5
+    "damaged_identity",  # FACTS §1.5, §2.2
+    "lock_held",  # FACTS §1.5, §2.7
+    "damaged_checkpoint",  # FACTS §1.6, §2.3, §2.4
+    "scheme_not_flat",  # DESIGN §5, FACTS §1.6
+    "unclean_stop",  # FACTS §1.6, §2.6
+    "no_segment",  # FACTS §1.6
     # Directories by name
-    "foreign_name": Rule(_LOOK),  # FACTS §1.3, §1.6
-    "staging_inside": Rule("logstore staged {log_dir}"),  # FACTS §1.6, DESIGN §5
-    "unknown_to_release": Rule(_EXPLAIN),  # FACTS §1.3, §1.6
-    "link": Rule("readlink -f {path}"),  # FACTS §1.1
-    "unreadable_directory": Rule("ls -lad {path}"),  # FACTS §1.9
-    "marked_delete": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §1.6, §1.8
-    "stray": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §1.6
-    "duplicate": Rule(_REPAIR),  # FACTS §1.7
+    "foreign_name",  # FACTS §1.3, §1.6
+    "staging_inside",  # FACTS §1.6, DESIGN §5
+    "unknown_to_release",  # FACTS §1.3, §1.6
+    "link",  # FACTS §1.1
+    "unreadable_directory",  # FACTS §1.9
+    "marked_delete",  # FACTS §1.6, §1.8
+    "stray",  # FACTS §1.6
+    "duplicate",  # FACTS §1.7
     # Replicas by topic ID and by what the cluster wants
-    "partition_metadata": Rule(_REPAIR),  # FACTS §1.6, §2.1
-    "no_topic_id": Rule(_REPAIR),  # FACTS §6.1, §6.3
-    "stray_search_fails": Rule(_REPAIR),  # FACTS §6.1
-    "full_request_fails": Rule(_REPAIR),  # FACTS §6.2
-    "unwanted": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §6.1, §6.2, §6.3
-    "inconsistent_topic_id": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §4.2
-    "future": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §1.6, §6.3
-    "future_promoted": Rule(_EXPLAIN_WITH_METADATA),  # FACTS §1.8, §6.3, §6.5
-    "missing": Rule(_DESCRIBE),  # FACTS §4.2, §4.3
-    "empty_metadata": Rule("logstore audit {log_dirs} --metadata SOURCE"),  # FACTS §6.3
+    "partition_metadata",  # FACTS §1.6, §2.1
+    "no_topic_id",  # FACTS §6.1, §6.3
+    "stray_search_fails",  # FACTS §6.1
+    "full_request_fails",  # FACTS §6.2
+    "unwanted",  # FACTS §6.1, §6.2, §6.3
+    "inconsistent_topic_id",  # FACTS §4.2
+    "future",  # FACTS §1.6, §6.3
+    "future_promoted",  # FACTS §1.8, §6.3, §6.5
+    "missing",  # FACTS §4.2, §4.3
+    "empty_metadata",  # FACTS §6.3
     # Files in partition dirs
-    "odd_file_name": Rule(_LOOK),  # FACTS §1.9
-    "unreadable_file": Rule(_LOOK),  # FACTS §1.9
-    "linked_file": Rule("readlink -f {path}"),  # FACTS §1.9
-    "leader_epochs": Rule(_EXPLAIN),  # FACTS §2.3, §2.5
-    "leftovers": Rule(),  # FACTS §1.9
+    "odd_file_name",  # FACTS §1.9
+    "unreadable_file",  # FACTS §1.9
+    "linked_file",  # FACTS §1.9
+    "leader_epochs",  # FACTS §2.3, §2.5
+    "leftovers",  # FACTS §1.9
     # The metadata log
-    "no_metadata_log": Rule(),  # FACTS §7.1
-    "metadata_log_damaged": Rule(_EXPLAIN),  # FACTS §1.9, §2.1, §2.5, §2.8
-    "metadata_log_topic_id": Rule(_EXPLAIN),  # FACTS §2.1
-    "metadata_log_snapshot": Rule(_LOOK),  # FACTS §7.2
-    "quorum_state_too_new": Rule("cat {path}"),  # FACTS §2.8
-}
-"""All rules by name, each with its source in a comment; a test triggers each of them."""
-
-
-def next_command(finding: Finding, log_dirs: Sequence[str], metadata: str | None) -> str:
-    """Return the next safe command for a finding, with its paths; unknown values stay in capitals.
-
-    Args:
-        finding: of a rule.
-        log_dirs: all log dirs of the broker, as they were given.
-        metadata: the source of the metadata, as ``--metadata`` takes it.
-    """
-    place = finding.place
-    path = None if place.log_dir is None else posixpath.normpath(f"{place.log_dir}/{place.name or '.'}")
-    return RULES[finding.rule].next.format(
-        path="PATH" if path is None else quoted(path),
-        log_dir="LOG_DIR" if place.log_dir is None else quoted(place.log_dir),
-        log_dirs=" ".join(map(quoted, log_dirs)),
-        identities=" ".join(quoted(f"{log_dir}/meta.properties") for log_dir in log_dirs),
-        topic="TOPIC" if place.topic is None else quoted(place.topic),
-        metadata="SOURCE" if metadata is None else quoted(metadata),
-    )
+    "no_metadata_log",  # FACTS §7.1
+    "metadata_log_damaged",  # FACTS §1.9, §2.1, §2.5, §2.8
+    "metadata_log_topic_id",  # FACTS §2.1
+    "metadata_log_snapshot",  # FACTS §7.2
+    "quorum_state_too_new",  # FACTS §2.8
+)
+"""The names of all rules, each with its source in a comment; a test triggers each of them."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.frame import (
+    NO_METADATA,
     Exit,
     Format,
     broker_in_question,
@@ -31,7 +32,8 @@ from reconciler.text import NOTHING, count
 
 if TYPE_CHECKING:
     from reconciler.desired import DesiredState
-    from reconciler.preflight import Preflight, SeenBroker
+    from reconciler.next_steps import Call
+    from reconciler.preflight import Finding, Preflight, SeenBroker
 
 SHOWN_ON_TERMINAL = 50
 STEPS_SHOWN = 5
@@ -87,6 +89,7 @@ def command(
     Exit code 0: it would start, and nothing would be lost; there may be notes. 1: it would not start, or it would and
     something would be renamed, deleted, left unused, made anew, or a disk would go offline; the effect says which.
     """
+    from reconciler.next_steps import Call
     from reconciler.preflight import is_anything_there, look_at_broker, preflight
 
     if not is_anything_there(paths):
@@ -101,8 +104,8 @@ def command(
     say_assumed_release(kafka, states.values())
     asked = broker_in_question(kafka, mode, seen, states.values())
     answer = preflight(seen, asked, states, now_ms)
-    source = next((state.identity.location for state in states.values()), None)
-    rows = _rows(answer, [each.path for each in seen.log_dirs if each.for_replicas], source, notes)
+    sources = () if NO_METADATA in specs else specs or tuple(state.identity.location for state in states.values())
+    rows = _rows(answer, Call(paths, sources, None, kafka, mode, metadata_log_dir), notes=notes)
     match Format(form):
         case Format.TABLE:
             _show(rows, output, limit)
@@ -136,9 +139,9 @@ def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now
     return by_cluster(states, {row["cluster_id"] for row in seen.rows() if row["cluster_id"]})
 
 
-def _rows(answer: Preflight, log_dirs: Sequence[str], source: str | None, notes: bool) -> list[dict[str, Any]]:
+def _rows(answer: Preflight, call: Call, *, notes: bool) -> list[dict[str, Any]]:
     """List the findings with the columns of ``FINDING_SCHEMA``."""
-    from reconciler.preflight import Effect, next_command
+    from reconciler.preflight import Effect
 
     return [
         {
@@ -152,11 +155,19 @@ def _rows(answer: Preflight, log_dirs: Sequence[str], source: str | None, notes:
             "replicas": each.replicas,
             "only_in_sync": each.only_in_sync,
             "problem": each.problem,
-            "next": next_command(each, log_dirs, source) or None,
+            "next": _next(each, call),
         }
         for each in answer.findings
         if notes or each.effect is not Effect.NOTE
     ]
+
+
+def _next(finding: Finding, call: Call) -> str | None:
+    from reconciler.next_steps import step_of_rule
+
+    place = finding.place
+    step = step_of_rule(finding.rule, place.log_dir, place.name, finding.problem, call)
+    return None if step is None else step.text
 
 
 def _write(form: Format, rows: Sequence[Mapping[str, Any]], output: str | None) -> None:
@@ -242,6 +253,12 @@ def _steps(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in rows:
         if row["effect"] != "note" and row["next"] is not None:
             first.setdefault(row["rule"], row)
-    lines = [f"{rule.replace('_', ' ')}: {row['problem']}. Next: {row['next']}" for rule, row in first.items()]
+    named = dict[str, str]()
+    lines = []
+    for rule, row in first.items():
+        words = rule.replace("_", " ")
+        earlier = named.setdefault(row["next"], words)
+        then = row["next"] if earlier == words else f"the same as for {earlier}"
+        lines.append(f"{words}: {row['problem']}. Next: {then}")
     rest = f"--format json has the next command for {count(len(lines) - STEPS_SHOWN, 'rule')} more"
     return lines[:STEPS_SHOWN] + ([rest] if len(lines) > STEPS_SHOWN else [])

@@ -38,7 +38,7 @@ def test_a_stray_gives_exit_code_1_with_the_next_command(cluster, run: Run) -> N
     result = run("preflight", cluster.log_dir(2), "--metadata", cluster.metadata)
     assert result.exit_code == 1
     assert "renamed_to_stray" in result.stdout and "SOURCE" not in result.stdout
-    assert f"Next: logstore explain {cluster.log_dir(2)}/orders-1 --metadata" in result.stderr
+    assert f"Next: logstore plan {cluster.log_dir(2)} --metadata {cluster.metadata} -o plan.json" in result.stderr
     assert result.stderr.splitlines()[-1].endswith("would start here; 1 replica would be renamed to -stray")
 
 
@@ -79,7 +79,7 @@ def test_json_has_the_answer_and_every_finding(cluster, run: Run) -> None:
     (stray,) = [each for each in document["findings"] if each["effect"] == "renamed_to_stray"]
     assert set(stray) == set(FINDING_SCHEMA.names)
     assert (stray["topic"], stray["partition"], stray["rule"]) == ("orders", 1, "unwanted")
-    assert stray["next"].startswith("logstore explain")
+    assert stray["next"] == f"logstore plan {cluster.log_dir(2)} --metadata {cluster.metadata} -o plan.json"
     (log_dir,) = document["log_dirs"]
     assert log_dir["would_be_online"] and log_dir["is_metadata_log_dir"] and log_dir["lock_held_by"] is None
     assert document["metadata_sources"][0]["offset"] == 42
