@@ -41,7 +41,7 @@ RESERVED_TIERS = frozenset(
         ".lock",
     }
 )
-"""Tiers that would stand where a log dir has files of its own; the same names followed by ``.tmp`` are reserved too.
+"""Tiers that would stand where a log dir has files of its own; also with ``.tmp`` or ``.logstore.tmp`` after them.
 
 KIP37-1 names ``deleting`` and ``__…``; the others follow, because a directory of such a name would replace a file."""
 
@@ -188,6 +188,6 @@ def _name_problems(name: str, legal: re.Pattern[str], alphabet: str) -> list[str
 def _tier_problems(tier: str) -> list[str]:
     """List every reason why a text is no tier, each with the tier."""
     reasons = _name_problems(tier, _LEGAL_TIER, "a-z A-Z 0-9 . -")
-    if tier.removesuffix(".tmp") in RESERVED_TIERS or tier.startswith("__"):
+    if tier.removesuffix(".tmp").removesuffix(".logstore") in RESERVED_TIERS or tier.startswith("__"):
         reasons.append("it is reserved")
     return [f"tier {tier!r:.40}: {reason}" for reason in reasons]

@@ -27,6 +27,7 @@ from layout.ours.repair_backup import (
     parse_backup,
 )
 from layout.ours.repair_plan import (
+    BROKER_TEMPORARY,
     CHECKPOINT_REPAIRS,
     LEFTOVERS,
     MISSING,
@@ -60,6 +61,7 @@ from layout.ours.staged_record import (
 )
 
 __all__ = [
+    "BROKER_TEMPORARY",
     "CHECKPOINT_REPAIRS",
     "LEFTOVERS",
     "MISSING",

@@ -39,7 +39,10 @@ SCHEMA_VERSION: Final = 1
 FORMAT: Final = "repair plan"
 """The name of the format in messages; the user chooses the name of the file."""
 
-LEFTOVERS: Final = frozenset(f"{name}.tmp" for name in (meta_properties.FILE_NAME, *OFFSET_CHECKPOINTS))
+BROKER_TEMPORARY: Final = ".tmp"
+"""Suffix of a file while a broker writes it (FACTS §2)."""
+
+LEFTOVERS: Final = frozenset(f"{name}{BROKER_TEMPORARY}" for name in (meta_properties.FILE_NAME, *OFFSET_CHECKPOINTS))
 """Temporary files that may be removed, because the file that each was to replace can be checked."""
 
 

@@ -26,8 +26,11 @@ from typing import ClassVar
 
 from logstore.fs.directory import Directory
 
-TEMPORARY = ".tmp"
-"""Suffix of a file while it is written: Kafka's own, which every reader ignores (FACTS §2)."""
+TEMPORARY = ".logstore.tmp"
+"""Suffix of a file while this program writes it; every reader ignores it (FACTS §2).
+
+Kafka's own suffix is ``.tmp``. Another one says whose the file is: what ends like this is ours to remove after a crash,
+and a broker's half-written checkpoint, which may be all that is left of it, is not."""
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD_FILE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -4,7 +4,7 @@ Each replaced file holds its old bytes or its new ones at any time, also after a
 file. For thousands of files, as after a loss of every ``partition.metadata`` of a broker, it takes two barriers for
 each batch::
 
-    1  write every new file beside the old one, under its name with .tmp
+    1  write every new file beside the old one, under its name with .logstore.tmp
     2  one barrier                                        the bytes must be durable before any rename is
     3  rename every new file, or remove the old one
     4  one barrier                                        the names are durable
@@ -70,13 +70,6 @@ def change_files(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> d
         changes: each path once.
         what: the change, for messages: ``cannot be repaired``.
     """
-    # A leftover file under the temporary name of another file comes after it, because the other needs that name first.
-    files = [change for change in changes if not change.path.endswith(TEMPORARY)]
-    left_over = [change for change in changes if change.path.endswith(TEMPORARY)]
-    return _change_in_batches(log_dir, files, what) | _change_in_batches(log_dir, left_over, what)
-
-
-def _change_in_batches(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> dict[str, LogStoreError]:
     failed: dict[str, LogStoreError] = {}
     for start in range(0, len(changes), FILES_AT_ONCE):
         batch = changes[start : start + FILES_AT_ONCE]

@@ -30,7 +30,7 @@ from logstore.errors import (
     NotALogDirError,
     OfflineLogDirError,
 )
-from logstore.fs import Directory, Disk, make_directory, refusal, remove_file, replace_file, write_new_file
+from logstore.fs import TEMPORARY, Directory, Disk, make_directory, refusal, remove_file, replace_file, write_new_file
 from logstore.log_dir.checkpoints import CheckpointFiles
 from logstore.log_dir.identity import ExpectedIdentity, read_identity
 from logstore.log_dir.lock import LOCK_FILE, Lock
@@ -301,7 +301,7 @@ class LogDir:
         self.close()
 
 
-_BEFORE_FORMAT = frozenset({STAGING_DIR, ".lock", f"{meta_properties.FILE_NAME}.tmp", "lost+found"})
+_BEFORE_FORMAT = frozenset({STAGING_DIR, ".lock", f"{meta_properties.FILE_NAME}{TEMPORARY}", "lost+found"})
 """Entries that an interrupted format, or mkfs, leaves in an otherwise empty directory."""
 
 

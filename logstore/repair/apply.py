@@ -17,20 +17,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from layout.ours import CHECKPOINT_REPAIRS, MISSING, KeptFile, PlannedLogDir, RepairAction, RepairKind, RepairPlan
-from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError, UnreadableFileError
-from logstore.fs import TEMPORARY, Disk, read_small_file
+from layout.ours import CHECKPOINT_REPAIRS, PlannedLogDir, RepairAction, RepairKind, RepairPlan
+from logstore.errors import ChangeFailedError, LogStoreError, OfflineLogDirError
+from logstore.fs import Disk
 from logstore.journal import check_nothing_pending
-from logstore.log_dir import CHECKPOINT_LIMIT, CheckpointFiles, ExpectedIdentity, LogDir, change_files
+from logstore.log_dir import CheckpointFiles, ExpectedIdentity, LogDir, change_files
 from logstore.repair.backup import write_backup
 from logstore.repair.checks import ChangedSinceError, FileRepair, RepairStatus, revalidate, stage_duplicate
 from logstore.rows import Kind, MetadataState
 from logstore.scan import scan
 from logstore.settings import Settings
-from logstore.store import recover
+from logstore.staging import FallbackRecords
+from logstore.store import recover_all
 
 logger = logging.getLogger(__name__)
 
@@ -84,8 +85,7 @@ def apply_repair(
                 log_dirs[planned.path] = opened.enter_context(_open(planned, disk or Disk()))
             except OfflineLogDirError as error:
                 offline[planned.path] = str(error)
-        for log_dir in log_dirs.values():
-            _recover(log_dir)
+        recover_all(list(log_dirs.values()), FallbackRecords(None))
         for planned in plan.log_dirs:
             actions = [action for action in plan.actions if action.log_dir == planned.path]
             if planned.path in offline:
@@ -113,16 +113,6 @@ def _open(planned: PlannedLogDir, disk: Disk) -> LogDir:
     return log_dir
 
 
-def _recover(log_dir: LogDir) -> None:
-    """Recover one log dir; it stays marked as unclean, because moves between log dirs need all of them to be open."""
-    if log_dir.was_unclean:
-        try:
-            recover(log_dir)
-        except OfflineLogDirError as error:
-            logger.error("%s", error)
-        log_dir.leave_unclean = True
-
-
 class _LogDirRepair:
     """The repair of one log dir. Outcomes are kept by the path of the action, which is unique in a plan."""
 
@@ -138,7 +128,7 @@ class _LogDirRepair:
         if not steps:
             return
         try:
-            kept = [step.kept for step in steps] + _temporaries_in_the_way(self.log_dir, steps)
+            kept = [step.kept for step in steps]
             self.backups.append(write_backup(self.log_dir, self.fingerprint, self.now_ms, kept))
         except LogStoreError as error:
             for step in steps:
@@ -189,23 +179,6 @@ class _LogDirRepair:
         self.results[action.path] = Repaired(action, status, detail)
         place = f"{self.log_dir.path}/{action.path}"
         logger.info("repair: %s of %s: %s%s", action.kind, place, status, f", {detail}" if detail else "")
-
-
-def _temporaries_in_the_way(log_dir: LogDir, steps: Sequence[FileRepair]) -> list[KeptFile]:
-    """Read files that stand under the temporary names of checkpoints and are no action of their own.
-
-    Replacing a checkpoint overwrites its temporary name, so these files go into the backup too.
-    """
-    of_steps = {step.action.path for step in steps}
-    found = []
-    for step in steps:
-        name = step.action.path + TEMPORARY
-        if step.action.kind in CHECKPOINT_REPAIRS and name not in of_steps:
-            with suppress(UnreadableFileError):  # it is no plain file, so there are no bytes to keep
-                data = read_small_file(name, CHECKPOINT_LIMIT, log_dir.root.descriptor)
-                if data is not None:
-                    found.append(KeptFile(name, data, MISSING))
-    return found
 
 
 def _replicas_with_directory(log_dir: LogDir) -> frozenset[tuple[str, int]] | None:

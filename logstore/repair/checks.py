@@ -18,11 +18,20 @@ from layout import checkpoint, meta_properties, partition_metadata
 from layout.directory_name import DirectoryKind, by_topic_id_name, parse
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours import CHECKPOINT_REPAIRS, MISSING, KeptCopy, KeptFile, RepairAction, RepairKind, sum_of
+from layout.ours import (
+    BROKER_TEMPORARY,
+    CHECKPOINT_REPAIRS,
+    MISSING,
+    KeptCopy,
+    KeptFile,
+    RepairAction,
+    RepairKind,
+    sum_of,
+)
 from layout.scheme import Scheme
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
-from logstore.fs import TEMPORARY, read_small_file
+from logstore.fs import read_small_file
 from logstore.log_dir import CHECKPOINT_LIMIT, FileChange, LogDir
 from logstore.scan import METADATA_LIMIT
 from logstore.settings import STALE_DELAY, Settings
@@ -107,7 +116,7 @@ def _new_bytes(
     """Work out the new bytes of a file; None: it is removed. Raises ChangedSinceError as :func:`revalidate`."""
     try:
         if action.kind is RepairKind.REMOVE_LEFTOVER:
-            _check_target(log_dir, action.path.removesuffix(TEMPORARY))
+            _check_target(log_dir, action.path.removesuffix(BROKER_TEMPORARY))
             return None
         if action.kind in CHECKPOINT_REPAIRS:
             back = sorted(action.dropped & set(held))

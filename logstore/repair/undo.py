@@ -16,9 +16,12 @@ from dataclasses import dataclass, field
 from layout.ours import KeptFile, is_backup_name, sum_of
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
 from logstore.fs import Disk, read_small_file, remove_file
+from logstore.journal import check_nothing_pending
 from logstore.log_dir import CHECKPOINT_LIMIT, FileChange, LogDir, change_files
 from logstore.repair.backup import read_backup
 from logstore.repair.checks import RepairStatus
+from logstore.staging import FallbackRecords
+from logstore.store import recover_all
 
 logger = logging.getLogger(__name__)
 
@@ -54,15 +57,16 @@ def undo_repair(path: str, *, disk: Disk | None = None) -> UndoOutcome:
     Raises:
         LogDirInUseError: a broker runs on the log dir.
         NotALogDirError: the backup does not lie in a log dir.
-        ChangeRefusedError: the file is no backup, is damaged, or belongs to another log dir.
+        ChangeRefusedError: the file is no backup, is damaged, or belongs to another log dir; or a change of many steps
+            has to be finished first.
         OfflineLogDirError, ChangeFailedError: the log dir cannot be opened, or the backup cannot be removed.
     """
     folder, name = os.path.split(os.path.abspath(path))
     if not is_backup_name(name):
         raise ChangeRefusedError(f"{path} is not named as the backup of a repair is: .logstore_repair.<digits>.json")
     with LogDir.open(folder, disk=disk) as log_dir:
-        if log_dir.was_unclean:
-            log_dir.leave_unclean = True
+        check_nothing_pending([log_dir])
+        recover_all([log_dir], FallbackRecords(None))
         backup = read_backup(log_dir, name)
         outcome = UndoOutcome(log_dir.path)
         outcome.results = _put_back(log_dir, list(reversed(backup.files)))

@@ -31,7 +31,7 @@ from layout.scheme import (
     sibling_staging_root,
 )
 from layout.topic import NAMESPACE_SEPARATOR
-from logstore.fs import kind_of_file, refusal
+from logstore.fs import TEMPORARY, kind_of_file, refusal
 from logstore.log_dir import LOCK_FILE
 from logstore.rows import Kind, MetadataState, Row, plain_row
 
@@ -298,9 +298,9 @@ def _file_row(folder: Folder, entry: os.DirEntry[str]) -> Row | None:
     if entry.name in _LEFTOVERS and entry.is_file(follow_symlinks=False):
         problem = "left over from a write that did not finish; a broker ignores it and overwrites it"
         return plain_row(name, Kind.LEFTOVER, problem=problem, inode=entry.inode())
-    ours = (REPAIR_BACKUP_PREFIX, RUN_JOURNAL_PREFIX)
-    if entry.name.startswith(ours) and entry.is_file(follow_symlinks=False):
-        return None  # the backup of a repair, or the journal of a run
+    ours = entry.name.startswith((REPAIR_BACKUP_PREFIX, RUN_JOURNAL_PREFIX)) or entry.name.endswith(TEMPORARY)
+    if ours and entry.is_file(follow_symlinks=False):
+        return None  # the backup of a repair, the journal of a run, or a file of ours that is being written
     if entry.name in KNOWN_FILES:
         problem = f"{what} in place of a file that a broker reads"
     else:

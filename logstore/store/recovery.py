@@ -8,11 +8,12 @@ and what becomes of it::
     files of records in a staging root              each staged replica gets its record, the files go  (staging)
     a half-made move between two disks              is finished if its source is staged, else dropped  (move)
     orders-0.<32 hex>-delete, in a log dir of ours  a replica that was being created: goes             (create)
-    <name>.tmp of a file that we replace            goes
+    <name>.logstore.tmp                             goes: a file that was being written
     an empty staged directory without a record      goes: a purge was about to remove it               (purge)
     checkpoint entries of staged replicas           go: the record holds them
 
-Nothing that holds data is removed, except a copy whose original is there. A second recovery changes nothing.
+Nothing that holds data is removed, except a copy whose original is there, and nothing that this program did not write:
+a broker's own ``.tmp`` stays, because it may be all that is left of a checkpoint. A second recovery changes nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +22,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing
 
-from layout import checkpoint, meta_properties, partition_metadata
+from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse
 from layout.ours import STAGED_RECORD, StagedRecord
-from layout.scheme import INTENT_FILE, PURGE_NOTE_FILE
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
 from logstore.fs import TEMPORARY, Directory, remove_file, remove_tree
@@ -43,17 +43,6 @@ from logstore.staging import (
 from logstore.store.move import drop_record
 
 logger = logging.getLogger(__name__)
-
-_OUR_TEMPORARIES = frozenset(
-    f"{name}{TEMPORARY}"
-    for name in (
-        meta_properties.FILE_NAME,
-        INTENT_FILE,
-        STAGED_RECORD,
-        PURGE_NOTE_FILE,
-        *checkpoint.OFFSET_CHECKPOINTS,
-    )
-)
 
 _METADATA_DRAFT = partition_metadata.FILE_NAME + TEMPORARY
 
@@ -86,8 +75,8 @@ def recover(log_dir: LogDir, fallback: FallbackRecords | None = None) -> list[st
 
 
 def _drop_temporaries(log_dir: LogDir) -> Iterator[str]:
-    for name in sorted(_OUR_TEMPORARIES):
-        if log_dir.root.holds(name):
+    for name in sorted(log_dir.root.plain_files()):
+        if name.endswith(TEMPORARY):
             remove_file(log_dir.disk, log_dir.root, name)
             yield f"{name} was left by a write that did not finish, and is removed"
 

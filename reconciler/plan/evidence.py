@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from layout import checkpoint, partition_metadata
 from layout.errors import DamagedFileError
+from layout.ours import BROKER_TEMPORARY
 from layout.scheme import Scheme
 from logstore.rows import Kind, MetadataState
 from reconciler.desired import BrokerKey, DesiredState, by_cluster
@@ -163,7 +164,6 @@ _COPIES = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
 _STAGED_KINDS = frozenset({Kind.STRAY.value, Kind.STAGED.value})
 _DAMAGED_KINDS = frozenset({Kind.FUTURE.value, Kind.STRAY.value})
 _DAMAGED = frozenset(MetadataState) - {MetadataState.OK, MetadataState.MISSING, MetadataState.ABSENT}
-_TEMPORARY = ".tmp"
 
 Files = Mapping[tuple[str, str], bytes | None]
 """Log dir and path below it → contents; None: the file is missing; left out: it cannot be read."""
@@ -280,7 +280,7 @@ class RepairView:
                 yield log_dir, name
             elif row["kind"] == Kind.LEFTOVER:
                 yield log_dir, name
-                yield log_dir, name.removesuffix(_TEMPORARY)
+                yield log_dir, name.removesuffix(BROKER_TEMPORARY)
 
     def _count(self, row: Row, broker: BrokerKey) -> None:
         kind, topic, partition, topic_id = row["kind"], row["topic"], row["partition"], row["topic_id"]

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from layout import checkpoint, meta_properties, partition_metadata
 from layout.errors import LayoutError
-from layout.ours import LEFTOVERS, MISSING, KeptCopy, LeftAlone, RepairAction, RepairKind, sum_of
+from layout.ours import BROKER_TEMPORARY, LEFTOVERS, MISSING, KeptCopy, LeftAlone, RepairAction, RepairKind, sum_of
 from layout.scheme import Scheme, namespace_path
 from layout.topic import Namespace, namespace_of
 from logstore.rows import MetadataState
@@ -23,7 +23,6 @@ from reconciler.plan.evidence import Files, RepairableLogDir, RepairView, last_e
 from reconciler.text import count
 from reconciler.verdicts import Copy, Judged, Ranking, Row, broker_of, rank_copies
 
-_TEMPORARY = ".tmp"
 _HARMLESS = (
     "For what the file lacks, a broker recovers the log from its beginning, takes the first segment for the log start "
     "and learns the high watermark anew"
@@ -125,7 +124,7 @@ def _surely_gone(log_dir: RepairableLogDir, key: tuple[str, int]) -> bool:
 def leftover_action(log_dir: RepairableLogDir, row: Row, files: Files) -> RepairAction | LeftAlone:
     """Decide about a temporary file in the root of a log dir."""
     name = row["name"]
-    target = name.removesuffix(_TEMPORARY)
+    target = name.removesuffix(BROKER_TEMPORARY)
     data, whole = files.get((log_dir.path, name)), files.get((log_dir.path, target))
     if name not in LEFTOVERS:
         return LeftAlone(log_dir.path, name, f"nothing here can tell whether {target} is whole without it")

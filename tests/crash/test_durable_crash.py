@@ -15,6 +15,7 @@ from tests.crash.histories import Done, Driver, History, WrongError
 from tests.crash.images import Tree, read_tree, write_tree
 
 OLD, NEW = b"old bytes", b"new and longer bytes"
+DRAFT = f"f{durable.TEMPORARY}"
 
 
 def built(tree: Tree) -> Callable[[str], None]:
@@ -39,7 +40,7 @@ def replaces(root: str, disk: Disk, done: Done) -> None:
 
 def removes_the_leftover(root: str, disk: Disk) -> None:
     with Directory.open(root) as parent:
-        durable.remove_file(disk, parent, "f.tmp")
+        durable.remove_file(disk, parent, DRAFT)
 
 
 def old_or_new(root: str, done: tuple[str, ...]) -> None:
@@ -128,9 +129,9 @@ def all_are_durable(root: str, done: tuple[str, ...]) -> None:
 
 TREE: Tree = {"d": None, "d/e": None, "d/e/f": OLD, "d/g": OLD, "kept": OLD}
 
-REPLACE = History("replace a file", built({"f": OLD}), replaces, old_or_new, leftover=lambda path: path == "f.tmp")
+REPLACE = History("replace a file", built({"f": OLD}), replaces, old_or_new, leftover=lambda path: path == DRAFT)
 REPLACE_WITH_LEFTOVER = replace(
-    REPLACE, name="replace, with a leftover", build=built({"f": OLD, "f.tmp": b"half"}), recover=removes_the_leftover
+    REPLACE, name="replace, with a leftover", build=built({"f": OLD, DRAFT: b"half"}), recover=removes_the_leftover
 )
 WRITE_NEW = History("write a new file", built({}), creates, there_once_done, leftover=is_f)
 MAKE = History("make directories", built({}), makes_directories, what_was_made_is_there, leftover=is_f)
@@ -193,8 +194,8 @@ def test_without_a_barrier_each_file_and_each_directory_is_synced_by_itself(cras
 def test_a_file_that_is_renamed_before_its_bytes_are_synced_is_found_to_be_empty(crash: Driver) -> None:
     def act(root: str, disk: Disk, done: Done) -> None:
         by_path = ByPath(disk, root)
-        by_path.create("f.tmp", NEW)
-        by_path.rename("f.tmp", "f")
+        by_path.create(DRAFT, NEW)
+        by_path.rename(DRAFT, "f")
         by_path.sync("f")
         by_path.sync()
         done("replaced")
@@ -206,7 +207,7 @@ def test_a_file_that_is_renamed_before_its_bytes_are_synced_is_found_to_be_empty
 
 
 def test_a_replaced_file_whose_directory_is_not_synced_is_found_to_be_the_old_one(crash: Driver) -> None:
-    with pytest.raises(WrongError, match=r"rename f.tmp -> f +<-- LOST"):
+    with pytest.raises(WrongError, match=r"rename f.logstore.tmp -> f +<-- LOST"):
         crash(REPLACE, recorder=NoDirectorySynced)
 
 

@@ -103,6 +103,7 @@ def test_a_child_is_one_tier_below() -> None:
         *(":", ":org", "org:", "org::kafka", "org:."),
         *("org:..", "org:a_b", "org:a b", "org:é", "deleting"),
         *("org:deleting", "__org", "org:__kafka", "meta.properties", "meta.properties.tmp"),
+        *("meta.properties.logstore.tmp", "cleaner-offset-checkpoint.logstore.tmp"),
         *(".lock", "remote-log-index-cache", "org/apache", "org:a\n", "x" * 250),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from layout import meta_properties
 from layout.errors import DamagedFileError
 from layout.ours import (
+    BROKER_TEMPORARY,
     CHECKPOINT_REPAIRS,
     LEFTOVERS,
     MISSING,
@@ -164,4 +165,4 @@ def test_every_kind_that_changes_bytes_writes_a_topic_id_or_a_checkpoint() -> No
 def test_only_temporary_files_of_the_log_dirs_root_are_removable() -> None:
     assert f"{meta_properties.FILE_NAME}.tmp" in LEFTOVERS
     assert len(LEFTOVERS) == 5
-    assert all(name.endswith(".tmp") and "/" not in name for name in LEFTOVERS)
+    assert all(name.endswith(BROKER_TEMPORARY) and "/" not in name for name in LEFTOVERS)

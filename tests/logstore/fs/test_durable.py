@@ -153,9 +153,9 @@ def test_replacing_a_link_puts_a_file_in_its_place(disk: Disk, top: Directory, t
 def test_a_leftover_of_an_earlier_crash_goes_even_if_it_is_a_link(
     disk: Disk, top: Directory, tmp_path: Path, outside: Path
 ) -> None:
-    (tmp_path / "file.tmp").write_bytes(b"half")
+    (tmp_path / f"file{durable.TEMPORARY}").write_bytes(b"half")
     durable.replace_file(disk, top, "file", b"new")
-    (tmp_path / "file.tmp").symlink_to(outside / "precious")
+    (tmp_path / f"file{durable.TEMPORARY}").symlink_to(outside / "precious")
     durable.replace_file(disk, top, "file", b"newer")
     assert os.listdir(tmp_path) == ["file"]
     assert (tmp_path / "file").read_bytes() == b"newer"
@@ -166,12 +166,12 @@ def test_a_directory_is_replaced_by_no_file_and_stands_in_the_way_of_none_but_it
     disk: Disk, top: Directory, tmp_path: Path
 ) -> None:
     (tmp_path / "taken").mkdir()
-    (tmp_path / "other.tmp").mkdir()
+    (tmp_path / f"other{durable.TEMPORARY}").mkdir()
     with pytest.raises(IsADirectoryError):
         durable.replace_file(disk, top, "taken", b"new")
     with pytest.raises(OSError, match="Is a directory"):
         durable.replace_file(disk, top, "other", b"new")
-    assert sorted(os.listdir(tmp_path)) == ["other.tmp", "taken"]
+    assert sorted(os.listdir(tmp_path)) == [f"other{durable.TEMPORARY}", "taken"]
 
 
 def test_a_name_too_long_for_its_temporary_file_is_the_systems_error_and_leaves_nothing(

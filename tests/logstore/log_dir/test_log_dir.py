@@ -22,7 +22,7 @@ from logstore import (
     NotALogDirError,
     OfflineLogDirError,
 )
-from logstore.fs import Directory, Disk
+from logstore.fs import TEMPORARY, Directory, Disk
 from logstore.log_dir import DISK_FAILURES, ExpectedIdentity, LogDir, open_replica_parent
 from logstore.log_dir import log_dir as log_dir_module
 from logstore.store import recover
@@ -179,10 +179,10 @@ def test_staged_replicas_whose_log_dir_lost_its_identity_are_not_formatted_over(
 def test_what_a_crash_in_the_middle_of_formatting_leaves_can_be_formatted(tmp_path: Path) -> None:
     (tmp_path / STAGING_DIR).mkdir()
     (tmp_path / "lost+found").mkdir()
-    (tmp_path / "meta.properties.tmp").write_text("half")
+    (tmp_path / f"meta.properties{TEMPORARY}").write_text("half")
     (tmp_path / ".lock").touch()
     formatted(tmp_path)
-    assert not (tmp_path / "meta.properties.tmp").exists()
+    assert not (tmp_path / f"meta.properties{TEMPORARY}").exists()
 
 
 @pytest.mark.parametrize("scheme", [None, "", "spiral", "FLAT"])

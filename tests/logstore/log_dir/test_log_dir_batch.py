@@ -126,7 +126,7 @@ def test_a_full_disk_fails_every_file_and_changes_none(log_dir) -> None:
 @pytest.mark.parametrize("others", [0, 10])
 @pytest.mark.parametrize("leftover_first", [True, False])
 @pytest.mark.parametrize("data", [None, b"left over"])
-def test_a_file_with_the_temporary_name_of_another_gets_its_own_bytes(
+def test_a_brokers_temporary_file_beside_another_gets_its_own_bytes(
     log_dir, others: int, leftover_first: bool, data: bytes | None
 ) -> None:
     log_dir.file("checkpoint", "old")

@@ -16,6 +16,7 @@ from layout.ids import TopicId
 from layout.ours import RepairKind, repair_backup
 from layout.scheme import INTENT_FILE, UNCLEAN_FILE
 from logstore import ChangeRefusedError, LogDirInUseError, NotALogDirError
+from logstore.fs import TEMPORARY
 from logstore.log_dir import LogDir as OpenLogDir
 from logstore.log_dir.lock import Lock
 from logstore.repair import apply_repair
@@ -166,12 +167,14 @@ def test_a_change_of_many_steps_that_was_cut_short_comes_first(damaged) -> None:
         pass  # the lock was given back
 
 
-def test_a_log_dir_that_was_left_unclean_stays_marked_for_whoever_opens_them_all(damaged) -> None:
+def test_a_log_dir_that_was_left_unclean_is_recovered_first_and_its_mark_goes(damaged) -> None:
     plan = plan_of(*actions_of(damaged))
     damaged.file(UNCLEAN_FILE)
+    left = damaged.file(f".logstore_repair.0123456789abcdef.json{TEMPORARY}", "half")
     outcome = apply_repair(plan, NOW_MS)
     assert outcome.is_complete
-    assert (damaged.path / UNCLEAN_FILE).exists()
+    assert not left.exists()
+    assert not (damaged.path / UNCLEAN_FILE).exists()
 
 
 def test_a_full_disk_changes_nothing_because_no_backup_fits(damaged) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from layout.scheme import UNCLEAN_FILE
+from layout.scheme import INTENT_FILE, UNCLEAN_FILE
 from logstore import ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError
+from logstore.fs import TEMPORARY
 from logstore.log_dir import LogDir as OpenLogDir
 from logstore.repair import apply_repair, undo_repair
 from tests.crash.failing_disk import FailingDisk
@@ -112,16 +113,35 @@ def test_the_same_plan_can_be_applied_again_after_an_undo(repaired) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 5])
-def test_what_a_write_had_left_of_a_file_that_was_repaired_comes_back_too(log_dir, others: int) -> None:
+def test_what_a_broker_had_left_of_a_damaged_file_stays_as_it_is(log_dir, others: int) -> None:
     for number in range(others):
         log_dir.replica(f"missing-{number}", None)
     log_dir.file(CHECKPOINT, "0\n9\nhalf\n")
     log_dir.file(f"{CHECKPOINT}.tmp", "0\n")
     before = files_of(log_dir.path)
     actions = [write_id(log_dir, f"missing-{number}", log_dir.topic_id) for number in range(others)]
-    (backup,) = apply_repair(plan_of(*actions, rebuild(log_dir), remove(log_dir, f"{CHECKPOINT}.tmp")), 1).backups
-    assert not (log_dir.path / f"{CHECKPOINT}.tmp").exists()
+    outcome = apply_repair(plan_of(*actions, rebuild(log_dir), remove(log_dir, f"{CHECKPOINT}.tmp")), 1)
+    assert [each.status for each in outcome.results] == [*["done"] * (others + 1), "skipped"]
+    assert (log_dir.path / f"{CHECKPOINT}.tmp").read_bytes() == b"0\n"
+    (backup,) = outcome.backups
     assert undo_repair(backup).backup_removed
+    assert files_of(log_dir.path) == before
+
+
+def test_an_undo_recovers_first_what_a_crash_left_and_takes_the_mark_away(repaired) -> None:
+    log_dir, before, backup = repaired
+    log_dir.file(f"{CHECKPOINT}{TEMPORARY}", "half")
+    log_dir.file(UNCLEAN_FILE)
+    assert undo_repair(str(backup)).backup_removed
+    assert files_of(log_dir.path) == before
+
+
+def test_an_undo_is_refused_while_a_change_of_many_steps_waits_to_be_finished(repaired) -> None:
+    log_dir, _, backup = repaired
+    log_dir.file(INTENT_FILE, "half")
+    before = files_of(log_dir.path)
+    with pytest.raises(ChangeRefusedError):
+        undo_repair(str(backup))
     assert files_of(log_dir.path) == before
 
 

@@ -26,7 +26,7 @@ from layout.ours import StagedRecord, staged_record
 from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import LogStoreError
-from logstore.fs import Disk
+from logstore.fs import TEMPORARY, Disk
 from logstore.log_dir import LogDir
 from logstore.namespaces import create_namespace, delete_namespace, move_topic
 from logstore.purge import PurgeRules, purge
@@ -225,7 +225,7 @@ def test_a_file_of_the_log_dir_that_is_a_link_is_not_written_through(path: Path,
     use_everything(path)
 
 
-@pytest.mark.parametrize("suffix", ["", ".tmp"])
+@pytest.mark.parametrize("suffix", ["", TEMPORARY])
 @pytest.mark.parametrize("name", ["staged.json", "partition.metadata", "move.json"])
 def test_a_file_of_a_replica_that_is_a_link_is_not_written_through(
     path: Path, sentinel: Path, name: str, suffix: str
@@ -237,9 +237,7 @@ def test_a_file_of_a_replica_that_is_a_link_is_not_written_through(
     use_everything(path)
 
 
-@pytest.mark.parametrize(
-    "name", [UNCLEAN_FILE, ".logstore_intent", "meta.properties.tmp", "staged.json.tmp", "staged.json.0.tmp"]
-)
+@pytest.mark.parametrize("name", [UNCLEAN_FILE, ".logstore_intent", f"meta.properties{TEMPORARY}", "staged.json.0.tmp"])
 def test_a_working_file_that_is_a_link_is_not_written_through(path: Path, sentinel: Path, name: str) -> None:
     fill(path / "orders-0")
     (path / name).symlink_to(sentinel / "file")
@@ -399,11 +397,11 @@ def make_socket(path: Path) -> None:
         "orders-0/staged.json",
         "orders-0/partition.metadata",
         "orders-0/move.json",
-        "orders-0/staged.json.tmp",
+        f"orders-0/staged.json{TEMPORARY}",
         ".lock",
         "meta.properties",
         checkpoint.RECOVERY_POINT_CHECKPOINT,
-        f"{checkpoint.RECOVERY_POINT_CHECKPOINT}.tmp",
+        f"{checkpoint.RECOVERY_POINT_CHECKPOINT}{TEMPORARY}",
         ".logstore_intent",
         UNCLEAN_FILE,
         "orders-1",

@@ -17,7 +17,7 @@ from layout.ours import staged_record
 from layout.scheme import UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
-from logstore.fs import Disk
+from logstore.fs import TEMPORARY, Disk
 from logstore.log_dir import LogDir
 from logstore.staging import FallbackRecords, OnCommitted, Placement, Refused, list_staged, pipeline, records, stage
 from tests.logstore.engine import (
@@ -767,7 +767,7 @@ def test_the_checkpoints_are_written_once_for_all_batches(path: Path) -> None:
     with LogDir.open(str(path), disk=disk) as log_dir:
         stage(log_dir, many(path, 12), NOW_MS)
     assert [step for step in disk.steps if step.startswith("rename") and "checkpoint" in step] == [
-        "rename recovery-point-offset-checkpoint.tmp"
+        f"rename recovery-point-offset-checkpoint{TEMPORARY}"
     ]
     assert read_offsets(path) == {("payments", 0): 7}
 

@@ -14,6 +14,7 @@ from layout.ours import StagedRecord, staged_record
 from layout.scheme import MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import OfflineLogDirError
+from logstore.fs import TEMPORARY
 from logstore.log_dir import LogDir
 from logstore.staging import FallbackRecords, stage
 from logstore.store import recover
@@ -132,14 +133,15 @@ def test_a_directory_in_place_of_that_record_is_logged_and_recovered_again(
 
 def test_temporary_files_of_ours_go_and_others_stay(path: Path) -> None:
     fill(path / "orders-0")
-    ours = ["meta.properties.tmp", f"{RECOVERY_POINT_CHECKPOINT}.tmp", "staged.json.tmp", ".logstore_intent.tmp"]
-    for name in (*ours, "bootstrap.checkpoint.tmp", "note.tmp"):
+    brokers = {
+        *("meta.properties.tmp", f"{RECOVERY_POINT_CHECKPOINT}.tmp", "bootstrap.checkpoint.tmp", "note.tmp"),
+        *("orders-0/partition.metadata.tmp", "orders-0/leader-epoch-checkpoint.tmp"),
+    }
+    ours = ("meta.properties", RECOVERY_POINT_CHECKPOINT, ".logstore_intent", "orders-0/partition.metadata")
+    for name in (*brokers, *(f"{name}{TEMPORARY}" for name in ours)):
         (path / name).write_text("x")
-    (path / "orders-0" / "partition.metadata.tmp").write_text("x")
-    (path / "orders-0" / "leader-epoch-checkpoint.tmp").write_text("x")
-    assert len(recovered(path)) == 5
-    left = {file.name for file in path.rglob("*.tmp")}
-    assert left == {"bootstrap.checkpoint.tmp", "note.tmp", "leader-epoch-checkpoint.tmp"}
+    assert len(recovered(path)) == 4
+    assert {str(file.relative_to(path)) for file in path.rglob("*.tmp")} == brokers
 
 
 def test_a_replica_that_was_being_made_goes_from_ours_and_is_left_to_a_broker(path: Path) -> None:
@@ -264,7 +266,7 @@ def test_what_is_mounted_in_a_draft_is_not_removed_and_the_log_dir_opens(mounted
 
 def test_what_was_done_is_logged_in_a_sentence_each(our_log_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
     (our_log_dir / f"orders-0.{UNIQUE}-delete").mkdir()
-    (our_log_dir / "meta.properties.tmp").touch()
+    (our_log_dir / f"meta.properties{TEMPORARY}").touch()
     done = recovered(our_log_dir)
     assert [f"{our_log_dir}: {sentence}" for sentence in done] == [record.getMessage() for record in caplog.records]
     assert len(done) == 2

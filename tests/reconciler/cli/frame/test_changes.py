@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from layout.scheme import UNCLEAN_FILE
-from logstore.fs import Disk
+from logstore.fs import TEMPORARY, Disk
 from logstore.log_dir import LogDir, ReadOnlyLogDir
 from logstore.namespaces import plan_create
 from logstore.staging import FallbackRecords, find_staged
@@ -139,8 +139,8 @@ def test_where_nothing_stands_in_the_way_all_is_clean() -> None:
 def test_what_a_crash_left_is_sorted_out_and_the_mark_goes_when_nothing_is_left_to_do(cluster) -> None:
     path = Path(cluster.log_dirs[0])
     (path / UNCLEAN_FILE).touch()
-    (path / "recovery-point-offset-checkpoint.tmp").write_text("half")
+    (path / f"recovery-point-offset-checkpoint{TEMPORARY}").write_text("half")
     with ExitStack() as stack:
         OpenedLogDirs(stack).open([str(path)], FallbackRecords(None))
-    assert not (path / "recovery-point-offset-checkpoint.tmp").exists()
+    assert not (path / f"recovery-point-offset-checkpoint{TEMPORARY}").exists()
     assert not (path / UNCLEAN_FILE).exists()
