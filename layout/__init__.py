@@ -14,6 +14,7 @@ section of FACTS, that has the details. A real broker's log dir::
     ├── cleaner-offset-checkpoint                               ... -> first uncompacted offset      checkpoint
     ├── _rlmm_committed_offsets                    tiered storage, 3.4 and 3.5 only                  FACTS §2.11
     ├── <any of these>.tmp                         a write that a crash cut short; never read
+    ├── <any of these>.logstore.tmp                the same of this program; the next open removes it
     │
     ├── orders-0/                                  partition dir: a live replica                     directory_name
     │   ├── partition.metadata                     the topic's ID                                    partition_metadata

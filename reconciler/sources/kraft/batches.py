@@ -7,8 +7,12 @@ the file.
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import re
 import struct
+import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +32,10 @@ _MIN_RECORD = 7
 _COMPRESSION, _CONTROL = 0x07, 0x20
 _CODECS = {2: "snappy", 3: "lz4", 4: "zstd"}
 _WINDOW = 1 << 20
+_ZEROS = bytes(_WINDOW)
+
+_MOST_TIMES, _ALWAYS_UNPACKED = 32, 1 << 20
+"""A batch may unpack to this many times its bytes, or to a MiB: no more work than the file's own size explains."""
 
 _MAGIC_AT = 16
 _LIKE_A_BATCH = re.compile(rb"\x02(?=.{26}\xff{14})", re.DOTALL)
@@ -144,15 +152,33 @@ def find_batch(file: BinaryIO, start: int, size: int, first_offset: int) -> int 
         The position of the first one, or None.
     """
     window_start = start
-    while window_start < size:
+    while (window_start := _next_data(file, window_start)) < size:
         file.seek(window_start)
         window = file.read(min(_WINDOW + _REST.size + _PREFIX.size, size - window_start))
+        if window.startswith(_ZEROS):  # preallocated, and no hole on this file system
+            window_start += _WINDOW
+            continue
         for hit in _LIKE_A_BATCH.finditer(window):
             position = window_start + hit.start() - _MAGIC_AT
             if position >= start and _is_batch_at(file, position, size, first_offset):
                 return position
         window_start += _WINDOW
     return None
+
+
+def _next_data(file: BinaryIO, position: int) -> int:
+    """Skip a hole of a sparse file, as preallocation leaves it: the magic of a batch is no zero, so it is not in it."""
+    try:
+        descriptor = file.fileno()
+    except io.UnsupportedOperation:  # it is in memory
+        return position
+    here = os.lseek(descriptor, 0, os.SEEK_CUR)
+    try:
+        return os.lseek(descriptor, position, os.SEEK_DATA)
+    except OSError as error:
+        return sys.maxsize if error.errno == errno.ENXIO else position  # there is only a hole left
+    finally:
+        os.lseek(descriptor, here, os.SEEK_SET)  # the file's buffer counts on it
 
 
 def _is_batch_at(file: BinaryIO, position: int, size: int, first_offset: int) -> bool:
@@ -192,8 +218,8 @@ def _batch(header: bytes, file: BinaryIO, position: int, size: int, digest: Dige
     if payload_size < 0 or payload_size > MAX_BATCH_BYTES:
         raise BrokenBatchError(position, f"a batch that claims {length} bytes")
     if payload_size > size - position - len(header):
-        left = size - position
-        raise BrokenBatchError(position, f"a batch that claims {length} bytes where {left} are left")
+        left = size - position - _PREFIX.size
+        raise BrokenBatchError(position, f"a batch that claims {length} bytes behind its length, where {left} are left")
     payload = _take(file, payload_size, digest)
     if len(payload) < payload_size:
         raise BrokenBatchError(position, f"a batch cut from {payload_size} to {len(payload)} bytes")
@@ -206,18 +232,19 @@ def _batch(header: bytes, file: BinaryIO, position: int, size: int, digest: Dige
 
 
 def _decompress(payload: bytes, codec: int) -> bytes:
-    """Decompress a payload into at most :data:`MAX_BATCH_BYTES`."""
+    """Decompress a payload into at most :data:`MAX_BATCH_BYTES`, and no more than its own size explains."""
     if codec == 0:
         return payload
     if codec != 1:
         raise WireError(f"a batch compressed with {_CODECS.get(codec, f'codec {codec}')}, only gzip can be read")
     unpacker = zlib.decompressobj(wbits=31)
+    most = min(MAX_BATCH_BYTES, max(_ALWAYS_UNPACKED, _MOST_TIMES * len(payload)))
     try:
-        data = unpacker.decompress(payload, MAX_BATCH_BYTES)
+        data = unpacker.decompress(payload, most)
     except zlib.error as error:
         raise WireError(f"a gzip batch that cannot be unpacked: {error}") from error
     if not unpacker.eof or unpacker.unused_data:
-        raise WireError(f"a gzip batch that does not end with its stream, or unpacks to over {MAX_BATCH_BYTES} bytes")
+        raise WireError(f"a gzip batch that does not end with its stream, or unpacks to over {most} bytes")
     return data
 
 

@@ -32,6 +32,9 @@ from reconciler.sources.kraft.records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, R
 from reconciler.sources.kraft.tables import CONTROL_RECORDS
 from reconciler.sources.kraft.wire import WireError
 
+MOST_SEGMENT_BYTES = (1 << 31) - 1
+"""``log.segment.bytes`` is an int32."""
+
 
 @dataclass(slots=True)
 class Replay:
@@ -250,6 +253,10 @@ class _LogPlayer:
     def _play_segment(self, segment: SegmentFile, *, is_last: bool) -> bool:
         """Play one segment; False: stop reading the log."""
         with open_file(segment.path) as (file, size):
+            if size > MOST_SEGMENT_BYTES:
+                raise MetadataError(
+                    f"{segment.path} has {size} bytes, and no broker writes a segment of more than {MOST_SEGMENT_BYTES}"
+                )
             try:
                 return all(self._take(batch, segment.path) for batch in read_batches(file, size, self.digest))
             except BrokenBatchError as broken:

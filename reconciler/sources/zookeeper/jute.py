@@ -8,6 +8,9 @@
     additions   3.6+: (zxid, version, digest) and a seal; 3.9+: (last zxid) and a seal
 
 All numbers are big-endian; a string or buffer is an int32 length, -1 for null, and that many bytes.
+
+A server writes the root first, with an empty path, then every other node once; each ACL has its own index, and each of
+its entries a scheme. Bytes that break this, as any number of zeros would, are refused where they begin.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ _LONG = struct.Struct(">q")
 _SESSION = struct.Struct(">qi")
 _NODE_TAIL = struct.Struct(">qqqqqiiiqq")
 """ACL index, then the stat: czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeral owner, pzxid."""
+
+MAX_VALUE_BYTES = 64 << 20
+"""The longest string or buffer; a server's own limit, ``jute.maxbuffer``, is 1 MiB unless somebody raises it."""
 
 _SEAL_BYTES = 13
 _ADDITIONS = frozenset({0, 20 + _SEAL_BYTES, 8 + _SEAL_BYTES, 20 + 8 + 2 * _SEAL_BYTES})
@@ -92,6 +98,8 @@ class _JuteReader:
         """Read a length and that many bytes."""
         length = self.count(f"bytes of {what}", 1)
         start = self.offset
+        if length > MAX_VALUE_BYTES:
+            raise self.fail(f"{what} claims {length} bytes, and {MAX_VALUE_BYTES} are the most", start - _INT.size)
         self.offset = start + length
         return self.data[start : self.offset]
 
@@ -134,8 +142,8 @@ def read(data: Buffer, location: str, keep: Callable[[str], object]) -> ZooKeepe
     _, version, _ = reader.take(_HEADER, "the header")
     if version != 2:
         raise reader.fail(f"version {version} is not known", 4)
-    for _ in range(reader.count("sessions", _SESSION.size)):
-        reader.take(_SESSION, "a session")
+    sessions = reader.count("sessions", _SESSION.size)
+    reader.offset += sessions * _SESSION.size
     _skip_acls(reader)
     snapshot = _read_nodes(reader, keep)
     reader.seal()
@@ -143,24 +151,36 @@ def read(data: Buffer, location: str, keep: Callable[[str], object]) -> ZooKeepe
 
 
 def _skip_acls(reader: _JuteReader) -> None:
+    seen: set[int] = set()
     for _ in range(reader.count("access control lists", _LONG.size + _INT.size)):
-        reader.take(_LONG, "the index of an access control list")
+        start = reader.offset
+        (index,) = reader.take(_LONG, "the index of an access control list")
+        if index in seen:
+            raise reader.fail(f"the index {index} of an access control list stands for the second time", start)
+        seen.add(index)
         for _ in range(reader.count("access control entries", 3 * _INT.size)):
             reader.take(_INT, "permissions")
-            reader.buffer("a scheme")
+            if not reader.buffer("a scheme"):
+                raise reader.fail("an access control entry has no scheme", reader.offset - _INT.size)
             reader.buffer("an identity")
 
 
 def _read_nodes(reader: _JuteReader, keep: Callable[[str], object]) -> tuple[dict[str, Znode], int, int]:
     nodes: dict[str, Znode] = {}
     last_zxid = modified_ms = 0
+    before: str | None = None
+    start = reader.offset
     while (path := reader.text("a path")) != "/":
+        if path == before or (path[:1] != "/" and (path, before) != ("", None)):
+            raise reader.fail(f"the node {path!r:.80} cannot follow {before!r:.80}", start)
+        before = path
         data = reader.buffer("a node's data")
         _, czxid, mzxid, _, mtime, version, _, _, _, pzxid = reader.take(_NODE_TAIL, "a node's stat")
         last_zxid = max(last_zxid, mzxid, pzxid)
         modified_ms = max(modified_ms, mtime)
         if keep(path):
             nodes[path] = Znode(data, czxid, mtime, version)
+        start = reader.offset
     return nodes, last_zxid, modified_ms
 
 

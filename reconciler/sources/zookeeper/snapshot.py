@@ -27,6 +27,10 @@ DATA_DIR = "version-2"
 MAX_UNPACKED_BYTES = 1 << 30
 """A compressed snapshot that unpacks to more bytes is refused."""
 
+MOST_TIMES, ALWAYS_UNPACKED = 100, 4 << 20
+"""So is one that unpacks to more than this many times its own size, once that is more than 4 MiB: nodes carry ids and
+times of their own, so a server's snapshot packs to a twentieth or so, and what packs better is made to cost time."""
+
 _NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?", re.ASCII)
 
 
@@ -89,8 +93,8 @@ def _snapshots(folder: str) -> list[str]:
 def _load_file(file: str, location: str) -> DesiredState:
     name = _NAME.fullmatch(os.path.basename(file))
     with paused_gc(), _opened(file) as raw:
-        digest = hashlib.sha256(raw).hexdigest()
         snapshot = jute.read(_unpacked(raw, file), file, znodes.keep)
+        digest = hashlib.sha256(raw).hexdigest()  # last, because the first bytes may say that it is no snapshot
         zxid = int(name[1], 16) if name else snapshot.last_zxid
         return _state(snapshot, MetadataIdentity("zookeeper-snapshot", location, offset=zxid, digest=digest), file)
 
@@ -117,12 +121,13 @@ def _unpacked(raw: jute.Buffer, file: str) -> jute.Buffer:
     if not file.endswith(".gz"):
         return raw
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    most = min(MAX_UNPACKED_BYTES, max(ALWAYS_UNPACKED, MOST_TIMES * len(raw)))
     try:
-        data = unpacker.decompress(raw, MAX_UNPACKED_BYTES)
+        data = unpacker.decompress(raw, most)
     except zlib.error as error:
         raise MetadataError(f"{file} is no sound gzip file: {error}") from error
     if unpacker.unconsumed_tail:
-        raise MetadataError(f"{file} unpacks to more than {MAX_UNPACKED_BYTES} bytes, the most that is read")
+        raise MetadataError(f"{file} has {len(raw)} bytes and unpacks to more than {most}, the most that is read of it")
     if not unpacker.eof:
         raise MetadataError(f"{file} is no sound gzip file: it is cut short")
     return data

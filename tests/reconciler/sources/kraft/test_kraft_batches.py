@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import gzip
 import hashlib
 import io
+import os
+import re
 import struct
 import zlib
+from collections.abc import Iterator
+from pathlib import Path
 
 import google_crc32c
 import pytest
@@ -20,6 +25,20 @@ from tools.writers import kraft_encoding, kraft_writer
 ONE = kraft_writer.log_batch([b"first", b"second"], 40, epoch=3, timestamp_ms=1_700_000_000_000)
 NEXT = kraft_writer.log_batch([b"third"], 42, epoch=4, timestamp_ms=1_700_000_000_001)
 HEADER = 61
+
+
+class Counted(io.BufferedReader):
+    """Counts the bytes that are read from a file."""
+
+    bytes = 0
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        super().__init__(file.raw)
+
+    def read(self, size: int | None = -1, /) -> builtins.bytes:
+        found = super().read(size)
+        self.bytes += len(found)
+        return found
 
 
 def _read(data: bytes) -> list[Batch]:
@@ -77,7 +96,10 @@ def test_a_torn_batch_is_broken_where_it_begins(kept: int) -> None:
         (bytes(200), "zero padding"),
         (bytes(5), "zero padding"),
         (_changed(ONE, 8, struct.pack(">i", 2**31 - 1)), "claims 2147483647 bytes"),
-        (_changed(ONE, 8, struct.pack(">i", 1 << 20)), f"claims {1 << 20} bytes where {len(ONE)} are left"),
+        (
+            _changed(ONE, 8, struct.pack(">i", 1 << 20)),
+            f"claims 1048576 bytes behind its length, where {len(ONE) - 12} are",
+        ),
         (_changed(ONE, 8, struct.pack(">i", -1)), "claims -1 bytes"),
         (_changed(ONE, 16, b"\x01"), "magic 1"),
         (_changed(ONE, 17, b"\0\0\0\0"), "CRC-32C"),
@@ -196,6 +218,56 @@ def test_a_sound_batch_is_found_behind_many_bytes_of_anything() -> None:
 def test_a_batch_that_lies_over_the_edge_of_a_window_is_found(shift: int) -> None:
     data = bytes((1 << 20) + shift) + NEXT
     assert find_batch(io.BytesIO(data), 0, len(data), 0) == (1 << 20) + shift
+
+
+def test_a_hole_is_not_read_and_a_batch_behind_it_is_found(tmp_path: Path) -> None:
+    path, far = tmp_path / "log", 1 << 40
+    path.write_bytes(ONE)
+    os.truncate(path, far)
+    with path.open("rb") as plain:
+        counted = Counted(plain)
+        assert find_batch(counted, len(ONE), far, 0) is None
+        assert counted.bytes < 4 << 20
+    with path.open("r+b") as file:
+        file.seek(far)
+        file.write(NEXT)
+    with path.open("rb") as plain:
+        counted = Counted(plain)
+        assert find_batch(counted, len(ONE), far + len(NEXT), 0) == far
+        assert counted.bytes < 4 << 20
+
+
+def test_what_was_buffered_before_a_hole_does_not_change_what_is_read_behind_it(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(ONE + bytes(300) + NEXT + bytes(20_000) + NEXT)
+    with path.open("rb") as file:
+        assert file.read(61) == ONE[:61]
+        assert find_batch(file, len(ONE), path.stat().st_size, 0) == len(ONE) + 300
+        assert find_batch(file, len(ONE) + 301, path.stat().st_size, 0) == len(ONE) + 300 + len(NEXT) + 20_000
+
+
+def test_zeros_that_are_no_hole_are_not_searched_byte_by_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Searched:
+        windows = 0
+
+        def finditer(self, window: bytes) -> Iterator[re.Match[bytes]]:
+            self.windows += 1
+            return pattern.finditer(window)
+
+    pattern, searched = batches._LIKE_A_BATCH, Searched()
+    monkeypatch.setattr(batches, "_LIKE_A_BATCH", searched)
+    data = bytes(20 << 20) + NEXT
+    assert find_batch(io.BytesIO(data), 0, len(data), 0) == 20 << 20
+    assert searched.windows == 1
+
+
+def test_a_gzip_batch_unpacks_to_no_more_than_its_own_size_explains() -> None:
+    bomb = kraft_encoding.batch(
+        [(None, bytes(2 << 20))], base_offset=0, epoch=1, timestamp_ms=0, attributes=1, compress=gzip.compress
+    )
+    assert len(bomb) < 10_000
+    with pytest.raises(WireError, match="over 1048576 bytes"):
+        _read(bomb)[0].records()
 
 
 def test_nothing_is_found_where_there_is_only_an_older_a_broken_or_a_torn_batch() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -284,6 +285,18 @@ def test_damage_with_a_sound_batch_behind_it_is_an_error(folder: Folder) -> None
     said = folder.refused()
     assert "at offset 1: a batch whose CRC-32C" in said
     assert f"sound batches stand behind it at byte {len(first) + len(second)}" in said
+
+
+def test_a_preallocated_tail_of_a_gigabyte_of_holes_is_torn(folder: Folder) -> None:
+    os.truncate(folder.segment(0, log_bytes([TOPICS[:2]])), 1 << 30)
+    replay = folder.read()
+    assert _names(replay) == ["t0", "t1"]
+    assert "zero padding" in replay.problems[0]
+
+
+def test_a_segment_of_more_bytes_than_any_broker_writes_is_refused_by_its_size(folder: Folder) -> None:
+    os.truncate(folder.segment(0, log_bytes([TOPICS[:2]])), 10 << 30)
+    assert "has 10737418240 bytes, and no broker writes a segment of more than 2147483647" in folder.refused()
 
 
 def test_a_length_that_was_damaged_does_not_pass_for_a_torn_tail(folder: Folder) -> None:

@@ -98,6 +98,53 @@ def test_a_negative_length_is_refused() -> None:
         read(damaged)
 
 
+class Counted(bytearray):
+    """Counts the values that are read from it."""
+
+    slices = 0
+
+    def __getitem__(self, at: object) -> object:  # type: ignore[override]
+        self.slices += 1
+        return super().__getitem__(at)  # type: ignore[call-overload]
+
+
+ACLS_AT = HEADER_BYTES + 4
+NO_SESSION = struct.pack(">4siqi", b"ZKSN", 2, 0, 0)
+MANY = struct.pack(">i", 100_000)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "at", "said"),
+    [
+        (NO_SESSION, 100, "the node '' cannot follow ''"),
+        (NO_SESSION + MANY, 36, "the index 0 of an access control list stands for the second time"),
+        (NO_SESSION + struct.pack(">iq", 1, 0) + MANY, 40, "an access control entry has no scheme"),
+        (NO_SESSION + struct.pack(">iii", 0, 0, jute.MAX_VALUE_BYTES + 1), 28, f"{jute.MAX_VALUE_BYTES} are the most"),
+    ],
+)
+def test_any_number_of_zeros_is_refused_by_the_first_of_them(beginning: bytes, at: int, said: str) -> None:
+    data = Counted(beginning + bytes(jute.MAX_VALUE_BYTES + 1000))
+    with pytest.raises(MetadataError, match=f"at byte {at}, .*{said}"):
+        read(data)  # type: ignore[arg-type]
+    assert data.slices < 10
+
+
+def test_sessions_are_passed_over_at_once() -> None:
+    data = Counted(NO_SESSION[:-4] + struct.pack(">i", 1 << 20) + bytes(12 << 20) + SOUND[ACLS_AT + 12 :])
+    with pytest.raises(MetadataError, match="Adler-32"):  # all of it was read, and only the seal is another file's
+        read(data)  # type: ignore[arg-type]
+    assert data.slices < 100
+
+
+@pytest.mark.parametrize("path", ["", "brokers", "/brokers"])
+def test_a_node_that_no_server_writes_there_is_refused(path: str) -> None:
+    before, _, after = snapshot_bytes({"/brokers": b"", "/cluster": b""}).partition(b"/cluster")
+    raw = path.encode()
+    damaged = before[:-4] + struct.pack(">i", len(raw)) + raw + after
+    with pytest.raises(MetadataError, match="cannot follow '/brokers'"):
+        read(damaged)
+
+
 def test_null_data_reads_as_empty() -> None:
     node = struct.pack(">i", 0) + struct.pack(">i", -1) + bytes(68)
     data = struct.pack(">4siqii", b"ZKSN", 2, 0, 0, 0) + node + struct.pack(">i", 1) + b"/"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.zookeeper import DATA_DIR, is_data_dir, snapshot
+from reconciler.sources.zookeeper import DATA_DIR, is_data_dir, jute, snapshot
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
 ORDERS = TopicId.from_halves(7, 9)
@@ -246,11 +246,21 @@ def test_a_damaged_gzip_file_is_refused(tmp_path: Path, damage: object) -> None:
         snapshot.load(str(path))
 
 
+def test_a_small_file_that_unpacks_to_much_is_refused_before_any_of_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "snapshot.2a.gz"
+    path.write_bytes(gzip.compress(snapshot_bytes(NODES)[:16] + bytes(64 << 20)))
+    monkeypatch.setattr(jute, "read", lambda *_: pytest.fail("it is read"))
+    with pytest.raises(MetadataError, match=rf"unpacks to more than {100 * path.stat().st_size}, the most"):
+        snapshot.load(str(path))
+
+
 def test_a_snapshot_that_unpacks_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "MAX_UNPACKED_BYTES", 100)
     path = tmp_path / "snapshot.2a.gz"
     path.write_bytes(gzip.compress(snapshot_bytes(NODES)))
-    with pytest.raises(MetadataError, match="unpacks to more than 100 bytes"):
+    with pytest.raises(MetadataError, match="unpacks to more than 100, the most"):
         snapshot.load(str(path))
 
 
