@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import tarfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tools.real_broker.fixtures.archive import unpack
 
 settings.register_profile("reproducible", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("reproducible")
@@ -60,6 +61,5 @@ def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not archive.is_file():
         pytest.skip(f"no corpus at {archive}")
     folder = tmp_path_factory.mktemp("corpus")
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+    unpack(archive, folder)
     return folder

@@ -69,3 +69,37 @@ def test_what_no_broker_makes_is_refused(disk: Path, tmp_path: Path) -> None:
     (disk / "link").symlink_to(tmp_path)
     with pytest.raises(ValueError, match="link is neither a file nor a directory"):
         pack(tmp_path / "a.tar.xz", {"disk1": disk})
+
+
+@pytest.mark.parametrize("has_filters", [True, False])
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("/tmp/out", tarfile.REGTYPE, "would leave the folder"),
+        ("disk1/../../out", tarfile.REGTYPE, "would leave the folder"),
+        ("disk1/link", tarfile.SYMTYPE, "neither a file nor a directory"),
+        ("disk1/device", tarfile.CHRTYPE, "neither a file nor a directory"),
+    ],
+)
+def test_an_archive_that_no_pack_wrote_is_refused_before_anything_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_filters: bool, name: str, kind: bytes, said: str
+) -> None:
+    if not has_filters:
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as tar:
+        tar.addfile(tarfile.TarInfo("first"))
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.linkname = kind, "/etc/passwd"
+        tar.addfile(entry)
+    with pytest.raises(tarfile.TarError, match=said):
+        unpack(tmp_path / "a.tar.xz", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_was_packed_is_unpacked_by_a_python_without_filters(
+    disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    pack(tmp_path / "a.tar.xz", {"disk1": disk})
+    unpack(tmp_path / "a.tar.xz", tmp_path / "out")
+    assert contents(tmp_path / "out" / "disk1") == contents(disk)
