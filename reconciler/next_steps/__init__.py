@@ -18,6 +18,14 @@ if TYPE_CHECKING:
         step_of_fleet,
         step_of_rule,
     )
+    from reconciler.next_steps.outcomes import (
+        AppliedPlan,
+        steps_after_apply,
+        steps_after_repair,
+        steps_after_restore,
+        undo_of_file,
+        undo_of_staging,
+    )
     from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Obstacle, Situation
     from reconciler.next_steps.table import next_steps
 else:
@@ -34,6 +42,14 @@ else:
                 "step_of_fleet",
                 "step_of_rule",
             ),
+            "outcomes": (
+                "AppliedPlan",
+                "steps_after_apply",
+                "steps_after_repair",
+                "steps_after_restore",
+                "undo_of_file",
+                "undo_of_staging",
+            ),
             "situation": ("FoundVerdict", "MetadataTrust", "Obstacle", "Situation"),
             "table": ("next_steps",),
         },
@@ -47,6 +63,7 @@ __all__ = [
     "PLAN_FILE",
     "PROGRAM",
     "RULE_COMMANDS",
+    "AppliedPlan",
     "Call",
     "Command",
     "FoundVerdict",
@@ -59,4 +76,9 @@ __all__ = [
     "step_of_finding",
     "step_of_fleet",
     "step_of_rule",
+    "steps_after_apply",
+    "steps_after_repair",
+    "steps_after_restore",
+    "undo_of_file",
+    "undo_of_staging",
 ]

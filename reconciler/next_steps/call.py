@@ -7,7 +7,7 @@ records as they were given, so that no next command looks at less than the one b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.next_steps.command import LOG_DIR, SERVER, SOURCE, Command, ToolCommand
 
@@ -55,6 +55,10 @@ class Call:
     def _broker(self) -> tuple[str, ...]:
         options = (("--kafka", self.release), ("--mode", self.mode), ("--metadata-log-dir", self.metadata_log_dir))
         return tuple(word for name, value in options if value is not None for word in (name, value))
+
+    def with_fallback(self, folder: str) -> Call:
+        """Return the same call with a folder of fallback records."""
+        return replace(self, fallback=folder)
 
     def doctor(self, *, other_log_dir: str | None = None, source: str | None = None) -> Command:
         """Look at everything once more, with another log dir or another source of metadata."""

@@ -40,8 +40,9 @@ def load(spec: str) -> list[DesiredState]:
     if len(found) == 1:
         ((source, only),) = found
         loaded = source.load([only], path)
-        # An address means nothing without its scheme, and the user must be able to type it as it is shown.
-        return loaded if source.is_path else [_located(state, spec) for state in loaded]
+        # An address means nothing without its scheme, and the same file another thing under another scheme; what is
+        # shown must be what the user can type.
+        return loaded if source.is_path and not source.together else [_located(state, spec) for state in loaded]
     states: list[DesiredState] = []
     unreadable: list[str] = []
     for source in SOURCES:

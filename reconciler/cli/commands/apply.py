@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -17,13 +19,17 @@ from reconciler.cli.frame import (
     output_options,
     parse_duration_option,
     say,
+    say_step,
     user_name,
 )
 from reconciler.errors import UsageError
-from reconciler.text import count, quoted, size
+from reconciler.text import count, moment, size
 
 if TYPE_CHECKING:
-    from reconciler.plan import ApplyOutcome, Plan
+    from collections.abc import Sequence
+
+    from reconciler.next_steps import AppliedPlan, Command, Step, ToolCommand
+    from reconciler.plan import Action, ApplyOutcome, Plan
 
 PLAN_LIMIT = 1 << 30
 """The largest plan that is read, in bytes; an action takes about a thousand."""
@@ -66,6 +72,7 @@ def command(
     4: some of it was skipped or failed; the output says why.
     """
     from reconciler.cli.pages import write_outcome
+    from reconciler.next_steps import Call, steps_after_apply
     from reconciler.plan import ApplyOptions, apply_plan
 
     oldest_ms = parse_duration_option("--max-age", max_age)
@@ -83,11 +90,13 @@ def command(
         outcome = apply_plan(plan, how)
     except KeyboardInterrupt as error:
         raise InterruptedRunError(
-            f"interrupted; what was done is done and in the journals. Next: logstore apply {quoted(plan_file)} does "
-            "the rest"
+            "interrupted; what was done is done and in the journals. The same command does the rest: "
+            f"{Call(fallback=fallback_folder).apply(plan_file).text}"
         ) from error
     write_outcome(outcome, Format(form), output)
-    _say_next(plan, outcome)
+    _say_done(plan, outcome, fallback_folder)
+    for step in steps_after_apply(_applied(plan, plan_file, outcome, fallback_folder)):
+        say_step(step)
     return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
 
 
@@ -107,11 +116,12 @@ def read_plan(path: str) -> Plan:
     except UnreadableFileError as error:
         raise UsageError(f"{path} {error}") from error
     if data is None:
-        raise UsageError(f"{path}: there is no such file; logstore plan LOG_DIR... -o {path} makes it")
+        raise UsageError(f"{path}: there is no such file; 'logstore plan' with -o {path} makes it")
     return parse_plan(data, path)
 
 
-def _say_next(plan: Plan, outcome: ApplyOutcome) -> None:
+def _say_done(plan: Plan, outcome: ApplyOutcome, fallback_folder: str | None) -> None:
+    """Say what was done, and how one action is undone."""
     from logstore.repair import RepairStatus
     from reconciler.plan import STAGING_ACTIONS
 
@@ -124,10 +134,46 @@ def _say_next(plan: Plan, outcome: ApplyOutcome) -> None:
     say(f"{count(len(outcome.results), 'action')}: {', '.join(counts) or 'nothing to do'}")
     staged = [each.action for each in by_status[RepairStatus.DONE] if each.action.kind in STAGING_ACTIONS]
     if staged:
-        log_dirs = " ".join(map(quoted, dict.fromkeys(action.log_dir for action in staged)))
-        given_back = size(sum(action.frees for action in staged))
-        say(f"{given_back} are staged, which frees no space yet. Next, when they are due: logstore purge {log_dirs}")
-        say(f"to take it back: logstore restore {log_dirs} --all, or one alone by the undo of its line in the plan")
-    if by_status[RepairStatus.SKIPPED] or by_status[RepairStatus.FAILED]:
-        paths = " ".join(quoted(log_dir.path) for log_dir in plan.log_dirs)
-        say(f"for what was skipped or failed, see why above. Next: logstore plan {paths} makes a new plan")
+        say(f"{size(sum(action.frees for action in staged))} are staged, which frees no space yet")
+        say_step(_undo(staged, plan, fallback_folder), "undo")
+
+
+def _undo(staged: Sequence[Action], plan: Plan, fallback_folder: str | None) -> Step:
+    """Say how the first staged replica comes back: a stray goes on being one, without a due time."""
+    from layout.ids import TopicId
+    from layout.ours import STAGED_RECORD
+    from reconciler.next_steps import Call, Step, undo_of_file, undo_of_staging
+    from reconciler.plan import ActionKind
+
+    first = staged[0]
+    others = f", and each of {count(len(staged) - 1, 'other')} as UNDO says in the plan" if len(staged) > 1 else ""
+    command: Command | ToolCommand
+    if first.kind is ActionKind.STAGE_STRAY:
+        command = undo_of_file(f"{first.log_dir}/{first.name}/{STAGED_RECORD}")
+        return Step(f"to leave {first.name} the stray that it was{others}", command)
+    (home,) = (each for each in plan.log_dirs if each.path == first.log_dir)
+    call = Call(tuple(each.path for each in plan.log_dirs if each.broker == home.broker), fallback=fallback_folder)
+    command = undo_of_staging(call, first.topic, first.partition, first.topic_id or str(TopicId.ZERO))
+    return Step(f"to bring {first.replica} back{others}", command)
+
+
+def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, fallback_folder: str | None) -> AppliedPlan:
+    from logstore.repair import RepairStatus
+    from reconciler.next_steps import AppliedPlan, Call
+    from reconciler.plan import STAGING_ACTIONS
+
+    staged = [
+        each.action
+        for each in outcome.results
+        if each.action.kind in STAGING_ACTIONS and each.status in (RepairStatus.DONE, RepairStatus.ALREADY)
+    ]
+    failed = [each for each in outcome.results if each.status is RepairStatus.FAILED]
+    sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
+    call = Call(tuple(log_dir.path for log_dir in plan.log_dirs), sources, fallback_folder)
+    no_space = any(os.strerror(errno.ENOSPC) in each.detail for each in failed)
+    due = moment(time.time_ns() // 1_000_000 + plan.delay_ms) if staged else None
+    brokers = tuple(
+        tuple(each.path for each in plan.log_dirs if each.broker == broker)
+        for broker in dict.fromkeys(each.broker for each in plan.log_dirs)
+    )
+    return AppliedPlan(call, plan_file, outcome.is_complete, no_space, len(staged), due, brokers)

@@ -19,13 +19,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
 from reconciler.cli.frame.suggestions import SuggestingGroup, options_suggested
 from reconciler.errors import ReconcilerError
+
+if TYPE_CHECKING:
+    from reconciler.next_steps import Step
 
 
 class Commands(SuggestingGroup):
@@ -152,6 +155,14 @@ def tell(line: str) -> None:
         click.echo(line)
     except BrokenPipeError:
         abandon_output()
+
+
+def say_step(step: Step, head: str = "next") -> None:
+    """Say what comes next: why, and the command on a line of its own, which can be pasted as it stands."""
+    say(f"{head}: {step.why}" if step.command is None else f"{head}: {step.why}:")
+    if step.command is not None:
+        with suppress(OSError):
+            click.echo(f"    {step.text}", err=True)
 
 
 def abandon_output() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from layout.directory_name import stray_name
 from logstore.log_dir import LogDir
+from logstore.repair import RepairStatus
+from reconciler.plan import AppliedAction, ApplyOutcome, Plan
 from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS
 
 Run = Callable[..., Result]
@@ -28,12 +33,24 @@ def plan_file(cluster, run: Run, tmp_path: Path) -> Path:
     return path
 
 
+def commands(result: Result) -> list[str]:
+    """The printed commands, each of which stands on a line of its own."""
+    return [line.strip() for line in result.stderr.splitlines() if line.startswith("    ")]
+
+
 def test_it_says_what_was_done_what_comes_next_and_how_to_take_it_back(cluster, run: Run, plan_file: Path) -> None:
     result = run("apply", plan_file)
     assert (result.exit_code, result.stdout.count("\ndone ")) == (0, 3), result.output
     assert f"staged as ../broker-2.deleting/{OLD_ORDERS}_1" in result.stdout
-    for word in ("3 actions: 3 done", "frees no space yet", "logstore purge", "logstore restore", "journal: "):
+    for word in ("3 actions: 3 done", "frees no space yet", "journal: ", "undo: to bring orders-7 back, and each of 2"):
         assert word in result.stderr
+    one, two = cluster.log_dirs
+    assert commands(result) == [
+        f"logstore restore {one} --topic orders --partition 7 --topic-id={ORDERS}",
+        f"logstore preflight {one} --metadata {cluster.metadata}",
+        f"logstore preflight {two} --metadata {cluster.metadata}",
+        f"logstore purge {one} {two}",
+    ]
     audited = json.loads(run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json").stdout)
     assert {finding["verdict"] for finding in audited["findings"]} == {"MISSING", "STAGED"}
 
@@ -56,7 +73,10 @@ def test_lines_that_were_taken_out_in_an_editor_are_left_alone(cluster, run: Run
 def test_what_was_skipped_makes_the_run_partly_failed(cluster, run: Run, plan_file: Path) -> None:
     (cluster.log_dir(1) / "orders-7" / "new").write_bytes(b"data")
     result = run("apply", plan_file, "--format", "json")
-    assert (result.exit_code, "a new plan" in result.stderr) == (4, True)
+    assert (result.exit_code, "plan anew for what was skipped" in result.stderr) == (4, True)
+    assert (
+        commands(result)[-1] == f"logstore plan {' '.join(cluster.log_dirs)} --metadata {cluster.metadata} -o plan.json"
+    )
     document = json.loads(result.stdout)
     by_name = {each["name"]: each for each in document["results"]}
     assert (document["schema_version"], by_name["orders-7"]["status"]) == (1, "skipped")
@@ -108,3 +128,47 @@ def test_the_output_does_not_go_over_the_plan_or_into_a_log_dir(cluster, run: Ru
     assert run("apply", plan_file, "-o", plan_file).exit_code == 2
     assert run("apply", plan_file, "-o", cluster.log_dir(1) / "out").exit_code == 2
     assert (cluster.log_dir(1) / "orders-7").exists()
+
+
+def test_the_folder_of_fallback_records_stays_in_every_command(cluster, run: Run, plan_file: Path) -> None:
+    spare = cluster.folder / "spare"
+    spare.mkdir()
+    result = run("apply", plan_file, "--spare-records", spare)
+    undo, *_, purge = commands(result)
+    assert undo.endswith(f" --spare-records {spare}")
+    assert purge.endswith(f" --spare-records {spare}")
+
+
+def test_a_full_disk_leads_to_a_folder_for_records_and_not_round_in_a_circle(
+    cluster, run: Run, plan_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(plan: Plan, how: object) -> ApplyOutcome:
+        detail = "orders-7 cannot be staged: No space left on device; nothing was changed"
+        return ApplyOutcome([AppliedAction(action, RepairStatus.FAILED, detail) for action in plan.actions])
+
+    monkeypatch.setattr("reconciler.plan.apply_plan", full)
+    result = run("apply", plan_file)
+    assert result.exit_code == 4
+    assert commands(result) == [
+        "mkdir -p /var/lib/logstore/spare-records",
+        f"logstore apply {plan_file} --spare-records /var/lib/logstore/spare-records",
+    ]
+    spare = cluster.folder / "spare"
+    spare.mkdir()
+    again = run("apply", plan_file, "--spare-records", spare)
+    assert f"{spare} has no room either" in again.stderr
+
+
+def test_the_undo_of_a_stray_leaves_it_a_stray(cluster, run: Run, tmp_path: Path) -> None:
+    stray = cluster.log_dir(1) / stray_name("gone", 0, "0123456789abcdef0123456789abcdef")
+    stray.mkdir()
+    (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {OLD_ORDERS}")
+    path = tmp_path / "strays.json"
+    planned = run("plan", cluster.log_dir(1), "--metadata", cluster.metadata, *ASKED, "--strays", "-o", path)
+    assert planned.exit_code == 1, planned.output
+    result = run("apply", path)
+    undo = commands(result)[0]
+    assert "to leave" in result.stderr
+    assert "restore" not in undo
+    subprocess.run(undo, shell=True, check=True)
+    assert sorted(os.listdir(stray)) == ["partition.metadata"]

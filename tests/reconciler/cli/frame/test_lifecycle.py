@@ -29,10 +29,12 @@ from reconciler.cli.frame import (
     interrupt_on_signals,
     on_signals,
     say,
+    say_step,
     say_warnings,
 )
 from reconciler.cli.frame.lifecycle import ENDING_SIGNALS, TRACEBACK_VARIABLE, sentences
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError, UsageError
+from reconciler.next_steps import Call, Step
 
 Run = Callable[..., Result]
 HEAVY = ("pyarrow", "duckdb", "rich", "jinja2", "pyspark", "orjson", "pandas")
@@ -275,3 +277,13 @@ def test_a_watch_under_nohup_outlives_its_terminal(cluster, hangup_is_nothing: N
         assert watch.poll() is None
         watch.send_signal(signal.SIGTERM)
         assert watch.wait(SECONDS) == 0
+
+
+def test_a_step_is_said_with_its_command_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    say_step(Step("see what is staged", Call(("/disks/a b",)).staged()))
+    say_step(Step("start the broker"), "then")
+    assert capsys.readouterr().err.splitlines() == [
+        "logstore: next: see what is staged:",
+        "    logstore staged '/disks/a b'",
+        "logstore: then: start the broker",
+    ]

@@ -1,0 +1,94 @@
+"""What comes after a run that changed something, or could not.
+
+| after       | and                                   | steps                                                 |
+|-------------|---------------------------------------|-------------------------------------------------------|
+| ``apply``   | a disk had no room for a record       | ``mkdir`` a folder for records, ``apply`` with it     |
+| ``apply``   | something else was skipped or failed  | ``plan`` again, with the same metadata                |
+| ``apply``   | all is done                           | ``preflight``, start the broker, later ``purge``      |
+| ``repair``  | all is done                           | ``doctor``: what is left, and whether it starts       |
+| ``repair``  | something was skipped or failed       | ``repair`` again, with the same metadata              |
+| ``restore`` | something came back                   | ``preflight``, start the broker                       |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from reconciler.next_steps.call import FALLBACK_FOLDER, Call
+from reconciler.next_steps.command import Command, Step, ToolCommand
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedPlan:
+    """What became of a plan.
+
+    Attributes:
+        call: log dirs and metadata of the plan, and how it was applied.
+        plan_file: the plan, as it was given.
+        complete: whether every action is done, now or before.
+        no_space: whether an action failed because its disk is full.
+        staged: how many replicas this run staged or gave a due time.
+        due: when a purge may take the first of them, as text; None: nothing was staged.
+        brokers: the log dirs of each broker of the plan; empty: all are one broker's.
+    """
+
+    call: Call
+    plan_file: str
+    complete: bool
+    no_space: bool = False
+    staged: int = 0
+    due: str | None = None
+    brokers: tuple[tuple[str, ...], ...] = ()
+
+
+def steps_after_apply(done: AppliedPlan) -> tuple[Step, ...]:
+    """List what comes next."""
+    call = done.call
+    if done.no_space and call.fallback is None:
+        made = Step(
+            "the disk is full, and a record of what is staged found no room: make a folder for it on another disk",
+            ToolCommand("mkdir", ("-p", FALLBACK_FOLDER)),
+        )
+        again = call.with_fallback(FALLBACK_FOLDER).apply(done.plan_file)
+        return made, Step("apply the plan again; what is done already is recognised", again)
+    if done.no_space:
+        why = f"{call.fallback} has no room either: name a folder on a disk that has, and apply the plan again"
+        return (Step(why, call.apply(done.plan_file)),)
+    if not done.complete:
+        return (Step("plan anew for what was skipped or failed; see why above", call.plan()),)
+    steps = list[Step]()
+    for log_dirs in done.brokers or (call.log_dirs,):
+        steps += _starting(replace(call, log_dirs=log_dirs))
+    if done.staged:
+        why = f"from {done.due} on, delete for ever what is staged, which frees its space; until then it can come back"
+        steps.append(Step(why, call.purge(), later=True))
+    return tuple(steps)
+
+
+def undo_of_staging(call: Call, topic: str, partition: int, topic_id: str) -> Command:
+    """Return the command that brings one staged replica back."""
+    return call.restore(topic=topic, partition=partition, topic_id=topic_id)
+
+
+def undo_of_file(path: str) -> ToolCommand:
+    """Return the command that takes back a file which a change added: a stray's record, or a topic ID."""
+    return ToolCommand("rm", (path,))
+
+
+def steps_after_repair(call: Call, *, complete: bool) -> tuple[Step, ...]:
+    """List what comes next when a repair plan was applied."""
+    if not complete:
+        return (Step("plan anew for what was skipped or failed; see why above", call.repair()),)
+    return (Step("see what is left to do, and whether the broker starts now", call.doctor()),)
+
+
+def steps_after_restore(call: Call) -> tuple[Step, ...]:
+    """List what comes next when staged replicas came back."""
+    return _starting(call)
+
+
+def _starting(call: Call) -> tuple[Step, ...]:
+    return (
+        Step("ask whether the broker starts now, and what it would do", call.preflight()),
+        Step("start the broker"),
+    )

@@ -1,0 +1,67 @@
+"""What comes after a run that changed something: nothing that it needs is dropped, and nothing leads in a circle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import click
+
+from reconciler.next_steps import (
+    AppliedPlan,
+    Call,
+    Command,
+    steps_after_apply,
+    steps_after_repair,
+    steps_after_restore,
+    undo_of_file,
+    undo_of_staging,
+)
+
+Parse = Callable[[Command], click.Context]
+CALL = Call(("/disks/1", "/disks/2"), ("/meta",))
+DONE = AppliedPlan(CALL, "/root/plan.json", complete=True, staged=3, due="2030-01-01 00:00:00 UTC")
+
+
+def texts(done: AppliedPlan) -> list[str | None]:
+    return [step.text for step in steps_after_apply(done)]
+
+
+def test_what_was_applied_leads_to_a_start_and_then_to_a_purge() -> None:
+    assert texts(DONE) == [
+        "logstore preflight /disks/1 /disks/2 --metadata /meta",
+        None,
+        "logstore purge /disks/1 /disks/2",
+    ]
+    assert "from 2030-01-01 00:00:00 UTC on" in steps_after_apply(DONE)[-1].why
+    assert len(texts(replace(DONE, staged=0))) == 2
+
+
+def test_a_full_disk_leads_to_the_same_plan_with_a_folder_for_records() -> None:
+    full = replace(DONE, complete=False, no_space=True)
+    made, again = texts(full)
+    assert made == "mkdir -p /var/lib/logstore/spare-records"
+    assert again == "logstore apply /root/plan.json --spare-records /var/lib/logstore/spare-records"
+    (other,) = texts(replace(full, call=CALL.with_fallback("/spare")))
+    assert other == "logstore apply /root/plan.json --spare-records /spare"
+
+
+def test_what_was_skipped_is_planned_anew_by_the_same_metadata() -> None:
+    assert texts(replace(DONE, complete=False)) == ["logstore plan /disks/1 /disks/2 --metadata /meta -o plan.json"]
+
+
+def test_a_repair_leads_to_the_doctor_and_a_restore_to_a_start(parse: Parse) -> None:
+    (done,), (left,) = steps_after_repair(CALL, complete=True), steps_after_repair(CALL, complete=False)
+    assert (done.text or "").startswith("logstore doctor /disks/1 /disks/2 ")
+    assert (left.text or "").startswith("logstore repair /disks/1 /disks/2 ")
+    assert [step.text is None for step in steps_after_restore(CALL)] == [False, True]
+    for step in (done, left, *steps_after_restore(CALL)):
+        if isinstance(step.command, Command):
+            parse(step.command)
+
+
+def test_an_undo_names_one_replica_in_all_log_dirs_or_one_file(parse: Parse) -> None:
+    command = undo_of_staging(CALL.with_fallback("/spare"), "orders", 3, "-XyU9i5ARn6W00ON2taeWA")
+    assert parse(command).params["topic_id"] == "-XyU9i5ARn6W00ON2taeWA"
+    assert parse(command).params["fallback_folder"] == "/spare"
+    assert undo_of_file("/disks/1/a b/staged.json").text == "rm '/disks/1/a b/staged.json'"
