@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
+    from logstore.scan.duplicates import LEADER_EPOCH_LIMIT, last_leader_epoch
     from logstore.scan.listing import KNOWN_FILES, Folder, Listing, NameRule, list_log_dir
     from logstore.scan.observation import Observation
     from logstore.scan.replica import METADATA_LIMIT, ScanOptions, read_topic_id, scan_directories
@@ -21,7 +21,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "duplicates": ("LEADER_EPOCH_LIMIT",),
+            "duplicates": ("LEADER_EPOCH_LIMIT", "last_leader_epoch"),
             "listing": ("Folder", "KNOWN_FILES", "Listing", "NameRule", "list_log_dir"),
             "observation": ("Observation",),
             "replica": ("METADATA_LIMIT", "ScanOptions", "read_topic_id", "scan_directories"),
@@ -49,6 +49,7 @@ __all__ = [
     "Observation",
     "ScanOptions",
     "damaged_checkpoints",
+    "last_leader_epoch",
     "list_log_dir",
     "look_into_directories",
     "read_topic_id",

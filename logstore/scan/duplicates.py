@@ -61,7 +61,7 @@ def _live(table: pa.Table) -> Iterator[tuple[str, int]]:
 def _filled(log_dir: str, table: pa.Table, duplicates: frozenset[tuple[str, int]]) -> pa.Table:
     columns = [table[name].to_pylist() for name in ("kind", "topic", "partition", "name")]
     epochs = [
-        _last_epoch(f"{log_dir}/{name}") if kind == Kind.LIVE and (topic, partition) in duplicates else None
+        last_leader_epoch(f"{log_dir}/{name}") if kind == Kind.LIVE and (topic, partition) in duplicates else None
         for kind, topic, partition, name in zip(*columns, strict=True)
     ]
     import pyarrow as pa  # here, because a scan imports this module before its workers look, and Arrow after
@@ -72,8 +72,8 @@ def _filled(log_dir: str, table: pa.Table, duplicates: frozenset[tuple[str, int]
     return table.set_column(index, ROW_SCHEMA.field(index), pa.array(epochs, pa.int32()))
 
 
-def _last_epoch(path: str) -> int | None:
-    """Read the epoch of the last entry; None when there is none, or it cannot be read."""
+def last_leader_epoch(path: str) -> int | None:
+    """Read the epoch of the last records of a partition dir; None when there is none, or it cannot be read."""
     try:
         data = read_small_file(f"{path}/{checkpoint.LEADER_EPOCH_CHECKPOINT}", LEADER_EPOCH_LIMIT)
         entries = checkpoint.parse_leader_epochs(data or b"")

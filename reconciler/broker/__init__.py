@@ -49,19 +49,34 @@ we differ on purpose; the numbers are rows of FACTS §10.4::
 from reconciler.broker.broker import Broker
 from reconciler.broker.dry_run import Effect, EffectKind, StoreSnapshot, dry_run_request, effects
 from reconciler.broker.gates import HandSentRequest, shut_gates
-from reconciler.broker.judgement import Judged, LiveReplicas, PartitionKey, judge
+from reconciler.broker.judgement import LOOKS_UNWANTED, Judged, LiveReplicas, PartitionKey, judge
+from reconciler.broker.memory import KnownEpochs
+from reconciler.broker.request_journal import (
+    CarriedOut,
+    RequestJournal,
+    last_carried_out,
+    older_partitions,
+    reached_epochs,
+)
 
 __all__ = [
+    "LOOKS_UNWANTED",
     "Broker",
+    "CarriedOut",
     "Effect",
     "EffectKind",
     "HandSentRequest",
     "Judged",
+    "KnownEpochs",
     "LiveReplicas",
     "PartitionKey",
+    "RequestJournal",
     "StoreSnapshot",
     "dry_run_request",
     "effects",
     "judge",
+    "last_carried_out",
+    "older_partitions",
+    "reached_epochs",
     "shut_gates",
 ]

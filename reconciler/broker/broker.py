@@ -15,7 +15,8 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.parallel import paused_gc
 from logstore.store import LogStore
-from reconciler.broker.leader_and_isr import KeptBack, handle_leader_and_isr
+from reconciler.broker.leader_and_isr import handle_leader_and_isr
+from reconciler.broker.memory import BrokerMemory, KnownEpochs
 from reconciler.broker.stop_replica import handle_stop_replica
 from reconciler.errors import UsageError
 from reconciler.protocol import (
@@ -40,13 +41,16 @@ class Broker:
         controller_epoch: the greatest of all handled requests.
     """
 
-    def __init__(self, store: LogStore, node_id: int | None = None, *, broker_epoch: int = -1) -> None:
-        """Start with the replicas on the disks, and no epochs.
+    def __init__(
+        self, store: LogStore, node_id: int | None = None, *, broker_epoch: int = -1, known: KnownEpochs | None = None
+    ) -> None:
+        """Start with the replicas on the disks, and no epochs but those that are known from elsewhere.
 
         Args:
             store: open; requests change it, and so may other code.
             node_id: number of the broker; None: the number in the log dirs.
             broker_epoch: of the broker's registration.
+            known: of requests before this one; None: the first request is believed, as in Kafka.
 
         Raises:
             UsageError: the log dirs belong to another broker, or name none and ``node_id`` is None.
@@ -59,10 +63,9 @@ class Broker:
             raise UsageError(f"the log dirs belong to broker {named}, and not to broker {node_id}")
         self.store = store
         self.node_id = own
-        self.broker_epoch = broker_epoch
-        self.controller_epoch = 0
-        self._epochs: dict[str, dict[int, int]] = {}
-        self._kept_back: KeptBack = set()
+        self._memory = BrokerMemory(known=known or KnownEpochs())
+        self.broker_epoch = max(broker_epoch, self._memory.known.broker_epoch)
+        self.controller_epoch = self._memory.known.controller_epoch
         self._latest = (0, 0)
         self._handling = threading.RLock()
 
@@ -87,11 +90,11 @@ class Broker:
                 if stale is not None:
                     return StopReplicaResponse(stale)
                 self.controller_epoch = request.controller_epoch
-                return handle_stop_replica(self.store, request, self._epochs)
+                return handle_stop_replica(self.store, request, self._memory)
             if stale is not None:
                 return error_response(request, stale)
             self.controller_epoch = request.controller_epoch
-            return handle_leader_and_isr(self.store, request, self.node_id, self._epochs, self._kept_back)
+            return handle_leader_and_isr(self.store, request, self.node_id, self._memory)
 
     def comes_in_order(self, controller_epoch: int, number: int) -> bool:
         """Whether a request comes after all requests passed here before; remembers the request.
@@ -117,7 +120,7 @@ class Broker:
     def leader_epoch(self, partition: TopicPartition) -> int | None:
         """Return the last leader epoch received for a partition; None: none received, or the partition is gone."""
         with self._handling:
-            return self._epochs.get(partition.topic, {}).get(partition.partition)
+            return self._memory.epochs.get(partition.topic, {}).get(partition.partition)
 
 
 def staleness(request: ControlRequest, broker_epoch: int, controller_epoch: int) -> KafkaError | None:

@@ -51,6 +51,7 @@ from logstore.store import Entry, LogStore, Replica, ReplicaIndex, spread_over_l
 from reconciler.broker.broker import staleness
 from reconciler.broker.judgement import PartitionKey
 from reconciler.broker.leader_and_isr import handle_leader_and_isr
+from reconciler.broker.memory import BrokerMemory, KnownEpochs
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.broker.stop_replica import handle_stop_replica
 from reconciler.protocol import ControlRequest, ControlResponse, StopReplicaRequest, StopReplicaResponse, error_response
@@ -335,7 +336,7 @@ class DryRunStore:
 
 
 def dry_run_request(
-    store: LogStore, request: ControlRequest, node_id: int, broker_epoch: int = -1
+    store: LogStore, request: ControlRequest, node_id: int, known: KnownEpochs | None = None
 ) -> tuple[ControlResponse, list[Effect]]:
     """Return the answer of a broker that has just started, and the effects of the request. Nothing is changed.
 
@@ -343,12 +344,13 @@ def dry_run_request(
         store: open; it must not change meanwhile.
         request: checked.
         node_id: of the broker.
-        broker_epoch: of its registration.
+        known: of requests before this one; None: the request is believed.
 
     Raises:
         LogStoreError: a disk cannot be listed, so nobody knows what the request would do.
     """
-    stale = staleness(request, broker_epoch, 0)
+    known = known or KnownEpochs()
+    stale = staleness(request, known.broker_epoch, known.controller_epoch)
     if stale is not None:
         stopping = isinstance(request, StopReplicaRequest)
         return (StopReplicaResponse(stale) if stopping else error_response(request, stale)), []
@@ -356,9 +358,9 @@ def dry_run_request(
     before = StoreSnapshot.of(copy)
     response: ControlResponse
     if isinstance(request, StopReplicaRequest):
-        response = handle_stop_replica(copy, request, {})
+        response = handle_stop_replica(copy, request, BrokerMemory(known=known))
     else:
-        response = handle_leader_and_isr(copy, request, node_id, {}, set())
+        response = handle_leader_and_isr(copy, request, node_id, BrokerMemory(known=known))
     return response, effects(before, StoreSnapshot.of(copy))
 
 

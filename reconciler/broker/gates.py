@@ -1,9 +1,11 @@
-"""The gates of a control request that a person sends: the gates of plans, and one more. Pure.
+"""The gates of a control request that a person sends: the gates of plans, and some of its own. Pure.
 
 A controller that sends a request has decided, so ``Broker`` has no gates. A person may have taken the wrong file or the
 wrong disks, and an empty FULL request stages everything. So the effects of a dry run are held to the gates of plans,
-each with the same override, and to one more::
+each with the same override, and to these::
 
+    cluster     no request names its cluster: the user says which one it was sent in      --cluster-id, --allow cluster
+    epoch       the request is older than the records of a replica, and would stage some                  --allow epoch
     create      empty replicas would be made in a real broker's log dirs, which that broker does itself   --allow create
 
 Source: DESIGN §4, §6.
@@ -24,9 +26,13 @@ from reconciler.text import count, listed
 from reconciler.verdicts import Verdict
 
 CREATE: Final = "create"
-"""The gate that plans do not have."""
+EPOCH: Final = "epoch"
+"""Gates that plans do not have."""
 
-ALLOWABLE: Final = (Gate.BROKER, Gate.EMPTY, Gate.ABSENT, Gate.SOLE_COPY, Gate.INTERNAL, CREATE)
+ALLOWABLE: Final = (
+    *(Gate.CLUSTER, Gate.BROKER, Gate.EMPTY, Gate.ABSENT, Gate.SOLE_COPY, Gate.INTERNAL),
+    *(EPOCH, CREATE),
+)
 """Gates that ``--allow`` opens; the others are overridden by a number, or do not apply to a request."""
 
 
@@ -44,6 +50,10 @@ class HandSentRequest:
         offline: path of each unusable log dir → why.
         foreign: paths of log dirs that a real broker reads.
         now_ms: in ms since 1970.
+        cluster: in which the request was sent, as the user says; None: the user does not say.
+        own_cluster: of the log dirs; None: they name none.
+        unwanted: number of live replicas that look unwanted, staged or not.
+        older: each partition whose records here are newer than the request, described.
     """
 
     request: ControlRequest
@@ -55,6 +65,10 @@ class HandSentRequest:
     offline: Mapping[str, str]
     foreign: Collection[str]
     now_ms: int
+    cluster: str | None = None
+    own_cluster: str | None = None
+    unwanted: int = 0
+    older: Sequence[str] = ()
 
 
 def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] = ()) -> list[str]:
@@ -68,18 +82,25 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
     states = dict(_states(sent.request))
     staged = [effect for effect in sent.effects if effect.kind is EffectKind.STAGED]
     complete = isinstance(sent.request, LeaderAndIsrRequest) and sent.request.type is RequestType.FULL
+    unwanted = max(len(staged), sent.unwanted) if staged else 0
     wanted = sum(sent.node_id in state.replicas for state in states.values())
     # Only in a FULL request does a missing partition mean anything.
-    opened = {Gate(name) for name in allowed if name != CREATE} | (set() if complete else {Gate.EMPTY})
+    opened = {Gate(name) for name in allowed if name not in (CREATE, EPOCH)} | (set() if complete else {Gate.EMPTY})
     facts = GateInputs(
         sent.now_ms,
         (MetadataFacts(sent.location, True, None, len(sent.request.topics), wanted),),
-        (BrokerFacts(sent.broker, sent.live, len(staged), True, wanted > 0 or not complete),),
+        (BrokerFacts(sent.broker, sent.live, unwanted, True, wanted > 0 or not complete),),
         tuple(sent.offline.items()),
         tuple(_sole_copies(staged, states, sent.node_id)),
         tuple(f"{effect.topic}-{effect.partition}" for effect in staged if _is_internal(effect.topic)),
     )
-    shut = [each.reason for each in refusals(facts, replace(policy, allowed=policy.allowed | opened))]
+    gates = replace(policy, allowed=policy.allowed | opened)
+    shut = [*_of_cluster(sent, gates), *(each.reason for each in refusals(facts, gates))]
+    if sent.older and staged and EPOCH not in allowed:
+        shut.append(
+            f"{sent.location} is older than the records of {count(len(sent.older), 'replica')}, so nobody is to be "
+            f"condemned by it: {listed(sent.older)} (override: --allow {EPOCH})"
+        )
     made = [each for each in sent.effects if each.kind is EffectKind.CREATED and each.log_dir in sent.foreign]
     if made and CREATE not in allowed:
         shut.append(
@@ -87,6 +108,21 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
             f"itself: {listed([f'{each.topic}-{each.partition}' for each in made])} (override: --allow {CREATE})"
         )
     return shut
+
+
+def _of_cluster(sent: HandSentRequest, policy: Policy) -> Iterator[str]:
+    if Gate.CLUSTER in policy.allowed:
+        return
+    if sent.cluster is None:
+        yield (
+            f"{sent.location} names no cluster.id, as no request does, so it may be another cluster's: say with "
+            f"--cluster-id in which one it was sent (override: --allow {Gate.CLUSTER})"
+        )
+    elif sent.cluster != sent.own_cluster:
+        yield (
+            f"the request was sent in cluster {sent.cluster}, and the log dirs are of {sent.broker} (override: --allow "
+            f"{Gate.CLUSTER})"
+        )
 
 
 def _states(request: ControlRequest) -> Iterator[tuple[PartitionKey, PartitionState]]:

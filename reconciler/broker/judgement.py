@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from layout.ids import TopicId
 from logstore.rows import Kind
@@ -19,6 +19,10 @@ from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number, fill_evi
 
 PartitionKey: TypeAlias = tuple[str, int]
 """Full topic name and partition."""
+
+
+LOOKS_UNWANTED: Final = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC})
+"""Verdicts of replicas that a FULL request stages where it can."""
 
 
 class Judged(NamedTuple):

@@ -8,7 +8,7 @@ Source: KIP516-4, -5, -6, -11.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
@@ -16,7 +16,16 @@ from logstore import STALE_DELAY, KafkaError
 from logstore.staging import Staged
 from logstore.store import Replica, replica_of
 from reconciler.broker import carry_out
-from reconciler.broker.judgement import Judged, Judgement, LiveReplicas, OfflineReplica, PartitionKey, judge
+from reconciler.broker.judgement import (
+    LOOKS_UNWANTED,
+    Judged,
+    Judgement,
+    LiveReplicas,
+    OfflineReplica,
+    PartitionKey,
+    judge,
+)
+from reconciler.broker.memory import BrokerMemory
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.protocol import (
     LeaderAndIsrRequest,
@@ -29,14 +38,8 @@ from reconciler.protocol import (
 )
 from reconciler.verdicts import Verdict
 
-Epochs: TypeAlias = dict[str, dict[int, int]]
-"""Topic → partition → last received leader epoch, for the partitions that the broker hosts."""
-
-KeptBack: TypeAlias = set[tuple[TopicPartition, TopicId]]
-"""Replicas that could not be restored because a disk failed; until it is back, no empty replica takes their place."""
-
 STAGED_BY = {
-    RequestType.FULL: frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC}),
+    RequestType.FULL: LOOKS_UNWANTED,
     RequestType.INCREMENTAL: frozenset({Verdict.STALE_ID}),
     RequestType.UNSPECIFIED: frozenset[Verdict](),
 }
@@ -54,7 +57,7 @@ _UNKNOWN_EPOCH = -1
 
 
 def handle_leader_and_isr(
-    store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs, kept_back: KeptBack
+    store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, memory: BrokerMemory
 ) -> LeaderAndIsrResponse:
     """Handle a checked request whose epochs are not stale.
 
@@ -62,10 +65,9 @@ def handle_leader_and_isr(
         store: of the broker.
         request: of the controller.
         node_id: of the broker.
-        epochs: of the hosted partitions; updated.
-        kept_back: updated; see :data:`KeptBack`.
+        memory: of earlier requests; updated.
     """
-    return _LeaderAndIsrHandling(store, request, node_id, epochs, kept_back).answer()
+    return _LeaderAndIsrHandling(store, request, node_id, memory).answer()
 
 
 class _PendingReplica(NamedTuple):
@@ -80,10 +82,9 @@ class _PendingReplica(NamedTuple):
 class _LeaderAndIsrHandling:
     """One LeaderAndIsr request while it is handled."""
 
-    def __init__(
-        self, store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, epochs: Epochs, kept_back: KeptBack
-    ) -> None:
-        self.store, self.request, self.node_id, self.epochs, self.kept_back = store, request, node_id, epochs, kept_back
+    def __init__(self, store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, memory: BrokerMemory) -> None:
+        self.store, self.request, self.node_id = store, request, node_id
+        self.epochs, self.kept_back, self.known = memory.epochs, memory.kept_back, memory.known
         self.staged: set[PartitionKey] = set()
         self.in_the_way: set[PartitionKey] = set()
         self.answers: list[int] = []
@@ -155,9 +156,11 @@ class _LeaderAndIsrHandling:
         verdicts = iter(judged.named)
         for topic in self.request.topics:
             for state in topic.partitions:
-                found = next(verdicts)
-                if isinstance(found, Judged) and found.verdict is not Verdict.OK:
-                    yield (topic.topic, state.partition), found
+                found, key = next(verdicts), (topic.topic, state.partition)
+                if not isinstance(found, Judged) or found.verdict is Verdict.OK:
+                    continue
+                if not self.known.is_older(key, topic.topic_id, state.leader_epoch):
+                    yield key, found
 
     def _partition(
         self, topic: TopicState, state: PartitionState, judged: Judged | OfflineReplica | None, known: dict[int, int]
@@ -175,7 +178,7 @@ class _LeaderAndIsrHandling:
             return KafkaError.INCONSISTENT_TOPIC_ID
         hosted = self.node_id in state.replicas
         current = known.get(state.partition, _UNKNOWN_EPOCH)
-        if state.leader_epoch < current:
+        if state.leader_epoch < current or self.known.is_older(key, topic.topic_id, state.leader_epoch):
             return KafkaError.STALE_CONTROLLER_EPOCH
         news = self.request.is_kraft_controller or verdict is Verdict.NO_ID or (gone and hosted)
         if state.leader_epoch == current and not news:

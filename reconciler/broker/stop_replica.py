@@ -10,6 +10,7 @@ from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, KafkaError
 from reconciler.broker import carry_out
 from reconciler.broker.judgement import PartitionKey
+from reconciler.broker.memory import BrokerMemory
 from reconciler.broker.replica_store import ReplicaStore
 from reconciler.protocol import PartitionError, StopPartition, StopReplicaRequest, StopReplicaResponse, TopicErrors
 
@@ -23,16 +24,15 @@ _IN_ORDER = (KafkaError.NONE, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.
 """Answers of the store's fence for partitions that may be stopped: here under that ID, or not here."""
 
 
-def handle_stop_replica(
-    store: ReplicaStore, request: StopReplicaRequest, epochs: dict[str, dict[int, int]]
-) -> StopReplicaResponse:
+def handle_stop_replica(store: ReplicaStore, request: StopReplicaRequest, memory: BrokerMemory) -> StopReplicaResponse:
     """Handle a checked request whose epochs are not stale.
 
     Args:
         store: of the broker.
         request: of the controller.
-        epochs: topic → partition → leader epoch of the hosted partitions; deleted ones are removed.
+        memory: of earlier requests; deleted partitions are removed.
     """
+    epochs = memory.epochs
     answers: dict[PartitionKey, KafkaError] = {}
     deleted: list[PartitionKey] = []
     for topic in request.topics:
@@ -40,7 +40,10 @@ def handle_stop_replica(
         for state in topic.partitions:
             key = (topic.topic, state.partition)
             fenced = store.fence(TopicPartition(*key), topic.topic_id)
-            answers[key] = _answer(state, fenced, known)
+            older = state.leader_epoch not in _NOT_COMPARED and memory.known.is_older(
+                key, topic.topic_id, state.leader_epoch
+            )
+            answers[key] = KafkaError.FENCED_LEADER_EPOCH if older else _answer(state, fenced, known)
             if state.delete and answers[key] is KafkaError.NONE:
                 if fenced is KafkaError.NONE:
                     deleted.append(key)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.plan.apply import AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
+    from reconciler.plan.apply import UNDER_WAY, AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
     from reconciler.plan.evidence import PlanView, RepairView, StagingFacts
     from reconciler.plan.file import encode_plan, parse_plan
-    from reconciler.plan.history import read_history
+    from reconciler.plan.history import History, journal_paths, read_history, write_journal
     from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan
     from reconciler.plan.policy import (
         ALLOWABLE,
@@ -27,10 +27,10 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "apply_plan"),
+            "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "UNDER_WAY", "apply_plan"),
             "evidence": ("PlanView", "RepairView", "StagingFacts"),
             "file": ("encode_plan", "parse_plan"),
-            "history": ("read_history",),
+            "history": ("History", "journal_paths", "read_history", "write_journal"),
             "plan": ("Action", "ActionKind", "Plan", "STAGING_ACTIONS"),
             "policy": (
                 "ALLOWABLE",
@@ -52,6 +52,7 @@ __all__ = [
     "ALLOWABLE",
     "INTERNAL_PREFIX",
     "STAGING_ACTIONS",
+    "UNDER_WAY",
     "Action",
     "ActionKind",
     "AppliedAction",
@@ -60,6 +61,7 @@ __all__ = [
     "BrokerFacts",
     "Gate",
     "GateInputs",
+    "History",
     "MetadataFacts",
     "Plan",
     "PlanChoice",
@@ -71,9 +73,11 @@ __all__ = [
     "StagingFacts",
     "apply_plan",
     "encode_plan",
+    "journal_paths",
     "make_plan",
     "parse_plan",
     "propose_repair",
     "read_history",
     "refusals",
+    "write_journal",
 ]

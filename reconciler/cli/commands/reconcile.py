@@ -23,6 +23,7 @@ from reconciler.cli.frame import (
     parse_share,
     say,
     say_warnings,
+    user_name,
 )
 from reconciler.errors import RefusedError
 from reconciler.text import count, moment
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
     from reconciler.protocol import ControlRequest
 
 _LOGGERS = ("logstore", "reconciler")
-_ALLOWABLE = ("broker", "empty", "absent", "sole-copy", "internal", "create")
+_ALLOWABLE = ("cluster", "broker", "empty", "absent", "sole-copy", "internal", "epoch", "create")
 
 _EPILOG = """\b
 Examples:
-  logstore reconcile request.json /disks/*/logstore --dry-run
-  logstore reconcile request.json /disks/*/logstore
-  logstore reconcile wire:capture.bin /disks/*/logstore --broker-epoch 77 --format json
-  tail -1 controller.log | logstore reconcile - /disks/*/logstore --dry-run
+  logstore reconcile request.json /disks/*/logstore --cluster-id MkU3OEVBNTcwNTJENDM2Qg --dry-run
+  logstore reconcile request.json /disks/*/logstore --cluster-id MkU3OEVBNTcwNTJENDM2Qg
+  logstore reconcile wire:capture.bin /disks/*/logstore --allow cluster --broker-epoch 77 --format json
+  tail -1 controller.log | logstore reconcile - /disks/*/logstore --allow cluster --dry-run
 
 \b
                           FULL              INCREMENTAL       UNSPECIFIED
@@ -55,7 +56,7 @@ Examples:
 Give every log dir of the broker: what lies on one that is left out looks missing, and is made anew.
 What is refused names its override:
   --max-share, --max-count      gates that are numbers
-  --allow GATE                  broker, empty, absent, sole-copy, internal, create
+  --allow GATE                  cluster, broker, empty, absent, sole-copy, internal, epoch, create
 """
 
 
@@ -66,8 +67,11 @@ What is refused names its override:
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing; takes the locks all the same.")
 @click.option("--node-id", type=click.IntRange(0), metavar="N", help="The broker. [default: as the log dirs say]")
 @click.option(
+    "--cluster-id", "cluster", metavar="ID", help="In which the request was sent: a request does not say it itself."
+)
+@click.option(
     "--broker-epoch", type=click.IntRange(-1), default=-1, metavar="N",
-    help="Of the broker's registration: a request of an earlier one is refused. [default: none is]",
+    help="Of the broker's registration: an earlier request is refused. [default: of the last one carried out here]",
 )  # fmt: skip
 @click.option(
     "--delay", metavar="TIME",
@@ -88,6 +92,7 @@ def command(
     output: str | None,
     dry_run: bool,
     node_id: int | None,
+    cluster: str | None,
     broker_epoch: int,
     delay: str | None,
     max_share: str,
@@ -99,7 +104,9 @@ def command(
 
     REQUEST is JSON or the bytes of a connection, told apart by looking; request:FILE and wire:FILE say which, and -
     reads standard input. All locks are taken, the request is rehearsed, and what it would stage is held to the gates
-    that a plan is held to. Nothing is deleted: what is staged comes back with 'logstore restore'.
+    that a plan is held to. Nothing is deleted: what is staged comes back with 'logstore restore'. Each log dir keeps a
+    journal of the request, .logstore_run.*.ndjson, and no request of an older controller or broker is carried out
+    after it; nor does one touch a replica whose own records are of a later leader.
 
     Exit code 0: every partition is answered with 0. 1: a dry run found something to do. 3: refused, and nothing was
     changed: a bad request, another broker's disks, a broker that runs, a gate that is shut, a stale epoch. 4: some
@@ -115,16 +122,19 @@ def command(
     request, location = read_request(request_spec)
     check_output(Format(form), output, log_dirs, [] if location == STANDARD_INPUT else [location])
     with _opened(log_dirs, options, dry_run=dry_run) as store:
-        run = _RequestRun(store, request, location, _node_of(store, node_id), broker_epoch)
-        report = run.dry_run(policy, allowed, silent=not dry_run)
+        own_id = _node_of(store, node_id)
+        run = _RequestRun(store, request, location, own_id, broker_epoch=broker_epoch, allowed=allowed)
+        report = run.dry_run(policy, cluster, silent=not dry_run)
         if not dry_run and not report.refused:
-            report = run.carry_out()
+            report = run.carry_out(report)
         offline = dict(store.offline)
     from reconciler.cli.pages import write_report
 
     if report.refused and not dry_run:
         raise RefusedError(f"the request is not carried out, and nothing was changed: {'; '.join(report.refused)}")
     write_report(report, Format(form), output)
+    if run.too_old is not None:
+        say(run.too_old)
     return _say_outcome(report, partly=bool(offline))
 
 
@@ -132,56 +142,94 @@ class _RequestRun:
     """One request on one store."""
 
     def __init__(
-        self, store: LogStore, request: ControlRequest, location: str, node_id: int, broker_epoch: int
+        self,
+        store: LogStore,
+        request: ControlRequest,
+        location: str,
+        node_id: int,
+        *,
+        broker_epoch: int,
+        allowed: tuple[str, ...],
     ) -> None:
-        self.store, self.request, self.location = store, request, location
-        self.node_id, self.broker_epoch = node_id, broker_epoch
+        from reconciler.broker import CarriedOut, KnownEpochs, last_carried_out, reached_epochs
+        from reconciler.plan import read_history
+
+        self.store, self.request, self.location, self.node_id, self.allowed = store, request, location, node_id, allowed
+        history = read_history(log_dir.path for log_dir in store.log_dirs)
+        for sentence in history.unreadable:
+            say(sentence)
+        self.newest = last_carried_out(history)
+        trusted = "epoch" in allowed
+        last = CarriedOut() if trusted else self.newest
+        self.too_old = last.refusal(request, broker_epoch)
+        self.known = KnownEpochs(
+            *(last.controller_epoch, max(broker_epoch, last.broker_epoch)),
+            {} if trusted else reached_epochs(store, request),
+        )
+        self.unwanted = 0
         self.verdicts = self._verdicts()
 
-    def dry_run(self, policy: Policy, allowed: tuple[str, ...], *, silent: bool) -> RequestReport:
+    def dry_run(self, policy: Policy, cluster: str | None, *, silent: bool) -> RequestReport:
         """Report what would be done, and the gates that are shut; silent: without the warnings of the log."""
-        from reconciler.broker import HandSentRequest, dry_run_request, shut_gates
+        from reconciler.broker import HandSentRequest, dry_run_request, older_partitions, shut_gates
         from reconciler.cli.pages import RequestReport
 
         with say_warnings(*_LOGGERS, silent=silent):
-            response, effects = dry_run_request(self.store, self.request, self.node_id, self.broker_epoch)
-        cluster = next((each.identity.cluster_id for each in self.store.log_dirs), None)
+            response, effects = dry_run_request(self.store, self.request, self.node_id, self.known)
+        own = next((each.identity.cluster_id for each in self.store.log_dirs), None)
         sent = HandSentRequest(
-            *(self.request, self.location, self.node_id, f"broker {self.node_id} of cluster {cluster or 'not named'}"),
+            *(self.request, self.location, self.node_id, f"broker {self.node_id} of cluster {own or 'not named'}"),
             *(len(self.store), effects, self.store.offline),
             frozenset(each.path for each in self.store.log_dirs if not each.is_ours),
             self.store.clock.now_ms(),
+            cluster=cluster,
+            own_cluster=own,
+            unwanted=self.unwanted,
+            older=older_partitions(self.request, self.known),
         )
         # A request that is refused by its epochs changes nothing, so there is nothing to hold to the gates.
-        shut = shut_gates(sent, policy, allowed) if not response.error else []
+        shut = shut_gates(sent, policy, self.allowed) if not response.error else []
         return RequestReport(self.request, self.location, self.node_id, True, response, self.verdicts, effects, shut)
 
-    def carry_out(self) -> RequestReport:
-        """Handle the request, and report what has changed."""
-        from reconciler.broker import Broker, StoreSnapshot, effects
+    def carry_out(self, planned: RequestReport) -> RequestReport:
+        """Handle the request, leave its journal, and report what has changed."""
+        from reconciler.broker import Broker, RequestJournal, StoreSnapshot, effects
         from reconciler.cli.pages import RequestReport
 
+        now_ms = self.store.clock.now_ms()
+        journal = RequestJournal(self.store, self.request, self.location, user_name(), now_ms)
+        is_noted = not planned.response.error and (bool(planned.effects) or self.newest.is_before(self.request))
         before = StoreSnapshot.of(self.store)
-        broker = Broker(self.store, self.node_id, broker_epoch=self.broker_epoch)
+        broker = Broker(self.store, self.node_id, known=self.known)
         try:
             with say_warnings(*_LOGGERS):
+                if is_noted:
+                    journal.begin(planned.effects)
                 response = broker.handle(self.request)
         except KeyboardInterrupt as error:
             raise InterruptedRunError(
                 "interrupted; every replica is whole, live or staged. Next: the same command again does the rest"
             ) from error
         done = effects(before, StoreSnapshot.of(self.store))
+        if is_noted:
+            for problem in journal.end(done):
+                say(f"{problem}; this report is all that is left of it")
+            for path in journal.paths():
+                say(f"journal: {path}")
         return RequestReport(self.request, self.location, self.node_id, False, response, self.verdicts, done)
 
     def _verdicts(self) -> dict[PartitionKey, str]:
-        from reconciler.broker import Judged, LiveReplicas, judge
+        from reconciler.broker import LOOKS_UNWANTED, Judged, LiveReplicas, judge
         from reconciler.protocol import LeaderAndIsrRequest
 
         if not isinstance(self.request, LeaderAndIsrRequest):
             return {}
         doubled = {(each.partition.topic, each.partition.partition) for each in self.store.duplicates}
         present = LiveReplicas(self.store.entries(), doubled, self.store.offline, self.store.topic_of)
-        named = iter(judge(self.request, self.node_id, present).named)
+        judged = judge(self.request, self.node_id, present)
+        every = (*judged.named, *(each for _, each in judged.others))
+        self.unwanted = sum(isinstance(each, Judged) and each.verdict in LOOKS_UNWANTED for each in every)
+        named = iter(judged.named)
         return {
             (topic.topic, state.partition): found.verdict.value
             for topic in self.request.topics

@@ -15,7 +15,7 @@ from layout.topic import TopicPartition
 from logstore.namespaces import carry_out, plan_create
 from logstore.staging import Placement, Staged
 from logstore.store import Entry
-from reconciler.broker import Broker, Effect, EffectKind, StoreSnapshot, dry_run_request, effects
+from reconciler.broker import Broker, Effect, EffectKind, KnownEpochs, StoreSnapshot, dry_run_request, effects
 from reconciler.protocol import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
 from tests.logstore.engine import contents
 from tests.reconciler.protocol.control_requests import (
@@ -138,7 +138,7 @@ def test_a_name_that_a_stranger_has_taken_is_foreseen(sim: Sim) -> None:
 def test_a_stale_epoch_changes_nothing_and_is_answered_for_the_whole(sim: Sim, request_of) -> None:
     sim.put("orders-0", B)
     broker = sim.start()
-    assert dry_run_request(broker.store, request_of(broker_epoch=3), 1, broker_epoch=4)[0].error == 77
+    assert dry_run_request(broker.store, request_of(broker_epoch=3), 1, KnownEpochs(broker_epoch=4))[0].error == 77
     assert dry_run_request(broker.store, request_of(controller_epoch=-1), 1)[0].error == 11
     assert broker.store.find(TopicPartition("orders", 0)) is not None
 

@@ -25,7 +25,9 @@ def staged(*names: str, verdict: str = "UNKNOWN_TOPIC") -> list[Effect]:
 
 def sent(*effects: Effect, **more) -> HandSentRequest:
     request = leader_and_isr(FULL, topic("orders", A, 0))
-    usual = HandSentRequest(request, "r.json", 1, "broker 1 of cluster C", 100, effects, {}, frozenset(), 0)
+    usual = HandSentRequest(
+        request, "r.json", 1, "broker 1 of cluster C", 100, effects, {}, frozenset(), 0, cluster="C", own_cluster="C"
+    )
     return replace(usual, **more)
 
 
@@ -44,6 +46,11 @@ CASES = {
     "sole-copy": (
         sent(*staged("orders", verdict="STALE_ID"), request=ALONE),
         "the only copy in sync",
+    ),
+    "cluster": (sent(cluster=None), "r.json names no cluster.id"),
+    "epoch": (
+        sent(*staged("a"), older=("orders-0 (epoch 3, and 5 here)",)),
+        "older than the records of 1 replica, so nobody is to be condemned by it: orders-0 (epoch 3, and 5 here)",
     ),
     "create": (sent(effect(EffectKind.CREATED), foreign={"/d1"}), "1 empty replica would be made"),
 }  # fmt: skip
@@ -64,6 +71,17 @@ def test_numbers_that_are_too_large_name_their_own_options() -> None:
     assert "(override: --max-share)" in share
     (count,) = shut_gates(sent(*staged(*"abcdef")), POLICY)
     assert "(override: --max-count)" in count
+
+
+def test_another_cluster_is_said_with_both_names() -> None:
+    (shut,) = shut_gates(sent(cluster="X"), POLICY)
+    assert shut.startswith("the request was sent in cluster X, and the log dirs are of broker 1 of cluster C")
+
+
+def test_the_share_is_of_all_that_looks_unwanted_and_of_nothing_where_nothing_is_staged() -> None:
+    (share,) = shut_gates(sent(*staged("a"), live=10, unwanted=4), POLICY)
+    assert "4 of 10 replicas" in share
+    assert shut_gates(sent(live=10, unwanted=4), POLICY) == []
 
 
 @pytest.mark.parametrize("request_of", [leader_and_isr(INCREMENTAL), stop_replica("a", 0)])

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from layout.ids import TopicId
+from layout.ours import RunJournal, parse_run_journal
 from logstore import OfflineLogDirError
 from logstore.log_dir import LogDir
 from reconciler.broker import broker
@@ -19,7 +20,7 @@ from reconciler.cli import logstore
 from reconciler.protocol import KIP516, ControlRequest, Version
 from reconciler.protocol.json_messages import encode_json
 from reconciler.protocol.messages import encode_request
-from tests.logstore.engine import NOW_MS, picture
+from tests.logstore.engine import NOW_MS, identity, picture
 from tests.reconciler.cli.conftest import ORDERS, make_log_dir
 from tests.reconciler.protocol.control_requests import (
     FULL,
@@ -37,6 +38,8 @@ from tests.reconciler.protocol.control_requests import (
 
 Run = Callable[..., Result]
 KEPT = TopicId(b"kept" * 4)
+CLUSTER_ID = identity(1).cluster_id
+ALLOWED = ("--allow", "cluster")
 MANY = 10
 
 
@@ -58,7 +61,7 @@ def send(run: Run, sim: Sim, tmp_path: Path) -> Callable[..., Result]:
 
     def sent(request: ControlRequest, *options: object, version: Version = 7) -> Result:
         (tmp_path / "request").write_bytes(encode_json(request, version))
-        result = run("reconcile", tmp_path / "request", *sim.paths, *options)
+        result = run("reconcile", tmp_path / "request", *sim.paths, "--cluster-id", CLUSTER_ID, *options)
         assert isinstance(result.exception, SystemExit | None), result.exception
         return result
 
@@ -178,7 +181,7 @@ def test_bytes_of_a_connection_are_recognised(
 ) -> None:
     data = encode_request(wanted(), version, client_id="controller")
     (tmp_path / "captured").write_bytes(struct.pack(">i", len(data)) + data if length else data)
-    result = run("reconcile", spec.format(tmp_path / "captured"), *sim.paths, "--dry-run", "--format", "json")
+    result = run("reconcile", spec.format(tmp_path / "captured"), *sim.paths, *ALLOWED, "--dry-run", "--format", "json")
     assert (result.exit_code, changes(result)["staged"]) == (1, ["gone-0", "orders-0"]), result.output
 
 
@@ -190,7 +193,7 @@ def test_every_form_with_a_type_is_read_from_json(send: Callable[..., Result], v
 def test_a_line_of_a_request_log_is_read_from_standard_input(sim: Sim) -> None:
     inner = json.loads(encode_json(stop_replica("kept", 3), 3))
     line = json.dumps({"requestHeader": {"requestApiKey": 5, "requestApiVersion": 3}, "request": inner})
-    arguments = ["reconcile", "-", *map(str, sim.paths), "--format", "json"]
+    arguments = ["reconcile", "-", *map(str, sim.paths), *ALLOWED, "--format", "json"]
     result = CliRunner().invoke(logstore, arguments, input=line)
     assert (result.exit_code, changes(result)) == (0, {"staged": ["kept-3"]}), result.output
 
@@ -277,10 +280,10 @@ def test_a_real_brokers_log_dir_gets_no_empty_replicas_unasked(run: Run, tmp_pat
     path = make_log_dir(tmp_path / "kafka", 1, held)
     request = leader_and_isr(FULL, topic("orders", ORDERS, *range(6)))
     (tmp_path / "r.json").write_bytes(encode_json(request, 7))
-    result = run("reconcile", tmp_path / "r.json", path)
+    result = run("reconcile", tmp_path / "r.json", path, *ALLOWED)
     assert (result.exit_code, "2 empty replicas would be made" in result.stderr) == (3, True), result.output
     assert (path / "gone-0").is_dir()
-    assert run("reconcile", tmp_path / "r.json", path, "--allow", "create").exit_code == 0
+    assert run("reconcile", tmp_path / "r.json", path, *ALLOWED, "--allow", "create").exit_code == 0
     # Inside a real broker's log dir a staging directory would stop it at its next start.
     assert (tmp_path / "kafka.deleting" / f"{C}_0").is_dir()
     assert (path / "orders-5" / "partition.metadata").read_text() == f"version: 0\ntopic_id: {ORDERS}"
@@ -292,6 +295,120 @@ def test_a_stale_epoch_is_reported_for_the_whole_request(send: Callable[..., Res
     result = send(request, "--broker-epoch", "6")
     assert (result.exit_code, "STALE_BROKER_EPOCH (77)" in result.stderr) == (3, True)
     assert names(sim) == before
+
+
+def test_a_request_names_its_cluster_by_an_option_or_not_at_all_by_a_gate(
+    send: Callable[..., Result], run: Run, sim: Sim, tmp_path: Path
+) -> None:
+    before = names(sim)
+    other = send(wanted(), "--cluster-id", "another")
+    assert (other.exit_code, "was sent in cluster another" in other.stderr) == (3, True)
+    unnamed = run("reconcile", tmp_path / "request", *sim.paths)
+    assert (unnamed.exit_code, "--cluster-id" in unnamed.stderr, "--allow cluster" in unnamed.stderr) == (3, True, True)
+    assert CLUSTER_ID not in unnamed.stderr.replace(str(tmp_path), "").split(), "what to type is not given away"
+    assert names(sim) == before
+    assert run("reconcile", tmp_path / "request", *sim.paths, *ALLOWED).exit_code == 0
+    assert names(sim) != before
+
+
+def journals(sim: Sim) -> list[RunJournal]:
+    return [parse_run_journal(each.read_bytes()) for path in sim.paths for each in sorted(path.glob(".logstore_run.*"))]
+
+
+def test_it_leaves_a_journal_in_every_log_dir_with_epochs_and_changes(send: Callable[..., Result], sim: Sim) -> None:
+    result = send(wanted())
+    assert result.stderr.count("journal: ") == 2
+    found = journals(sim)
+    assert [len(each.lines) for each in found] == [3, 2]
+    assert {line["status"] for each in found for line in each.lines} == {"done"}
+    assert all(each.finished_ms is not None and each.metadata[0]["controller_epoch"] == "1" for each in found)
+    assert [line["kind"] for line in found[1].lines] == ["staged", "created"]
+    send(wanted())
+    assert len(journals(sim)) == 2, "the same request again has nothing to add"
+    assert send(wanted(), "--dry-run").exit_code == 0
+    assert len(journals(sim)) == 2
+
+
+@pytest.mark.parametrize(
+    ("older", "code", "said"),
+    [
+        ({"controller_epoch": 4, "broker_epoch": 7}, 11, "it is of controller epoch 4, and one of epoch 5 was carried"),
+        ({"controller_epoch": 5, "broker_epoch": 6}, 77, "it is of broker epoch 6, and one of broker epoch 7 was"),
+    ],
+)
+@pytest.mark.parametrize("kind", [FULL, INCREMENTAL, UNSPECIFIED])
+def test_a_request_of_an_older_controller_or_broker_is_answered_for_the_whole_and_changes_nothing(
+    send: Callable[..., Result], sim: Sim, older: dict[str, int], code: int, said: str, kind: Any
+) -> None:
+    def request(**epochs: int) -> ControlRequest:
+        return leader_and_isr(kind, topic("orders", B, 0, 1), topic("kept", KEPT, *range(MANY)), **epochs)
+
+    newest = leader_and_isr(INCREMENTAL, topic("kept", KEPT, *range(MANY)), controller_epoch=5, broker_epoch=7)
+    assert send(newest).exit_code == 0
+    before = trees(sim)
+    for more in ((), ("--dry-run",)):
+        result = send(request(**older), *more, "--format", "json")
+        document = json.loads(result.stdout)
+        assert (result.exit_code, document["error"], document["changes"]) == (3, code, [])
+        assert said in result.stderr and "(override: --allow epoch)" in result.stderr
+        assert trees(sim) == before
+    assert send(request(**older), "--allow", "epoch").exit_code in (0, 4)
+    assert send(request(**older)).exit_code == 3, "the newest one still counts"
+    assert send(request(controller_epoch=5, broker_epoch=7)).exit_code in (0, 4)
+    assert send(request(controller_epoch=6, broker_epoch=8)).exit_code in (0, 4)
+
+
+def test_an_older_stop_replica_is_answered_for_the_whole(send: Callable[..., Result], sim: Sim) -> None:
+    send(leader_and_isr(INCREMENTAL, topic("kept", KEPT, 3), controller_epoch=5))
+    before = names(sim)
+    result = send(stop_replica("kept", 3), version=3)
+    assert (result.exit_code, "STALE_CONTROLLER_EPOCH (11)" in result.stderr) == (3, True)
+    assert names(sim) == before
+
+
+def with_epoch(sim: Sim, name: str, epoch: int) -> None:
+    (path,) = (root / name for root in sim.paths if (root / name).is_dir())
+    (path / "leader-epoch-checkpoint").write_text(f"0\n2\n0 0\n{epoch} 7\n")
+
+
+def test_without_a_journal_the_records_say_that_a_request_is_older(send: Callable[..., Result], sim: Sim) -> None:
+    with_epoch(sim, "kept-3", 5)
+    request = leader_and_isr(INCREMENTAL, topic("kept", KEPT, state(3, 4), state(4, 4)), topic("orders", B, 0))
+    errors = {
+        f"{each['topic']}-{each['partition']}": each["error"]
+        for each in json.loads(send(request, "--dry-run", "--format", "json").stdout)["partitions"]
+    }
+    assert errors == {"kept-3": 11, "kept-4": 0, "orders-0": 0}
+    refused = send(request)
+    assert (refused.exit_code, "older than the records of 1 replica" in refused.stderr) == (3, True)
+    assert "kept-3 (epoch 4, and 5 here)" in refused.stderr
+    assert send(request, "--allow", "epoch").exit_code == 0
+
+
+@pytest.mark.parametrize("epoch", [5, 6])
+def test_the_epoch_of_the_records_and_a_later_one_are_in_order(
+    send: Callable[..., Result], sim: Sim, epoch: int
+) -> None:
+    with_epoch(sim, "kept-3", 5)
+    result = send(leader_and_isr(INCREMENTAL, topic("kept", KEPT, state(3, epoch))))
+    assert result.exit_code == 0, result.output
+
+
+def test_under_another_topic_id_epochs_start_again(send: Callable[..., Result], sim: Sim) -> None:
+    with_epoch(sim, "orders-0", 5)
+    result = send(wanted(), "--format", "json")
+    assert (result.exit_code, "orders-0" in changes(result)["staged"]) == (0, True)
+
+
+def test_a_replica_that_an_older_request_gives_away_stays(send: Callable[..., Result], sim: Sim) -> None:
+    with_epoch(sim, "kept-3", 5)
+    away = state(3, 4, leader=2, replicas=(2, 3))
+    others = [state(each) for each in range(MANY) if each != 3]
+    request = leader_and_isr(FULL, topic("orders", B, 0, 1), topic("kept", KEPT, away, *others), topic("gone", C, 0))
+    assert "kept-3 (epoch 4, and 5 here)" in send(request).stderr
+    assert "kept-3" in names(sim)["live"]
+    send(request, "--allow", "epoch", "--allow", "sole-copy")
+    assert "kept-3" not in names(sim)["live"]
 
 
 def test_a_running_broker_another_broker_and_disks_of_none_are_refused(

@@ -1,0 +1,50 @@
+"""What a broker knows of earlier requests when it handles the next one: epochs, and replicas that a bad disk keeps.
+
+A broker that has just started knows nothing, as in Kafka, and believes the first request. For a request that a person
+sends, the journals of earlier ones and the records on the disks say more: see :mod:`reconciler.broker.request_journal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from reconciler.broker.judgement import PartitionKey
+
+Epochs: TypeAlias = dict[str, dict[int, int]]
+"""Topic → partition → last received leader epoch, for the partitions that the broker hosts."""
+
+KeptBack: TypeAlias = set[tuple[TopicPartition, TopicId]]
+"""Replicas that could not be restored because a disk failed; until it is back, no empty replica takes their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEpochs:
+    """Epochs that a request must not be older than.
+
+    Attributes:
+        controller_epoch: of the newest request.
+        broker_epoch: of the newest request, or of the broker's registration; -1: not known.
+        reached: replica → its topic ID, and the leader epoch of its last records.
+    """
+
+    controller_epoch: int = 0
+    broker_epoch: int = -1
+    reached: Mapping[PartitionKey, tuple[str, int]] = field(default_factory=dict, hash=False)
+
+    def is_older(self, key: PartitionKey, topic_id: TopicId | None, leader_epoch: int) -> bool:
+        """Whether a request's leader epoch is older than the records of the replica, under the same topic ID."""
+        text, epoch = self.reached.get(key, ("", -1))
+        return leader_epoch < epoch and text == str(topic_id)
+
+
+@dataclass(slots=True)
+class BrokerMemory:
+    """What changes from one request to the next."""
+
+    epochs: Epochs = field(default_factory=dict)
+    kept_back: KeptBack = field(default_factory=set)
+    known: KnownEpochs = field(default_factory=KnownEpochs)

@@ -1,0 +1,188 @@
+"""The journals of requests that a person sends, as ``apply`` leaves one of a plan, and the epochs that they hold.
+
+A controller's requests come in order, over one connection. A file may be of last month: its replicas were moved, its
+topics re-created since. So each request that is carried out by hand leaves a journal in every log dir, and the next one
+must not be of an older controller epoch or broker epoch. Where no journal says so, the records do: a request whose
+leader epoch is below the last one of ``leader-epoch-checkpoint``, under the same topic ID, was sent before them.
+Source: FACTS §4.2, 2-3 and 5d; DESIGN §6.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from layout.ours import RunJournal
+from logstore.scan import last_leader_epoch
+from logstore.store import LogStore
+from reconciler.broker.dry_run import Effect
+from reconciler.broker.judgement import PartitionKey
+from reconciler.broker.memory import KnownEpochs
+from reconciler.plan import UNDER_WAY, History, journal_paths, write_journal
+from reconciler.protocol import ControlRequest, LeaderAndIsrRequest
+from reconciler.text import moment
+
+DONE = "done"
+"""Status in the journal of a change that was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedOut:
+    """The newest epochs of the requests that were carried out by hand on some log dirs.
+
+    Attributes:
+        controller_epoch: 0: there was no request.
+        broker_epoch: -1: none of them named one.
+        journal: path of the journal with that controller epoch; empty: there is none.
+        when_ms: when that request was carried out, in ms since 1970.
+    """
+
+    controller_epoch: int = 0
+    broker_epoch: int = -1
+    journal: str = ""
+    when_ms: int = 0
+
+    def refusal(self, request: ControlRequest, broker_epoch: int) -> str | None:
+        """Say why a request is too old to be carried out, and what to do; None: it is not too old.
+
+        Args:
+            request: of a controller.
+            broker_epoch: of the broker's registration, as the user gave it; -1: not given.
+        """
+        newest = "send the controller's newest request instead"
+        if request.broker_epoch != -1 and request.broker_epoch < max(broker_epoch, self.broker_epoch):
+            if request.broker_epoch < broker_epoch:
+                return f"it is of broker epoch {request.broker_epoch}, before --broker-epoch {broker_epoch}: {newest}"
+            older = f"broker epoch {request.broker_epoch}, and one of broker epoch {self.broker_epoch}"
+        elif request.controller_epoch < self.controller_epoch:
+            older = f"controller epoch {request.controller_epoch}, and one of epoch {self.controller_epoch}"
+        else:
+            return None
+        return (
+            f"it is of {older} was carried out here before, the last one {moment(self.when_ms)} ({self.journal}): "
+            f"{newest} (override: --allow epoch)"
+        )
+
+    def is_before(self, request: ControlRequest) -> bool:
+        """Whether a request is the first here, or newer than the last one."""
+        return not self.journal or (self.controller_epoch, self.broker_epoch) < (
+            request.controller_epoch,
+            request.broker_epoch,
+        )
+
+
+def last_carried_out(history: History) -> CarriedOut:
+    """Find the newest epochs in the journals of some log dirs."""
+    found = CarriedOut()
+    for log_dir, journal in history.journals:
+        for source in journal.metadata:
+            controller_epoch, broker_epoch = source.get("controller_epoch", ""), source.get("broker_epoch", "-1")
+            if not controller_epoch.isdecimal():
+                continue  # the journal of a plan
+            known = max(found.broker_epoch, int(broker_epoch) if broker_epoch.isdecimal() else -1)
+            newest = (found.controller_epoch, found.when_ms)
+            if (int(controller_epoch), journal.started_ms) >= newest:
+                (path,) = journal_paths([log_dir], journal.started_ms, journal.plan)
+                found = CarriedOut(int(controller_epoch), known, path, journal.started_ms)
+            else:
+                found = CarriedOut(found.controller_epoch, known, found.journal, found.when_ms)
+    return found
+
+
+def reached_epochs(store: LogStore, request: ControlRequest) -> dict[PartitionKey, tuple[str, int]]:
+    """Read the leader epoch of the last records of every replica that a request names under its topic ID."""
+    found: dict[PartitionKey, tuple[str, int]] = {}
+    entries = store.entries()
+    for topic in request.topics:
+        for state in topic.partitions:
+            entry = entries.get((topic.topic, state.partition))
+            if topic.topic_id is None or entry is None or entry.topic_id != str(topic.topic_id):
+                continue
+            epoch = None if entry.log_dir in store.offline else last_leader_epoch(f"{entry.log_dir}/{entry.path}")
+            if epoch is not None:
+                found[topic.topic, state.partition] = entry.topic_id, epoch
+    return found
+
+
+def older_partitions(request: ControlRequest, known: KnownEpochs) -> list[str]:
+    """Describe each partition of a request that was sent before the records here were written."""
+    return [
+        f"{topic.topic}-{state.partition} (epoch {state.leader_epoch}, and {known.reached[key][1]} here)"
+        for topic in request.topics
+        for state in topic.partitions
+        if known.is_older(key := (topic.topic, state.partition), topic.topic_id, state.leader_epoch)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestJournal:
+    """Writes the journal of one request into the log dirs of its broker: before the first change, and at the end.
+
+    Attributes:
+        store: open.
+        request: that is carried out.
+        location: of its file.
+        user: who carries it out.
+        started_ms: in ms since 1970.
+    """
+
+    store: LogStore
+    request: ControlRequest
+    location: str
+    user: str
+    started_ms: int
+
+    def begin(self, planned: Sequence[Effect]) -> list[str]:
+        """Note every change as under way; return the problems, one sentence each."""
+        return self._write(planned, UNDER_WAY, None)
+
+    def end(self, done: Sequence[Effect]) -> list[str]:
+        """Note every change as done; return the problems."""
+        return self._write(done, DONE, self.store.clock.now_ms())
+
+    def paths(self) -> list[str]:
+        """Return the paths of the journals that are there."""
+        online = [each.path for each in self.store.log_dirs if each.offline is None]
+        return [path for path in journal_paths(online, self.started_ms, self._fingerprint) if os.path.exists(path)]
+
+    @property
+    def _fingerprint(self) -> str:
+        return hashlib.sha256(repr(self.request).encode("utf-8", "backslashreplace")).hexdigest()
+
+    def _write(self, effects: Sequence[Effect], status: str, finished_ms: int | None) -> list[str]:
+        who = (self._fingerprint, os.uname().nodename, self.user)
+        problems = []
+        for log_dir in self.store.log_dirs:
+            if log_dir.offline is None:
+                lines = tuple(_line(each, status) for each in effects if each.log_dir == log_dir.path)
+                source = self._source(log_dir.identity.cluster_id)
+                journal = RunJournal(*who, self.started_ms, finished_ms, (source,), lines)
+                problems.append(write_journal(log_dir, journal))
+        return [problem for problem in problems if problem is not None]
+
+    def _source(self, cluster_id: str | None) -> Mapping[str, str]:
+        request = self.request
+        return {
+            "source": request.type.name if isinstance(request, LeaderAndIsrRequest) else "STOP_REPLICA",
+            "location": self.location,
+            "cluster_id": cluster_id or "",
+            "controller_id": str(request.controller_id),
+            "controller_epoch": str(request.controller_epoch),
+            "broker_epoch": str(request.broker_epoch),
+        }
+
+
+def _line(effect: Effect, status: str) -> dict[str, object]:
+    return {
+        "kind": effect.kind.value,
+        "name": effect.location,
+        "topic": effect.topic,
+        "partition": effect.partition,
+        "topic_id": effect.topic_id,
+        "verdict": effect.verdict,
+        "why": effect.evidence,
+        "status": status,
+        "detail": "",
+    }
