@@ -1,6 +1,7 @@
 """One log dir on its disk: lock, identity, offset checkpoints, open files, and going offline after an I/O error."""
 
 from logstore.log_dir.batch import FileChange, OpenDirectories, change_files
+from logstore.log_dir.beside import StagingBeside
 from logstore.log_dir.checkpoints import (
     CHECKPOINT_LIMIT,
     CheckpointFiles,
@@ -13,6 +14,7 @@ from logstore.log_dir.lock import LOCK_FILE, LockHolder, find_lock_holder
 from logstore.log_dir.log_dir import DISK_FAILURES, LogDir, open_replica_parent
 from logstore.log_dir.open_files import FileHolder, OpenFiles, UnseenProcess, find_open_files
 from logstore.log_dir.read_only import LogDirView, ReadOnlyLogDir
+from logstore.log_dir.staging_lock import StagingLock
 
 __all__ = [
     "CHECKPOINT_LIMIT",
@@ -32,6 +34,8 @@ __all__ = [
     "OpenDirectories",
     "OpenFiles",
     "ReadOnlyLogDir",
+    "StagingBeside",
+    "StagingLock",
     "UnseenProcess",
     "change_files",
     "discover",

@@ -18,6 +18,7 @@ import errno
 import fcntl
 import os
 import struct
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -139,11 +140,17 @@ def find_lock_holder(log_dir: str, *, search: bool = True) -> LockHolder | None:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    return _holder_in_proc_locks(status, search=search) or _holder_by_kernel(path)
+    return find_holder_in_proc_locks(status, ("POSIX", "OFDLCK"), search=search) or _holder_by_kernel(path)
 
 
-def _holder_in_proc_locks(status: os.stat_result, *, search: bool) -> LockHolder | None:
-    """Look for the file in ``/proc/locks``: ``1: POSIX  ADVISORY  WRITE 4242 fd:01:131 0 EOF``."""
+def find_holder_in_proc_locks(status: os.stat_result, families: Collection[str], *, search: bool) -> LockHolder | None:
+    """Look for a file in ``/proc/locks``: ``1: POSIX  ADVISORY  WRITE 4242 fd:01:131 0 EOF``.
+
+    Args:
+        status: of the file or directory.
+        families: which kinds of locks count, since none sees those of another: ``POSIX`` and ``OFDLCK``, or ``FLOCK``.
+        search: as for :func:`find_lock_holder`.
+    """
     wanted = (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino)
     try:
         with open("/proc/locks", encoding="ascii") as locks:
@@ -151,13 +158,8 @@ def _holder_in_proc_locks(status: os.stat_result, *, search: bool) -> LockHolder
     except (OSError, UnicodeDecodeError):
         return None
     for words in lines:
-        # A waiter has one word more, "->", and holds nothing. flock(2) is another family and excludes no broker.
-        if (
-            len(words) == 8
-            and words[1] in ("POSIX", "OFDLCK")
-            and words[3] == "WRITE"
-            and _parse_inode(words[5]) == wanted
-        ):
+        # A waiter has one word more, "->", and holds nothing.
+        if len(words) == 8 and words[1] in families and words[3] == "WRITE" and _parse_inode(words[5]) == wanted:
             return _holder_by_pid(_search_pid(wanted) if search and words[1] == "OFDLCK" else int(words[4]))
     return None
 

@@ -34,6 +34,7 @@ from logstore.fs import TEMPORARY, Directory, Disk, make_directory, refusal, rem
 from logstore.log_dir.checkpoints import CheckpointFiles
 from logstore.log_dir.identity import ExpectedIdentity, read_identity
 from logstore.log_dir.lock import LOCK_FILE, Lock
+from logstore.log_dir.staging_lock import StagingLock
 from logstore.rows import MetadataState
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class LogDir:
         self.was_unclean = root.holds(UNCLEAN_FILE)
         self.offline: str | None = None
         self._lock = lock
+        self._staging_lock: StagingLock | None = None
         self._marked = self.was_unclean
         self.leave_unclean = self.was_unclean
         """Whether :meth:`close` leaves the mark, so that the next open recovers the log dir."""
@@ -87,7 +89,7 @@ class LogDir:
 
         Raises:
             NotALogDirError: there is no such directory, or its identity is missing, damaged, or another one.
-            LogDirInUseError: a broker or another run of this engine holds the lock.
+            LogDirInUseError: a broker or another run of this engine holds the lock, or purges beside the log dir.
             OfflineLogDirError: the disk fails, or ``meta.properties`` cannot be read, as in a broker (FACTS §1.5).
             ChangeFailedError: the system refuses to open ``.lock``.
         """
@@ -105,7 +107,9 @@ class LogDir:
                 _read_known_identity(path, expected)
             lock = _locked(root, disk)
             try:
-                return cls(root, lock, _read_known_identity(path, expected), disk)
+                opened = cls(root, lock, _read_known_identity(path, expected), disk)
+                opened.lock_staging_root()
+                return opened
             except BaseException:
                 lock.release()
                 raise
@@ -174,6 +178,26 @@ class LogDir:
                 f"{self.path} is a real broker's log dir, which would not start after this: {what} works only in a log "
                 f"dir whose {meta_properties.FILE_NAME} carries {meta_properties.SCHEME_KEY}"
             )
+
+    def lock_staging_root(self) -> None:
+        """Lock the staging root beside a broker's log dir, where there is one and this has not locked it yet.
+
+        Raises:
+            LogDirInUseError: a purge works there.
+            ChangeFailedError, OfflineLogDirError: it cannot be opened.
+        """
+        if self.is_ours or (self._staging_lock is not None and self._staging_lock.is_current()):
+            return
+        self._release_staging_root()
+        try:
+            self._staging_lock = StagingLock.take(self.path)
+        except OSError as error:
+            raise failure(f"the staging root beside {self.path} cannot be locked", error) from error
+
+    def _release_staging_root(self) -> None:
+        if self._staging_lock is not None:
+            self._staging_lock.release()
+            self._staging_lock = None
 
     def check_online(self) -> None:
         """Raise OfflineLogDirError when the log dir is no longer used."""
@@ -287,6 +311,7 @@ class LogDir:
 
     def abandon(self) -> None:
         """Close without any change to the disk, as a crash would; for tests and simulators."""
+        self._release_staging_root()
         self._lock.release()
         self.root.close()
 

@@ -75,6 +75,7 @@ class LogDirPurge:
         purged: the directories that are deleted, durably.
         kept: the directories that stay, except those that are not due yet.
         not_due: number of directories that are not due yet.
+        waiting: number of directories that are due and wait, because they lie in the log dir itself, which is in use.
         next_due_ms: the earliest due time among these, in ms since 1970; None: there are none.
         failures: a sentence for each directory that could not be removed whole; the next purge tries again.
         partly_bytes: bytes removed from directories that still exist.
@@ -89,6 +90,7 @@ class LogDirPurge:
     purged: list[Purged] = field(default_factory=list)
     kept: list[KeptDirectory] = field(default_factory=list)
     not_due: int = 0
+    waiting: int = 0
     next_due_ms: int | None = None
     failures: list[str] = field(default_factory=list)
     partly_bytes: int = 0

@@ -2,7 +2,9 @@
 
 A directory is deleted only if it is due and carries a valid record, and the record is removed last (``remove`` explains
 the order). Directories that a broker left have no record, so a purge never takes them. Whatever fails or is cancelled
-stays staged and due, and the next purge resumes it. With a clock that went backwards nothing is due.
+stays staged and due, and the next purge resumes it. With a clock that went backwards nothing is due. While a broker
+runs on a log dir, what is staged beside it is purged all the same (:class:`StagingBeside`), and what is due in the log
+dir itself is counted: it waits until the broker is stopped.
 Source: DESIGN §5; USERS, pains 5, 6 and 8.
 """
 
@@ -13,12 +15,13 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Final
+from typing import Final, TypeAlias
 
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_staged
+from layout.scheme import PURGE_NOTE_FILE
 from logstore.errors import LogStoreError, UnsafePathError
 from logstore.fs import Directory
-from logstore.log_dir import LogDir, LogDirView, OpenFiles, find_open_files
+from logstore.log_dir import LogDir, LogDirView, OpenFiles, StagingBeside, find_open_files
 from logstore.purge.batches import PurgeBatch
 from logstore.purge.eligibility import DueDirectory, PurgeRules, StagingRoot, measure_removal
 from logstore.purge.report import HeldFile, KeepReason, KeptDirectory, LogDirPurge, Purged, PurgeReport
@@ -30,7 +33,9 @@ from logstore.staging import (
     PurgeNote,
     RecordReader,
     begin_purge,
+    drop_spent_note,
     end_purge,
+    find_staged,
     staging_roots,
 )
 
@@ -39,9 +44,11 @@ logger = logging.getLogger(__name__)
 DEFAULT_WORKERS: Final = 2
 """Workers on each disk."""
 
+PurgedLogDir: TypeAlias = LogDir | StagingBeside
+
 
 def purge(
-    log_dirs: Sequence[LogDir],
+    log_dirs: Sequence[PurgedLogDir],
     rules: PurgeRules,
     *,
     workers: int = DEFAULT_WORKERS,
@@ -54,7 +61,7 @@ def purge(
     A failure in one log dir is reported in its part of the report, and the others go on.
 
     Args:
-        log_dirs: open, and changed by nobody else meanwhile.
+        log_dirs: open, and changed by nobody else meanwhile; or only what is staged beside them is.
         rules: of the purge.
         workers: number of workers on each disk; each removes several files at once where it waits for the disk.
         fallback: the fallback records.
@@ -93,10 +100,18 @@ def purge_steps(log_dir: LogDir, rules: PurgeRules, *, fallback: FallbackRecords
     yield from run.steps()
 
 
-def planned_purge(log_dir: LogDirView, rules: PurgeRules, fallback: FallbackRecords | None = None) -> LogDirPurge:
+def planned_purge(
+    log_dir: LogDirView, rules: PurgeRules, fallback: FallbackRecords | None = None, *, beside: bool = False
+) -> LogDirPurge:
     """Report what a purge would do now, without doing it; no lock is needed.
 
     ``held`` lists the files that processes hold, whose space would not be freed yet.
+
+    Args:
+        log_dir: open to be read.
+        rules: of the purge.
+        fallback: the fallback records.
+        beside: the log dir is in use, so that only what is staged beside it would go.
 
     Raises:
         OSError: from the system.
@@ -112,6 +127,8 @@ def planned_purge(log_dir: LogDirView, rules: PurgeRules, fallback: FallbackReco
                     judged = staging.judge(directory, name)
                     if isinstance(judged, KeptDirectory):
                         report.keep(judged)
+                    elif judged is not None and beside and staging.placement is not Placement.SIBLING:
+                        report.waiting += 1
                     elif judged is not None:
                         found = measure_removal(directory, staging.holders)
                         location = staging.location(name.text)
@@ -129,7 +146,7 @@ class _LogDirPurger:
 
     def __init__(
         self,
-        log_dir: LogDir,
+        log_dir: PurgedLogDir,
         rules: PurgeRules,
         workers: int,
         fallback: FallbackRecords,
@@ -153,8 +170,11 @@ class _LogDirPurger:
         try:
             self.log_dir.check_online()
             for staging, names in _staging_roots(self.log_dir, self.rules, self.fallback):
+                if isinstance(self.log_dir, StagingBeside) and staging.placement is not Placement.SIBLING:
+                    self._count_waiting(staging, names)
+                    continue
                 self._purge_root(staging, names)
-            self._note_end(all_judged=self.rules.only is None)
+                self._note_end(staging, all_judged=self.rules.only is None)
         except LogStoreError as error:
             report.error = str(error)
         except OSError as error:
@@ -173,22 +193,23 @@ class _LogDirPurger:
             for name in sorted(names, key=lambda name: name.text):
                 before = len(self.report.purged)
                 self._purge_root(staging, [name])
-                self._note_end(all_judged=False)
+                self._note_end(staging, all_judged=False)
                 yield from self.report.purged[before:]
 
     def _purge_root(self, staging: StagingRoot, names: list[DirectoryName]) -> None:
-        """Purge one staging root; a log dir in which nothing is due is not changed at all."""
+        """Purge one staging root; where nothing is due, only the note of a purge that is over by now is removed."""
         first = self._first_due(staging, names)
         if first == len(names):
+            self._drop_spent_note(staging)
             return
         if self._open_files is None:
             self._open_files = find_open_files(self.device)
             self.report.unseen_processes = self._open_files.unseen
         staging.holders = self._open_files.holders
         with self.log_dir.changing("what is staged cannot be purged"):
-            if self._former is None:
-                due_by_ms = EVERYTHING_DUE if self.rules.before_due else self.rules.now_ms
-                self._former = begin_purge(self.log_dir, due_by_ms)
+            due_by_ms = EVERYTHING_DUE if self.rules.before_due else self.rules.now_ms
+            self._former = begin_purge(self.log_dir.disk, self._note_home(staging), due_by_ms)
+            self._partly = {}
             workers = PurgeWorkers(staging, self.log_dir.disk, self._workers, may_fork=self._may_fork)
             try:
                 workers.purge(names[first:])
@@ -197,7 +218,25 @@ class _LogDirPurger:
                 for batch in workers.gone:
                     self._report_batch(staging, batch)
 
-    def _note_end(self, *, all_judged: bool) -> None:
+    def _count_waiting(self, staging: StagingRoot, names: list[DirectoryName]) -> None:
+        """Count what is due in a staging root that is left alone; what is kept for other reasons is reported."""
+        left = names
+        while left:
+            first = self._first_due(staging, left)
+            self.report.waiting += first < len(left)
+            left = left[first + 1 :]
+
+    def _drop_spent_note(self, staging: StagingRoot) -> None:
+        home = self._note_home(staging)
+        if home.holds(PURGE_NOTE_FILE):
+            with self.log_dir.changing("the note of an earlier purge cannot be removed"):
+                drop_spent_note(self.log_dir.disk, home, find_staged(self.log_dir, self.fallback))
+
+    def _note_home(self, staging: StagingRoot) -> Directory:
+        """Give the directory whose lock the purge holds, where its note belongs."""
+        return staging.root if staging.placement is Placement.SIBLING else self.log_dir.root
+
+    def _note_end(self, staging: StagingRoot, *, all_judged: bool) -> None:
         """Note which directories are partly gone, by this purge or by an earlier one that this one did not complete."""
         former = self._former
         if former is None:
@@ -208,7 +247,8 @@ class _LogDirPurger:
         partly = {**former.directories, **self._partly}
         with self.log_dir.changing("the end of a purge cannot be noted"):
             named = {location: staged_ms for location, staged_ms in partly.items() if location not in gone}
-            end_purge(self.log_dir, PurgeNote(None if is_whole else former.due_by_ms, named))
+            note = PurgeNote(None if is_whole else former.due_by_ms, named)
+            end_purge(self.log_dir.disk, self._note_home(staging), note)
 
     def _note_partly_gone(self, staging: StagingRoot, due: DueDirectory) -> None:
         self.report.partly_bytes += due.bytes
@@ -287,7 +327,7 @@ def _held(location: str, due: DueDirectory, open_files: OpenFiles) -> list[HeldF
     ]
 
 
-def _free_bytes(log_dir: LogDir) -> int | None:
+def _free_bytes(log_dir: PurgedLogDir) -> int | None:
     try:
         status = os.fstatvfs(log_dir.root.descriptor)
     except OSError:

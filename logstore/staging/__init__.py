@@ -4,7 +4,14 @@ from logstore.staging.bring_back import Restored, finish_restore, planned_restor
 from logstore.staging.candidate import Candidate, Refused, StagingOutcome
 from logstore.staging.fallback_records import FallbackRecords
 from logstore.staging.listing import Staged, find_staged, list_staged
-from logstore.staging.partly_purged import EVERYTHING_DUE, PurgeNote, begin_purge, end_purge
+from logstore.staging.partly_purged import (
+    EVERYTHING_DUE,
+    PurgeNote,
+    begin_purge,
+    drop_spent_note,
+    end_purge,
+    was_purged_beside,
+)
 from logstore.staging.pipeline import STAGING_BATCH_SIZE, OnCommitted, stage
 from logstore.staging.placement import (
     Placement,
@@ -35,6 +42,7 @@ __all__ = [
     "adopt_stray",
     "begin_purge",
     "choose_placement",
+    "drop_spent_note",
     "end_purge",
     "find_staged",
     "finish_restore",
@@ -51,4 +59,5 @@ __all__ = [
     "stage",
     "staging_path",
     "staging_roots",
+    "was_purged_beside",
 ]

@@ -27,7 +27,7 @@ from logstore.fs import Directory, remove_file, rename_exclusively, sync_all
 from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, Offsets, open_replica_parent
 from logstore.staging.fallback_records import FallbackRecords
 from logstore.staging.listing import Staged
-from logstore.staging.partly_purged import read_purge_note
+from logstore.staging.partly_purged import read_note_about
 from logstore.staging.placement import Placement, open_staging_root
 from logstore.staging.records import restored_path
 
@@ -60,10 +60,10 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
         ChangeFailedError: the system refuses to say whether a purge has emptied it in part.
         OSError: from the system.
     """
-    note = read_purge_note(log_dir)
+    note, place = read_note_about(log_dir, staged)
     if note.unread is not None and staged.record is not None:
         raise ChangeFailedError(
-            f"{staged.location} cannot be restored: {log_dir.path}/{PURGE_NOTE_FILE} {note.unread}, so nothing says "
+            f"{staged.location} cannot be restored: {place}/{PURGE_NOTE_FILE} {note.unread}, so nothing says "
             "whether a purge has emptied it in part; nothing was changed. See to the disk, and restore it then"
         )
     if note.covers(staged):

@@ -22,7 +22,7 @@ from layout.errors import InvalidNameError, LayoutError
 from layout.ids import TopicId
 from layout.scheme import STAGING_DIR, sibling_staging_root
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError, UnsafePathError
+from logstore.errors import UnsafePathError
 from logstore.fs import Directory, Disk, make_directory, mount_of
 from logstore.log_dir import LogDir, LogDirView
 
@@ -84,8 +84,11 @@ def placement_of(path: str, staging: str) -> Placement | None:
 def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool = False) -> Directory | None:
     """Open the directory that staged replicas go to; None: it does not exist, and ``make`` was not asked for.
 
+    In a log dir that is open to be changed, a sibling is locked first (:meth:`LogDir.lock_staging_root`).
+
     Raises:
         UnsafePathError: it is a link, is no directory, or lies on another file system.
+        LogDirInUseError: a purge works in the sibling.
         OSError: it cannot be made or opened.
     """
     if placement is Placement.IN_PLACE:
@@ -109,9 +112,16 @@ def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool =
                 found = parent.child(name)
             except NotADirectoryError as error:
                 raise UnsafePathError(f"{path} is no directory, so nothing is staged there") from error
-    if found.device != log_dir.root.device:
+    try:
+        if found.device != log_dir.root.device:
+            raise UnsafePathError(
+                f"{path} lies on another file system than {log_dir.path}: nothing can be renamed into it"
+            )
+        if placement is Placement.SIBLING and isinstance(log_dir, LogDir):
+            log_dir.lock_staging_root()
+    except BaseException:
         found.close()
-        raise UnsafePathError(f"{path} lies on another file system than {log_dir.path}: nothing can be renamed into it")
+        raise
     return found
 
 
@@ -121,12 +131,13 @@ def staging_roots(log_dir: LogDirView) -> Generator[tuple[Placement, Directory],
     Close the generator, so that no directory stays open where the caller raises.
 
     Raises:
+        LogDirInUseError: a purge works in one of them.
         OSError: one of them cannot be opened.
     """
     for placement in placements(log_dir):
         try:
             root = open_staging_root(log_dir, placement)
-        except (LogStoreError, LayoutError):
+        except (UnsafePathError, LayoutError):
             continue  # a link, a mount point, or a path without a name: nothing of ours can lie there
         if root is not None:
             with root:

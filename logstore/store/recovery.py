@@ -1,7 +1,7 @@
 """Recover a log dir after a crash, before anybody uses it: every change ends wholly done or wholly undone.
 
-A log dir is recovered when its ``.logstore_unclean`` file says that it was not closed cleanly. What a crash may leave,
-and what becomes of it::
+A log dir is recovered when its ``.logstore_unclean`` file says that it was not closed cleanly, or when the note of a
+purge beside a running broker lies in its staging root. What a crash may leave, and what becomes of it::
 
     an intent of many steps                         is carried out to its end                          (journal)
     a live replica with a record in it              stays live; offsets are restored, the record goes  (staging)
@@ -33,6 +33,8 @@ from logstore.scan import Folder, list_log_dir
 from logstore.staging import (
     FallbackRecords,
     Placement,
+    drop_spent_note,
+    find_staged,
     finish_restore,
     finish_shared_records,
     list_staged,
@@ -60,7 +62,7 @@ def recover(log_dir: LogDir, fallback: FallbackRecords | None = None) -> list[st
     with log_dir.changing("what a crash left cannot be sorted out"):
         log_dir.leave_unclean = False  # from here on it is unclean again only where a step says so, or fails
         try:
-            done += _drop_temporaries(log_dir)
+            done += _drop_temporaries(log_dir, log_dir.root)
             done += _keep_live(log_dir)
             if log_dir.is_ours:
                 done += _drop_drafts(log_dir)
@@ -74,10 +76,10 @@ def recover(log_dir: LogDir, fallback: FallbackRecords | None = None) -> list[st
     return done
 
 
-def _drop_temporaries(log_dir: LogDir) -> Iterator[str]:
-    for name in sorted(log_dir.root.plain_files()):
+def _drop_temporaries(log_dir: LogDir, folder: Directory) -> Iterator[str]:
+    for name in sorted(folder.plain_files()):
         if name.endswith(TEMPORARY):
-            remove_file(log_dir.disk, log_dir.root, name)
+            remove_file(log_dir.disk, folder, name)
             yield f"{name} was left by a write that did not finish, and is removed"
 
 
@@ -130,8 +132,12 @@ def _clear_staged(log_dir: LogDir, fallback: FallbackRecords) -> Iterator[str]:
     """Finish staging, and remove staged directories that are empty and have no record: a purge had emptied them."""
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
+            if placement is Placement.SIBLING:
+                yield from _drop_temporaries(log_dir, root)
             yield from finish_shared_records(log_dir, placement, root)
             yield from _drop_empty_in(log_dir, placement, root, fallback)
+            if placement is Placement.SIBLING and drop_spent_note(log_dir.disk, root, find_staged(log_dir, fallback)):
+                yield f"{root.path}: the purge beside the broker, which was cut short, is at its end"
 
 
 def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, fallback: FallbackRecords) -> Iterator[str]:

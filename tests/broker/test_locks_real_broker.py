@@ -159,8 +159,6 @@ def test_no_command_changes_the_disks_of_a_broker_that_runs(
             ["apply", staging],
             ["repair", "--apply", repair],
             ["reconcile", request, *broker.log_dirs, "--allow", "cluster"],
-            ["purge", *broker.log_dirs],
-            ["purge", *broker.log_dirs, "--dry-run"],
             ["restore", *broker.log_dirs, "--topic", TOPIC],
             *layout_commands(broker),
         ]

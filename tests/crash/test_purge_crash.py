@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
-from layout.scheme import PURGE_NOTE_FILE
+from layout.scheme import PURGE_NOTE_FILE, STAGING_DIR
 from logstore import ChangeFailedError, OfflineLogDirError
+from logstore.fs import Directory, Disk
+from logstore.log_dir import StagingBeside
+from logstore.log_dir.lock import Lock
 from logstore.purge import PurgeRules, purge
 from logstore.purge import batches as purge_batches
 from logstore.purge import workers as purge_workers
@@ -23,6 +28,7 @@ from tests.crash.engine_histories import (
     ONE,
     OURS,
     SIBLING,
+    TWO,
     Broker,
     Kind,
     NoBarrier,
@@ -32,7 +38,7 @@ from tests.crash.engine_histories import (
 )
 from tests.crash.failing_disk import FailingDisk
 from tests.crash.histories import Done, Driver, History
-from tests.crash.images import Tree
+from tests.crash.images import Tree, read_tree
 from tests.crash.replicas import assert_nothing_staged_is_lost, below, records
 
 KINDS = pytest.mark.parametrize("kind", [OURS, SIBLING, IN_PLACE], ids=str)
@@ -75,9 +81,60 @@ def purging(kind: Kind, count: int, *, noted: bool = False) -> History:
                 assert records(after)[path] == records(before)[path]
                 assert below(after, path).items() <= below(before, path).items()
                 if noted and below(after, path) != below(before, path):
-                    assert f"{ONE}/{PURGE_NOTE_FILE}" in after, "half of it could be restored"
+                    home = ONE if kind is not SIBLING else f"{ONE}.{STAGING_DIR}"
+                    assert f"{home}/{PURGE_NOTE_FILE}" in after, "half of it could be restored"
 
     return history(f"purge {count}", broker, purge_due, whole_or_with_its_record, due=due, many_ends=True)
+
+
+def purge_beside(root: str, disk: Disk, done: Done = lambda text: None) -> None:
+    """Purge as :func:`purge_due`, while a broker holds its log dirs, and see to it that nothing in them is touched."""
+    paths = [f"{root}/{log_dir}" for log_dir in (ONE, TWO)]
+    before = [read_tree(path) for path in paths]
+    with ExitStack() as stack:
+        for path in paths:
+            stack.callback(Lock.take(stack.enter_context(Directory.open(path)), Disk()).release)
+        opened = [stack.enter_context(StagingBeside.open(path, disk=disk)) for path in paths]
+        report = purge(opened, PurgeRules(NOW_MS), workers=1, look_at_processes=False)
+        for each in report.log_dirs:
+            if each.error is not None:
+                offline = any(log_dir.offline for log_dir in opened)
+                raise (OfflineLogDirError if offline else ChangeFailedError)(each.error)
+            if each.failures:
+                raise ChangeFailedError("; ".join(each.failures))
+    done("purged")
+    assert [read_tree(path) for path in paths] == before
+
+
+def purging_beside(count: int, *, noted: bool = False) -> History:
+    """The same while the broker runs, which is stopped before the disks are recovered."""
+    scenario = purging(SIBLING, count, noted=noted)
+    return replace(scenario, name=f"{scenario.name}, which runs", act=purge_beside)
+
+
+@pytest.mark.parametrize("count", [1, MANY])
+def test_beside_a_running_broker_it_is_as_safe_and_its_log_dirs_are_not_touched(count: int, crash: Driver) -> None:
+    assert crash(purging_beside(count, noted=True), bound=BOUND).cases >= 15
+
+
+@pytest.mark.parametrize("count", [1, MANY])
+def test_after_a_crash_beside_a_broker_that_still_runs_the_next_purge_ends_it(count: int, crash: Driver) -> None:
+    scenario = purging_beside(count, noted=True)
+
+    def gone(root: str, done: tuple[str, ...]) -> None:
+        scenario.check(root, done)
+        tree = read_tree(root)
+        assert [path for path, record in records(tree).items() if record.is_due(NOW_MS)] == []
+
+    assert crash(replace(scenario, recover=purge_beside, check=gone), bound=BOUND).cases >= 15
+
+
+def test_whichever_step_fails_beside_a_running_broker_what_is_due_has_its_record_or_is_gone(
+    fail: Driver, crash_after_failure: Driver
+) -> None:
+    assert fail(purging_beside(1)).steps >= 8
+    assert fail(purging_beside(MANY)).steps >= 15
+    assert crash_after_failure(purging_beside(1)).cases >= 20
 
 
 @KINDS

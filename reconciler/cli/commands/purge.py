@@ -20,11 +20,13 @@ from reconciler.cli.frame import (
     say,
     say_in_use,
     tell,
+    why_in_use,
 )
 from reconciler.errors import UsageError
 from reconciler.text import count, listed, moment, size
 
 if TYPE_CHECKING:
+    from logstore.log_dir import LogDir, StagingBeside
     from logstore.purge import LogDirPurge, PurgeRules
     from logstore.staging import FallbackRecords, Staged
 
@@ -80,10 +82,13 @@ def command(
 ) -> Exit:
     """Delete what is staged in log dirs, and whose time has come. What is deleted cannot be brought back.
 
-    Only what is due goes, and only what carries a valid record. Interrupt it at any time: the next purge goes on. No
-    broker may run on the log dirs; an embedded store purges its own.
+    Only what is due goes, and only what carries a valid record. Interrupt it at any time: the next purge goes on.
 
-    Exit code 3: a log dir is in use. Exit code 4: something that is due could not be removed. Exit code 130:
+    Where a broker runs on a log dir, what is staged beside it, in LOG_DIR.deleting, is purged all the same, and nothing
+    of the broker's is touched. What is staged in the log dir itself waits until the broker is stopped.
+
+    Exit code 1: something that is due waits for a broker to be stopped; all else is purged. Exit code 3: another
+    'logstore' works on what is staged there. Exit code 4: something that is due could not be removed. Exit code 130:
     it was interrupted.
     """
     from logstore import SystemClock
@@ -109,17 +114,21 @@ def command(
         if dry_run:
             reports = _plan(log_dirs, rules, fallback, opened)
         else:
-            opened.open(log_dirs, fallback)
+            opened.open(log_dirs, fallback, beside=True)
             reports = _purge(opened, rules, fallback, workers)
+            order = list(map(os.path.abspath, log_dirs))
+            reports.sort(key=lambda report: order.index(report.log_dir))
     for report in reports:
         _print_report(report, quiet=quiet, dry_run=dry_run)
     say_unseen(reports)
-    if locations and not dry_run and not any(report.purged or report.failures for report in reports):
+    waiting = any(report.waiting for report in reports)
+    if locations and not dry_run and not waiting and not any(report.purged or report.failures for report in reports):
         say(f"nothing was purged: {listed(locations)} is not staged here, or is not due")
     if any(report.cancelled for report in reports):
         return Exit.INTERRUPTED
     failed = any(not report.is_whole for report in reports)
-    return Exit.PARTLY_FAILED if failed else opened.code(len(reports))
+    code = Exit.PARTLY_FAILED if failed else opened.code(len(reports))
+    return Exit.FINDINGS if waiting and code is Exit.CLEAN else code
 
 
 def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:
@@ -135,10 +144,9 @@ def _plan(
 
     reports = []
     for path in log_dirs:
-        say_in_use(path)
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
-                reports.append(planned_purge(log_dir, rules, fallback))
+                reports.append(planned_purge(log_dir, rules, fallback, beside=say_in_use(path)))
         except NotALogDirError as error:
             opened.refuse(str(error), Exit.USAGE)
         except OSError as error:
@@ -152,10 +160,11 @@ def _purge(
     from logstore.purge import DEFAULT_WORKERS, purge
 
     def work() -> list[LogDirPurge]:
-        done = purge(opened.log_dirs, rules, workers=workers or DEFAULT_WORKERS, fallback=fallback, may_fork=True)
+        log_dirs: list[LogDir | StagingBeside] = [*opened.log_dirs, *opened.beside]
+        done = purge(log_dirs, rules, workers=workers or DEFAULT_WORKERS, fallback=fallback, may_fork=True)
         return list(done.log_dirs)
 
-    return until_interrupted(work, rules.cancel) if opened.log_dirs else []
+    return until_interrupted(work, rules.cancel) if opened.log_dirs or opened.beside else []
 
 
 def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Result:
@@ -182,6 +191,10 @@ def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
     if report.not_due:
         sums += f"; {count(report.not_due)} not due, the next at {moment(report.next_due_ms)}"
     tell("\n".join(map(visible, [*lines, sums])))
+    if report.waiting:
+        waiting = count(report.waiting, "directory that is due lies", "directories that are due lie")
+        refused = why_in_use(report.log_dir) or f"{report.log_dir} was in use until now: purge again"
+        say(f"{waiting} in the log dir itself, and nothing is purged there: {refused}")
     for failure in report.failures:
         say(f"{report.log_dir}: {failure}")
     if report.error is not None:

@@ -188,7 +188,7 @@ def _topic_id(text: str | None) -> TopicId | None:
 
 
 def _open_read_only(log_dirs: Iterable[str], opened: OpenedLogDirs, stack: ExitStack) -> list[LogDirView]:
-    """Open log dirs without their locks; say of each that is in use that a real run waits for its release."""
+    """Open log dirs without their locks; say of each that is in use that this is only a look."""
     from logstore import NotALogDirError
     from logstore.log_dir import ReadOnlyLogDir
 

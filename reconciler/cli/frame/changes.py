@@ -19,7 +19,7 @@ from reconciler.errors import RefusedError, UsageError
 from reconciler.text import count, csv_text
 
 if TYPE_CHECKING:
-    from logstore.log_dir import LogDir
+    from logstore.log_dir import LogDir, StagingBeside
     from logstore.namespaces import PlannedChange
     from logstore.staging import FallbackRecords, Staged
     from logstore.store import LogStore
@@ -173,11 +173,14 @@ def why_in_use(path: str) -> str | None:
     )
 
 
-def say_in_use(path: str) -> None:
-    """Say of a log dir that a process holds its lock, so that only a look is possible; nothing where it is free."""
-    refused = why_in_use(path)
-    if refused is not None:
-        say(f"{refused}; this is only a look")
+def say_in_use(path: str) -> bool:
+    """Say that a process holds the lock of a log dir, which is only looked at; False, and not a word: it is free."""
+    from logstore.log_dir import find_lock_holder
+
+    holder = find_lock_holder(os.path.abspath(path))
+    if holder is not None:
+        say(f"{os.path.abspath(path)} is in use by {holder}; this is only a look")
+    return holder is not None
 
 
 class OpenedLogDirs:
@@ -186,18 +189,30 @@ class OpenedLogDirs:
     def __init__(self, stack: ExitStack) -> None:
         """Take the stack that closes the log dirs."""
         self.log_dirs: list[LogDir] = []
+        self.beside: list[StagingBeside] = []
         self._stack = stack
         self._codes: list[Exit] = []
 
-    def open(self, paths: Iterable[str], fallback: FallbackRecords) -> None:
-        """Lock, open and recover log dirs; for each that cannot be opened, say why."""
+    def open(self, paths: Iterable[str], fallback: FallbackRecords, *, beside: bool = False) -> None:
+        """Lock, open and recover log dirs; for each that cannot be opened, say why.
+
+        Args:
+            paths: of the log dirs.
+            fallback: the fallback records.
+            beside: of a log dir that is in use, open what is staged beside it alone.
+        """
         from logstore import LogDirInUseError, LogStoreError, NotALogDirError
-        from logstore.log_dir import LogDir
+        from logstore.log_dir import LogDir, StagingBeside
         from logstore.store import recover_all
 
         for path in paths:
             try:
-                self.log_dirs.append(self._stack.enter_context(LogDir.open(path)))
+                try:
+                    self.log_dirs.append(self._stack.enter_context(LogDir.open(path)))
+                except LogDirInUseError:
+                    if not beside:
+                        raise
+                    self.beside.append(self._stack.enter_context(StagingBeside.open(path)))
             except LogDirInUseError as error:
                 self.refuse(str(error), Exit.REFUSED)
             except NotALogDirError as error:

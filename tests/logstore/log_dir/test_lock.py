@@ -250,7 +250,7 @@ def test_the_process_that_holds_the_lock_is_named(log_dir: Any, holder: Any) -> 
 def test_the_kernel_knows_the_holder_when_the_list_of_locks_does_not(
     log_dir: Any, holder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_module, "_holder_in_proc_locks", lambda status, search: None)
+    monkeypatch.setattr(lock_module, "find_holder_in_proc_locks", lambda status, families, search: None)
     found = find_lock_holder(str(log_dir))
     assert found is not None
     assert found.pid == holder.pid

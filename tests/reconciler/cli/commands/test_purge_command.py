@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
 from layout.topic import TopicPartition
-from logstore.log_dir import FileHolder, LogDir, UnseenProcess
+from logstore.fs import Directory, Disk
+from logstore.log_dir import FileHolder, LogDir, StagingBeside, UnseenProcess
+from logstore.log_dir.lock import Lock
 from logstore.purge import LogDirPurge
-from logstore.staging import Candidate, stage
+from logstore.staging import Candidate, adopt_stray, list_staged, stage
 from reconciler.cli.commands.purge import freed_text, say_unseen, until_interrupted
 from reconciler.cli.frame import parse_rate
 from reconciler.errors import UsageError
+from tests.logstore.engine import picture
 from tests.reconciler.cli.conftest import ORDERS, REPOSITORY
 
 Run = Callable[..., Result]
@@ -86,21 +91,64 @@ def test_a_stray_that_a_broker_left_is_kept_and_reported(run: Run, log_dir: str)
     assert stray.exists()
 
 
-def test_a_log_dir_in_use_is_refused_and_the_others_go_on(run: Run, cluster, log_dir: str) -> None:
+@contextmanager
+def running_broker(log_dir: str) -> Iterator[None]:
+    """A broker holds its log dir's lock, and knows nothing of the staging root beside it."""
+    with Directory.open(log_dir) as root:
+        lock = Lock.take(root, Disk())
+        yield
+        lock.release()
+
+
+def test_what_another_run_works_on_is_refused_and_the_others_go_on(run: Run, cluster, log_dir: str) -> None:
     with LogDir.open(log_dir):
         alone = run("purge", log_dir)
-        assert alone.exit_code == 3
-        assert alone.stdout == ""
-        assert f"{log_dir} is in use by " in alone.stderr
+        assert (alone.exit_code, alone.stdout) == (3, "")
+        assert f"{log_dir}.deleting is in use by process {os.getpid()} " in alone.stderr
         assert run("purge", log_dir, cluster.log_dirs[1]).exit_code == 4
+    with StagingBeside.open(log_dir):
+        assert run("purge", log_dir).exit_code == 3
+        assert run("restore", log_dir, "--all").exit_code == 3
 
 
-def test_a_dry_run_needs_no_lock_and_says_that_the_log_dir_is_in_use(run: Run, log_dir: str) -> None:
-    free = run("purge", log_dir, "--dry-run")
-    with LogDir.open(log_dir):
-        held = run("purge", log_dir, "--dry-run")
-    assert (held.exit_code, held.stdout) == (0, free.stdout)
-    assert f"{log_dir} is in use by process {os.getpid()}" in held.stderr
+def test_beside_a_running_broker_what_lies_outside_its_log_dir_goes(run: Run, cluster, log_dir: str) -> None:
+    before = picture(Path(log_dir), but=())
+    with running_broker(log_dir):
+        planned = run("purge", log_dir, cluster.log_dirs[1], "--dry-run")
+        assert f"{log_dir} is in use by process {os.getpid()} " in planned.stderr
+        assert "this is only a look" in planned.stderr
+        done = run("purge", log_dir, cluster.log_dirs[1])
+    assert (planned.exit_code, done.exit_code, planned.stdout) == (0, 0, done.stdout)
+    assert f"purge ../broker-1.deleting/{ORDERS}_0" in done.stdout
+    assert below(log_dir) == {f"{ORDERS}_1"}
+    assert picture(Path(log_dir), but=()) == before
+
+
+def test_what_lies_in_the_log_dir_waits_for_the_broker_and_is_counted(run: Run, log_dir: str) -> None:
+    name = f"orders-7.{'0' * 32}-stray"
+    (Path(log_dir) / name).mkdir()
+    with LogDir.open(log_dir) as opened:
+        (stray,) = [each for each in list_staged(opened) if each.name == name]
+        adopt_stray(opened, stray, ("STRAY", "nobody wants it"), LONG_AGO_MS, 0)
+    with running_broker(log_dir):
+        planned, done = run("purge", log_dir, "--dry-run"), run("purge", log_dir)
+    for result in (planned, done):
+        assert result.exit_code == 1
+        assert "1 directory that is due lies in the log dir itself, and nothing is purged there" in result.stderr
+        assert f"{log_dir} is in use by process {os.getpid()} " in result.stderr
+    assert planned.stdout == done.stdout
+    assert (below(log_dir), (Path(log_dir) / name).exists()) == ({f"{ORDERS}_1"}, True)
+    assert run("purge", log_dir).exit_code == 0
+    assert not (Path(log_dir) / name).exists()
+
+
+def test_the_line_for_cron_purges_while_a_broker_runs(run: Run, cluster, log_dir: str) -> None:
+    (line,) = [line for line in run("purge", "--help").stdout.splitlines() if line.strip().startswith("*/10 ")]
+    command = line.split("root", 1)[1].replace("/disks/*/kafka", log_dir)
+    program, *words = shlex.split(command)
+    with running_broker(log_dir):
+        result = run(*words)
+    assert (program, result.exit_code, below(log_dir)) == ("logstore", 0, {f"{ORDERS}_1"})
 
 
 def test_processes_that_could_not_be_looked_into_are_named_once_with_the_reason(

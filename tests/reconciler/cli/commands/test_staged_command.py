@@ -82,9 +82,10 @@ def test_no_cell_of_csv_is_a_formula_to_a_spreadsheet(run: Run, log_dir: str) ->
 
 
 def test_what_could_not_be_read_is_not_called_empty(run: Run, cluster, tmp_path: Path) -> None:
-    unknown = run("staged", tmp_path / "missing")
+    (tmp_path / "unmounted").mkdir()
+    unknown = run("staged", tmp_path / "unmounted")
     assert (unknown.exit_code, unknown.stdout) == (4, "")
-    beside = run("staged", tmp_path / "missing", cluster.log_dirs[0])
+    beside = run("staged", tmp_path / "unmounted", cluster.log_dirs[0])
     assert (beside.exit_code, beside.stdout) == (4, "nothing is staged in 1 log dir of 2\n")
     assert run("staged", cluster.log_dirs[0]).stdout == "nothing is staged\n"
 
