@@ -173,7 +173,7 @@ def _check_target(log_dir: LogDir, name: str) -> None:
         checkpoint.parse_offsets(data, name)
 
 
-VERDICT = "DUPLICATE"
+DUPLICATE = "DUPLICATE"
 """The verdict in the record of a staged duplicate, as the comparison calls it."""
 
 
@@ -214,7 +214,7 @@ def stage_duplicate(
     if sum_of(data) != action.expects:
         raise ChangedSinceError("its partition.metadata has changed since the plan was made")
     delay_ms = settings.of(partition.topic, STALE_DELAY)
-    candidate = Candidate(action.path, partition, topic_id, VERDICT, action.evidence, delay_ms, action.inode)
+    candidate = Candidate(action.path, partition, topic_id, DUPLICATE, action.evidence, delay_ms, action.inode)
     outcome = stage(log_dir, [candidate], now_ms)
     if outcome.refused:
         raise ChangedSinceError(outcome.refused[0].reason)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         AppliedPlan,
         steps_after_apply,
         steps_after_repair,
-        steps_after_restore,
         undo_of_file,
         undo_of_staging,
     )
@@ -46,7 +45,6 @@ else:
                 "AppliedPlan",
                 "steps_after_apply",
                 "steps_after_repair",
-                "steps_after_restore",
                 "undo_of_file",
                 "undo_of_staging",
             ),
@@ -78,7 +76,6 @@ __all__ = [
     "step_of_rule",
     "steps_after_apply",
     "steps_after_repair",
-    "steps_after_restore",
     "undo_of_file",
     "undo_of_staging",
 ]

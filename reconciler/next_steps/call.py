@@ -97,14 +97,16 @@ class Call:
         """Carry out a plan."""
         return Command("apply", (_as_argument(plan_file), *self._fallback))
 
-    def repair(self, *, only: Iterable[str] = ()) -> Command:
-        """Plan what is put right."""
-        kinds = tuple(word for kind in only for word in ("--only", kind))
-        return Command("repair", (*self._paths, *self._sources, *kinds, "-o", REPAIR_FILE))
+    def repair(self, *, only: Iterable[str] = (), adopted: Iterable[str] = ()) -> Command:
+        """Plan what is put right, of all kinds or of some, with the topics whose data is adopted."""
+        kinds = [("--only", kind) for kind in sorted(only)]
+        chosen = [*kinds, *(("--adopt-topic-id", topic) for topic in sorted(adopted))]
+        words = tuple(word for pair in chosen for word in pair)
+        return Command("repair", (*self._paths, *self._sources, *words, "-o", REPAIR_FILE))
 
     def apply_repair(self, plan_file: str = REPAIR_FILE) -> Command:
         """Carry out a repair plan."""
-        return Command("repair", ("--apply", plan_file))
+        return Command("repair", ("--apply", _as_argument(plan_file)))
 
     def undo_repair(self, backups: Iterable[str]) -> Command:
         """Take back what a repair changed."""

@@ -7,7 +7,6 @@
 | ``apply``   | all is done                           | ``preflight``, start the broker, later ``purge``      |
 | ``repair``  | all is done                           | ``doctor``: what is left, and whether it starts       |
 | ``repair``  | something was skipped or failed       | ``repair`` again, with the same metadata              |
-| ``restore`` | something came back                   | ``preflight``, start the broker                       |
 """
 
 from __future__ import annotations
@@ -80,11 +79,6 @@ def steps_after_repair(call: Call, *, complete: bool) -> tuple[Step, ...]:
     if not complete:
         return (Step("plan anew for what was skipped or failed; see why above", call.repair()),)
     return (Step("see what is left to do, and whether the broker starts now", call.doctor()),)
-
-
-def steps_after_restore(call: Call) -> tuple[Step, ...]:
-    """List what comes next when staged replicas came back."""
-    return _starting(call)
 
 
 def _starting(call: Call) -> tuple[Step, ...]:

@@ -136,8 +136,11 @@ _ORDER = {kind: number for number, kind in enumerate(RepairKind)}
 
 
 def _plan(draft: _RepairDraft, view: RepairView, states: Mapping[str, DesiredState], now_ms: int) -> RepairPlan:
-    needed = {action.log_dir for action in draft.actions}
-    needed |= {action.keeps.log_dir for action in draft.actions if action.keeps is not None}
+    changed = {action.log_dir for action in draft.actions}
+    changed |= {action.keeps.log_dir for action in draft.actions if action.keeps is not None}
+    # All log dirs of a broker belong to its plan: it must run on none of them, and what comes next names all.
+    brokers = {broker_of(view.log_dirs[path].row) for path in changed}
+    needed = {path for path, each in view.log_dirs.items() if each.can_be_trusted and broker_of(each.row) in brokers}
     places = {path: number for number, path in enumerate(view.log_dirs)}
     actions = sorted(draft.actions, key=lambda each: (places[each.log_dir], _ORDER[each.kind], each.path))
     return RepairPlan(

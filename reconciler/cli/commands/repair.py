@@ -25,9 +25,10 @@ from reconciler.cli.frame import (
     metadata_option,
     output_options,
     say,
+    say_step,
 )
 from reconciler.errors import RefusedError, UsageError
-from reconciler.text import count, quoted
+from reconciler.text import count
 
 if TYPE_CHECKING:
     from layout.ours import RepairPlan
@@ -51,7 +52,7 @@ What is repaired:
   rebuild_checkpoint         an offset checkpoint that does not parse keeps its whole lines
   drop_checkpoint_entries    entries of partitions that have no directory in that log dir
   remove_leftover            a temporary file beside the whole file that it was to become
-  stage_duplicate            the worse copy of a replica that is live in two log dirs
+  stage_duplicate            the worse copy of a replica that is live in two log dirs; a purge may take it after 7 d
 
 Never delete partition.metadata to get rid of INCONSISTENT_TOPIC_ID: that cure is of ZooKeeper's days. A KRaft broker
 sets every replica without the file aside as stray, data and all.
@@ -116,11 +117,13 @@ def _make(
     from layout.ours import encode_repair_plan
     from reconciler.cli.frame import sort_inputs
     from reconciler.cli.pages import show_repair_plan
+    from reconciler.next_steps import Call, Step
 
     inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a repair needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
+    call = Call(tuple(paths), tuple(specs))
     plan = _planned(inputs, specs, choice, now_ms)
     if form is Format.JSON or output is not None:
         with destination(output) as out:
@@ -128,11 +131,12 @@ def _make(
     if form is Format.TABLE and output != "-":
         show_repair_plan(plan)
     if plan.actions:
-        then = (
-            "-o PLAN.json keeps this plan" if is_standard(output) else f"logstore repair --apply {quoted(str(output))}"
-        )
-        done = f"{count(len(plan.actions), 'action')} planned, and nothing was changed"
-        say(f"{done}; look through the plan and stop the broker. Next: {then}")
+        say(f"{count(len(plan.actions), 'action')} planned, and nothing was changed")
+        if is_standard(output):
+            step = Step("keep this plan, to apply it", call.repair(only=choice.only, adopted=choice.adopted))
+        else:
+            step = Step("look through the plan, stop the broker, and apply it", call.apply_repair(str(output)))
+        say_step(step)
     return Exit.FINDINGS if plan.actions or plan.left_alone else Exit.CLEAN
 
 
@@ -154,16 +158,24 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: RepairChoice, now_ms:
 
 
 def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exit:
+    from logstore import STALE_DELAY, Settings
     from logstore.repair import apply_repair
     from reconciler.cli.pages import write_repair_outcome
+    from reconciler.next_steps import Call, Step, steps_after_repair
+    from reconciler.plan import PlanChoice
 
     plan = _read_plan(plan_file)
     check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
     with _refusals("what was repaired so far is done, and its backup is in the log dir; --apply again does the rest"):
-        outcome = apply_repair(plan, now_ms)
+        # What is staged waits as long as what a plan stages.
+        outcome = apply_repair(plan, now_ms, settings=Settings({"": {STALE_DELAY: PlanChoice().delay_ms}}))
     write_repair_outcome(outcome, form, output)
+    sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
+    call = Call(tuple(each.path for each in plan.log_dirs), sources)
     if outcome.backups:
-        say(f"to take it back: logstore repair --undo {' '.join(map(quoted, outcome.backups))}")
+        say_step(Step("to put the files back as they were", call.undo_repair(outcome.backups)), "undo")
+    for step in steps_after_repair(call, complete=outcome.is_complete):
+        say_step(step)
     return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
 
 
@@ -196,7 +208,7 @@ def _read_plan(path: str) -> RepairPlan:
     try:
         data = read_small_file(os.path.realpath(path), PLAN_LIMIT)
         if data is None:
-            raise UsageError(f"{path}: there is no such file; logstore repair LOG_DIR... -o {path} makes it")
+            raise UsageError(f"{path}: there is no such file; 'logstore repair' with -o {path} makes it")
         return parse_repair_plan(data)
     except UnreadableFileError as error:
         raise UsageError(f"{path} {error}") from error

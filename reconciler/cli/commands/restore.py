@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +21,7 @@ from reconciler.cli.frame import (
     fallback_records_option,
     say,
     say_in_use,
+    say_step,
     tell,
 )
 from reconciler.errors import UsageError
@@ -57,6 +58,7 @@ class RestoreChoice:
     topic_id: TopicId | None = None
     locations: tuple[str, ...] = ()
     everything: bool = False
+    without_twin: bool = False
 
     @property
     def names_nothing(self) -> bool:
@@ -103,6 +105,10 @@ class PlannedRestore:
 @click.option("--location", "locations", multiple=True, metavar="L", help="This one, as 'logstore staged' has it.")
 @click.option("--all", "everything", is_flag=True, help="All that has a record; strays are named by other options.")
 @click.option("--as", "was", metavar="TOPIC-PARTITION", help="What a single stray was, where its name was cut.")
+@click.option(
+    "--without-twin", is_flag=True,
+    help="Bring the worse copy of a replica back although the better one is in no given log dir, because it is gone.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print exactly what would be done, and do nothing; needs no lock.")
 @fallback_records_option
 def command(
@@ -114,20 +120,23 @@ def command(
     locations: tuple[str, ...],
     everything: bool,
     was: str | None,
+    without_twin: bool,
     dry_run: bool,
     fallback_folder: str | None,
 ) -> Exit:
     """Bring staged replicas back to where they were, with their names and checkpoint entries.
 
-    Options that choose go together: a directory is restored when all of them fit. Nothing is ever overwritten: where a
-    replica of the same partition is live, the staged one stays. No broker may run on the log dirs.
+    Give every log dir of the broker: where a replica of the same partition is live in any of them, the staged one
+    stays. Options that choose go together: a directory is restored when all of them fit. Nothing is ever overwritten.
+    No broker may run on the log dirs.
 
     Exit code 1: nothing of that kind is staged. Exit code 3: a log dir is in use, or nothing could be restored. Exit
     code 4: some could not be restored.
     """
     from reconciler.cli.frame import log_dirs_in
+    from reconciler.next_steps import Call, Step
 
-    wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything)
+    wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything, without_twin)
     if wanted.names_nothing:
         raise UsageError("say what is to come back: --topic, --partition, --topic-id, --location, or --all")
     known = None if was is None else parse_partition(was)
@@ -149,7 +158,8 @@ def command(
             if moved or step.to is None:
                 tell(visible(step.line))
     if not steps and views:
-        say("nothing was chosen: 'logstore staged' lists what there is")
+        say("nothing was chosen")
+        say_step(Step("see what there is", Call(paths, fallback=fallback_folder).staged()))
         return opened.code(0) or Exit.FINDINGS
     if done < len(steps):
         say(f"{count(len(steps) - done, 'directory stays', 'directories stay')} staged")
@@ -225,10 +235,24 @@ def _planned_restores(
     for view in views:
         disks[brokers[view.path]].append(view)
     taken: dict[_Broker, dict[TopicPartition, str]] = defaultdict(dict)
-    return [
+    planned = [
         _planned_restore(view, staged, known, disks[brokers[view.path]], taken[brokers[view.path]])
         for view, staged in chosen
     ]
+    return planned if wanted.without_twin else [_unless_worse(step) for step in planned]
+
+
+def _unless_worse(step: PlannedRestore) -> PlannedRestore:
+    """Keep a replica that was staged as the worse of two copies: nothing shows that the better one is gone."""
+    from logstore.repair import DUPLICATE
+
+    if step.to is None or step.staged.record is None or step.staged.record.verdict != DUPLICATE:
+        return step
+    problem = (
+        "it was staged as the worse of two copies, and the better one is in no log dir that was given: give every log "
+        "dir of the broker, or --without-twin if the better one is gone"
+    )
+    return replace(step, to=None, problem=problem)
 
 
 def _broker(view: LogDirView) -> _Broker:

@@ -14,7 +14,7 @@ from layout.topic import TopicPartition
 from logstore import DEFAULTS, STALE_DELAY, LogStoreError
 from logstore.log_dir import LogDir as OpenLogDir
 from logstore.repair import apply_repair
-from logstore.repair.checks import VERDICT, ChangedSinceError, check_home, revalidate
+from logstore.repair.checks import DUPLICATE, ChangedSinceError, check_home, revalidate
 from logstore.staging import list_staged, restore
 from tests.logstore.repair.repair_plans import (
     CHECKPOINT,
@@ -151,7 +151,7 @@ def test_the_worse_copy_is_staged_with_its_way_back(copies) -> None:
     with OpenLogDir.open(str(worse)) as opened:
         (staged,) = list_staged(opened)
         assert staged.record is not None
-        assert (staged.record.verdict, staged.due_ms) == (VERDICT, NOW_MS + DEFAULTS[STALE_DELAY])
+        assert (staged.record.verdict, staged.due_ms) == (DUPLICATE, NOW_MS + DEFAULTS[STALE_DELAY])
         assert dict(staged.record.checkpoints) == {CHECKPOINT: 5}
         restore(opened, staged)
     assert (worse.path / CHECKPOINT).read_text() == "0\n1\norders 0 5\n"

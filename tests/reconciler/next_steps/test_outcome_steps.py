@@ -13,7 +13,6 @@ from reconciler.next_steps import (
     Command,
     steps_after_apply,
     steps_after_repair,
-    steps_after_restore,
     undo_of_file,
     undo_of_staging,
 )
@@ -50,12 +49,11 @@ def test_what_was_skipped_is_planned_anew_by_the_same_metadata() -> None:
     assert texts(replace(DONE, complete=False)) == ["logstore plan /disks/1 /disks/2 --metadata /meta -o plan.json"]
 
 
-def test_a_repair_leads_to_the_doctor_and_a_restore_to_a_start(parse: Parse) -> None:
+def test_a_repair_leads_to_the_doctor(parse: Parse) -> None:
     (done,), (left,) = steps_after_repair(CALL, complete=True), steps_after_repair(CALL, complete=False)
     assert (done.text or "").startswith("logstore doctor /disks/1 /disks/2 ")
     assert (left.text or "").startswith("logstore repair /disks/1 /disks/2 ")
-    assert [step.text is None for step in steps_after_restore(CALL)] == [False, True]
-    for step in (done, left, *steps_after_restore(CALL)):
+    for step in (done, left):
         if isinstance(step.command, Command):
             parse(step.command)
 

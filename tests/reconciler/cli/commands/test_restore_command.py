@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from layout import meta_properties
 from layout.directory_name import stray_name
+from layout.ids import DirectoryId
+from layout.meta_properties import MetaProperties
 from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
 from reconciler.cli.commands.restore import parse_partition
 from reconciler.errors import UsageError
 from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, stage_replica
-from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, make_log_dir
+from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, make_log_dir
 
 Run = Callable[..., Result]
 
@@ -132,6 +135,29 @@ def test_no_partition_becomes_live_twice(run: Run, cluster, log_dir: str, dry: t
     both = run("restore", log_dir, second, "--partition", 0, *dry)
     assert both.exit_code == 4
     assert [line.split(": ")[1].split()[0] for line in both.stdout.splitlines()] == ["restore", "keep"]
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_the_worse_copy_of_a_duplicate_stays_where_the_better_one_is_in_no_given_log_dir(
+    run: Run, cluster, tmp_path: Path, dry: tuple[str]
+) -> None:
+    """One disk of two: the better copy is live on the other, and the broker would not start with both."""
+    disks = [str(make_log_dir(tmp_path / name, 1, {"orders-0": ORDERS})) for name in ("1", "2")]
+    identity = MetaProperties(1, CLUSTER, 1, DirectoryId.from_halves(78, 1))
+    Path(disks[1], "meta.properties").write_bytes(meta_properties.encode(identity, "today"))
+    for disk, offset in zip(disks, (9, 5), strict=True):
+        for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+            Path(disk, name).write_text(f"0\n1\norders 0 {offset}\n")
+    plan = tmp_path / "repair.json"
+    run("repair", *disks, "--metadata", cluster.metadata, "-o", plan)
+    assert run("repair", "--apply", plan).exit_code == 0
+    (held,) = [disk for disk in disks if not live(disk)]
+    alone = run("restore", held, "--topic", "orders", *dry)
+    assert (alone.exit_code, "give every log dir of the broker" in alone.stdout) == (3, True)
+    assert live(held) == set()
+    both = run("restore", *disks, "--topic", "orders", *dry)
+    assert (both.exit_code, "would be live twice" in both.stdout) == (3, True)
+    assert run("restore", held, "--topic", "orders", "--without-twin", *dry).exit_code == 0
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
