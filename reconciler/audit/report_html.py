@@ -40,7 +40,7 @@ def render_report(result: AuditResult, call: Call | None = None) -> str:
     template = environment.from_string(resources.files(__package__).joinpath("report.html.jinja").read_text("utf-8"))
     total = sum(result.totals.get(verdict.value, 0) for verdict in _TO_ACT_ON)
     brokers = _brokers(result)
-    by_size = any(weight for name, weight in result.bytes.items() if name != Verdict.OK)
+    by_size = any(weight for name, weight in result.disk_bytes.items() if name != Verdict.OK)
     return template.render(
         result=result,
         title=_title(result),
@@ -87,7 +87,7 @@ def _headline(result: AuditResult, total: int) -> Mapping[str, str]:
 
 def _totals(result: AuditResult, by_size: bool) -> list[Mapping[str, Any]]:
     """List a row for each verdict found; OK has no bar beside others, because it would dwarf the bars that matter."""
-    weights = dict(result.bytes if by_size else result.totals)
+    weights = dict(result.disk_bytes if by_size else result.totals)
     if len(weights) > 1:
         weights.pop(Verdict.OK.value, None)
     most = max(weights.values(), default=0) or 1
@@ -96,7 +96,7 @@ def _totals(result: AuditResult, by_size: bool) -> list[Mapping[str, Any]]:
             "verdict": verdict.value,
             "severity": severity(verdict),
             "count": result.totals[verdict.value],
-            "bytes": result.bytes.get(verdict.value),
+            "disk_bytes": result.disk_bytes.get(verdict.value),
             "width": round(weights.get(verdict.value, 0) * _WIDTH / most),
         }
         for verdict in URGENCY
@@ -116,16 +116,16 @@ def _finding(finding: Mapping[str, Any], now_ms: int) -> Mapping[str, Any]:
 
 
 def _brokers(result: AuditResult) -> list[Mapping[str, Any]]:
-    """List every broker with its bars, the brokers with the most bytes in findings first."""
+    """List every broker with its bars, the brokers with the most space in findings first."""
     found = _bytes_found(result.findings_path)
-    most = max((broker.bytes for broker in result.brokers), default=0) or 1
+    most = max((broker.disk_bytes for broker in result.brokers), default=0) or 1
     rows = [_broker(broker, found.get((broker.cluster_id, broker.node_id), {}), most) for broker in result.brokers]
     return sorted(rows, key=lambda row: -row["found"])
 
 
 def _broker(broker: BrokerSummary, found: Mapping[Severity, int], most: int) -> Mapping[str, Any]:
     parts = [(kind.value, found.get(kind, 0)) for kind in (Severity.CRITICAL, Severity.ATTENTION)]
-    parts.append(("rest", broker.bytes - sum(weight for _, weight in parts)))
+    parts.append(("rest", broker.disk_bytes - sum(weight for _, weight in parts)))
     bars, x = [], 0
     for kind, weight in parts:
         width = round(max(0, weight) * _WIDTH / most)
@@ -136,21 +136,21 @@ def _broker(broker: BrokerSummary, found: Mapping[Severity, int], most: int) -> 
         "node": broker.node_id,
         "log_dirs": broker.log_dirs,
         "replicas": broker.replicas,
-        "bytes": broker.bytes,
+        "disk_bytes": broker.disk_bytes,
         "found": sum(weight for _, weight in parts[:-1]),
         "bars": bars,
     }
 
 
 def _bytes_found(findings_path: str) -> dict[_Broker, dict[Severity, int]]:
-    """Add up the bytes of each broker's findings by severity, batch by batch."""
+    """Add up the space of each broker's findings by severity, batch by batch."""
     found: dict[_Broker, dict[Severity, int]] = {}
     keys = ["cluster_id", "broker", "verdict"]
     dataset = ds.dataset(findings_path, schema=FINDING_SCHEMA, format="parquet")
-    for batch in dataset.to_batches(columns=[*keys, "bytes"]):
-        added = pa.Table.from_batches([batch]).group_by(keys).aggregate([("bytes", "sum")])
+    for batch in dataset.to_batches(columns=[*keys, "disk_bytes"]):
+        added = pa.Table.from_batches([batch]).group_by(keys).aggregate([("disk_bytes", "sum")])
         for row in added.to_pylist():
             broker = found.setdefault((row["cluster_id"], row["broker"]), {})
             kind = severity(Verdict(row["verdict"]))
-            broker[kind] = broker.get(kind, 0) + (row["bytes_sum"] or 0)
+            broker[kind] = broker.get(kind, 0) + (row["disk_bytes_sum"] or 0)
     return found

@@ -2,7 +2,8 @@
 
     {"schema_version": 1, "engine": "embedded", "audited_ms": …,
      "metadata": {"source": "kraft", "cluster_id": …, "offset": …, "age_ms": …}, "metadata_sources": […],
-     "brokers": […], "totals": {"STALE_ID": 12}, "bytes": {"STALE_ID": 1900000000000}, "fleet": […], "notes": […],
+     "brokers": […], "totals": {"STALE_ID": 12}, "bytes": {"STALE_ID": 1900000000000},
+     "disk_bytes": {"STALE_ID": 1899000000000}, "fleet": […], "notes": […],
      "findings": [{"verdict": "STALE_ID", "broker": 3, "log_dir": …, "name": "orders-0", …}]}
 
 ``metadata`` is the only source, and null when there is none or several; ``metadata_sources`` lists all of them.
@@ -43,15 +44,17 @@ def summary(result: AuditResult, call: Call | None = None) -> dict[str, Any]:
     """
     calls = BrokerCalls(result, call)
     sources = [_identity(source, result.audited_ms) for source in result.metadata]
+    unknown = {} if result.bytes else {"bytes": None, "disk_bytes": None}
     return {
         "schema_version": AUDIT_SCHEMA_VERSION,
         "engine": result.engine,
         "audited_ms": result.audited_ms,
         "metadata": sources[0] if len(sources) == 1 else None,
         "metadata_sources": sources,
-        "brokers": [asdict(broker) | ({} if result.bytes else {"bytes": None}) for broker in result.brokers],
+        "brokers": [asdict(broker) | unknown for broker in result.brokers],
         "totals": dict(result.totals),
         "bytes": dict(result.bytes),
+        "disk_bytes": dict(result.disk_bytes),
         "fleet": [asdict(finding) | {"next": next_of_fleet(finding.kind, calls)} for finding in result.fleet],
         "notes": list(result.notes),
         "next": [

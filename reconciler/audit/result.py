@@ -33,8 +33,11 @@ class BrokerSummary:
     log_dirs: tuple[Mapping[str, Any], ...]
     """A dict with ``log_dir``, ``directory_id``, ``state`` and ``problem`` for each."""
     replicas: int
-    """Number of partition dirs of any kind on its disks."""
+    """Number of partition dirs of any kind on its disks, without the metadata's own log."""
     bytes: int
+    """Sum of the lengths of all files."""
+    disk_bytes: int
+    """Space that they take; preallocated indexes make the lengths larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,9 @@ class AuditResult:
     totals: Mapping[str, int]
     """Rows by verdict; a verdict without rows is not listed."""
     bytes: Mapping[str, int]
-    """Bytes on disk by verdict."""
+    """Lengths of the files by verdict."""
+    disk_bytes: Mapping[str, int]
+    """Space on the disk by verdict, which tables and pages show as the size."""
     fleet: tuple[FleetFinding, ...]
     findings_path: str
     """A Parquet file or a folder of them, in the columns of FINDING_SCHEMA."""
@@ -102,19 +107,29 @@ RunQuery = Callable[[str], list[dict[str, Any]]]
 
 _TOTALS = """
     SELECT verdict, count(*) AS rows_found, coalesce(sum(bytes), 0) AS bytes_found,
-           count(CASE WHEN on_disk AND kind <> 'log_dir' THEN 1 END) AS observed_found
+           coalesce(sum(disk_bytes), 0) AS disk_bytes_found,
+           coalesce(sum(CASE WHEN kind <> 'internal' THEN bytes END), 0) AS bytes_counted,
+           coalesce(sum(CASE WHEN kind <> 'internal' THEN disk_bytes END), 0) AS disk_bytes_counted,
+           count(CASE WHEN on_disk AND kind NOT IN ('log_dir', 'internal') THEN 1 END) AS observed_found
     FROM found GROUP BY verdict
 """
 
 DISKS = """
-    SELECT cluster, node, count(*) AS rows_observed, CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes,
-           count(CASE WHEN kind NOT IN ('foreign', 'checkpoint_entry', 'leftover') THEN 1 END) AS replicas,
+    SELECT cluster, node, count(CASE WHEN kind <> 'internal' THEN 1 END) AS rows_observed,
+           CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes,
+           CAST(coalesce(sum(disk_bytes), 0) AS BIGINT) AS disk_bytes,
+           CAST(coalesce(sum(CASE WHEN kind <> 'internal' THEN bytes END), 0) AS BIGINT) AS bytes_counted,
+           CAST(coalesce(sum(CASE WHEN kind <> 'internal' THEN disk_bytes END), 0) AS BIGINT) AS disk_bytes_counted,
+           count(CASE WHEN kind NOT IN ('internal', 'foreign', 'checkpoint_entry', 'leftover') THEN 1 END) AS replicas,
            count(CASE WHEN kind = 'live' THEN 1 END) AS live,
            count(CASE WHEN kind = 'live' AND state = 'missing' THEN 1 END) AS without_metadata,
            count(CASE WHEN kind = 'live' AND segments = 0 THEN 1 END) AS without_segment
     FROM observed WHERE kind <> 'log_dir' GROUP BY cluster, node
 """
-"""The table ``disks``: the counts and bytes of all that lies on the disks of each broker, counted once."""
+"""The table ``disks``: the counts and bytes of all that lies on the disks of each broker, counted once.
+
+The broker's own directories, such as the metadata's log, are no replicas: they are in the bytes and in nothing else.
+"""
 
 _LOG_DIRS = """
     SELECT cluster, node, host, log_dir, directory_id, state, problem, clean_shutdown
@@ -146,7 +161,7 @@ def conclude(
         search: runs the queries that search all replicas, where ``query`` has only the dimension tables.
     """
     disks = query("SELECT * FROM disks")
-    totals, size = _totals(query(_TOTALS), disks)
+    found = query(_TOTALS)
     queries = [q for q in QUERIES if states or not q.needs_metadata]
     if with_previous:
         queries.append(ID_CHANGES)
@@ -158,26 +173,34 @@ def conclude(
         audited_ms=now_ms,
         metadata=tuple(state.identity for state in states.values()),
         brokers=brokers,
-        totals=totals,
-        bytes=size,
+        totals=_totals(found, disks),
+        bytes=_sums(found, disks, "bytes"),
+        disk_bytes=_sums(found, disks, "disk_bytes"),
         fleet=(*fleet, *_other_clusters(states, log_dirs)),
         findings_path=findings_path,
         notes=(*_notes(query, states, brokers), *_disk_notes(disks, log_dirs)),
     )
 
 
-def _totals(
-    found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]]
-) -> tuple[dict[str, int], dict[str, int]]:
+def _totals(found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Count the rows of each verdict."""
     listed = {row["verdict"]: row for row in found if row["verdict"] != Verdict.OK}
     totals = {name: int(row["rows_found"]) for name, row in listed.items()}
-    size = {name: int(row["bytes_found"]) for name, row in listed.items()}
     # Every observed row that is no finding is OK, because ``joined`` has every row once (reconciler/audit/join_sql.py).
     ok = sum(int(row["rows_observed"]) for row in disks) - sum(int(row["observed_found"]) for row in listed.values())
     if ok:
         totals[Verdict.OK] = ok
-        size[Verdict.OK] = sum(int(row["bytes"]) for row in disks) - sum(size.values())
-    return {v.value: totals[v] for v in Verdict if v in totals}, {v.value: size[v] for v in Verdict if v in size}
+    return {each.value: totals[each] for each in Verdict if each in totals}
+
+
+def _sums(found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]:
+    """Add up ``bytes`` or ``disk_bytes`` of each verdict."""
+    listed = {row["verdict"]: row for row in found if row["verdict"] != Verdict.OK}
+    sums = {verdict: int(row[f"{name}_found"]) for verdict, row in listed.items()}
+    if Verdict.OK in _totals(found, disks):
+        counted = sum(int(row[f"{name}_counted"]) for row in disks)
+        sums[Verdict.OK] = counted - sum(int(row[f"{name}_counted"]) for row in listed.values())
+    return {each.value: sums[each] for each in Verdict if each in sums}
 
 
 def _brokers(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]]) -> tuple[BrokerSummary, ...]:
@@ -201,6 +224,7 @@ def _brokers(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str,
             ),
             replicas=int(held[cluster, node]["replicas"]) if (cluster, node) in held else 0,
             bytes=int(held[cluster, node]["bytes"]) if (cluster, node) in held else 0,
+            disk_bytes=int(held[cluster, node]["disk_bytes"]) if (cluster, node) in held else 0,
         )
         for (cluster, node), rows in grouped.items()
     )

@@ -18,7 +18,7 @@ def findings_of(result: AuditResult) -> Counter[tuple[Any, ...]]:
 
 def assert_same(spark: AuditResult, duck: AuditResult) -> None:
     assert findings_of(spark) == findings_of(duck)
-    for name in ("totals", "bytes", "brokers", "fleet", "metadata", "notes", "audited_ms"):
+    for name in ("totals", "bytes", "disk_bytes", "brokers", "fleet", "metadata", "notes", "audited_ms"):
         assert getattr(spark, name) == getattr(duck, name)
 
 

@@ -225,7 +225,9 @@ def _judge(own: SparkSession, path: str, all_rows: bool) -> None:
     for name, text in SPARK_VIEWS.items():
         own.sql(text).createOrReplaceTempView(name)
     dialect = SparkDialect()
-    is_listed = sf.expr("kind <> 'log_dir' OR state <> 'ok'") if all_rows else is_finding(dialect)
+    is_listed = is_finding(dialect)
+    if all_rows:
+        is_listed = sf.expr("kind <> 'log_dir' OR state <> 'ok'") & (sf.expr("kind <> 'internal'") | is_listed)
     # The ranks of copies need this partitioning anyway. Here it separates the generated code of the filter from that
     # of the case table: together they are one method, so long that the JVM would interpret it for every row.
     judged = own.table("joined").where(is_listed).repartition("cluster", "node", "topic", "partition")

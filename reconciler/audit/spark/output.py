@@ -33,7 +33,8 @@ _GLOB = re.compile(r"[\\*?\[\]{}]")
 _FOUND = """
     SELECT verdict, coalesce(cluster_id, '') AS cluster, coalesce(broker, -1) AS node, host, log_dir, directory_id,
            name, coalesce(kind, '') AS kind, log_dir IS NOT NULL AS on_disk, coalesce(topic, '') AS topic,
-           coalesce(partition, -1) AS partition, coalesce(disk_topic_id, '') AS disk_topic_id, bytes, only_in_sync
+           coalesce(partition, -1) AS partition, coalesce(disk_topic_id, '') AS disk_topic_id, bytes, disk_bytes,
+           only_in_sync
     FROM findings
 """
 

@@ -42,7 +42,7 @@ _EPILOG = """\b
 Examples:
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
   logstore audit inventories/*.parquet --metadata kraft:snapshot.checkpoint --report report/
-  logstore audit /disks/*/kafka --format json | jq '.bytes.STRAY'
+  logstore audit /disks/*/kafka --format json | jq '.disk_bytes.STRAY'
 """
 
 _MEMORY = re.compile(r"\d{1,9}(\.\d{1,9})?\s*([KMGT]i?B|B)", re.IGNORECASE)
@@ -109,7 +109,7 @@ def command(
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics)
         result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
         if not sizes and not inputs.inventories:
-            result = replace(result, bytes={})  # no bytes were counted, which differs from zero bytes
+            result = replace(result, bytes={}, disk_bytes={})  # no bytes were counted, which differs from zero bytes
         if report is not None:
             _write_report(result, report, call)
         listed = _listed(chosen, Format(form), all_rows)

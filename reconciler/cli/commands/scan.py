@@ -171,11 +171,11 @@ def _heading(log_dir: dict[str, Any], host: str) -> str:
 
 
 def _kinds(rows: list[dict[str, Any]]) -> str:
-    """Count the rows of each kind, and add up their bytes where they are known."""
+    """Count the rows of each kind, and add up the space they take where it is known."""
     numbers, weights = Counter(row["kind"] for row in rows), Counter[str]()
     for row in rows:
-        if row["bytes"] is not None:
-            weights[row["kind"]] += row["bytes"]
+        if row["disk_bytes"] is not None:
+            weights[row["kind"]] += row["disk_bytes"]
     parts = (
         f"{count(number)} {kind.replace('_', ' ')}" + (f" ({size(weights[kind])})" if kind in weights else "")
         for kind, number in numbers.most_common()
@@ -199,7 +199,7 @@ def _show_rows(opened: Page, rows: list[dict[str, Any]]) -> None:
             row["kind"],
             row["name"],
             row["topic_id"] or "",
-            size(row["bytes"]),
+            size(row["disk_bytes"]),
             age(None if row["modified_ms"] is None else row["scanned_ms"] - row["modified_ms"]),
             row["problem"] or "",
         )

@@ -78,7 +78,7 @@ def next_lines(result: AuditResult, verdicts: Sequence[Verdict], call: Call) -> 
 
 def _totals(result: AuditResult, page: Page) -> None:
     rows = [
-        (verdict.value, count(result.totals[verdict.value]), size(result.bytes.get(verdict.value)))
+        (verdict.value, count(result.totals[verdict.value]), size(result.disk_bytes.get(verdict.value)))
         for verdict in URGENCY
         if verdict.value in result.totals
     ]
@@ -127,7 +127,7 @@ def _cells(finding: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
         location_of(finding),
         finding["disk_topic_id"] or NOTHING,
         finding["metadata_topic_id"] or NOTHING,
-        size(finding["bytes"]),
+        size(finding["disk_bytes"]),
         age(None if modified is None else now_ms - modified),
         full_evidence(finding),
     )

@@ -132,7 +132,7 @@ def _metadata_facts(path: str, row: Mapping[str, Any] | None) -> list[tuple[str,
 
 
 def _file_facts(path: str) -> list[tuple[str, str]]:
-    """Count the files of each kind and their bytes, and list the names on which a broker fails."""
+    """Count the files of each kind and the space they take, and list the names on which a broker fails."""
     numbers, weights, leftovers, wrong = Counter[str](), Counter[str](), list[str](), list[str]()
     try:
         with os.scandir(path) as entries:
@@ -142,7 +142,7 @@ def _file_facts(path: str) -> list[tuple[str, str]]:
                     continue
                 read = segment_name.parse(entry.name)
                 numbers[read.kind.value] += 1
-                weights[read.kind.value] += entry.stat(follow_symlinks=False).st_size
+                weights[read.kind.value] += entry.stat(follow_symlinks=False).st_blocks * 512
                 if read.transient is not None:
                     leftovers.append(entry.name)
                 if read.problem is not None:

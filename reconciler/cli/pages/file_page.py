@@ -60,6 +60,7 @@ def explain_file(path: str, home: PathInLogDir | None) -> Explanation:
     mode = os.lstat(path).st_mode
     facts: Facts = [("log dir", "none above it" if home is None else home.log_dir)]
     facts.append(("is", kind_of_file(mode)))
+    facts.append(("size on disk", size(os.lstat(path).st_blocks * 512)))
     facts.append(("length", size(os.lstat(path).st_size)))
     if home is not None and "/" not in home.name:
         what = _OF_LOG_DIR.get(name.removesuffix(".tmp"), "no file of Kafka's; a broker passes over plain files")

@@ -113,7 +113,7 @@ def _show_outcome(opened: Page, results: Sequence[AppliedAction]) -> None:
             each.status.value,
             each.action.kind.value,
             str(each.action.replica),
-            size(each.action.bytes),
+            size(each.action.bytes if each.action.disk_bytes is None else each.action.disk_bytes),
             f"{each.action.log_dir}/{each.action.name}",
             each.detail,
         )

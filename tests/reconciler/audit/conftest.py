@@ -32,19 +32,21 @@ def make_result(tmp_path: Path) -> Callable[..., AuditResult]:
                 for number, finding in enumerate(findings)]  # fmt: skip
         path = tmp_path / "findings.parquet"
         pq.write_table(pa.Table.from_pylist(rows, schema=FINDING_SCHEMA), path)
-        totals, weights = Counter(row["verdict"] for row in rows), Counter[str]()
+        totals, weights, spaces = Counter(row["verdict"] for row in rows), Counter[str](), Counter[str]()
         for row in rows:
             weights[row["verdict"]] += row["bytes"] or 0
+            spaces[row["verdict"]] += row["disk_bytes"] or 0
         if ok:
-            totals[Verdict.OK.value], weights[Verdict.OK.value] = ok, 1000 * ok
+            totals[Verdict.OK.value], weights[Verdict.OK.value], spaces[Verdict.OK.value] = ok, 1000 * ok, 900 * ok
         broker = BrokerSummary(
             "c1", 1, ("host",), ({"log_dir": "/disks/1", "directory_id": "d1", "state": "ok", "problem": None},),
-            sum(totals.values()), sum(weights.values()),
+            sum(totals.values()), sum(weights.values()), sum(spaces.values()),
         )  # fmt: skip
         identity = MetadataIdentity("kraft", "/meta", "c1", offset=42, epoch=3, timestamp_ms=NOW_MS - 60_000)
         values = {
             "engine": "embedded", "audited_ms": NOW_MS, "metadata": (identity,), "brokers": (broker,),
-            "totals": dict(totals), "bytes": {name: weights[name] for name in totals}, "fleet": (),
+            "totals": dict(totals), "bytes": {name: weights[name] for name in totals},
+            "disk_bytes": {name: spaces[name] for name in totals}, "fleet": (),
             "findings_path": str(path),
         }  # fmt: skip
         return AuditResult(**{**values, **changes})

@@ -28,7 +28,7 @@ def result(path: Path, *findings: dict[str, Any], fleet: tuple[FleetFinding, ...
     totals: dict[str, int] = {}
     for row in findings:
         totals[row["verdict"]] = totals.get(row["verdict"], 0) + 1
-    return AuditResult("embedded", 0, (), (), totals, {}, fleet, str(path))
+    return AuditResult("embedded", 0, (), (), totals, {}, {}, fleet, str(path))
 
 
 def test_findings_are_counted_and_read_from_one_file(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_findings_are_counted_and_read_from_one_file(tmp_path: Path) -> None:
 def test_findings_may_be_a_folder_of_files(tmp_path: Path) -> None:
     one = result(tmp_path / "1.parquet", finding("MISSING"))
     result(tmp_path / "2.parquet", finding("STRAY"))
-    both = AuditResult("spark", 0, (), (), {"MISSING": 1, "STRAY": 1}, {}, (), str(tmp_path))
+    both = AuditResult("spark", 0, (), (), {"MISSING": 1, "STRAY": 1}, {}, {}, (), str(tmp_path))
     assert (one.count, both.count) == (1, 2)
     assert both.most_urgent(9)["verdict"].to_pylist() == ["MISSING", "STRAY"]
 
@@ -90,12 +90,23 @@ def answers(
     return query
 
 
+def _sizes(size: int, suffix: str = "_counted") -> dict[str, int]:
+    """Lengths, and half as much space on the disk."""
+    return {f"bytes{suffix}": size, f"disk_bytes{suffix}": size // 2}
+
+
 def total(verdict: str, rows: int, size: int, replicas: int) -> dict[str, Any]:
-    return {"verdict": verdict, "rows_found": rows, "bytes_found": size, "observed_found": replicas}
+    return {
+        "verdict": verdict,
+        "rows_found": rows,
+        "observed_found": replicas,
+        **_sizes(size, "_found"),
+        **_sizes(size),
+    }
 
 
 def disk(node: int, replicas: int, size: int) -> dict[str, Any]:
-    counted = {"rows_observed": replicas, "replicas": replicas, "bytes": size}
+    counted = {"rows_observed": replicas, "replicas": replicas, **_sizes(size, ""), **_sizes(size)}
     return {"cluster": CLUSTER, "node": node, **counted, **ALL_WELL}
 
 
@@ -121,6 +132,7 @@ def test_what_was_observed_and_not_found_is_ok() -> None:
     result = ask(answers(found, [disk(1, 10, 100), disk(2, 5, 50)], []))
     assert result.totals == {"OK": 13, "STALE_ID": 2, "MISSING": 3, "ABSENT": 2}
     assert result.bytes == {"OK": 130, "STALE_ID": 20, "MISSING": 0, "ABSENT": 0}
+    assert result.disk_bytes == {"OK": 65, "STALE_ID": 10, "MISSING": 0, "ABSENT": 0}
 
 
 def test_listing_ok_rows_changes_no_total() -> None:
@@ -142,8 +154,8 @@ def test_log_dirs_are_grouped_into_brokers() -> None:
         log_dir(2, "/c"),
     ]
     result = ask(answers([], [disk(1, 10, 100)], log_dirs))
-    shown = [(b.cluster_id, b.node_id, len(b.log_dirs), b.replicas, b.bytes) for b in result.brokers]
-    assert shown == [(None, None, 1, 0, 0), (CLUSTER, 1, 2, 10, 100), (CLUSTER, 2, 1, 0, 0)]
+    shown = [(b.cluster_id, b.node_id, len(b.log_dirs), b.replicas, b.bytes, b.disk_bytes) for b in result.brokers]
+    assert shown == [(None, None, 1, 0, 0, 0), (CLUSTER, 1, 2, 10, 100, 50), (CLUSTER, 2, 1, 0, 0, 0)]
     assert result.brokers[0].log_dirs[0]["problem"] == "no meta.properties"
     assert result.brokers[1].log_dirs[0]["problem"] is None
 

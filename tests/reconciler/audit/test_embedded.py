@@ -30,7 +30,9 @@ def judged_in_python(rows: pa.Table, states: list[Any]) -> list[Judged]:
     return [
         judged
         for judged in compare(by_id, observed, NOW_MS)
-        if judged.observed is None or judged.observed["kind"] != "log_dir" or judged.verdict is not Verdict.OK
+        if judged.observed is None
+        or judged.observed["kind"] not in ("log_dir", "internal")
+        or judged.verdict is not Verdict.OK
     ]
 
 
@@ -62,10 +64,11 @@ def test_duckdb_and_python_agree_on_every_row_and_every_total(
         as_finding(judged) for judged in expected if judged.verdict is not Verdict.OK
     )
     assert listed.totals == everything.totals == dict(Counter(judged.verdict.value for judged in expected))
-    size: Counter[str] = Counter()
-    for judged in expected:
-        size[judged.verdict.value] += (judged.observed or {}).get("bytes") or 0
-    assert listed.bytes == everything.bytes == dict(size)
+    for name in ("bytes", "disk_bytes"):
+        size: Counter[str] = Counter()
+        for judged in expected:
+            size[judged.verdict.value] += (judged.observed or {}).get(name) or 0
+        assert getattr(listed, name) == getattr(everything, name) == dict(size)
 
 
 def one_log_dir(**columns: Any) -> dict[str, Any]:
@@ -93,9 +96,10 @@ def test_an_inventory_and_a_scan_of_the_same_rows_give_the_same_answer(tmp_path:
     read = audit([], [str(inventory)], states, str(tmp_path), now_ms=NOW_MS)
     key = repr
     assert sorted(findings_of(read), key=key) == sorted(first, key=key)
-    assert (read.totals, read.bytes, read.fleet, read.brokers) == (
+    assert (read.totals, read.bytes, read.disk_bytes, read.fleet, read.brokers) == (
         scanned.totals,
         scanned.bytes,
+        scanned.disk_bytes,
         scanned.fleet,
         scanned.brokers,
     )

@@ -35,7 +35,7 @@ def test_an_audit_in_which_all_is_ok_advises_nothing(make_result: Make) -> None:
 
 def of_two_disks(make_result: Make, *verdicts: str) -> AuditResult:
     disks = tuple({"log_dir": f"/disks/{number}", "state": "ok"} for number in (1, 2))
-    broker = BrokerSummary("c1", 1, ("host",), disks, 2, 0)
+    broker = BrokerSummary("c1", 1, ("host",), disks, 2, 0, 0)
     return make_result(*({"verdict": verdict} for verdict in verdicts), brokers=(broker,))
 
 

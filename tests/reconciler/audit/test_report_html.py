@@ -41,7 +41,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_stands_alone(make_result: Make, fleet_finding: FleetFinding) -> None:
-    text = render_report(make_result({"verdict": "STRAY", "bytes": 5}, ok=2, fleet=(fleet_finding,)))
+    text = render_report(make_result({"verdict": "STRAY", "disk_bytes": 5}, ok=2, fleet=(fleet_finding,)))
     page = Page(text)
     assert page.open == []
     assert not page.tags & {"script", "link", "img", "iframe", "a"}
@@ -49,7 +49,7 @@ def test_the_page_stands_alone(make_result: Make, fleet_finding: FleetFinding) -
 
 
 def test_the_page_tells_metadata_totals_findings_and_what_is_next(make_result: Make) -> None:
-    stray = {"verdict": "STRAY", "name": "orders-0.aa-stray", "bytes": 1_900_000_000_000}
+    stray = {"verdict": "STRAY", "name": "orders-0.aa-stray", "disk_bytes": 1_900_000_000_000}
     text = Page(render_report(make_result(stray, ok=2))).text
     for shown in ("cluster c1", "/meta", "42, epoch 3", "1.9 TB", "/disks/1/orders-0.aa-stray"):
         assert shown in text
@@ -90,14 +90,14 @@ def test_the_page_shows_so_many_findings_and_brokers_and_says_how_many_more(
 
 
 def test_without_sizes_the_chart_counts(make_result: Make) -> None:
-    text = render_report(make_result({"verdict": "STRAY"}, ok=2, bytes={}))
+    text = render_report(make_result({"verdict": "STRAY"}, ok=2, bytes={}, disk_bytes={}))
     assert "<th>Count, without OK</th>" in text
     assert 'width="1000" height="12" rx="2"' in text
 
 
 def test_bars_of_brokers_add_up_the_bytes_of_their_findings(make_result: Make) -> None:
-    result = make_result({"verdict": "STALE_ID", "bytes": 400}, {"verdict": "STRAY", "bytes": 100}, ok=1)
-    text = render_report(replace(result, brokers=(replace(result.brokers[0], bytes=1000),)))
+    result = make_result({"verdict": "STALE_ID", "disk_bytes": 400}, {"verdict": "STRAY", "disk_bytes": 100}, ok=1)
+    text = render_report(replace(result, brokers=(replace(result.brokers[0], disk_bytes=1000),)))
     assert '<rect class="critical" x="0" width="400" height="12"/>' in text
     assert '<rect class="attention" x="400" width="100" height="12"/>' in text
     assert '<rect class="rest" x="500" width="500" height="12"/>' in text

@@ -27,8 +27,8 @@ def document(result: AuditResult, *verdicts: Verdict) -> dict[str, Any]:
 
 def test_the_document_has_the_promised_parts_in_the_promised_order(make_result: Make) -> None:
     assert list(document(make_result(STRAY, STALE, ok=3))) == [
-        "schema_version", "engine", "audited_ms", "metadata", "metadata_sources", "brokers", "totals", "bytes", "fleet",
-        "notes", "next", "findings",
+        "schema_version", "engine", "audited_ms", "metadata", "metadata_sources", "brokers", "totals", "bytes",
+        "disk_bytes", "fleet", "notes", "next", "findings",
     ]  # fmt: skip
 
 
@@ -36,6 +36,7 @@ def test_totals_bytes_and_findings_say_the_same(make_result: Make) -> None:
     read = document(make_result(STRAY, STALE, STRAY, ok=3))
     assert read["totals"] == {"STRAY": 2, "STALE_ID": 1, "OK": 3}
     assert read["bytes"] == {"STRAY": 10, "STALE_ID": 7, "OK": 3000}
+    assert read["disk_bytes"]["OK"] == 2700 and set(read["disk_bytes"]) == set(read["bytes"])
     assert [finding["verdict"] for finding in read["findings"]] == ["STALE_ID", "STRAY", "STRAY"]
     assert list(read["findings"][0]) == [*FINDING_SCHEMA.names, "next"]
 
@@ -81,7 +82,7 @@ def test_findings_of_a_huge_verdict_come_unsorted_but_complete(
 
 
 def test_bytes_that_were_not_counted_are_null_and_not_zero(make_result: Make) -> None:
-    read = document(make_result({"verdict": "STRAY"}, bytes={}))
+    read = document(make_result({"verdict": "STRAY"}, bytes={}, disk_bytes={}))
     assert (read["bytes"], read["brokers"][0]["bytes"]) == ({}, None)
 
 

@@ -19,6 +19,7 @@ from layout.meta_properties import MetaProperties
 from reconciler.cli import logstore
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
+from reconciler.text import size
 
 CLUSTER = "cluster-of-the-tests"
 ORDERS, OLD_ORDERS = TopicId(bytes(range(16))), TopicId(bytes(range(100, 116)))
@@ -66,6 +67,11 @@ def save_metadata(folder: Path, cluster: str | None = CLUSTER) -> Path:
         builder.build(MetadataIdentity("kraft", "a test", cluster, offset=42, timestamp_ms=1000)), str(folder)
     )
     return folder
+
+
+def shown_space(*replicas: Path) -> list[str]:
+    """The space that replicas take on the disk, as a table shows it, in words."""
+    return size(sum(512 * os.stat(file).st_blocks for replica in replicas for file in replica.iterdir())).split()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from layout.ids import TopicId
 from reconciler.audit import AUDIT_SCHEMA_VERSION
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
+from tests.reconciler.cli.conftest import shown_space
 from tools.writers import kraft_writer
 
 Run = Callable[..., Result]
@@ -38,8 +40,10 @@ def test_a_stale_replica_is_a_finding_with_its_evidence_and_a_next_command(clust
     result = run("audit", *cluster.log_dirs, "--metadata", cluster.metadata)
     assert result.exit_code == 1
     lines = [line.split() for line in result.stdout.splitlines()]
-    assert ["STALE_ID", "1", "1.0", "kB"] in lines
-    assert ["OK", "3", "3.1", "kB"] in lines
+    stale = cluster.log_dir(2) / "orders-1"
+    others = [cluster.log_dir(1) / "orders-0", cluster.log_dir(1) / "orders-1", cluster.log_dir(2) / "orders-0"]
+    assert ["STALE_ID", "1", *shown_space(stale)] in lines
+    assert ["OK", "3", *shown_space(*others)] in lines
     assert "topic orders was re-created" in result.stdout
     assert f"Next: logstore plan {cluster.log_dirs[1]} --metadata {cluster.metadata} -o plan.json" in result.stderr
     assert "2 log dirs of 2 brokers (embedded)" in result.stderr
@@ -50,8 +54,44 @@ def test_an_audit_without_findings_is_clean(cluster, run: Run) -> None:
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines() if line] == [
         ["VERDICT", "COUNT", "SIZE"],
-        ["OK", "2", "2.1", "kB"],
+        ["OK", "2", *shown_space(cluster.log_dir(1) / "orders-0", cluster.log_dir(1) / "orders-1")],
     ]
+
+
+def test_every_table_shows_the_space_that_is_taken_and_json_the_length_too(cluster, run: Run, tmp_path: Path) -> None:
+    stale = cluster.log_dir(2) / "orders-1"
+    os.truncate(stale / "00000000000000000000.log", 0)
+    for suffix in ("index", "timeindex"):
+        (stale / f"00000000000000000000.{suffix}").touch()
+        os.truncate(stale / f"00000000000000000000.{suffix}", 10_485_760)
+    taken = " ".join(shown_space(stale))
+    plan = tmp_path / "plan.json"
+    source = ("--metadata", cluster.metadata)
+    # Metadata of this age and a share of a half would close gates that have nothing to do with sizes.
+    gates = ("--max-age", "36500d", "--max-share", "100%")
+    planned = run("plan", cluster.log_dirs[1], *source, *gates, "-o", plan)
+    shown = {
+        "audit": run("audit", *cluster.log_dirs, *source).stdout,
+        "scan": run("scan", cluster.log_dirs[1]).stdout,
+        "explain": run("explain", stale, *source).stdout,
+        "plan": planned.stdout,
+        "apply": run("apply", plan).stdout,
+    }
+    for command, text in shown.items():
+        assert taken in text and "21 MB" not in text, (command, text)
+    document = json.loads(run("audit", cluster.log_dirs[0], *source, "--format", "json").stdout)
+    assert set(document["bytes"]) == set(document["disk_bytes"]) == {"OK"}
+    assert {"bytes", "disk_bytes"} <= set(document["brokers"][0])
+
+
+def test_the_metadatas_own_log_is_no_replica(cluster, run: Run) -> None:
+    before = json.loads(run("audit", cluster.log_dirs[0], "--metadata", cluster.metadata, "--format", "json").stdout)
+    (cluster.log_dir(1) / "__cluster_metadata-0").mkdir()
+    args = ("audit", cluster.log_dirs[0], "--metadata", cluster.metadata, "--all", "--format", "json")
+    after = json.loads(run(*args).stdout)
+    assert after["totals"] == before["totals"] == {"OK": 2}
+    assert after["brokers"][0]["replicas"] == before["brokers"][0]["replicas"] == 2
+    assert [each["name"] for each in after["findings"]] == ["orders-0", "orders-1"]
 
 
 def test_json_has_totals_and_findings(cluster, run: Run) -> None:

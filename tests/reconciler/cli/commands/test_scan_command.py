@@ -20,6 +20,7 @@ import pytest
 from click.testing import Result
 
 from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, inventory
+from tests.reconciler.cli.conftest import shown_space
 
 Run = Callable[..., Result]
 NAMES = {".", "orders-0", "orders-1"}
@@ -30,8 +31,9 @@ def test_a_table_tells_whose_log_dir_it_is_and_what_lies_in_it(cluster, run: Run
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
     assert f"{cluster.log_dirs[0]}, broker 1, cluster cluster-of-the-tests" in lines[0]
-    assert lines[1] == "  2 live (2.1 kB)"
-    assert lines[3].split()[:5] == ["live", "orders-0", "AAECAwQFBgcICQoLDA0ODw", "1.0", "kB"]
+    orders = [cluster.log_dir(1) / "orders-0", cluster.log_dir(1) / "orders-1"]
+    assert lines[1] == f"  2 live ({' '.join(shown_space(*orders))})"
+    assert lines[3].split()[:5] == ["live", "orders-0", "AAECAwQFBgcICQoLDA0ODw", *shown_space(orders[0])]
 
 
 def test_a_scan_loads_none_of_the_large_parts_of_arrow(cluster) -> None:

@@ -29,7 +29,8 @@ def audited(folder: Path, *verdicts: str, fleet: tuple[FleetFinding, ...] = ()) 
             "verdict": verdict,
             "name": f"t-{number}",
             "partition": number,
-            "bytes": 2000,
+            "bytes": 9000,
+            "disk_bytes": 2000,
             "modified_ms": NOW_MS - 3 * DAY_MS,
         }
         for number, verdict in enumerate(verdicts)
@@ -38,8 +39,9 @@ def audited(folder: Path, *verdicts: str, fleet: tuple[FleetFinding, ...] = ()) 
     pq.write_table(pa.Table.from_pylist(rows, schema=FINDING_SCHEMA), path)
     totals = {verdict: verdicts.count(verdict) for verdict in verdicts}
     return AuditResult(
-        "embedded", NOW_MS, (), (), totals, {name: 2000 * number for name, number in totals.items()}, fleet, str(path)
-    )
+        "embedded", NOW_MS, (), (), totals, {name: 9000 * number for name, number in totals.items()},
+        {name: 2000 * number for name, number in totals.items()}, fleet, str(path),
+    )  # fmt: skip
 
 
 def shown(result: AuditResult, limit: int | None = None, terminal: bool = False, verdicts=URGENCY) -> list[str]:
