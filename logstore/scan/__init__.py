@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from logstore.scan.duplicates import LEADER_EPOCH_LIMIT, last_leader_epoch
     from logstore.scan.listing import KNOWN_FILES, Folder, Listing, NameRule, list_log_dir
     from logstore.scan.observation import Observation
-    from logstore.scan.replica import METADATA_LIMIT, ScanOptions, read_topic_id, scan_directories
+    from logstore.scan.replica import (
+        METADATA_LIMIT,
+        ScanOptions,
+        read_topic_id,
+        replica_created_ms,
+        scan_directories,
+    )
     from logstore.scan.scanner import scan, scan_all
     from logstore.scan.startup_view import (
         METADATA_LOG,
@@ -24,7 +30,7 @@ else:
             "duplicates": ("LEADER_EPOCH_LIMIT", "last_leader_epoch"),
             "listing": ("Folder", "KNOWN_FILES", "Listing", "NameRule", "list_log_dir"),
             "observation": ("Observation",),
-            "replica": ("METADATA_LIMIT", "ScanOptions", "read_topic_id", "scan_directories"),
+            "replica": ("METADATA_LIMIT", "ScanOptions", "read_topic_id", "replica_created_ms", "scan_directories"),
             "scanner": ("scan", "scan_all"),
             "startup_view": (
                 "DirectorySeen",
@@ -53,6 +59,7 @@ __all__ = [
     "list_log_dir",
     "look_into_directories",
     "read_topic_id",
+    "replica_created_ms",
     "scan",
     "scan_all",
     "scan_directories",

@@ -142,6 +142,17 @@ def weigh(path: str) -> tuple[Weight, str | None]:
     return (size, 512 * blocks, files, leftovers, segments, newest // 1_000_000 if files else None), None
 
 
+def replica_created_ms(log_dir: str, name: str) -> int | None:
+    """Find since when a replica lies where it lies, in ms since 1970; None: nothing says so.
+
+    That is the time of ``partition.metadata``, which a broker writes once, when it makes the directory.
+    """
+    try:
+        return os.lstat(f"{log_dir}/{name}/{partition_metadata.FILE_NAME}").st_mtime_ns // 1_000_000
+    except OSError:
+        return None
+
+
 def _staged_record(path: str, read: DirectoryName) -> tuple[StagedRecord | None, str | None]:
     """Read the record of a staged replica, its origin and due time; or say why there is none."""
     file = STAGED_RECORD

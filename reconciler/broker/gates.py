@@ -17,10 +17,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from layout.topic import NAMESPACE_SEPARATOR
 from reconciler.broker.dry_run import Effect, EffectKind
 from reconciler.broker.judgement import PartitionKey
-from reconciler.plan import INTERNAL_PREFIX, BrokerFacts, Gate, GateInputs, MetadataFacts, Policy, refusals
+from reconciler.plan import (
+    BrokerFacts,
+    CandidateFacts,
+    Gate,
+    GateInputs,
+    MetadataFacts,
+    Policy,
+    is_internal_topic,
+    refusals,
+)
 from reconciler.protocol import ControlRequest, LeaderAndIsrRequest, PartitionState, RequestType
 from reconciler.text import count, listed
 from reconciler.verdicts import Verdict
@@ -86,13 +94,16 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
     wanted = sum(sent.node_id in state.replicas for state in states.values())
     # Only in a FULL request does a missing partition mean anything.
     opened = {Gate(name) for name in allowed if name not in (CREATE, EPOCH)} | (set() if complete else {Gate.EMPTY})
+    opened.add(Gate.TIME)  # no request says when it was sent
     facts = GateInputs(
         sent.now_ms,
         (MetadataFacts(sent.location, True, None, len(sent.request.topics), wanted),),
         (BrokerFacts(sent.broker, sent.live, unwanted, True, wanted > 0 or not complete),),
         tuple(sent.offline.items()),
-        tuple(_sole_copies(staged, states, sent.node_id)),
-        tuple(f"{effect.topic}-{effect.partition}" for effect in staged if _is_internal(effect.topic)),
+        candidates=CandidateFacts(
+            sole_copies=tuple(_sole_copies(staged, states, sent.node_id)),
+            internal=tuple(f"{each.topic}-{each.partition}" for each in staged if is_internal_topic(each.topic)),
+        ),
     )
     gates = replace(policy, allowed=policy.allowed | opened)
     shut = [*_of_cluster(sent, gates), *(each.reason for each in refusals(facts, gates))]
@@ -143,7 +154,3 @@ def _sole_copies(
         others = {broker for broker in state.isr if broker in state.replicas} - {node_id}
         if effect.verdict in (Verdict.STALE_ID, Verdict.NOT_ASSIGNED) and not others:
             yield f"{effect.topic}-{effect.partition}"
-
-
-def _is_internal(topic: str) -> bool:
-    return topic.rpartition(NAMESPACE_SEPARATOR)[2].startswith(INTERNAL_PREFIX)

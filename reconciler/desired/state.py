@@ -104,6 +104,10 @@ class MetadataIdentity:
     """Problems of the reading, one sentence each: a torn tail, unknown record types, an unreadable snapshot."""
     metadata_version: int | None = None
     """KRaft: the level of the feature ``metadata.version``, which names the oldest release that brokers can have."""
+    ends_early: tuple[str, ...] = ()
+    """Those of the problems by which the state ends before its source did, or lacks a part of it."""
+    uncommitted: tuple[str, ...] = ()
+    """IDs of topics that were created, removed or reassigned by records that may still be taken back."""
 
     @property
     def mode(self) -> Mode | None:

@@ -8,20 +8,11 @@ if TYPE_CHECKING:
     from reconciler.plan.apply import UNDER_WAY, AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
     from reconciler.plan.evidence import PlanView, RepairView, StagingFacts
     from reconciler.plan.file import encode_plan, parse_plan
+    from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, MetadataFacts, refusals
     from reconciler.plan.history import History, journal_paths, read_history, write_journal
     from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan
-    from reconciler.plan.policy import (
-        ALLOWABLE,
-        INTERNAL_PREFIX,
-        BrokerFacts,
-        Gate,
-        GateInputs,
-        MetadataFacts,
-        PlanChoice,
-        Policy,
-        refusals,
-    )
-    from reconciler.plan.proposal import PlanOrigin, make_plan
+    from reconciler.plan.policy import ALLOWABLE, INTERNAL_TOPICS, Gate, PlanChoice, Policy, is_internal_topic
+    from reconciler.plan.proposal import GatesShutError, PlanOrigin, make_plan
     from reconciler.plan.repair_proposal import RepairChoice, propose_repair
 else:
     __getattr__ = lazy_exports(
@@ -30,27 +21,18 @@ else:
             "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "UNDER_WAY", "apply_plan"),
             "evidence": ("PlanView", "RepairView", "StagingFacts"),
             "file": ("encode_plan", "parse_plan"),
+            "gates": ("BrokerFacts", "CandidateFacts", "GateInputs", "MetadataFacts", "refusals"),
             "history": ("History", "journal_paths", "read_history", "write_journal"),
             "plan": ("Action", "ActionKind", "Plan", "STAGING_ACTIONS"),
-            "policy": (
-                "ALLOWABLE",
-                "BrokerFacts",
-                "Gate",
-                "GateInputs",
-                "INTERNAL_PREFIX",
-                "MetadataFacts",
-                "PlanChoice",
-                "Policy",
-                "refusals",
-            ),
-            "proposal": ("PlanOrigin", "make_plan"),
+            "policy": ("ALLOWABLE", "Gate", "INTERNAL_TOPICS", "PlanChoice", "Policy", "is_internal_topic"),
+            "proposal": ("GatesShutError", "PlanOrigin", "make_plan"),
             "repair_proposal": ("RepairChoice", "propose_repair"),
         },
     )
 
 __all__ = [
     "ALLOWABLE",
-    "INTERNAL_PREFIX",
+    "INTERNAL_TOPICS",
     "STAGING_ACTIONS",
     "UNDER_WAY",
     "Action",
@@ -59,8 +41,10 @@ __all__ = [
     "ApplyOptions",
     "ApplyOutcome",
     "BrokerFacts",
+    "CandidateFacts",
     "Gate",
     "GateInputs",
+    "GatesShutError",
     "History",
     "MetadataFacts",
     "Plan",
@@ -73,6 +57,7 @@ __all__ = [
     "StagingFacts",
     "apply_plan",
     "encode_plan",
+    "is_internal_topic",
     "journal_paths",
     "make_plan",
     "parse_plan",

@@ -16,7 +16,7 @@ nothing and writes no journal. Source: DESIGN §6.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
@@ -31,11 +31,12 @@ from logstore.rows import MetadataState
 from logstore.staging import STAGING_BATCH_SIZE, Staged, adopt_stray, placement_of
 from logstore.store import LogStore, StoreOptions
 from reconciler.errors import RefusedError
+from reconciler.plan.gates import CLOCK_TOLERANCE_MS
 from reconciler.plan.history import journal_paths, read_history, write_journal
 from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
-from reconciler.plan.policy import DAY_MS
+from reconciler.plan.policy import DAY_MS, HOUR_MS
 from reconciler.plan.revalidate import CheckedAction, Revalidation
-from reconciler.text import age
+from reconciler.text import age, moment
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,9 @@ class ApplyOptions:
         clock: where the time comes from.
         disk: the primitive changes.
         fallback_records: folder on another disk for records that do not fit on their own disk; None: there is none.
-        oldest_ms: the greatest age of a plan.
+        oldest_ms: the greatest age of a plan, and of the metadata that it was made from; None: a day for the plan, and
+            for the metadata as much as was allowed when it was made.
+        any_clock: carry out a plan although this machine's clock is behind what the plan and the disks say.
         any_host: carry out a plan that was made on a machine of another name.
         changed_data: stage a replica although its data changed after the plan was made.
     """
@@ -63,7 +66,8 @@ class ApplyOptions:
     clock: Clock = field(default_factory=SystemClock)
     disk: Disk = field(default_factory=Disk)
     fallback_records: str | None = None
-    oldest_ms: int = DAY_MS
+    oldest_ms: int | None = None
+    any_clock: bool = False
     any_host: bool = False
     changed_data: bool = False
 
@@ -137,15 +141,49 @@ def _check(plan: Plan, how: ApplyOptions) -> None:
     reasons = []
     if plan.host != how.host and not how.any_host:
         reasons.append(f"it was made on {plan.host}, and this is {how.host} (override: --any-host)")
-    old = how.clock.now_ms() - plan.created_ms
-    if old > how.oldest_ms:
-        reasons.append(f"it is {age(old)} old, and {age(how.oldest_ms)} is the most (override: --max-age)")
+    reasons += _too_old(plan, how)
+    if not how.any_clock:
+        reasons += _clock_behind(plan, how)
     for log_dir in (log_dir for part in _by_broker(plan) for log_dir in part):
         found = read_identity(log_dir.path, ExpectedIdentity(log_dir.cluster_id, log_dir.node_id, log_dir.directory_id))
         if found.state is not MetadataState.OK:
             reasons.append(f"{log_dir.path} is not the log dir that it was made for: {found.problem}")
     if reasons:
         raise RefusedError(f"the plan is not carried out, and nothing was changed: {'; '.join(reasons)}")
+
+
+def _too_old(plan: Plan, how: ApplyOptions) -> Iterator[str]:
+    """Yield reasons against a plan that is too old, or whose metadata has become too old since."""
+    now_ms = how.clock.now_ms()
+    most_ms = DAY_MS if how.oldest_ms is None else how.oldest_ms
+    old_ms = now_ms - plan.created_ms
+    if old_ms > most_ms:
+        yield f"it is {age(old_ms)} old, and {age(most_ms)} is the most (override: --max-age {old_ms // HOUR_MS + 1}h)"
+    allowed = plan.policy.get("max_age_ms", "")
+    if how.oldest_ms is None and allowed.isdecimal():
+        most_ms = int(allowed)
+    for source in plan.metadata:
+        as_of = source.get("timestamp_ms", "")
+        old_ms = now_ms - int(as_of) if as_of.isdecimal() else 0
+        if old_ms > most_ms:
+            yield (
+                f"{source.get('location')}, from which it was made, is {age(old_ms)} old by now, and {age(most_ms)} is "
+                f"the most (override: --max-age {old_ms // HOUR_MS + 1}h)"
+            )
+
+
+def _clock_behind(plan: Plan, how: ApplyOptions) -> Iterator[str]:
+    """Yield a reason against this machine's clock: what would be staged under it would be due too early."""
+    now_ms = how.clock.now_ms()
+    written = read_history(log_dir.path for log_dir in plan.log_dirs).memory().written
+    times = [(ms, f"the newest journal in {path}") for path, ms in written.items()]
+    times += [(each.modified_ms or 0, f"{each.log_dir}/{each.name}") for each in plan.actions]
+    for ms, what in [(plan.created_ms, "it"), max(times, default=(0, ""))]:
+        if ms > now_ms + CLOCK_TOLERANCE_MS:
+            yield (
+                f"{what} is of {moment(ms)}, which is {age(ms - now_ms)} in the future: set this machine's clock, "
+                f"which says {moment(now_ms)} (override: --any-clock)"
+            )
 
 
 def _by_broker(plan: Plan) -> list[list[PlannedLogDir]]:

@@ -1,7 +1,8 @@
 """The evidence that plans are made from: log dirs, their rows, and the verdicts of the case table. Decides nothing.
 
-:class:`PlanView` is the evidence of a plan. It judges every row. Rows keep the path of their log dir as the system has
-it, not as text that can be shown. The contents of a log dir that cannot be trusted are left out of every plan.
+:class:`PlanView` is the evidence of a plan. It judges every row, and looks up since when each
+unwanted replica lies there. Rows keep the path of their log dir as the system has it, not as text that can be shown.
+The contents of a log dir that cannot be trusted are left out of every plan.
 
 :class:`RepairView` is the evidence of a repair plan. It reads every row once and keeps only rows that may need repair,
 so that 100,000 replicas in order take little memory. All other rows are only counted. Source: DESIGN §3.
@@ -19,10 +20,11 @@ from layout.errors import DamagedFileError
 from layout.ours import BROKER_TEMPORARY
 from layout.scheme import Scheme
 from logstore.rows import Kind, MetadataState
+from logstore.scan import replica_created_ms
 from reconciler.desired import BrokerKey, DesiredState, by_cluster
 from reconciler.errors import RefusedError
 from reconciler.text import json_objects
-from reconciler.verdicts import Judged, Row, broker_of, compare
+from reconciler.verdicts import Judged, Row, Verdict, broker_of, compare
 
 if TYPE_CHECKING:
     from logstore.scan import Observation
@@ -34,6 +36,9 @@ _PLAN_COLUMNS = [
 ]
 
 
+_STAGED_BY_PLANS = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC, Verdict.STRAY})
+
+
 @dataclass(frozen=True, slots=True)
 class ScannedLogDir:
     """One log dir that was scanned.
@@ -43,12 +48,14 @@ class ScannedLogDir:
         row: the row of the log dir itself.
         scheme: the layout of a log dir of ours; None for a real broker's.
         staging: path of its staging root.
+        newest_ms: newest time of change of a file of its directories, in ms since 1970; None: not known.
     """
 
     path: str
     row: Row
     scheme: Scheme | None
     staging: str
+    newest_ms: int | None = None
 
     @property
     def can_be_trusted(self) -> bool:
@@ -87,6 +94,8 @@ class PlanView:
     """Log dir and name of strays that were given a due time before."""
     live: Counter[BrokerKey] = field(default_factory=Counter)
     """Number of live replicas of each broker, on log dirs that can be trusted."""
+    created: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Log dir and name of replicas that may be staged → since when they lie there, in ms since 1970, where known."""
 
     @classmethod
     def of(
@@ -117,7 +126,9 @@ class PlanView:
             known = next((each for each in Scheme if each == scheme), None)
             own = [row | {"log_dir": seen.log_dir} for row in json_objects(seen.rows.select(_PLAN_COLUMNS))]
             path = seen.log_dir
-            view.log_dirs[path] = found = ScannedLogDir(path, own[0], known, staging.staging.get(path, path))
+            newest_ms = max((row["modified_ms"] for row in own if row["modified_ms"] is not None), default=None)
+            found = ScannedLogDir(path, own[0], known, staging.staging.get(path, path), newest_ms)
+            view.log_dirs[path] = found
             # The contents of a log dir that cannot be trusted are unknown, so only its own row is judged.
             rows[found.broker.cluster] += own if found.can_be_trusted else own[:1]
             if found.can_be_trusted:
@@ -127,6 +138,11 @@ class PlanView:
         for cluster, found_there in rows.items():
             speaking = {cluster: view.states[cluster]} if cluster in view.states else {}
             view.judged_of[cluster] = list(compare(speaking, found_there, now_ms))
+        view.created = {
+            (row["log_dir"], row["name"]): created_ms
+            for row in (each.observed for each in view.judged if each.verdict in _STAGED_BY_PLANS)
+            if row is not None and (created_ms := replica_created_ms(row["log_dir"], row["name"])) is not None
+        }
         return view
 
     @property

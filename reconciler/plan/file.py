@@ -186,7 +186,7 @@ def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str
     reader = json_text.FieldReader(fields, FORMAT)
     _read_texts(fields, reader, known)
     reader.integer("partition", 32, least=0)
-    for key in ("inode", "bytes", "disk_bytes", "modified_ms", "due_ms"):
+    for key in ("inode", "bytes", "disk_bytes", "modified_ms", "created_ms", "due_ms"):
         if fields.get(key) is not None:
             reader.integer(key, 64)
     for key in ("topic_id", "wanted_topic_id"):

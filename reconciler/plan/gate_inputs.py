@@ -1,25 +1,51 @@
 """Gather the numbers and names that the gates depend on, from the evidence and the picked actions. Pure.
 
-``policy`` decides which numbers are too large. Source: DESIGN §6.
+``gates`` decides which numbers are too large. Source: DESIGN §6.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 import pyarrow.compute as pc
 
-from layout.topic import NAMESPACE_SEPARATOR
-from reconciler.desired import BrokerKey, DesiredState, in_memory
-from reconciler.plan.evidence import PlanView
+from logstore.rows import Kind
+from reconciler.desired import BrokerKey, DesiredState, MetadataIdentity, in_memory
+from reconciler.plan.evidence import PlanView, ScannedLogDir
+from reconciler.plan.gates import CLOCK_TOLERANCE_MS, BrokerFacts, CandidateFacts, GateInputs, MetadataFacts
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
-from reconciler.plan.policy import INTERNAL_PREFIX, BrokerFacts, GateInputs, MetadataFacts
+from reconciler.plan.policy import PlanChoice, is_internal_topic
+from reconciler.text import age, moment
 from reconciler.verdicts import Judged, Verdict, broker_of
 
 SightingKey = tuple[str, int | None, str | None]
 """Log dir, inode and topic ID of a replica that was seen unwanted; a new directory of the same name is another one."""
+
+Candidate = tuple[Action, Judged]
+"""A possible action, with its judged row."""
+
+_FAMILIES: Final = {"zookeeper-snapshot": "zookeeper"}
+"""Sources whose epochs and offsets can be compared with those of a source of another name."""
+
+
+class Sighting(NamedTuple):
+    """A run that saw a replica unwanted: as of when its metadata spoke, and when it ran, in ms since 1970."""
+
+    as_of_ms: int
+    seen_ms: int
+
+
+class UsedMetadata(NamedTuple):
+    """The metadata that an applied plan was made from; None: it did not say."""
+
+    source: str
+    epoch: int | None
+    offset: int | None
+    as_of_ms: int | None
+    applied_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +54,23 @@ class EarlierRuns:
 
     Attributes:
         metadata: cluster → number of topics and of replicas in the metadata when a plan was last applied.
-        sightings: replica → number of earlier runs that saw it unwanted.
+        sightings: replica → the earlier runs that saw it unwanted.
+        used: cluster → the metadata of every applied plan.
+        written: log dir → when a run last wrote its journal there, in ms since 1970.
     """
 
     metadata: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    sightings: Mapping[SightingKey, int] = field(default_factory=dict)
+    sightings: Mapping[SightingKey, Sequence[Sighting]] = field(default_factory=dict)
+    used: Mapping[str, Sequence[UsedMetadata]] = field(default_factory=dict)
+    written: Mapping[str, int] = field(default_factory=dict)
 
 
 def gather_gate_inputs(
     view: PlanView,
-    candidates: Sequence[tuple[Action, Judged]],
+    candidates: Sequence[Candidate],
     picked: Iterable[Action],
+    choice: PlanChoice,
+    *,
     memory: EarlierRuns,
     now_ms: int,
 ) -> GateInputs:
@@ -48,70 +80,216 @@ def gather_gate_inputs(
         view: the evidence.
         candidates: all possible actions, each with its judged row.
         picked: the actions of the plan.
+        choice: of the operator.
         memory: of earlier runs.
         now_ms: in ms since 1970.
     """
-    staged = [action for action in picked if action.kind in STAGING_ACTIONS]
-    chosen = set(staged)
-    of_broker = Counter(view.log_dirs[action.log_dir].broker for action in staged if action.kind is ActionKind.STAGE)
+    chosen = {action for action in picked if action.kind in STAGING_ACTIONS}
+    staged = _of_brokers(view, chosen)
+    unwanted = _of_brokers(view, [action for action, _ in candidates])
     brokers = dict.fromkeys(log_dir.broker for log_dir in view.trusted)
     known = {cluster: _nodes(state) for cluster, state in view.states.items()}
-    pairs = [pair for pair in candidates if pair[0] in chosen]
     return GateInputs(
         now_ms,
         tuple(_metadata(state, cluster, memory) for cluster, state in view.states.items()),
-        tuple(_broker(broker, view, of_broker[broker], known) for broker in brokers),
+        tuple(_broker(broker, view, staged[broker], unwanted[broker], known) for broker in brokers),
         tuple(
             (log_dir.path, log_dir.row["problem"] or "nothing says whose it is")
             for log_dir in view.log_dirs.values()
             if not log_dir.can_be_trusted
         ),
-        tuple(str(action.replica) for action in sole_copies(view, pairs)),
-        tuple(str(action.replica) for action in staged if is_internal(action)),
+        tuple(_strange(view, {action.log_dir for action in chosen})),
+        tuple(_written(view, memory)),
+        _candidates(view, [pair for pair in candidates if pair[0] in chosen], choice),
     )
 
 
-def is_internal(action: Action) -> bool:
-    """Whether the action is about one of Kafka's own topics."""
-    return action.topic.rpartition(NAMESPACE_SEPARATOR)[2].startswith(INTERNAL_PREFIX)
+def _of_brokers(view: PlanView, actions: Iterable[Action]) -> Counter[BrokerKey]:
+    return Counter(view.log_dirs[action.log_dir].broker for action in actions if action.kind is ActionKind.STAGE)
 
 
-def sole_copies(view: PlanView, candidates: Iterable[tuple[Action, Judged]]) -> list[Action]:
-    """Find candidates that may be the only copy in sync, as far as the metadata knows.
+def _candidates(view: PlanView, pairs: Sequence[Candidate], choice: PlanChoice) -> CandidateFacts:
+    def named(is_so: Callable[[Action, Judged], bool]) -> tuple[str, ...]:
+        return tuple(str(action.replica) for action, judged in pairs if is_so(action, judged))
 
-    A replica that is wanted here is the only copy if it alone is in sync. An unwanted replica is the only copy if no
-    replica of its partition is in sync where it is wanted. A topic that the metadata does not know has no copy in sync
-    anywhere, and its verdict says so already.
+    copies = copies_in_doubt(view, pairs)
+    return CandidateFacts(
+        tuple(_newer(view, pairs)),
+        named(lambda action, judged: not _ids(action, judged).isdisjoint(_identity(view, judged).uncommitted)),
+        tuple(str(action.replica) for action in copies.sole),
+        tuple(str(action.replica) for action in copies.not_live),
+        named(lambda action, _: action.topic_id is None and action.verdict == Verdict.UNKNOWN_TOPIC),
+        named(lambda action, _: is_internal_topic(action.topic, choice.internal)),
+    )
+
+
+def _identity(view: PlanView, judged: Judged) -> MetadataIdentity:
+    """Return the identity of the metadata that judged a candidate; a candidate was condemned by some."""
+    return view.states[broker_of(judged.observed or {}).cluster].identity
+
+
+def _ids(action: Action, judged: Judged) -> set[str]:
+    """Return the topic IDs on which the verdict on a candidate depends: its own, and that of its name."""
+    return {text for text in (action.topic_id, judged.row.name_topic_id) if text}
+
+
+def _newer(view: PlanView, pairs: Iterable[Candidate]) -> Iterator[str]:
+    """Find candidates that changed after the time as of which the metadata speaks, or at a time that is not known."""
+    for action, judged in pairs:
+        as_of_ms = _identity(view, judged).as_of_ms
+        if as_of_ms is None:
+            continue  # the gate ``time`` reports it
+        changed_ms = max(action.modified_ms or 0, action.created_ms or 0)
+        if not changed_ms:
+            yield f"{action.replica} (nothing says when it was made)"
+        elif changed_ms > as_of_ms:
+            what = "made" if (action.created_ms or 0) > as_of_ms else "changed"
+            yield f"{action.replica} ({what} {moment(changed_ms)}, {age(changed_ms - as_of_ms)} later)"
+
+
+class DoubtfulCopies(NamedTuple):
+    """Candidates that are perhaps the last copy of a replica."""
+
+    sole: list[Action]
+    """No other copy is in sync."""
+    not_live: list[Action]
+    """Copies elsewhere are in sync, but on brokers that are fenced or not registered, or nobody leads the partition."""
+
+
+def copies_in_doubt(view: PlanView, candidates: Iterable[Candidate]) -> DoubtfulCopies:
+    """Find candidates that may be the only copy in sync, or the only live one, as far as the metadata knows.
+
+    A replica that is wanted here is the only copy if it alone is in sync, and has the topic ID of what is in sync. An
+    unwanted replica is the only copy if no replica of its partition is in sync where it is wanted. A topic that the
+    metadata does not know has no copy in sync anywhere, and its verdict says so already.
     """
     pairs = [pair for pair in candidates if pair[0].kind in STAGING_ACTIONS]
-    found = []
-    in_sync = {cluster: dict(_in_sync(state, pairs)) for cluster, state in view.states.items()}
+    found = DoubtfulCopies([], [])
+    elsewhere = {cluster: _copies(state, pairs) for cluster, state in view.states.items()}
     for action, judged in pairs:
         wanted = judged.wanted
-        cluster = broker_of(judged.observed or {}).cluster
-        partition = (judged.row.id_topic or action.topic, action.partition)
         if wanted is not None:
-            alone = wanted["in_sync"] and wanted["isr_size"] == 1
-        else:
-            elsewhere = in_sync.get(cluster, {}).get(partition)
-            lives_on = action.verdict == Verdict.NOT_ASSIGNED or bool(judged.row.id_topic)
-            alone = lives_on and elsewhere == 0
-        if alone:
-            found.append(action)
+            is_same = None in (action.topic_id, wanted["topic_id"]) or action.topic_id == wanted["topic_id"]
+            if is_same and wanted["in_sync"] and wanted["isr_size"] == 1:
+                found.sole.append(action)
+            continue
+        if action.verdict != Verdict.NOT_ASSIGNED and not judged.row.id_topic:
+            continue
+        of_cluster = elsewhere.get(broker_of(judged.observed or {}).cluster, {})
+        copies = of_cluster.get((judged.row.id_topic or action.topic, action.partition))
+        if copies is not None and not copies.in_sync:
+            found.sole.append(action)
+        elif copies is not None and not (copies.live and copies.is_led):
+            found.not_live.append(action)
     return found
 
 
-def _in_sync(state: DesiredState, pairs: Iterable[tuple[Action, Judged]]) -> Iterator[tuple[tuple[str, int], int]]:
+@dataclass(slots=True)
+class _Copies:
+    """The replicas of one partition where they are wanted."""
+
+    in_sync: int = 0
+    live: int = 0
+    is_led: bool = False
+
+
+def _copies(state: DesiredState, pairs: Iterable[Candidate]) -> dict[tuple[str, int], _Copies]:
     """Count the replicas in sync of each partition, for the topics of the candidates."""
+    found: dict[tuple[str, int], _Copies] = defaultdict(_Copies)
     topics = {judged.row.id_topic or action.topic for action, judged in pairs}
     if not topics:
-        return
-    rows = in_memory(state.replicas).select(["topic", "partition", "in_sync"])
+        return found
+    fenced = {row["node_id"]: bool(row["fenced"]) for row in state.brokers.to_pylist()}
+    rows = in_memory(state.replicas).select(["topic", "partition", "node_id", "in_sync", "leader"])
     rows = rows.filter(pc.is_in(rows.column("topic"), value_set=pc.cast(sorted(topics), "string")))
-    counts: Counter[tuple[str, int]] = Counter()
     for row in rows.to_pylist():
-        counts[row["topic"], row["partition"]] += bool(row["in_sync"])
-    yield from counts.items()
+        copies = found[row["topic"], row["partition"]]
+        copies.in_sync += bool(row["in_sync"])
+        # A source that names no broker at all does not say which of them live.
+        copies.live += bool(row["in_sync"]) and not (fenced and fenced.get(row["node_id"], True))
+        copies.is_led |= bool(row["leader"])
+    return found
+
+
+def _strange(view: PlanView, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Find log dirs that the broker never registered, and those that hold nothing that belongs into them."""
+    of_id: dict[tuple[BrokerKey, str], str] = {}
+    held = defaultdict(set)
+    for each in view.judged:
+        if each.observed is not None and each.observed["kind"] == Kind.LIVE:
+            held[each.observed["log_dir"]].add((each.observed["topic"], each.observed["partition"]))
+    for log_dir in view.trusted:
+        directory_id = log_dir.row["directory_id"]
+        first = of_id.setdefault((log_dir.broker, directory_id), log_dir.path) if directory_id else log_dir.path
+        state = view.states.get(log_dir.broker.cluster)
+        if log_dir.path not in paths or state is None:
+            continue
+        if first != log_dir.path:
+            yield log_dir.path, f"its directory.id {directory_id} is that of {first}, so one of them is a copy"
+        else:
+            problem = _unregistered(log_dir, state) or _nothing_of_it(log_dir, state, held[log_dir.path])
+            if problem:
+                yield log_dir.path, problem
+
+
+def _unregistered(log_dir: ScannedLogDir, state: DesiredState) -> str | None:
+    registered = {row["node_id"]: row["directory_ids"] for row in state.brokers.to_pylist()}.get(log_dir.broker.node)
+    directory_id = log_dir.row["directory_id"]
+    if not registered or directory_id in registered:
+        return None
+    return f"its directory.id is {directory_id or 'missing'}, and broker {log_dir.broker.node} never registered that"
+
+
+def _nothing_of_it(log_dir: ScannedLogDir, state: DesiredState, held: set[tuple[str, int]]) -> str | None:
+    """Say so where a log dir holds replicas, and none of those that the metadata places in it, by name."""
+    if not held or not log_dir.row["directory_id"]:
+        return None
+    rows = in_memory(state.replicas).select(["topic", "partition", "node_id", "directory_id"])
+    here = pc.and_(
+        pc.equal(rows.column("directory_id"), log_dir.row["directory_id"]),
+        pc.equal(rows.column("node_id"), log_dir.broker.node),
+    )
+    placed = {(row["topic"], row["partition"]) for row in rows.filter(here).to_pylist()}
+    if not placed or placed & held:
+        return None
+    return (
+        f"it holds {len(held):,} replicas, and none of the {len(placed):,} that the metadata places in it: is it the "
+        "disk of another broker?"
+    )
+
+
+def _written(view: PlanView, memory: EarlierRuns) -> Iterator[tuple[str, int]]:
+    for log_dir in view.trusted:
+        if log_dir.newest_ms is not None:
+            yield f"the newest file in {log_dir.path}", log_dir.newest_ms
+    for path, written_ms in memory.written.items():
+        yield f"the newest journal in {path}", written_ms
+
+
+def went_back(identity: MetadataIdentity, used: Iterable[UsedMetadata]) -> str | None:
+    """Say in a clause that metadata is older than what an applied plan was made from; None: it is not.
+
+    Epochs and offsets of one kind of source can be compared, and times of all kinds. A ZooKeeper snapshot only says
+    when a node last changed, so where both have a zxid that alone is compared.
+    """
+    for each in sorted(used, key=lambda one: -one.applied_ms):
+        family = _FAMILIES.get(identity.source, identity.source)
+        is_same = family == _FAMILIES.get(each.source, each.source)
+        numbers = [("epoch", identity.epoch, each.epoch), ("offset", identity.offset, each.offset)] if is_same else []
+        for name, now, before in numbers:
+            if now is not None and before is not None and now < before:
+                return (
+                    f"its {name} is {now:,}, and a plan that was applied on {moment(each.applied_ms)} knew {before:,}"
+                )
+        has_zxids = is_same and family == "zookeeper" and None not in (identity.offset, each.offset)
+        if identity.as_of_ms is None or each.as_of_ms is None or has_zxids:
+            continue
+        if identity.as_of_ms < each.as_of_ms - CLOCK_TOLERANCE_MS:
+            return (
+                f"it speaks as of {moment(identity.as_of_ms)}, and a plan that was applied on "
+                f"{moment(each.applied_ms)} as of {moment(each.as_of_ms)}"
+            )
+    return None
 
 
 def _metadata(state: DesiredState, cluster: str, memory: EarlierRuns) -> MetadataFacts:
@@ -120,15 +298,19 @@ def _metadata(state: DesiredState, cluster: str, memory: EarlierRuns) -> Metadat
     return MetadataFacts(
         identity.location,
         identity.cluster_id is not None or not cluster,
-        identity.timestamp_ms,
+        identity.as_of_ms,
         state.topics.num_rows,
         state.replicas.num_rows,
         topics_before,
         replicas_before,
+        identity.ends_early,
+        went_back(identity, memory.used.get(cluster, ())),
     )
 
 
-def _broker(broker: BrokerKey, view: PlanView, staged: int, known: Mapping[str, frozenset[int]]) -> BrokerFacts:
+def _broker(
+    broker: BrokerKey, view: PlanView, staged: int, unwanted: int, known: Mapping[str, frozenset[int]]
+) -> BrokerFacts:
     state = view.states.get(broker.cluster)
     scope = None if state is None else state.identity.scope
     # Metadata without a topic is about no broker, which the gate ``empty`` reports.
@@ -139,6 +321,7 @@ def _broker(broker: BrokerKey, view: PlanView, staged: int, known: Mapping[str, 
         staged,
         state is not None,
         speaks and (scope is None or broker.node in scope),
+        unwanted,
     )
 
 

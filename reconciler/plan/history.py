@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from layout.errors import LayoutError
@@ -17,7 +17,7 @@ from layout.ours import RunJournal, encode_run_journal, is_run_journal, parse_ru
 from logstore import LogStoreError, UnreadableFileError
 from logstore.fs import read_small_file, replace_file
 from logstore.log_dir import DISK_FAILURES, LogDir
-from reconciler.plan.gate_inputs import EarlierRuns, SightingKey
+from reconciler.plan.gate_inputs import EarlierRuns, Sighting, SightingKey, UsedMetadata
 from reconciler.plan.plan import ActionKind
 
 MOST_READ = 100
@@ -40,20 +40,30 @@ class History:
     """One sentence for each journal that could not be read."""
 
     def memory(self) -> EarlierRuns:
-        """Summarize the journals for a plan: metadata of the last run, and sightings of unwanted replicas."""
+        """Summarize the journals for a plan: the metadata of earlier runs, and their sightings of unwanted replicas."""
         metadata: dict[str, tuple[int, tuple[int, int]]] = {}
-        sightings: dict[SightingKey, set[str]] = defaultdict(set)
+        used: dict[str, set[UsedMetadata]] = defaultdict(set)
+        sightings: dict[SightingKey, dict[str, Sighting]] = defaultdict(dict)
+        written: dict[str, int] = defaultdict(int)
         for log_dir, journal in self.journals:
+            written[log_dir] = max(written[log_dir], journal.started_ms, journal.finished_ms or 0)
             for source in journal.metadata:
                 cluster, known = source.get("cluster_id", ""), (source.get("topics", ""), source.get("replicas", ""))
                 if all(number.isdecimal() for number in known) and journal.started_ms >= metadata.get(cluster, (0,))[0]:
                     metadata[cluster] = journal.started_ms, (int(known[0]), int(known[1]))
-            for line in journal.lines:
+                epoch, offset, as_of_ms = (_number(source, key) for key in ("epoch", "offset", "timestamp_ms"))
+                used[cluster].add(UsedMetadata(source.get("source", ""), epoch, offset, as_of_ms, journal.started_ms))
+            times = [ms for source in journal.metadata if (ms := _number(source, "timestamp_ms")) is not None]
+            for line in journal.lines if times else ():
                 if line.get("kind") in SEEN:
-                    sightings[log_dir, line.get("inode"), line.get("topic_id")].add(journal.plan)
+                    # A run that goes on writes its journal twice, and one plan is one sighting.
+                    key = log_dir, line.get("inode"), line.get("topic_id")
+                    sightings[key].setdefault(journal.plan, Sighting(min(times), journal.started_ms))
         return EarlierRuns(
             {cluster: numbers for cluster, (_, numbers) in metadata.items()},
-            {replica: len(plans) for replica, plans in sightings.items()},
+            {replica: tuple(sorted(plans.values())) for replica, plans in sightings.items()},
+            {cluster: tuple(sorted(found, key=lambda each: each.applied_ms)) for cluster, found in used.items()},
+            dict(written),
         )
 
     def noted(self, plan: str) -> set[SightingKey]:
@@ -65,6 +75,11 @@ class History:
             for line in journal.lines
             if line.get("kind") == ActionKind.NOTE_SIGHTING
         }
+
+
+def _number(source: Mapping[str, str], key: str) -> int | None:
+    text = source.get(key, "")
+    return int(text) if text.isdecimal() and text.isascii() else None
 
 
 def read_history(log_dirs: Iterable[str]) -> History:

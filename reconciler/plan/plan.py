@@ -79,6 +79,7 @@ class Action:
         bytes: sum of the lengths of the replica's files; None: not known.
         disk_bytes: space of the files on the disk; preallocated indexes make the lengths larger. None: not known.
         modified_ms: newest time of change in the directory, in ms since 1970; None: not known.
+        created_ms: since when the replica lies there, in ms since 1970; None: not known.
         due_ms: when a purge may delete the replica if the plan is applied as soon as it is made.
         undo: the command that undoes the action; None: a change that the metadata wants has no undo.
         fingerprint: SHA-256 over the plan's head and all other fields of the action.
@@ -100,6 +101,7 @@ class Action:
     undo: str | None = None
     fingerprint: str = ""
     disk_bytes: int | None = None
+    created_ms: int | None = None
 
     @property
     def frees(self) -> int:

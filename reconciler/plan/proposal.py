@@ -19,7 +19,7 @@ while a gate is shut. Source: DESIGN §3, §4, §6.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from layout import partition_metadata
@@ -34,20 +34,26 @@ from reconciler.desired import BrokerKey, DesiredState
 from reconciler.errors import RefusedError
 from reconciler.plan.evidence import PlanView, ScannedLogDir
 from reconciler.plan.file import sealed
-from reconciler.plan.gate_inputs import EarlierRuns, gather_gate_inputs, is_internal, sole_copies
+from reconciler.plan.gate_inputs import EarlierRuns, Sighting, copies_in_doubt, gather_gate_inputs
+from reconciler.plan.gates import Refusal, refusals
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, LeftAlone, Plan, PlannedLogDir
-from reconciler.plan.policy import PlanChoice, Refusal, cheapest, refusals
-from reconciler.text import count, quoted
+from reconciler.plan.policy import PlanChoice, cheapest, is_internal_topic
+from reconciler.text import age, count, quoted
 from reconciler.verdicts import Judged, Row, Verdict, broker_of, next_command
 
 
 class GatesShutError(RefusedError):
-    """No plan is made because gates are shut; ``refusals`` has all of them."""
+    """A plan is refused because gates are shut.
 
-    def __init__(self, shut: Sequence[Refusal]) -> None:
+    Attributes:
+        refusals: every shut gate.
+        plan: what would be planned if they were open, to be shown and never carried out.
+    """
+
+    def __init__(self, shut: Sequence[Refusal], plan: Plan) -> None:
         """Join the reasons into one message."""
         super().__init__("no plan is made: " + "; ".join(refusal.reason for refusal in shut))
-        self.refusals = tuple(shut)
+        self.refusals, self.plan = tuple(shut), plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +83,20 @@ def make_plan(view: PlanView, choice: PlanChoice, origin: PlanOrigin, memory: Ea
     possible = [action for action, _ in draft.candidates]
     picked = [action for action in possible if choice.has(action)]
     if choice.need is not None:
-        unsafe = {*sole_copies(view, draft.candidates), *(each for each in possible if is_internal(each))}
-        picked = cheapest(picked, choice.need, unsafe)
-    picked = [_seen_often_enough(action, choice, memory) for action in picked]
-    shut = refusals(gather_gate_inputs(view, draft.candidates, picked, memory, origin.now_ms), choice.policy)
+        copies = copies_in_doubt(view, draft.candidates)
+        internal = (each for each in possible if is_internal_topic(each.topic, choice.internal))
+        picked = cheapest(picked, choice.need, {*copies.sole, *copies.not_live, *internal})
+    picked = [_seen_often_enough(action, view, choice, memory, origin.now_ms) for action in picked]
+    plan = _drafted(draft, picked, choice, origin)
+    facts = gather_gate_inputs(view, draft.candidates, picked, choice, memory=memory, now_ms=origin.now_ms)
+    shut = refusals(facts, choice.policy)
     if shut:
-        raise GatesShutError(shut)
+        raise GatesShutError(shut, plan)
+    return plan
+
+
+def _drafted(draft: PlanDraft, picked: list[Action], choice: PlanChoice, origin: PlanOrigin) -> Plan:
+    view = draft.view
     places = {path: number for number, path in enumerate(view.log_dirs)}
     order = {kind: number for number, kind in enumerate(ActionKind)}
     picked.sort(key=lambda each: (places[each.log_dir], order[each.kind], each.topic, each.partition, each.name))
@@ -102,15 +116,31 @@ def make_plan(view: PlanView, choice: PlanChoice, origin: PlanOrigin, memory: Ea
     )
 
 
-def _seen_often_enough(action: Action, choice: PlanChoice, memory: EarlierRuns) -> Action:
+def _seen_often_enough(action: Action, view: PlanView, choice: PlanChoice, memory: EarlierRuns, now_ms: int) -> Action:
     """Return the action, or a note in its place if too few runs have seen the replica unwanted."""
-    if action.kind not in STAGING_ACTIONS:
+    if action.kind not in STAGING_ACTIONS or choice.sightings == 1:
         return action
-    before = memory.sightings.get((action.log_dir, action.inode, action.topic_id), 0)
-    if before + 1 >= choice.sightings:
+    earlier = list(memory.sightings.get((action.log_dir, action.inode, action.topic_id), ()))
+    as_of_ms = view.states[view.log_dirs[action.log_dir].broker.cluster].identity.as_of_ms
+    if as_of_ms is not None:
+        earlier.append(Sighting(as_of_ms, now_ms))
+    number = count_sightings(earlier, choice.apart_ms)
+    if number >= choice.sightings:
         return action
-    seen = f"seen for the {before + 1}. time of {choice.sightings} that are asked for"
+    seen = (
+        f"seen {count(number, 'time')} of {choice.sightings} that are asked for; one more counts "
+        f"{age(choice.apart_ms)} after the last, by later metadata"
+    )
     return replace(action, kind=ActionKind.NOTE_SIGHTING, why=f"{action.why}; {seen}", due_ms=None, undo=None)
+
+
+def count_sightings(sightings: Iterable[Sighting], apart_ms: int) -> int:
+    """Count the sightings that are evidence of their own: of later metadata than the one before, and apart in time."""
+    number, last = 0, None
+    for each in sorted(sightings, key=lambda one: one.seen_ms):
+        if last is None or (each.as_of_ms > last.as_of_ms and each.seen_ms - last.seen_ms >= apart_ms):
+            number, last = number + 1, each
+    return number
 
 
 def _planned(log_dir: ScannedLogDir) -> PlannedLogDir:
@@ -128,7 +158,8 @@ def _identity(state: DesiredState, cluster: str) -> dict[str, str]:
         "completeness": identity.completeness.value,
         "offset": identity.offset,
         "epoch": identity.epoch,
-        "timestamp_ms": identity.timestamp_ms,
+        "timestamp_ms": identity.as_of_ms,
+        "ends_early": "; ".join(identity.ends_early) or None,
         "sha256": identity.digest or None,
         "topics": state.topics.num_rows,
         "replicas": state.replicas.num_rows,
@@ -330,6 +361,7 @@ class PlanDraft:
             due_ms=due_ms,
             undo=undo,
             disk_bytes=row["disk_bytes"],
+            created_ms=self.view.created.get((row["log_dir"], row["name"])),
         )
         self.candidates.append((action, judged))
 

@@ -113,10 +113,17 @@ def _table(state: DesiredState, name: str) -> pa.Table:
 
 def _document(identity: MetadataIdentity) -> dict[str, Any]:
     """The identity as JSON can hold it: bytes of a path that are not UTF-8 are escaped."""
-    texts = (identity.location, *identity.problems)
-    location, *problems = (text.encode("utf-8", "backslashreplace").decode() for text in texts)
     scope = None if identity.scope is None else sorted(identity.scope)
-    return asdict(identity) | {"location": location, "problems": problems, "scope": scope}
+    return asdict(identity) | {
+        "location": _escaped(identity.location),
+        "problems": list(map(_escaped, identity.problems)),
+        "ends_early": list(map(_escaped, identity.ends_early)),
+        "scope": scope,
+    }
+
+
+def _escaped(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _checksums(folder: str, document: dict[str, Any]) -> dict[str, str]:
@@ -188,7 +195,7 @@ def _identity(found: object, path: str) -> MetadataIdentity:
     """Check every field of the saved identity, and build it; the error names all wrong fields."""
     if not isinstance(found, dict):
         raise MetadataError(f"{path} has no identity")
-    scope, problems = found.get("scope"), found.get("problems")
+    scope = found.get("scope")
     checks = {
         "source": isinstance(found.get("source"), str),
         "location": isinstance(found.get("location"), str),
@@ -201,7 +208,9 @@ def _identity(found: object, path: str) -> MetadataIdentity:
         "tail_uncommitted": isinstance(found.get("tail_uncommitted"), bool),
         "digest": isinstance(found.get("digest"), str),
         "metadata_version": found.get("metadata_version") is None or _is_integer(found["metadata_version"]),
-        "problems": isinstance(problems, list) and all(isinstance(problem, str) for problem in problems),
+        "problems": _are_texts(found.get("problems")),
+        "ends_early": _are_texts(found.get("ends_early")),
+        "uncommitted": _are_texts(found.get("uncommitted")),
     }
     wrong = [name for name, good in checks.items() if not good]
     if wrong:
@@ -209,8 +218,13 @@ def _identity(found: object, path: str) -> MetadataIdentity:
     values: dict[str, Any] = {name: found.get(name) for name in checks}
     values["completeness"] = Completeness(values["completeness"])
     values["scope"] = None if scope is None else frozenset(scope)
-    values["problems"] = tuple(problems or ())
+    values["problems"], values["ends_early"] = tuple(values["problems"]), tuple(values["ends_early"])
+    values["uncommitted"] = tuple(values["uncommitted"])
     return MetadataIdentity(**values)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _is_integer(value: object) -> bool:

@@ -96,6 +96,8 @@ def plans(cluster: Cluster, broker: Broker, folder: Path) -> Iterator[tuple[Path
     copy, file = replica.with_name(f"{NOBODYS}-0"), replica / "partition.metadata"
     shutil.copytree(replica, copy)
     (copy / file.name).write_bytes(partition_metadata.encode(TopicId.random(os.urandom)))
+    for path in copy.iterdir():  # a replica that the metadata has long had the time to know
+        os.utime(path, (1_600_000_000, 1_600_000_000))
     # Release 2.8 has not written it yet.
     lost = file.read_bytes() if file.exists() else None
     file.unlink(missing_ok=True)

@@ -84,7 +84,7 @@ def test_a_whole_log_is_read_to_its_end_without_a_problem(known: list[Known]) ->
         if each.has_whole_log:
             identity = kraft.load(str(each.log_dir)).identity
             assert (identity.offset, identity.problems) == (each.metadata["last_offset"], ()), each.log_dir
-            assert identity.tail_uncommitted
+            assert identity.ends_early == ()
 
 
 def test_where_the_log_is_absent_the_newest_snapshot_answers_and_says_so(known: list[Known]) -> None:
@@ -95,6 +95,7 @@ def test_where_the_log_is_absent_the_newest_snapshot_answers_and_says_so(known: 
             assert (identity.offset, identity.epoch) == (newest.name.offset - 1, newest.name.epoch)
             assert not identity.tail_uncommitted
             (problem,) = identity.problems
+            assert identity.ends_early == (problem,)
             assert f"changes from offset {newest.name.offset} are unknown" in problem
 
 

@@ -32,6 +32,8 @@ IDENTITY_SCHEMA = pa.schema(
         pa.field("tail_uncommitted", pa.bool_()),
         pa.field("digest", pa.string()),
         pa.field("problems", pa.list_(pa.string())),
+        pa.field("ends_early", pa.list_(pa.string())),
+        pa.field("uncommitted", pa.list_(pa.string())),  # topic IDs
     ]
 )
 """One row per desired state: :class:`reconciler.desired.MetadataIdentity`."""
@@ -120,5 +122,6 @@ def _with_cluster(state: DesiredState, table: str) -> pa.Table:
 def _identity_row(identity: MetadataIdentity) -> pa.Table:
     values = {field.name: getattr(identity, field.name) for field in IDENTITY_SCHEMA}
     values["scope"] = None if identity.scope is None else sorted(identity.scope)
-    values["problems"] = list(identity.problems)
+    values["problems"], values["ends_early"] = list(identity.problems), list(identity.ends_early)
+    values["uncommitted"] = list(identity.uncommitted)
     return pa.Table.from_pylist([values], schema=IDENTITY_SCHEMA)

@@ -51,7 +51,12 @@ log dir keeps a journal of every run that changed it, .logstore_run.*.ndjson, wh
 @output_options(Format.TABLE, Format.JSON, Format.NDJSON)
 @click.option("--changed-data", is_flag=True, help="Also stage replicas whose data has changed since the plan.")
 @click.option("--any-host", is_flag=True, help="Take a plan that was made on a machine of another name.")
-@click.option("--max-age", default="1d", show_default=True, metavar="TIME", help="The greatest age of the plan.")
+@click.option(
+    "--max-age", metavar="TIME",
+    help="The greatest age of the plan and of its metadata. [default: 1d for the plan, and for its metadata as much as "
+    "it was planned with]",
+)  # fmt: skip
+@click.option("--any-clock", is_flag=True, help="Take this machine's clock although plan or disks are ahead of it.")
 @fallback_records_option
 def command(
     *,
@@ -60,7 +65,8 @@ def command(
     output: str | None,
     changed_data: bool,
     any_host: bool,
-    max_age: str,
+    max_age: str | None,
+    any_clock: bool,
     fallback_folder: str | None,
 ) -> Exit:
     """Carry out a plan that 'logstore plan' made and somebody looked through. The broker must be stopped.
@@ -75,7 +81,7 @@ def command(
     from reconciler.next_steps import Call, steps_after_apply
     from reconciler.plan import ApplyOptions, apply_plan
 
-    oldest_ms = parse_duration_option("--max-age", max_age)
+    oldest_ms = None if max_age is None else parse_duration_option("--max-age", max_age)
     plan = read_plan(plan_file)
     check_output(Format(form), output, [each.path for each in plan.log_dirs], [plan_file])
     how = ApplyOptions(
@@ -83,6 +89,7 @@ def command(
         user_name(),
         fallback_records=fallback_records(fallback_folder).folder,
         oldest_ms=oldest_ms,
+        any_clock=any_clock,
         any_host=any_host,
         changed_data=changed_data,
     )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from reconciler.cli.frame import (
     Exit,
@@ -29,7 +30,7 @@ from reconciler.cli.frame import (
     why_in_use,
 )
 from reconciler.errors import RefusedError, UsageError
-from reconciler.plan import ALLOWABLE, Gate, Policy
+from reconciler.plan import ALLOWABLE, INTERNAL_TOPICS, Gate, Policy
 from reconciler.text import count, listed, quoted, size
 from reconciler.verdicts import Verdict
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from logstore.log_dir import LogDirView
     from logstore.staging import Placement
     from reconciler.cli.frame import Inputs
-    from reconciler.plan import Plan, PlanChoice, PlanView, StagingFacts
+    from reconciler.plan import GatesShutError, Plan, PlanChoice, PlanView, StagingFacts
 
 _EPILOG = """\b
 Examples:
@@ -47,10 +48,13 @@ Examples:
   logstore plan /disks/*/kafka --metadata SRC --max-share 60% --allow internal -o plan.json
 
 \b
-A plan is read before it is applied: each action stands on a line of its own, and lines may be taken out. What is
-refused names its override:
+A plan is read before it is applied: each action stands on a line of its own, and lines may be taken out. A plan that is
+refused is shown with every shut gate, and is not kept; the last line is the command that opens the gates:
   --max-age, --max-share, --max-count      gates that are numbers
-  --allow GATE                             cluster, broker, empty, shrunk, absent, sole-copy, internal
+  --allow GATE                             the others: what is wrong with the metadata (cluster, broker, empty, time,
+                                           incomplete, went-back, shrunk), with this machine (clock, absent, log-dir),
+                                           or with what it would stage (newer, uncommitted, sole-copy, live-copy,
+                                           no-id, internal)
 """
 
 
@@ -67,8 +71,11 @@ refused names its override:
 @click.option("--strays", is_flag=True, help="Give a due time to replicas that a broker set aside and nobody wants.")
 @click.option(
     "--sightings", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
-    help="Stage only what N plans in a row of runs saw unwanted; until then it is noted in the journal.",
+    help="Stage only what N plans saw unwanted, each by later metadata; until then it is noted in the journal.",
 )  # fmt: skip
+@click.option(
+    "--apart", default="1h", show_default=True, metavar="TIME", help="The least time between two sightings that count."
+)
 @click.option("--delay", default="7d", show_default=True, metavar="TIME", help="How long what is staged can come back.")
 @click.option(
     "--staging", type=click.Choice(["sibling", "in-place"]), metavar="PLACE",
@@ -76,13 +83,25 @@ refused names its override:
     "broker before 3.6.1 starts. [default: sibling, where that can be]",
 )  # fmt: skip
 @click.option("--max-age", default="1d", show_default=True, metavar="TIME", help="The greatest age of the metadata.")
-@click.option("--max-share", default="30%", show_default=True, metavar="SHARE", help="Of a broker's replicas.")
-@click.option("--max-count", type=click.IntRange(0), default=1000, show_default=True, help="Of a broker's replicas.")
+@click.option(
+    "--max-share", default="30%", show_default=True, metavar="SHARE",
+    help="Of a broker's replicas, how many may look unwanted, picked or not.",
+)  # fmt: skip
+@click.option(
+    "--max-count", type=click.IntRange(0), default=1000, show_default=True,
+    help="How many replicas of a broker may look unwanted, picked or not.",
+)  # fmt: skip
+@click.option(
+    "--internal", multiple=True, default=INTERNAL_TOPICS, show_default=True, metavar="PATTERN",
+    help="Topics that are internal beside Kafka's own, which begin with __.",
+)  # fmt: skip
 @click.option(
     "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice([gate.value for gate in ALLOWABLE]),
     help=f"Open a gate: {', '.join(ALLOWABLE)}.",
 )  # fmt: skip
+@click.pass_context
 def command(
+    context: click.Context,
     *,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
@@ -93,11 +112,13 @@ def command(
     need: str | None,
     strays: bool,
     sightings: int,
+    apart: str,
     delay: str,
     staging: str | None,
     max_age: str,
     max_share: str,
     max_count: int,
+    internal: tuple[str, ...],
     allowed: tuple[str, ...],
 ) -> Exit:
     """Compare log dirs with the cluster's metadata, and plan what to do about it. Nothing is changed.
@@ -108,7 +129,7 @@ def command(
     Exit code 0: there is nothing to do. 1: there are actions. 3: refused; the message has the numbers and the override.
     """
     from reconciler.cli.frame import sort_inputs
-    from reconciler.plan import PlanChoice
+    from reconciler.plan import GatesShutError, PlanChoice
 
     policy = Policy(
         parse_duration_option("--max-age", max_age),
@@ -125,15 +146,66 @@ def command(
         None if need is None else parse_size(need),
         strays,
         sightings,
+        parse_duration_option("--apart", apart),
+        internal,
     )
     inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a plan needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
-    plan = _planned(inputs, specs, choice, staging)
+    try:
+        plan = _planned(inputs, specs, choice, staging)
+    except GatesShutError as error:
+        return _show_refused(error, context, Format(form), output)
     _show(plan, Format(form), output)
     _say_next(plan, choice, output)
     return Exit.FINDINGS if plan.actions else Exit.CLEAN
+
+
+def _show_refused(error: GatesShutError, context: click.Context, form: Format, output: str | None) -> Exit:
+    """Show a refused plan and every shut gate, and write no file that could be applied."""
+    from reconciler.cli.pages import show_plan
+
+    if form is Format.TABLE and output != "-":
+        show_plan(error.plan)
+    for refusal in error.refusals:
+        say(f"refused: {refusal.reason}")
+    kept = "" if output is None else f", and nothing is written to {output}"
+    say(
+        f"no plan is made{kept}; it would have {count(len(error.plan.actions), 'action')}. To plan all the same: "
+        + command_that_opens(context, [refusal.option for refusal in error.refusals])
+    )
+    return Exit.REFUSED
+
+
+def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]]) -> str:
+    """Make the command line of this call with further options, quoted so that it can be pasted.
+
+    Args:
+        context: of the call.
+        options: each an option and its value; of the numbers for one option the greatest counts.
+    """
+    found = list(dict.fromkeys(options))
+    numbers = {option: max(_number(value) for each, value in found if each == option) for option, _ in found}
+    added = dict.fromkeys(pair if pair[0] == "--allow" else (pair[0], numbers[pair[0]][1]) for pair in found)
+    words = ["logstore", "plan"]
+    for parameter in context.command.params:
+        name, value = parameter.name or "", context.params[parameter.name or ""]
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        option = max(parameter.opts, key=len)
+        if isinstance(parameter, click.Argument):
+            words += map(str, value)
+        elif option not in numbers or option == "--allow":
+            for each in value if parameter.multiple else [value]:
+                words += [option] if value is True else [option, str(each)]
+    return " ".join(map(quoted, [*words, *(word for pair in added for word in pair)]))
+
+
+def _number(value: str) -> tuple[int, str]:
+    """Return the number in the value of an option such as ``60%``, and the value; a gate has none."""
+    digits = value.rstrip("%h")
+    return int(digits) if digits.isdecimal() else 0, value
 
 
 def _planned(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None) -> Plan:
@@ -149,10 +221,11 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: 
 
 def _view(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None, now_ms: int) -> PlanView:
     from logstore.scan import scan_all
-    from reconciler.cli.frame import choose_metadata, with_progress
+    from reconciler.cli.frame import choose_metadata, say_problems, with_progress
     from reconciler.plan import PlanView
 
     states = choose_metadata(specs, inputs, now_ms)
+    say_problems(states)
     seen = list(with_progress(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
     any_cluster = Gate.CLUSTER in choice.policy.allowed
     return PlanView.of(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         choose_metadata,
         log_dir_of_path,
         log_dirs_in,
+        say_problems,
         sort_inputs,
     )
     from reconciler.cli.frame.lifecycle import (
@@ -100,6 +101,7 @@ else:
                 "choose_metadata",
                 "log_dir_of_path",
                 "log_dirs_in",
+                "say_problems",
                 "sort_inputs",
             ),
             "lifecycle": (
@@ -204,6 +206,7 @@ __all__ = [
     "say",
     "say_assumed_release",
     "say_in_use",
+    "say_problems",
     "say_step",
     "say_warnings",
     "scan_options",

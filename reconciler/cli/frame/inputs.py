@@ -218,6 +218,13 @@ def choose_metadata(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[D
     return states
 
 
+def say_problems(states: Iterable[DesiredState]) -> None:
+    """Say on standard error what is wrong with each source, as a note for each problem."""
+    for state in states:
+        for problem in state.identity.problems:
+            say(f"note: {state.identity.location}: {problem}")
+
+
 def _find_metadata(inputs: Inputs) -> list[DesiredState]:
     """Find the newest metadata of each cluster whose log dirs were given, at or below the given folders."""
     from reconciler.sources import newest_per_cluster

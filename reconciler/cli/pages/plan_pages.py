@@ -25,16 +25,21 @@ _STATUS_STYLES = {
 }
 
 _PLAN_COLUMNS = (
-    Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True), Column("MODIFIED"), Column("VERDICT"),
-    Column("WHERE"), Column("WHY"), Column("UNDO"),
+    Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True), Column("SINCE"), Column("MODIFIED"),
+    Column("VERDICT"), Column("WHERE"), Column("WHY"), Column("UNDO"),
 )  # fmt: skip
+
+
+_NOT_DETAILS = ("source", "location", "timestamp_ms")
 
 
 def show_plan(plan: Plan) -> None:
     """Write a plan to standard output: each action with its place, size, reason and undo."""
     with open_page(None) as opened:
         for source in plan.metadata:
-            details = [f"{key} {value}" for key, value in source.items() if key not in ("source", "location")]
+            details = [f"{key} {value}" for key, value in source.items() if key not in _NOT_DETAILS]
+            as_of = source.get("timestamp_ms", "")
+            details += [f"as of {moment(int(as_of))}" if as_of.isdecimal() else "as of a time that it does not say"]
             opened.line(", ".join([f"metadata: {source.get('source')} {source.get('location')}", *details]))
         for log_dir in plan.log_dirs:
             of_log_dir = [action for action in plan.actions if action.log_dir == log_dir.path]
@@ -76,6 +81,7 @@ def _show_log_dir(opened: Page, path: str, staging: str, actions: Sequence[Actio
             each.kind.value,
             str(each.replica),
             size(each.bytes if each.disk_bytes is None else each.disk_bytes),
+            moment(each.created_ms),
             moment(each.modified_ms),
             each.verdict,
             each.name,

@@ -1,13 +1,14 @@
 """KRaft metadata from a metadata log dir or a snapshot, without a broker and without a JVM.
 
-tables.py    the layouts of the records, as data
-wire.py      primitives and structs from bytes, every length checked
-records.py   the frame of a metadata record, the key of a control record
-batches.py   record batches: header, CRC-32C, codec, envelopes
-image.py     the state that records give, played in order
-files.py     snapshots and segments by name
-replay.py    the newest state, and how far it can be trusted
-source.py    that state as a desired state
+tables.py      the layouts of the records, as data
+wire.py        primitives and structs from bytes, every length checked
+records.py     the frame of a metadata record, the key of a control record
+batches.py     record batches: header, CRC-32C, codec, envelopes
+image.py       the state that records give, played in order
+commitment.py  how far the log is surely committed
+files.py       snapshots and segments by name
+replay.py      the newest state, and how far it can be trusted
+source.py      that state as a desired state
 """
 
 from typing import TYPE_CHECKING

@@ -25,6 +25,10 @@ _BEGIN, _END, _ABORT = 23, 24, 25
 _MIGRATING = DirectoryId.MIGRATING.to_bytes()
 
 
+_ASSIGNMENT = ("replicas", "addingReplicas", "removingReplicas")
+"""Fields that say which brokers hold a partition; a change record leaves out those that stay as they are."""
+
+
 class ReplayError(MetadataError):
     """A record that contradicts the state before it; the caller adds its position."""
 
@@ -70,6 +74,7 @@ class MetadataImage:
         features: level by name.
         removed_topics: names of removed topics, by topic ID.
         unknown_types: the number of records of each unknown type.
+        touched: offset of the last record that created, removed or reassigned a topic, by topic ID.
     """
 
     def __init__(self) -> None:
@@ -78,6 +83,7 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.removed_topics: dict[bytes, str] = {}
         self.unknown_types: Counter[int] = Counter()
+        self.touched: dict[bytes, int] = {}
         self._decoder = RecordDecoder()
         self._transaction: list[tuple[int, Frame, bytes]] | None = None
         self._begun_at = -1
@@ -102,7 +108,7 @@ class MetadataImage:
         elif self._transaction is not None:
             self._transaction.append((offset, frame, value))
         else:
-            self._apply(frame, value)
+            self._apply(offset, frame, value)
 
     def check(self) -> None:
         """Check the final state: every topic has a legal name, and no two topics have the same name.
@@ -134,14 +140,17 @@ class MetadataImage:
         if frame.type == _END:
             for at, inner, inner_value in waiting:
                 try:
-                    self._apply(inner, inner_value)
+                    self._apply(at, inner, inner_value)
                 except MetadataError as error:
                     raise ReplayError(f"the record at offset {at} of its transaction: {error}") from error
 
-    def _apply(self, frame: Frame, value: bytes) -> None:
+    def _apply(self, offset: int, frame: Frame, value: bytes) -> None:
         apply = _APPLIERS.get(frame.type)
         if apply is not None:
-            apply(self, self._decoder.decode(frame, value))
+            fields = self._decoder.decode(frame, value)
+            apply(self, fields)
+            if "topicId" in fields and any(fields.get(name, True) is not None for name in _ASSIGNMENT):
+                self.touched[fields["topicId"]] = offset
         elif frame.type not in METADATA_RECORDS:
             self.unknown_types[frame.type] += 1
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kraft.batches import Batch, BrokenBatchError, Digest, RawRecord, find_batch, read_batches
+from reconciler.sources.kraft.commitment import CommitTracker, voters_beside
 from reconciler.sources.kraft.files import (
     SegmentFile,
     SnapshotFile,
@@ -27,7 +28,7 @@ from reconciler.sources.kraft.files import (
     name_snapshot,
     open_file,
 )
-from reconciler.sources.kraft.image import MetadataImage
+from reconciler.sources.kraft.image import METADATA_VERSION, MetadataImage
 from reconciler.sources.kraft.records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, RecordDecoder, read_control_type
 from reconciler.sources.kraft.tables import CONTROL_RECORDS
 from reconciler.sources.kraft.wire import WireError
@@ -48,6 +49,8 @@ class Replay:
         log_played: whether any record came from the log, whose end may be uncommitted.
         unknown_controls: the number of control records of each unknown type.
         problems: met while reading, one sentence each.
+        ends_early: those of the problems by which the state ends before its log did.
+        commitment: how far the records are surely committed.
     """
 
     image: MetadataImage = field(default_factory=MetadataImage)
@@ -57,6 +60,8 @@ class Replay:
     log_played: bool = False
     unknown_controls: Counter[int] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
+    ends_early: list[str] = field(default_factory=list)
+    commitment: CommitTracker = field(default_factory=CommitTracker)
     _decoder: RecordDecoder = field(default_factory=RecordDecoder)
 
     @property
@@ -65,6 +70,18 @@ class Replay:
         waiting = self.image.open_transaction
         last = (self.next_offset if waiting is None else waiting[0]) - 1
         return last if last >= 0 else None
+
+    def end_early(self, problem: str) -> None:
+        """Note a problem by which the state ends before its log did."""
+        self.problems.append(problem)
+        self.ends_early.append(problem)
+
+    @property
+    def uncommitted(self) -> frozenset[bytes]:
+        """IDs of topics that were created, removed or reassigned by records that may still be taken back."""
+        return frozenset(
+            topic_id for topic_id, offset in self.image.touched.items() if offset >= self.commitment.next_offset
+        )
 
     def see_time(self, timestamp_ms: int) -> None:
         """Note the time of one more record; 0 and less mean that it has none."""
@@ -102,9 +119,15 @@ class Replay:
             self.unknown_controls[number] += 1
             return number
         fields = self._decoder.decode_control(number, record.value)
+        self.commitment.see_control(number, fields)
         if number == SNAPSHOT_HEADER:
             self.see_time(fields["lastContainedLogTimestamp"])
         return number
+
+    def see_voters(self, batch: Batch) -> None:
+        """Note the voters that a batch before the snapshot's end names; its other records are known already."""
+        for record in batch.records() if batch.is_control else ():
+            self._control(record)
 
 
 def read(path: str, digest: Digest) -> Replay:
@@ -124,11 +147,15 @@ def read(path: str, digest: Digest) -> Replay:
         replay = _read_folder(find_metadata_dir(path), digest)
     else:
         replay = read_snapshot(name_snapshot(path), digest)
-        replay.problems.append(f"{path} was read by itself: what the log says after it is not known")
+        replay.end_early(f"{path} was read by itself: what the log says after it is not known")
     try:
         replay.image.check()
     except MetadataError as error:
         raise MetadataError(f"{path}: after offset {replay.last_offset}: {error}") from error
+    waiting = replay.image.open_transaction
+    if waiting is not None:
+        began, count = waiting
+        replay.end_early(f"the transaction that began at offset {began} has no end: its {count} records are left out")
     replay.problems += _remarks(replay)
     return replay
 
@@ -140,7 +167,7 @@ def read_snapshot(snapshot: SnapshotFile, digest: Digest) -> Replay:
         MetadataError: it is not whole, not sound, or contradicts itself.
     """
     path, name = snapshot.path, snapshot.name
-    replay = Replay(next_offset=name.offset, epoch=name.epoch)
+    replay = Replay(next_offset=name.offset, epoch=name.epoch, commitment=CommitTracker(name.offset))
     expected, footer_at = 0, -1
     with open_file(path) as (file, size):
         if size == 0:
@@ -162,6 +189,7 @@ def read_snapshot(snapshot: SnapshotFile, digest: Digest) -> Replay:
         raise MetadataError(f"{path} is not whole: it does not end with a footer, after {expected} records")
     if replay.image.open_transaction is not None:
         raise MetadataError(f"{path} ends within a transaction")
+    replay.image.touched.clear()
     return replay
 
 
@@ -171,13 +199,18 @@ def _read_folder(folder: str, digest: Digest) -> Replay:
     replay = _read_newest(files.snapshots, problems, digest)
     if replay is not None:
         replay.problems += problems
+        replay.commitment.voters = replay.commitment.voters or voters_beside(folder)
         _play_log_after(replay, folder, files.segments, digest)
+        newest = files.snapshots[0].name
+        if newest.offset > replay.next_offset:
+            replay.ends_early.append(f"{folder}: the snapshot that ends at offset {newest.offset} cannot be read")
         return replay
     if not files.segments or files.segments[0].base_offset != 0:
         begins = f"begins at offset {files.segments[0].base_offset}" if files.segments else "is absent"
         reason = f"{folder}: the log {begins}, and no snapshot that can be read holds what came before"
         raise MetadataError("; ".join([reason, *problems]))
     replay = Replay(problems=problems)
+    replay.commitment.voters = voters_beside(folder)
     _LogPlayer(replay, digest, start=0, snapshot_epoch=0, expected=0).play(files.segments)
     if not replay.log_played:
         raise MetadataError("; ".join([f"{folder} holds no snapshot, and a log without a sound batch", *problems]))
@@ -200,20 +233,18 @@ def _play_log_after(replay: Replay, folder: str, segments: Sequence[SegmentFile]
     # An empty segment was truncated, unless it is the last one, which may just have begun.
     holding = [segment for index, segment in enumerate(segments) if segment.size or index == len(segments) - 1]
     if not holding:
-        replay.problems.append(
-            f"{folder}: the log after the snapshot is absent: changes from offset {start} are unknown"
-        )
+        replay.end_early(f"{folder}: the log after the snapshot is absent: changes from offset {start} are unknown")
         return
     first = max((index for index, segment in enumerate(holding) if segment.base_offset <= start), default=None)
     if first is None:
         begins = f"the log begins at offset {holding[0].base_offset}, after the snapshot's end"
-        replay.problems.append(f"{folder}: {begins}: changes from offset {start} are unknown")
+        replay.end_early(f"{folder}: {begins}: changes from offset {start} are unknown")
         return
     player = _LogPlayer(replay, digest, start, replay.epoch, holding[first].base_offset)
     player.play(holding[first:])
     if player.expected < start:
         ends = f"the log ends at offset {player.expected}, before the snapshot's end"
-        replay.problems.append(f"{folder}: {ends}: changes from offset {start} are unknown")
+        replay.end_early(f"{folder}: {ends}: changes from offset {start} are unknown")
 
 
 @dataclass(slots=True)
@@ -265,7 +296,7 @@ class _LogPlayer:
                 if behind is not None or not is_last:
                     where = "in a later segment" if behind is None else f"at byte {behind}"
                     raise MetadataError(f"{found}, and sound batches stand behind it {where}") from broken
-        self.replay.problems.append(f"{found}: the log ends there, and later changes, if any, are lost")
+        self.replay.end_early(f"{found}: the log ends there, and later changes, if any, are lost")
         return False
 
     def _take(self, batch: Batch, path: str) -> bool:
@@ -276,7 +307,7 @@ class _LogPlayer:
         is_new = batch.next_offset > self.start
         if is_new and batch.epoch < self.snapshot_epoch:
             why = f"is older than the snapshot of epoch {self.snapshot_epoch}"
-            self.replay.problems.append(f"{where} {why}: the log was left behind, and only the snapshot counts")
+            self.replay.end_early(f"{where} {why}: the log was left behind, and only the snapshot counts")
             return False
         if not is_new and batch.epoch > self.snapshot_epoch:
             raise MetadataError(f"{where} contradicts the snapshot, which ends in epoch {self.snapshot_epoch}")
@@ -285,16 +316,15 @@ class _LogPlayer:
             self.replay.play(batch, self.start, path)
             self.replay.next_offset, self.replay.epoch, self.replay.log_played = self.expected, self.epoch, True
             self.replay.see_time(batch.max_timestamp_ms)
+            self.replay.commitment.see_batch(batch, self.replay.image.features.get(METADATA_VERSION, 0))
+        else:
+            self.replay.see_voters(batch)
         return True
 
 
 def _remarks(replay: Replay) -> list[str]:
-    """The problems of the state as a whole: an open transaction, and unknown record types."""
+    """List the record types that are not known."""
     remarks = []
-    waiting = replay.image.open_transaction
-    if waiting is not None:
-        began, count = waiting
-        remarks.append(f"the transaction that began at offset {began} has no end: its {count} records are left out")
     for what, counts in (("record", replay.image.unknown_types), ("control record", replay.unknown_controls)):
         if counts:
             listed = ", ".join(f"{number} ({count} times)" for number, count in sorted(counts.items()))

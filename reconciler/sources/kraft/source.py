@@ -1,7 +1,7 @@
 """KRaft metadata as a desired state.
 
-Nothing on disk says how far the log is committed, so any record of the log may still be taken back: then
-``tail_uncommitted`` is set. Source: FACTS §7; DESIGN §7.
+Nothing on disk says how far the log is committed. ``commitment`` says what is proven; where records go on after it,
+they may still be taken back, and ``tail_uncommitted`` is set. Source: FACTS §7; DESIGN §7.
 """
 
 from __future__ import annotations
@@ -54,10 +54,12 @@ def load(path: str) -> DesiredState:
             offset=replay.last_offset,
             epoch=replay.epoch,
             timestamp_ms=replay.timestamp_ms,
-            tail_uncommitted=replay.log_played,
+            tail_uncommitted=replay.log_played and replay.next_offset > replay.commitment.next_offset,
             digest=digest.hexdigest(),
             problems=(*replay.problems, *problems),
             metadata_version=replay.image.features.get(METADATA_VERSION),
+            ends_early=tuple(replay.ends_early),
+            uncommitted=tuple(sorted(str(TopicId(topic_id)) for topic_id in replay.uncommitted)),
         )
         return _desired(replay.image, identity)
 

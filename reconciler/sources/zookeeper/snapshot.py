@@ -77,7 +77,9 @@ def load(path: str) -> DesiredState:
         except MetadataError as error:
             failures.append(f"{os.path.basename(file)} is passed over: {error}")
         else:
-            return replace(state, identity=replace(state.identity, problems=(*failures, *state.identity.problems)))
+            problems = (*failures, *state.identity.problems)
+            early = (*failures, *state.identity.ends_early)
+            return replace(state, identity=replace(state.identity, problems=problems, ends_early=early))
     raise MetadataError(f"{path}: none of {len(files)} snapshots is sound: {'; '.join(failures[:SHOWN])}")
 
 

@@ -26,7 +26,9 @@ def assemble(nodes: Mapping[str, Znode], identity: MetadataIdentity, limits: Seq
         limits: sentences about what the nodes do not cover, which come last.
     """
     builder = DesiredBuilder()
-    problems = [*identity.problems, *_add_topics(builder, nodes), *_add_brokers(builder, nodes), *_remarks(nodes)]
+    unread: list[str] = []
+    topics = _add_topics(builder, nodes, unread)
+    problems = [*identity.problems, *unread, *topics, *_add_brokers(builder, nodes), *_remarks(nodes)]
     cluster, epoch = nodes.get("/cluster/id"), nodes.get("/controller_epoch")
     return builder.build(
         replace(
@@ -34,6 +36,7 @@ def assemble(nodes: Mapping[str, Znode], identity: MetadataIdentity, limits: Seq
             cluster_id=znodes.decode_cluster_id(cluster.data) if cluster else None,
             epoch=znodes.decode_number(epoch.data) if epoch else None,
             problems=(*problems, *limits),
+            ends_early=(*identity.ends_early, *unread),
         )
     )
 
@@ -42,11 +45,12 @@ def _below(nodes: Mapping[str, Znode], prefix: str) -> dict[str, Znode]:
     return {path.removeprefix(prefix): node for path, node in nodes.items() if path.startswith(prefix)}
 
 
-def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[str]:
-    """Add every topic and partition to the builder; return the problems."""
+def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[str]) -> list[str]:
+    """Add every topic and partition to the builder; return the problems, and add to ``lost`` what cannot be read."""
     below = _below(nodes, "/brokers/topics/")
     topics, homes = znodes.split_topics({path: node.data for path, node in below.items()})
-    problems = [f"topic {name}: its node {topic.problem}" for name, topic in topics.items() if topic.problem]
+    lost += [f"topic {name}: its node {topic.problem}" for name, topic in topics.items() if topic.problem]
+    problems: list[str] = []
     unread = []
     owners: dict[str, str] = {}
     for name, topic in topics.items():

@@ -18,7 +18,15 @@ from layout.directory_name import (
 from layout.ids import TopicId
 from layout.ours import StagedRecord, staged_record
 from logstore.rows import VARYING
-from logstore.scan import METADATA_LIMIT, Folder, NameRule, ScanOptions, read_topic_id, scan_directories
+from logstore.scan import (
+    METADATA_LIMIT,
+    Folder,
+    NameRule,
+    ScanOptions,
+    read_topic_id,
+    replica_created_ms,
+    scan_directories,
+)
 from logstore.scan.fast_path import fast_path_columns, scan_fast
 from logstore.scan.listing import batches_of
 from logstore.scan.replica import VanishedError, check_against_name, unreadable
@@ -341,3 +349,13 @@ def test_no_bytes_raise_and_an_id_comes_only_with_ok_or_a_contradiction(
     topic_id, state, problem, _ = read_topic_id(str(path), "fuzz", 0, {})
     assert (topic_id is not None) == (state in ("ok", "contradicts"))
     assert (problem is None) == (state == "ok")
+
+
+def test_a_replica_lies_there_since_its_partition_metadata_was_written(tmp_path: Path) -> None:
+    assert replica_created_ms(str(tmp_path), "orders-0") is None
+    (tmp_path / "orders-0").mkdir()
+    assert replica_created_ms(str(tmp_path), "orders-0") is None
+    file = tmp_path / "orders-0" / "partition.metadata"
+    file.touch()
+    os.utime(file, (1_700_000_000, 1_600_000_000))
+    assert replica_created_ms(str(tmp_path), "orders-0") == 1_600_000_000_000

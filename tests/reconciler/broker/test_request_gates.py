@@ -42,7 +42,7 @@ CASES = {
         "does not speak of broker 1 of cluster C",
     ),
     "absent": (sent(offline={"/d2": "Input/output error"}), "/d2 cannot be trusted"),
-    "internal": (sent(*staged("__consumer_offsets", "org:__transaction_state")), "2 replicas of internal topics"),
+    "internal": (sent(*staged("__consumer_offsets", "org:__transaction_state")), "2 replicas are of internal topics"),
     "sole-copy": (
         sent(*staged("orders", verdict="STALE_ID"), request=ALONE),
         "the only copy in sync",
@@ -67,10 +67,10 @@ def test_each_gate_is_shut_with_its_override_and_open_when_it_is_allowed(gate: s
 
 def test_numbers_that_are_too_large_name_their_own_options() -> None:
     (share,) = shut_gates(sent(*staged("a", "b", "c", "d"), live=10), POLICY)
-    assert "4 of 10 replicas of broker 1 of cluster C would be staged: 40 %" in share
-    assert "(override: --max-share)" in share
+    assert "4 of 10 replicas of broker 1 of cluster C look unwanted: 40 %" in share
+    assert "(override: --max-share 40%)" in share
     (count,) = shut_gates(sent(*staged(*"abcdef")), POLICY)
-    assert "(override: --max-count)" in count
+    assert "(override: --max-count 6)" in count
 
 
 def test_another_cluster_is_said_with_both_names() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,17 +55,25 @@ def make_log_dir(folder: Path, node: int, replicas: Mapping[str, TopicId | None]
         (folder / name / "00000000000000000000.log").write_bytes(bytes(1000))
         if topic_id is not None:
             (folder / name / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(topic_id))
+    return long_written(folder)
+
+
+def long_written(folder: Path) -> Path:
+    """Give everything below a folder the time of an hour ago, so that metadata of now may judge it."""
+    then = time.time() - 3600
+    for path in folder.rglob("*"):
+        os.utime(path, (then, then))
     return folder
 
 
 def save_metadata(folder: Path, cluster: str | None = CLUSTER) -> Path:
-    """The desired state of the small cluster, in the form that loads quickest."""
+    """The desired state of the small cluster, as of a minute ago, in the form that loads quickest."""
     folder.mkdir()
-    builder = DesiredBuilder()
+    builder, as_of_ms = DesiredBuilder(), time.time_ns() // 1_000_000 - 60_000
     for partition in range(2):
         builder.partition("orders", str(ORDERS), partition, [1, 2], isr=[1, 2], leader=1)
     parquet.save_state(
-        builder.build(MetadataIdentity("kraft", "a test", cluster, offset=42, timestamp_ms=1000)), str(folder)
+        builder.build(MetadataIdentity("kraft", "a test", cluster, offset=42, timestamp_ms=as_of_ms)), str(folder)
     )
     return folder
 

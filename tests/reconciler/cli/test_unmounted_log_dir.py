@@ -37,7 +37,7 @@ def disk(run: Run, cluster, tmp_path: Path) -> Path:
     disk: Path = cluster.log_dir(2)
     (disk / "orders-0" / "partition.metadata").unlink()
     for verb, file in (("plan", "plan.json"), ("repair", "repair.json")):
-        allowed = ("--max-age", "5000w", "--max-share", "100%") if verb == "plan" else ()
+        allowed = ("--max-share", "100%") if verb == "plan" else ()
         run(verb, disk, "--metadata", cluster.metadata, "-o", tmp_path / file, *allowed)
     shutil.rmtree(disk)
     disk.mkdir()

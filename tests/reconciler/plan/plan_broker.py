@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,7 @@ class PlanBroker:
         (path / "00000000000000000000.log").write_bytes(bytes(size))
         if topic_id is not None:
             (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(topic_id))
+        written_at(path, self.clock.now_ms() - 2 * HOUR_MS)
         return path
 
     def stray(self, name: str, topic_id: TopicId | None, *, disk: int = 0, size: int = 100) -> Path:
@@ -74,8 +76,9 @@ class PlanBroker:
         return self.replica(f"{name}.{uuid.uuid4().hex}-stray", topic_id, disk=disk, size=size)
 
     def wanted(self, topic: str, topic_id: TopicId | None, *partitions: int, **more: Any) -> None:
-        """The metadata wants these partitions here, in sync on brokers 1 and 2."""
+        """The metadata wants these partitions here, in sync on brokers 1 and 2, and led by the first in sync."""
         nodes = more.pop("nodes", (1, 2))
+        more.setdefault("leader", next(iter(more.get("isr", nodes)), -1))
         text = None if topic_id is None else str(topic_id)
         for partition in partitions:
             self.builder.partition(topic, text, partition, nodes, **{"isr": nodes, **more})
@@ -86,12 +89,21 @@ class PlanBroker:
         for partition in range(number):
             self.replica(f"clicks-{partition}", CLICKS, disk=partition % 2)
 
+    def settle(self) -> None:
+        """Give files that the engine wrote the time of the broker's clock, as its machine would have."""
+        for disk in self.log_dirs:
+            for folder in (disk, disk.with_name(f"{disk.name}.deleting")):
+                for path in folder.rglob("*"):
+                    if not path.is_symlink() and path.stat().st_mtime * 1000 > self.clock.now_ms():
+                        os.utime(path, (self.clock.now_ms() / 1000,) * 2)
+
     def state(self, **identity: Any) -> DesiredState:
-        fields = {"cluster_id": CLUSTER, "timestamp_ms": NOW_MS - HOUR_MS, "digest": "d" * 64, **identity}
+        fields = {"cluster_id": CLUSTER, "timestamp_ms": self.clock.now_ms() - HOUR_MS, "digest": "d" * 64, **identity}
         return self.builder.build(MetadataIdentity("kraft", "/metadata", **fields))
 
     def view(self, *states: DesiredState, any_cluster: bool = False) -> PlanView:
         """The present contents of the disks, judged by these states, or by :meth:`state`."""
+        self.settle()
         staging, recorded = {}, set()
         for path in self.paths:
             if (Path(path) / meta_properties.FILE_NAME).exists():
@@ -114,11 +126,18 @@ class PlanBroker:
         return made
 
     def apply(self, plan: Plan, **how: Any) -> ApplyOutcome:
+        self.settle()
         return apply_plan(plan, ApplyOptions(**{"host": HOST, "user": "a user", "clock": self.clock, **how}))
 
     def verdicts(self) -> dict[str, str]:
         """Name → verdict, for everything that is not in order."""
         return {_name(each): each.verdict.value for each in self.view().judged if each.verdict != "OK"}
+
+
+def written_at(path: Path, ms: int) -> None:
+    """Make a partition dir one whose files were all written at this time."""
+    for file in path.iterdir():
+        os.utime(file, (ms / 1000, ms / 1000))
 
 
 def _name(judged: Judged) -> str:

@@ -348,6 +348,7 @@ def test_a_sighting_is_noted_once_by_each_plan_and_the_next_one_stages(messy: Pl
     assert {each.status for each in messy.apply(first).results} == {"done"}
     assert {each.status for each in messy.apply(first).results} == {"already"}
     assert observed(messy) == before
+    assert {action.kind for action in planned().actions} == {"note_sighting"}
     messy.clock.advance(HOUR_MS)
     second = planned()
     assert sorted(kind for kind, _ in lines(second)) == ["stage", "stage", "stage_stray"]

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.plan import INTERNAL_PREFIX, Action, ActionKind, Gate, PlanChoice, Policy
-from reconciler.plan.gate_inputs import EarlierRuns, is_internal
-from reconciler.plan.proposal import GatesShutError
+from reconciler.plan import INTERNAL_TOPICS, Gate, GatesShutError, PlanChoice, Policy, is_internal_topic
+from reconciler.plan.gate_inputs import EarlierRuns
 from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, OLD, ORDERS, PlanBroker
 
 LOOSE = Policy(Policy.cautious().oldest_ms, 0.3, 1.0, None)
@@ -55,7 +54,8 @@ def test_a_broker_that_the_metadata_does_not_know_shuts_the_gate_of_brokers(tmp_
 def test_a_registered_broker_without_replicas_is_known(tmp_path: Path) -> None:
     broker = PlanBroker(tmp_path)
     broker.wanted("orders", ORDERS, 0, nodes=(2, 3))
-    broker.builder.broker(1, None, False, ())
+    for node in (1, 2, 3):
+        broker.builder.broker(node, None, False, ())
     broker.replica("orders-0", ORDERS)
     assert shut(broker) == []
 
@@ -76,10 +76,10 @@ def test_metadata_that_shrank_since_the_last_run_shuts_a_gate(broker: PlanBroker
     assert shut(broker, memory=EarlierRuns({CLUSTER: (1, 8), "another": (100, 100)})) == []
 
 
-def test_the_only_copy_in_sync_shuts_a_gate(broker: PlanBroker) -> None:
+def test_a_replica_of_another_topic_id_than_the_one_in_sync_is_no_copy_of_it(broker: PlanBroker) -> None:
     broker.wanted("orders", ORDERS, 0, isr=(1,))
     broker.replica("orders-0", OLD)
-    assert shut(broker) == [Gate.SOLE_COPY]
+    assert shut(broker) == []
 
 
 def test_a_copy_in_sync_elsewhere_is_enough(broker: PlanBroker) -> None:
@@ -99,10 +99,16 @@ def test_a_partition_that_the_topic_does_not_have_any_more_is_no_sole_copy(broke
     assert shut(broker) == []
 
 
-@pytest.mark.parametrize(("topic", "expected"), [("__offsets", True), ("ns:__x", True), ("a__b", False), ("_x", False)])
-def test_internal_topics_begin_with_two_underscores(topic: str, expected: bool) -> None:
-    assert is_internal(Action(ActionKind.STAGE, "/d", "x", topic, 0, None, None, "STALE_ID", "w")) is expected
-    assert topic.rpartition(":")[2].startswith(INTERNAL_PREFIX) is expected
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        *(("__offsets", True), ("ns:__x", True), ("_schemas", True), ("connect-offsets", True), ("a-changelog", True)),
+        *(("a__b", False), ("_x", False), ("connect", False), ("schemas", False)),
+    ],
+)
+def test_internal_topics_are_those_of_kafka_and_of_the_programs_around_it(topic: str, expected: bool) -> None:
+    assert is_internal_topic(topic) is expected
+    assert is_internal_topic(topic, ("a*", *INTERNAL_TOPICS)) is (expected or topic == "a__b")
 
 
 def test_share_and_count_are_of_each_broker_by_itself(broker: PlanBroker) -> None:

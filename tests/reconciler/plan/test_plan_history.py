@@ -11,11 +11,15 @@ import pytest
 from layout.ours import RunJournal, run_journal
 from logstore.log_dir import LogDir
 from reconciler.plan import read_history
+from reconciler.plan.gate_inputs import Sighting, UsedMetadata
 from reconciler.plan.history import MOST_READ, journal_paths, write_journal
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.reconciler.plan.plan_broker import CLUSTER, PlanBroker
 
-SOURCE = {"cluster_id": CLUSTER, "topics": "10", "replicas": "30"}
+SOURCE = {
+    **{"source": "kraft", "cluster_id": CLUSTER, "topics": "10", "replicas": "30"},
+    **{"epoch": "3", "offset": "400", "timestamp_ms": str(NOW_MS - 9)},
+}
 SEEN = {"kind": "stage", "inode": 7, "topic_id": "t", "status": "done"}
 JOURNAL = RunJournal("a" * 64, "h", "u", NOW_MS, NOW_MS + 5, (SOURCE,), (SEEN,))
 
@@ -53,12 +57,23 @@ def test_the_metadata_of_the_newest_run_is_remembered(log_dir: str) -> None:
 def test_sightings_are_counted_by_plan_and_not_by_run(log_dir: str) -> None:
     put(log_dir, JOURNAL)
     put(log_dir, replace(JOURNAL, started_ms=NOW_MS + 1))
-    assert read_history([log_dir]).memory().sightings == {(log_dir, 7, "t"): 1}
+    assert read_history([log_dir]).memory().sightings == {(log_dir, 7, "t"): (Sighting(NOW_MS - 9, NOW_MS),)}
     put(log_dir, replace(JOURNAL, plan="b" * 64, lines=({**SEEN, "kind": "note_sighting"},)))
     history = read_history([log_dir])
-    assert history.memory().sightings == {(log_dir, 7, "t"): 2}
+    assert history.memory().sightings == {(log_dir, 7, "t"): (Sighting(NOW_MS - 9, NOW_MS),) * 2}
     assert history.noted("b" * 64) == {(log_dir, 7, "t")}
     assert history.noted("a" * 64) == set()
+
+
+def test_what_every_plan_was_made_from_and_when_a_run_last_wrote_is_remembered(log_dir: str) -> None:
+    put(log_dir, JOURNAL)
+    put(log_dir, replace(JOURNAL, started_ms=NOW_MS + 7, finished_ms=None, metadata=({"source": "describe"},)))
+    memory = read_history([log_dir]).memory()
+    assert memory.used == {
+        CLUSTER: (UsedMetadata("kraft", 3, 400, NOW_MS - 9, NOW_MS),),
+        "": (UsedMetadata("describe", None, None, None, NOW_MS + 7),),
+    }
+    assert memory.written == {log_dir: NOW_MS + 7}
 
 
 def test_a_restore_is_no_sighting(log_dir: str) -> None:

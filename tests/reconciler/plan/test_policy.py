@@ -13,6 +13,7 @@ from reconciler.plan import (
     Action,
     ActionKind,
     BrokerFacts,
+    CandidateFacts,
     Gate,
     GateInputs,
     MetadataFacts,
@@ -39,16 +40,28 @@ SHUT = {
         replace(ALL_WELL, metadata=(replace(FRESH, topics=0),)),
         replace(ALL_WELL, metadata=(replace(FRESH, replicas=0),)),
     ],
-    Gate.AGE: [replace(ALL_WELL, metadata=(replace(FRESH, timestamp_ms=NOW_MS - DAY_MS - 1),))],
+    Gate.AGE: [replace(ALL_WELL, metadata=(replace(FRESH, as_of_ms=NOW_MS - DAY_MS - 1),))],
     Gate.SHRUNK: [
         replace(ALL_WELL, metadata=(replace(FRESH, topics_before=143),)),
         replace(ALL_WELL, metadata=(replace(FRESH, replicas_before=1286),)),
     ],
     Gate.ABSENT: [replace(ALL_WELL, absent=(("/disk2", "it is not there"),))],
-    Gate.SHARE: [replace(ALL_WELL, brokers=(replace(BROKER, staged=31),))],
-    Gate.COUNT: [replace(ALL_WELL, brokers=(replace(BROKER, live=10_000, staged=1001),))],
-    Gate.SOLE_COPY: [replace(ALL_WELL, sole_copies=("orders-0",))],
-    Gate.INTERNAL: [replace(ALL_WELL, internal=("__consumer_offsets-3",))],
+    Gate.TIME: [
+        replace(ALL_WELL, metadata=(replace(FRESH, as_of_ms=None),)),
+        replace(ALL_WELL, metadata=(replace(FRESH, as_of_ms=NOW_MS + DAY_MS),)),
+    ],
+    Gate.INCOMPLETE: [replace(ALL_WELL, metadata=(replace(FRESH, ends_early=("it is cut at byte 7",)),))],
+    Gate.WENT_BACK: [replace(ALL_WELL, metadata=(replace(FRESH, went_back="its offset is 7, and was 9"),))],
+    Gate.CLOCK: [replace(ALL_WELL, written=(("the newest file in /d1", NOW_MS + 2 * DAY_MS), ("/d2", NOW_MS)))],
+    Gate.LOG_DIR: [replace(ALL_WELL, strange=(("/d1", "nobody registered it"),))],
+    Gate.SHARE: [replace(ALL_WELL, brokers=(replace(BROKER, unwanted=31),))],
+    Gate.COUNT: [replace(ALL_WELL, brokers=(replace(BROKER, live=10_000, unwanted=1001),))],
+    Gate.NEWER: [replace(ALL_WELL, candidates=CandidateFacts(newer=("orders-0 (made today)",)))],
+    Gate.UNCOMMITTED: [replace(ALL_WELL, candidates=CandidateFacts(uncommitted=("orders-0", "orders-1")))],
+    Gate.SOLE_COPY: [replace(ALL_WELL, candidates=CandidateFacts(sole_copies=("orders-0",)))],
+    Gate.LIVE_COPY: [replace(ALL_WELL, candidates=CandidateFacts(no_live_copy=("orders-0",)))],
+    Gate.NO_ID: [replace(ALL_WELL, candidates=CandidateFacts(no_id=("orders-0",)))],
+    Gate.INTERNAL: [replace(ALL_WELL, candidates=CandidateFacts(internal=("__consumer_offsets-3",)))],
 }
 CASES = [(gate, facts) for gate, found in SHUT.items() for facts in found]
 
@@ -56,8 +69,17 @@ NUMBERS = {
     Gate.EMPTY: "0 topics",
     Gate.AGE: "24 h is the most",
     Gate.SHRUNK: "30 % is the most",
-    Gate.SHARE: "31 of 100 replicas of broker 1 of cluster C would be staged: 31 %, where 30 % is the most",
-    Gate.COUNT: "1,001 of 10,000 replicas of broker 1 of cluster C would be staged, where 1,000 is the most",
+    Gate.SHARE: "31 of 100 replicas of broker 1 of cluster C look unwanted: 31 %, where 30 % is the most",
+    Gate.COUNT: "1,001 of 10,000 replicas of broker 1 of cluster C look unwanted, where 1,000 is the most",
+    Gate.TIME: "which is 24 h in the future",
+    Gate.INCOMPLETE: "/m is not whole, so what was created since looks unwanted: it is cut at byte 7",
+    Gate.WENT_BACK: "/m went back in time: its offset is 7, and was 9",
+    Gate.CLOCK: "the newest file in /d1 is of 2023-11-16 22:13:20 UTC: what is staged now would be due 2 d too early",
+    Gate.LOG_DIR: "/d1 does not look like a log dir of this broker: nobody registered it",
+    Gate.NEWER: "1 replica is newer than the metadata",
+    Gate.UNCOMMITTED: "2 replicas are condemned by records that may never have been committed: orders-0, orders-1",
+    Gate.NO_ID: "1 replica is without a topic ID",
+    Gate.LIVE_COPY: "1 replica is the only live copy",
     Gate.SOLE_COPY: "1 replica is the only copy in sync, as far as the metadata knows: orders-0",
     Gate.INTERNAL: "__consumer_offsets-3",
     Gate.ABSENT: "/disk2 cannot be trusted: it is not there",
@@ -77,7 +99,10 @@ def test_where_all_is_well_no_gate_is_shut() -> None:
 def test_a_gate_is_shut_alone_and_names_its_override(gate: Gate, facts: GateInputs) -> None:
     (refusal,) = refusals(facts, Policy.cautious())
     assert refusal.gate is gate
-    assert f"(override: {BY_NUMBER.get(gate, f'--allow {gate}')})" in refusal.reason
+    assert refusal.option[0] == BY_NUMBER.get(gate, "--allow")
+    assert refusal.reason.endswith(f"(override: {' '.join(refusal.option)})")
+    number = {Gate.AGE: "25h", Gate.SHARE: "31%", Gate.COUNT: "1001"}
+    assert refusal.option[1] == number.get(gate, gate.value)
 
 
 @pytest.mark.parametrize(("gate", "numbers"), NUMBERS.items())
@@ -105,14 +130,14 @@ def test_an_embedded_broker_has_no_gates(gate: Gate, facts: GateInputs) -> None:
 def test_exactly_as_much_as_allowed_passes() -> None:
     facts = GateInputs(
         NOW_MS,
-        (replace(FRESH, timestamp_ms=NOW_MS - DAY_MS, topics=70, topics_before=100, replicas_before=None),),
-        (replace(BROKER, staged=30), replace(BROKER, live=4000, staged=1000)),
+        (replace(FRESH, as_of_ms=NOW_MS - DAY_MS, topics=70, topics_before=100, replicas_before=None),),
+        (replace(BROKER, unwanted=30), replace(BROKER, live=4000, unwanted=1000)),
     )
     assert refusals(facts, Policy.cautious()) == []
 
 
-def test_metadata_that_tells_no_time_is_not_called_old() -> None:
-    facts = replace(ALL_WELL, metadata=(replace(FRESH, timestamp_ms=None),))
+def test_clocks_may_differ_by_a_minute() -> None:
+    facts = replace(ALL_WELL, metadata=(replace(FRESH, as_of_ms=NOW_MS + 60_000),), written=(("x", NOW_MS + 60_000),))
     assert refusals(facts, Policy.cautious()) == []
 
 

@@ -10,11 +10,11 @@ from layout.ours import STAGED_RECORD
 from logstore.log_dir import LogDir
 from logstore.staging import stage
 from reconciler.plan import Gate, PlanChoice, Policy
-from reconciler.plan.gate_inputs import EarlierRuns
-from reconciler.plan.proposal import GatesShutError, PlanDraft
+from reconciler.plan.gate_inputs import EarlierRuns, Sighting
+from reconciler.plan.proposal import GatesShutError, PlanDraft, count_sightings
 from reconciler.verdicts import Verdict
 from tests.logstore.engine import candidate
-from tests.reconciler.plan.plan_broker import CLICKS, GONE, NOW_MS, OLD, ORDERS, UNUSED, PlanBroker, lines
+from tests.reconciler.plan.plan_broker import CLICKS, GONE, HOUR_MS, NOW_MS, OLD, ORDERS, UNUSED, PlanBroker, lines
 
 
 @pytest.fixture
@@ -194,9 +194,18 @@ def test_all_shut_gates_are_reported_at_once_with_their_overrides(broker: PlanBr
     broker.replica("__offsets-0", GONE)
     broker.replica("gone-0", UNUSED)
     with pytest.raises(GatesShutError) as caught:
-        broker.plan(PlanChoice(Policy.cautious()), states=[broker.state(timestamp_ms=0)])
-    assert [refusal.gate for refusal in caught.value.refusals] == [Gate.AGE, Gate.SHARE, Gate.INTERNAL]
-    for override in ("--max-age", "--max-share", "--allow internal", "2 of 4 replicas", "50 %"):
+        broker.plan(PlanChoice(Policy.cautious()), states=[broker.state(timestamp_ms=NOW_MS - 30 * HOUR_MS)])
+    assert [refusal.gate for refusal in caught.value.refusals] == [
+        *(Gate.AGE, Gate.NEWER, Gate.SHARE, Gate.INTERNAL),
+    ]
+    for override in (
+        "--max-age 31h",
+        "--max-share 50%",
+        "--allow internal",
+        "--allow newer",
+        "2 of 4 replicas",
+        "50 %",
+    ):
         assert override in str(caught.value)
 
 
@@ -204,10 +213,27 @@ def test_a_replica_is_only_noted_until_enough_runs_have_seen_it(messy: PlanBroke
     choice = PlanChoice(sightings=2, topics=("orders",))
     (noted,) = messy.plan(choice).actions
     assert (noted.kind, noted.due_ms, noted.undo) == ("note_sighting", None, None)
-    seen = EarlierRuns(sightings={(noted.log_dir, noted.inode, noted.topic_id): 1})
+    long_ago = (Sighting(NOW_MS - 3 * HOUR_MS, NOW_MS - 2 * HOUR_MS),)
+    seen = EarlierRuns(sightings={(noted.log_dir, noted.inode, noted.topic_id): long_ago})
     assert lines(messy.plan(choice, memory=seen)) == [("stage", "orders-0")]
-    another = EarlierRuns(sightings={(noted.log_dir, 1, noted.topic_id): 1})
+    another = EarlierRuns(sightings={(noted.log_dir, 1, noted.topic_id): long_ago})
     assert lines(messy.plan(choice, memory=another)) == [("note_sighting", "orders-0")]
+
+
+@pytest.mark.parametrize(
+    ("sightings", "number"),
+    [
+        ([(10, 100), (20, 200)], 2),
+        ([(10, 100), (10, 200)], 1),  # the same metadata twice
+        ([(10, 100), (20, 149)], 1),  # too soon after the first
+        ([(20, 100), (10, 200), (21, 201)], 2),  # metadata that went back in between
+        ([(10, 100), (20, 149), (30, 150), (40, 199)], 2),
+    ],
+)
+def test_a_second_sighting_is_of_later_metadata_and_apart_from_the_first(
+    sightings: list[tuple[int, int]], number: int
+) -> None:
+    assert count_sightings([Sighting(*each) for each in sightings], 50) == number
 
 
 def test_the_same_disks_give_the_same_plan(messy: PlanBroker) -> None:

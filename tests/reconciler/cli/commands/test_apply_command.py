@@ -15,10 +15,10 @@ from layout.directory_name import stray_name
 from logstore.log_dir import LogDir
 from logstore.repair import RepairStatus
 from reconciler.plan import AppliedAction, ApplyOutcome, Plan
-from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS
+from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, long_written
 
 Run = Callable[..., Result]
-ASKED = ("--max-age", "5000w", "--max-share", "70%")
+ASKED = ("--max-share", "70%")
 
 
 @pytest.fixture
@@ -27,6 +27,7 @@ def plan_file(cluster, run: Run, tmp_path: Path) -> Path:
     for name in ("orders-7", "orders-8"):
         (cluster.log_dir(1) / name).mkdir()
         (cluster.log_dir(1) / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {ORDERS}")
+        long_written(cluster.log_dir(1) / name)
     path = tmp_path / "plan.json"
     result = run("plan", *cluster.log_dirs, "--metadata", cluster.metadata, *ASKED, "-o", path)
     assert result.exit_code == 1, result.output
@@ -163,6 +164,7 @@ def test_the_undo_of_a_stray_leaves_it_a_stray(cluster, run: Run, tmp_path: Path
     stray = cluster.log_dir(1) / stray_name("gone", 0, "0123456789abcdef0123456789abcdef")
     stray.mkdir()
     (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {OLD_ORDERS}")
+    long_written(stray)
     path = tmp_path / "strays.json"
     planned = run("plan", cluster.log_dir(1), "--metadata", cluster.metadata, *ASKED, "--strays", "-o", path)
     assert planned.exit_code == 1, planned.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +15,10 @@ from reconciler.cli.frame import parse_share, parse_size, user_name
 from reconciler.errors import UsageError
 from reconciler.plan import parse_plan
 from reconciler.text import size
-from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, make_log_dir
+from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, make_log_dir
+from tools.writers import topic_record, write_metadata_dir
 
 Run = Callable[..., Result]
-OLD_METADATA = ("--max-age", "5000w")
-"""The metadata of the small cluster is of 1970."""
 HALF = ("--max-share", "50%")
 
 
@@ -40,7 +40,7 @@ def taken(cluster) -> str:
 
 def test_a_plan_is_shown_with_its_evidence_and_nothing_is_changed(cluster, plan: Callable[..., Result]) -> None:
     before = tree(cluster.folder)
-    result = plan(*OLD_METADATA, *HALF)
+    result = plan(*HALF)
     assert (result.exit_code, tree(cluster.folder)) == (1, before), result.output
     for word in (
         "stage",
@@ -58,30 +58,63 @@ def test_a_plan_is_shown_with_its_evidence_and_nothing_is_changed(cluster, plan:
 
 
 def test_a_plan_is_kept_in_a_file_that_the_next_command_takes(plan: Callable[..., Result], tmp_path: Path) -> None:
-    result = plan(*OLD_METADATA, *HALF, "-o", tmp_path / "plan.json")
+    result = plan(*HALF, "-o", tmp_path / "plan.json")
     assert (result.exit_code, f"Next: logstore apply {tmp_path}/plan.json" in result.stderr) == (1, True)
     (action,) = parse_plan((tmp_path / "plan.json").read_bytes()).actions
     assert (action.name, action.bytes) == ("orders-1", 1043)
 
 
 def test_json_goes_to_standard_output(plan: Callable[..., Result]) -> None:
-    result = plan(*OLD_METADATA, *HALF, "--format", "json")
+    result = plan(*HALF, "--format", "json")
     (action,) = parse_plan(result.stdout.encode()).actions
-    (same,) = parse_plan(plan(*OLD_METADATA, *HALF, "-o", "-").stdout.encode()).actions
+    (same,) = parse_plan(plan(*HALF, "-o", "-").stdout.encode()).actions
     assert (action.name, action.inode) == (same.name, same.inode)
     assert json.loads(result.stdout)["totals"] == {"stage": {"actions": 1, "bytes": action.disk_bytes}}
 
 
 def test_what_is_in_order_needs_no_plan(cluster, run: Run) -> None:
-    result = run("plan", cluster.log_dir(1), "--metadata", cluster.metadata, *OLD_METADATA)
+    result = run("plan", cluster.log_dir(1), "--metadata", cluster.metadata)
     assert (result.exit_code, "there is nothing to do" in result.stderr) == (0, True)
 
 
-def test_gates_refuse_with_the_numbers_and_their_overrides(plan: Callable[..., Result]) -> None:
-    result = plan()
+def test_a_refused_plan_is_shown_with_every_gate_and_the_command_that_opens_them(
+    cluster, plan: Callable[..., Result], run: Run, tmp_path: Path
+) -> None:
+    (cluster.log_dir(1) / "__x-0").mkdir()
+    (cluster.log_dir(1) / "__x-0" / "00000000000000000000.log").touch()
+    kept = tmp_path / "plan.json"
+    result = plan("--topic", "*", "--topic", "or*", "--max-share", "10%", "-o", kept)
+    assert (result.exit_code, kept.exists()) == (3, False), result.output
+    assert "orders-1" in result.stdout and "STALE_ID" in result.stdout and "Verdicts: OK 5" in result.stdout
+    refused = [line for line in result.stderr.splitlines() if "refused: " in line]
+    overrides = ("--allow newer", "--max-share 34%", "--max-share 50%", "--allow no-id", "--allow internal")
+    for line, override in zip(refused, overrides, strict=True):
+        assert line.endswith(f"(override: {override})")
+    assert f"nothing is written to {kept}" in result.stderr
+    command = result.stderr.splitlines()[-1].partition("To plan all the same: ")[2]
+    assert "--max-share 10%" not in command and command.count("--max-share") == 1
+    words = shlex.split(command)
+    assert words[:2] == ["logstore", "plan"] and words[-8:] == [
+        *("--allow", "newer", "--max-share", "50%", "--allow", "no-id", "--allow", "internal"),
+    ]
+    again = run(*words[1:])
+    assert (again.exit_code, kept.exists()) == (1, True), again.output
+
+
+def test_a_refused_plan_is_no_json_that_could_be_applied(plan: Callable[..., Result]) -> None:
+    result = plan("--format", "json")
     assert (result.exit_code, result.stdout) == (3, "")
-    for word in ("d old", "--max-age", "1 of 2 replicas of broker 2", "50 %", "--max-share"):
+    for word in ("1 of 2 replicas of broker 2", "50 %", "--max-share 50%"):
         assert word in result.stderr
+
+
+def test_problems_of_the_metadata_are_told(cluster, run: Run, tmp_path: Path) -> None:
+    kafka = write_metadata_dir(tmp_path / "k", log=[[topic_record("a", ORDERS)]], cluster_id=CLUSTER, timestamp_ms=5)
+    (segment,) = Path(kafka).glob("*.log")
+    segment.write_bytes(segment.read_bytes() + b"torn")
+    for command in ("plan", "preflight"):
+        result = run(command, *cluster.log_dirs, "--metadata", kafka)
+        assert f"note: {kafka}: {segment}: at offset 2: only 4 bytes of a batch's header" in result.stderr
 
 
 def test_no_metadata_is_refused(cluster, run: Run) -> None:
@@ -91,32 +124,32 @@ def test_no_metadata_is_refused(cluster, run: Run) -> None:
 
 def test_metadata_of_another_cluster_is_refused_and_may_be_allowed(cluster, run: Run, tmp_path: Path) -> None:
     other = make_log_dir(tmp_path / "other", 1, {"orders-0": ORDERS}, "another-cluster")
-    asked = ("plan", other, "--metadata", cluster.metadata, *OLD_METADATA)
+    asked = ("plan", other, "--metadata", cluster.metadata)
     result = run(*asked)
     assert (result.exit_code, "--allow cluster" in result.stderr) == (3, True), result.stderr
     assert run(*asked, "--allow", "cluster").exit_code == 0
 
 
 def test_picks_narrow_the_plan(plan: Callable[..., Result]) -> None:
-    asked = (*OLD_METADATA, *HALF)
+    asked = HALF
     assert plan(*asked, "--topic", "ord*", "--verdict", "stale_id").exit_code == 1
     assert plan(*asked, "--topic", "other").exit_code == 0
     assert plan(*asked, "--verdict", "STRAY").exit_code == 0
 
 
 def test_a_need_that_cannot_be_met_is_reported(cluster, plan: Callable[..., Result]) -> None:
-    result = plan(*OLD_METADATA, *HALF, "--need", "2G")
+    result = plan(*HALF, "--need", "2G")
     assert (result.exit_code, f"2.0 GB are needed, and no more than {taken(cluster)}" in result.stderr) == (1, True)
 
 
 def test_a_running_broker_is_reported_of_because_its_data_will_change(cluster, plan: Callable[..., Result]) -> None:
     with LogDir.open(str(cluster.log_dir(2))):
-        result = plan(*OLD_METADATA, *HALF)
+        result = plan(*HALF)
     assert (result.exit_code, "--changed-data" in result.stderr) == (1, True)
 
 
 def test_several_sightings_give_a_note_first(plan: Callable[..., Result]) -> None:
-    result = plan(*OLD_METADATA, "--sightings", "2")
+    result = plan("--sightings", "2")
     assert (result.exit_code, "note_sighting" in result.stdout) == (1, True)
 
 
@@ -132,6 +165,7 @@ def test_several_sightings_give_a_note_first(plan: Callable[..., Result]) -> Non
         (("--allow", "everything"), "--allow"),
         (("--verdict", "NICE"), "--verdict"),
         (("--sightings", "0"), "--sightings"),
+        (("--apart", "soon"), "--apart"),
     ],
 )
 def test_options_that_make_no_sense_are_usage_errors(
@@ -152,7 +186,7 @@ def test_replicas_are_staged_in_the_place_that_was_asked_for(
     cluster, plan: Callable[..., Result], run: Run, tmp_path: Path
 ) -> None:
     out = str(tmp_path / "plan.json")
-    result = plan(*OLD_METADATA, *HALF, "--staging", "in-place", "-o", out)
+    result = plan(*HALF, "--staging", "in-place", "-o", out)
     # These log dirs have directory IDs, which no broker gave them that is too old for -stray.
     assert (result.exit_code, "3.6.1" in result.stderr) == (1, False)
     planned = json.loads(Path(out).read_bytes())["log_dirs"]
@@ -171,14 +205,14 @@ def test_a_broker_that_may_be_too_old_to_know_strays_is_warned_of(
     for path in cluster.log_dirs:
         file = Path(path) / "meta.properties"
         file.write_text("".join(line for line in file.read_text().splitlines(True) if "directory.id" not in line))
-    result = plan(*OLD_METADATA, *HALF, "--staging", place)
+    result = plan(*HALF, "--staging", place)
     said = "A broker before 3.6.1 does not know that form, and would not start" in result.stderr
     assert (result.exit_code, said) == (1, warned), result.output
 
 
 def test_a_place_that_cannot_be_had_is_a_refusal(cluster, plan: Callable[..., Result]) -> None:
     Path(f"{cluster.log_dirs[1]}.deleting").write_text("in the way")
-    result = plan(*OLD_METADATA, *HALF, "--staging", "sibling")
+    result = plan(*HALF, "--staging", "sibling")
     assert result.exit_code == 3
     assert "Leave out --staging" in result.stderr
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from layout.ids import TopicId
 from logstore import InventoryError
 from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
-from reconciler.cli.frame import NO_METADATA, choose_metadata, sort_inputs
+from reconciler.cli.frame import NO_METADATA, choose_metadata, say_problems, sort_inputs
 from reconciler.errors import MetadataError, RefusedError, UsageError
+from reconciler.sources import load
 from tools.writers import kraft_writer
 
 
@@ -106,7 +108,8 @@ def kraft_log(log_dir, cluster_id: str, epoch: int = 1) -> None:
 
 
 def test_what_is_named_is_taken_and_reported(cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    (state,) = choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), NOW_MS)
+    as_of_ms = load(cluster.metadata)[0].identity.as_of_ms
+    (state,) = choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), as_of_ms + 16 * 60_000)
     assert state.topics["topic"].to_pylist() == ["orders"]
     shown = capsys.readouterr().err
     assert "cluster cluster-of-the-tests, 1 topic and 4 replicas, offset 42" in shown
@@ -121,6 +124,13 @@ def test_what_a_live_source_reported_while_the_command_began_is_not_of_the_futur
     capsys.readouterr()
     choose_metadata([cluster.metadata], sort_inputs(cluster.log_dirs), state.identity.timestamp_ms - future_ms)
     assert shown in capsys.readouterr().err
+
+
+def test_each_problem_of_a_source_is_a_note(cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    (state,) = load(cluster.metadata)
+    say_problems([state, replace(state, identity=replace(state.identity, problems=("it is torn", "it is old")))])
+    notes = [f"logstore: note: {cluster.metadata}: {problem}" for problem in ("it is torn", "it is old")]
+    assert capsys.readouterr().err.splitlines() == notes
 
 
 def test_a_source_that_is_named_and_bad_ends_the_run(cluster) -> None:

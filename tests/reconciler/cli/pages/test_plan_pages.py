@@ -40,7 +40,9 @@ def test_a_plan_shows_where_it_stages_what_it_leaves_and_its_sums(capsys: pytest
 
 def test_a_plan_without_actions_shows_the_verdicts_alone(capsys: pytest.CaptureFixture[str]) -> None:
     show_plan(plan())
-    assert capsys.readouterr().out.splitlines() == ["metadata: kraft /m", "", "Verdicts: OK 1,200"]
+    assert capsys.readouterr().out.splitlines() == [
+        *("metadata: kraft /m, as of a time that it does not say", "", "Verdicts: OK 1,200"),
+    ]
 
 
 @pytest.mark.parametrize("form", [Format.JSON, Format.NDJSON])

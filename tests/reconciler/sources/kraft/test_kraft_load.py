@@ -100,12 +100,12 @@ def test_every_registered_broker_is_a_row(log_dir: Path) -> None:
     ]
 
 
-def test_the_identity_says_where_how_far_how_old_and_that_the_tail_may_be_uncommitted(log_dir: Path) -> None:
+def test_the_identity_says_where_how_far_how_old_and_that_a_single_voter_has_committed_all(log_dir: Path) -> None:
     identity = kraft.load(str(log_dir)).identity
     assert (identity.source, identity.location, identity.cluster_id) == ("kraft", str(log_dir), CLUSTER)
     # The snapshot ends before 100; then a LeaderChange and two records.
     assert (identity.offset, identity.epoch, identity.timestamp_ms) == (102, 3, 1_700_000_000_000)
-    assert identity.tail_uncommitted
+    assert (identity.tail_uncommitted, identity.uncommitted, identity.ends_early) == (False, (), ())
     assert identity.problems == ()
 
 

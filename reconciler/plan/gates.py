@@ -1,0 +1,246 @@
+"""When a gate is shut, and what is said of it: one sentence with the numbers, and the option that opens it. Pure.
+
+``policy`` lists the gates; ``gate_inputs`` gathers what they depend on. All shut gates are reported at once.
+Source: DESIGN §6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.plan.policy import BY_NUMBER, HOUR_MS, Gate, Policy
+from reconciler.text import age, count, listed, moment
+
+CLOCK_TOLERANCE_MS: Final = 60_000
+"""By how much clocks may differ that are all right, and by how much a source may answer after a command begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """One broker whose log dirs were given.
+
+    Attributes:
+        name: ``broker 1 of cluster C``.
+        live: number of live replicas on its disks.
+        staged: number of live replicas that the plan would stage.
+        cluster_matches: metadata of the broker's own cluster was given.
+        known: the metadata knows its node.id.
+        unwanted: number of live replicas that look unwanted, picked for the plan or not.
+    """
+
+    name: str
+    live: int
+    staged: int
+    cluster_matches: bool
+    known: bool
+    unwanted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFacts:
+    """One metadata source, beside what a source said of the same cluster when a plan was last applied here.
+
+    Attributes:
+        location: as it was given.
+        names_cluster: whether the source names its cluster.
+        as_of_ms: as of when it speaks, in ms since 1970; None: not known.
+        topics: number of topics in the source.
+        replicas: number of wanted replicas, on all brokers.
+        topics_before: number of topics last time; None: not known.
+        replicas_before: number of wanted replicas last time; None: not known.
+        ends_early: why the source is not whole, one sentence each.
+        went_back: a clause that compares it with what an applied plan was made from; None: it is not older.
+    """
+
+    location: str
+    names_cluster: bool
+    as_of_ms: int | None
+    topics: int
+    replicas: int
+    topics_before: int | None = None
+    replicas_before: int | None = None
+    ends_early: tuple[str, ...] = ()
+    went_back: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateFacts:
+    """Names of the replicas to be staged that are in doubt, by the reason; a name may have a remark in brackets.
+
+    Attributes:
+        newer: made or written to after the time as of which the metadata speaks.
+        uncommitted: condemned by records that may still be taken back.
+        sole_copies: the only copy in sync.
+        no_live_copy: in sync elsewhere, but on no live broker, or without a leader.
+        no_id: without a topic ID, under a name that the metadata does not know.
+        internal: of internal topics.
+    """
+
+    newer: tuple[str, ...] = ()
+    uncommitted: tuple[str, ...] = ()
+    sole_copies: tuple[str, ...] = ()
+    no_live_copy: tuple[str, ...] = ()
+    no_id: tuple[str, ...] = ()
+    internal: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GateInputs:
+    """All numbers and names that the gates depend on.
+
+    Attributes:
+        now_ms: in ms since 1970.
+        metadata: every given source.
+        brokers: every broker whose log dirs were given.
+        absent: path and problem of each log dir that cannot be trusted.
+        strange: path and problem of each log dir that does not look like the broker's own.
+        written: the newest times that the disks know: what was written, and when, in ms since 1970.
+        candidates: the replicas to be staged that are in doubt.
+    """
+
+    now_ms: int
+    metadata: tuple[MetadataFacts, ...] = ()
+    brokers: tuple[BrokerFacts, ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()
+    strange: tuple[tuple[str, str], ...] = ()
+    written: tuple[tuple[str, int], ...] = ()
+    candidates: CandidateFacts = field(default_factory=CandidateFacts)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A shut gate, the reason (one sentence with the numbers and the override), and the option that opens the gate."""
+
+    gate: Gate
+    reason: str = field(compare=False)
+    option: tuple[str, str] = field(default=("", ""), compare=False)
+
+
+def refusals(facts: GateInputs, policy: Policy) -> list[Refusal]:
+    """List every shut gate in the order of :class:`Gate`; an empty list allows the plan."""
+    shut = [*_of_metadata(facts, policy), *_of_log_dirs(facts), *_of_brokers(facts, policy), *_of_candidates(facts)]
+    order = list(Gate)
+    left = [refusal for refusal in shut if refusal.gate not in policy.allowed]
+    return sorted(left, key=lambda refusal: order.index(refusal.gate))
+
+
+def _of_metadata(facts: GateInputs, policy: Policy) -> Iterator[Refusal]:
+    if not facts.metadata:
+        yield _refused(Gate.EMPTY, "there is no metadata, so nothing can be called stale: name it with --metadata")
+    for source in facts.metadata:
+        place = source.location
+        if not source.names_cluster:
+            yield _refused(Gate.CLUSTER, f"{place} names no cluster.id, so it may be another cluster's")
+        if not source.topics or not source.replicas:
+            known = f"{count(source.topics, 'topic')} and {count(source.replicas, 'replica')}"
+            yield _refused(Gate.EMPTY, f"{place} knows {known}: a cluster that lost its metadata looks the same")
+        yield from _of_time(source, facts.now_ms, policy)
+        if source.ends_early:
+            yield _refused(
+                Gate.INCOMPLETE,
+                f"{place} is not whole, so what was created since looks unwanted: {'; '.join(source.ends_early)}",
+            )
+        if source.went_back:
+            yield _refused(Gate.WENT_BACK, f"{place} went back in time: {source.went_back}")
+        pairs = (("topic", source.topics, source.topics_before), ("replica", source.replicas, source.replicas_before))
+        for noun, now, before in pairs:
+            if before and policy.most_shrink is not None and now < before * (1 - policy.most_shrink):
+                yield _refused(
+                    Gate.SHRUNK,
+                    f"{place} knows {count(now, noun)}, and knew {before:,} when a plan was last applied here: "
+                    f"{_percent(1 - now / before)} fewer, where {_percent(policy.most_shrink)} is the most",
+                )
+
+
+def _of_time(source: MetadataFacts, now_ms: int, policy: Policy) -> Iterator[Refusal]:
+    place = source.location
+    if source.as_of_ms is None:
+        yield _refused(
+            Gate.TIME, f"{place} does not say as of when it speaks, so nothing says whether it is newer than the disks"
+        )
+        return
+    old = now_ms - source.as_of_ms
+    if -old > CLOCK_TOLERANCE_MS:
+        yield _refused(
+            Gate.TIME,
+            f"{place} is of {moment(source.as_of_ms)}, which is {age(-old)} in the future: its clock or this machine's "
+            "is wrong",
+        )
+    if policy.oldest_ms is not None and old > policy.oldest_ms:
+        yield _refused(
+            Gate.AGE,
+            f"{place} is {age(old)} old, and {age(policy.oldest_ms)} is the most: whatever was created since looks "
+            "unwanted",
+            f"{old // HOUR_MS + 1}h",
+        )
+
+
+def _of_log_dirs(facts: GateInputs) -> Iterator[Refusal]:
+    behind = [(what, ms) for what, ms in facts.written if ms > facts.now_ms + CLOCK_TOLERANCE_MS]
+    if behind:
+        what, newest_ms = max(behind, key=lambda each: each[1])
+        yield _refused(
+            Gate.CLOCK,
+            f"this machine's clock says {moment(facts.now_ms)}, and {what} is of {moment(newest_ms)}: what is staged "
+            f"now would be due {age(newest_ms - facts.now_ms)} too early",
+        )
+    for path, problem in facts.absent:
+        yield _refused(Gate.ABSENT, f"{path} cannot be trusted: {problem}")
+    for path, problem in facts.strange:
+        yield _refused(Gate.LOG_DIR, f"{path} does not look like a log dir of this broker: {problem}")
+
+
+def _of_brokers(facts: GateInputs, policy: Policy) -> Iterator[Refusal]:
+    for broker in facts.brokers:
+        if facts.metadata and not broker.cluster_matches:
+            yield _refused(Gate.CLUSTER, f"{broker.name} has log dirs here, and no metadata of its cluster was given")
+        elif facts.metadata and not broker.known:
+            yield _refused(
+                Gate.BROKER,
+                f"the metadata does not speak of {broker.name}, so each of its {count(broker.live, 'replica')} looks "
+                "unwanted: are these the right log dirs?",
+            )
+        if not broker.staged:
+            continue
+        unwanted = max(broker.staged, broker.unwanted)
+        share = unwanted / max(broker.live, 1)
+        seen = f"{unwanted:,} of {count(broker.live, 'replica')} of {broker.name} look unwanted"
+        if policy.most_share is not None and share > policy.most_share:
+            yield _refused(
+                Gate.SHARE,
+                f"{seen}: {_percent(share)}, where {_percent(policy.most_share)} is the most",
+                f"{math.ceil(100 * share)}%",
+            )
+        if policy.most_count is not None and unwanted > policy.most_count:
+            yield _refused(Gate.COUNT, f"{seen}, where {policy.most_count:,} is the most", str(unwanted))
+
+
+def _of_candidates(facts: GateInputs) -> Iterator[Refusal]:
+    found = facts.candidates
+    sentences = {
+        Gate.NEWER: (
+            found.newer,
+            "{} newer than the metadata, which cannot condemn what it does not know: take newer metadata, of a running "
+            "broker or controller, against",
+        ),
+        Gate.UNCOMMITTED: (found.uncommitted, "{} condemned by records that may never have been committed"),
+        Gate.SOLE_COPY: (found.sole_copies, "{} the only copy in sync, as far as the metadata knows"),
+        Gate.LIVE_COPY: (found.no_live_copy, "{} the only live copy: no registered, unfenced broker leads it in sync"),
+        Gate.NO_ID: (found.no_id, "{} without a topic ID, and of a name that the metadata does not know"),
+        Gate.INTERNAL: (found.internal, "{} of internal topics"),
+    }
+    for gate, (names, sentence) in sentences.items():
+        if names:
+            yield _refused(gate, f"{sentence.format(count(len(names), 'replica is', 'replicas are'))}: {listed(names)}")
+
+
+def _refused(gate: Gate, what: str, number: str = "") -> Refusal:
+    option = (BY_NUMBER[gate], number) if gate in BY_NUMBER else ("--allow", gate.value)
+    return Refusal(gate, f"{what} (override: {' '.join(option)})", option)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
