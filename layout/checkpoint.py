@@ -155,7 +155,7 @@ def _entries(data: bytes, file: str, fields: int) -> list[list[str]]:
             raise DamagedFileError(file, problem, BrokerEffect.LOG_DIR_OFFLINE)
         entries.append(parts)
     if len(entries) != count:
-        problem = f"{count} entries are announced, {len(entries)} are there"
+        problem = f"the number of entries is said to be {count}, and is {len(entries)}"
         raise DamagedFileError(file, problem, BrokerEffect.LOG_DIR_OFFLINE)
     return entries
 

@@ -258,7 +258,8 @@ def _notes(query: RunQuery, states: Mapping[str, DesiredState], brokers: Sequenc
         unseen = sorted(known - scanned)
         if unseen and state.identity.scope is None:
             shown = ", ".join(map(str, unseen[:10])) + (", …" if len(unseen) > 10 else "")
-            notes.append(f"{len(unseen)} of {len(known)} brokers that hold replicas were not scanned: {shown}")
+            were = "was" if len(unseen) == 1 else "were"
+            notes.append(f"{len(unseen)} of {len(known)} brokers that hold replicas {were} not scanned: {shown}")
     return tuple(notes)
 
 
@@ -270,20 +271,24 @@ def _holders(query: RunQuery, replicas: pa.Table | SavedTable) -> set[int]:
     return set(replicas.column("node_id").unique().to_pylist())
 
 
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
 def _disk_notes(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield notes on oddities of the disks that ask for no action."""
     live, without_metadata, without_segment = (
         sum(row[name] for row in disks) for name in ("live", "without_metadata", "without_segment")
     )
     if without_metadata:
-        yield f"{without_metadata} of {live} live replicas have no partition.metadata"
+        yield f"{without_metadata} of {live} live replicas {_have(without_metadata)} no partition.metadata"
     if without_segment:
-        yield f"{without_segment} of {live} live replicas hold no segment"
+        yield f"{without_segment} of {live} live replicas {'holds' if without_segment == 1 else 'hold'} no segment"
     unclean = sum(row["clean_shutdown"] is False for row in log_dirs)
     if unclean:
         yield (
-            f"{unclean} of {len(log_dirs)} log dirs have no clean shutdown marker: their brokers run, or were not "
-            "stopped cleanly"
+            f"{unclean} of {len(log_dirs)} log dirs {_have(unclean)} no clean shutdown marker: their brokers run, or "
+            "were not stopped cleanly"
         )
     yield from (f"{row['log_dir']}: {row['problem']}" for row in log_dirs if row["state"] == "ok" and row["problem"])
     for cluster in sorted({row["cluster"] for row in log_dirs}):

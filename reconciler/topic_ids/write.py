@@ -61,7 +61,7 @@ def connect(address: str) -> Iterator[Any]:
         from kazoo.handlers.threading import KazooTimeoutError
     except ImportError as error:
         raise EngineUnavailableError(
-            "ZooKeeper is reached through kazoo, which is not installed: pip install 'kafka-logstore[zookeeper]'"
+            "ZooKeeper is reached through kazoo, which is not installed: pip install 'kazoo>=2.10'"
         ) from error
     client = KazooClient(hosts=hosts, timeout=_SECONDS, logger=_quiet())
     try:

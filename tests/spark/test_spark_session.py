@@ -51,7 +51,7 @@ def test_no_java_at_all_is_refused_with_what_to_do(tmp_path: Path) -> None:
 
 def test_without_pyspark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(EngineUnavailableError, match=r"pip install 'kafka-logstore\[spark\]'"):
+    with pytest.raises(EngineUnavailableError, match=r"pip install 'pyspark>=4.3,<4.4' 'pandas>=2.2,<3'"):
         open_session()
 
 

@@ -36,7 +36,7 @@ def judged_in_python(observed: list[dict[str, Any]], states: list[Any]) -> tuple
         here = [row for row in observed if broker_of(row).cluster == cluster]
         for judged in compare({c: s for c, s in by_id.items() if c == cluster}, here, NOW_MS):
             row, wanted = judged.observed or {}, judged.wanted or {}
-            if row.get("kind") == "log_dir" and judged.verdict is Verdict.OK:
+            if row.get("kind") in ("log_dir", "internal") and judged.verdict is Verdict.OK:
                 continue
             totals[judged.verdict] += 1
             broker, partition = (row or wanted)["node_id"], (row or wanted)["partition"]

@@ -115,7 +115,7 @@ def test_registered_brokers_have_the_creating_transaction_as_their_epoch(written
 
 def test_topics_marked_for_deletion_are_named(state: DesiredState) -> None:
     assert any(
-        "1 topics are marked for deletion" in problem and "first" in problem for problem in state.identity.problems
+        "1 topic is marked for deletion" in problem and "first" in problem for problem in state.identity.problems
     )
 
 

@@ -47,7 +47,7 @@ def open_session(master: str | None = None, *, memory: str = "3g") -> SparkSessi
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise EngineUnavailableError(
-            f"Spark is not installed ({error}): pip install 'kafka-logstore[spark]', {WITHOUT}"
+            f"Spark is not installed ({error}): pip install 'pyspark>=4.3,<4.4' 'pandas>=2.2,<3', {WITHOUT}"
         ) from error
     if SparkSession.getActiveSession() is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         # The JVM is a notebook's, a test's or spark-submit's own, and its settings were given there.

@@ -176,7 +176,7 @@ def _read_cluster(servers: str, properties: Mapping[str, str], address: str) -> 
     except ImportError as error:
         raise UsageError(
             "a live cluster is read through confluent-kafka, which is not installed:"
-            " pip install 'kafka-logstore[admin]'"
+            " pip install 'confluent-kafka>=2.10'"
         ) from error
     errors: list[Any] = []
     silent = logging.Logger("reconciler.kafka")

@@ -22,6 +22,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from layout.errors import InvalidIdError, InvalidNameError
 from layout.ids import TopicId
@@ -29,7 +30,8 @@ from layout.topic import check_full_topic_name
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.files import first_bytes, read_file
-from reconciler.sources.zookeeper import first_few
+from reconciler.sources.zookeeper import first_few, marked_for_deletion
+from reconciler.text import count
 
 SHOWN_REASONS = 5
 """The most reasons that a message lists."""
@@ -140,9 +142,7 @@ def _problems(topics: Sequence[DescribedTopic], completeness: Completeness) -> l
         )
     marked = [topic.topic for topic in topics if topic.is_marked]
     if marked:
-        problems.append(
-            f"{len(marked)} topics are marked for deletion and count as wanted until they go: {first_few(marked)}"
-        )
+        problems.append(marked_for_deletion(marked))
     return problems
 
 
@@ -205,11 +205,15 @@ class _DescriptionReader:
     def finish(self) -> None:
         """Check that every topic has as many partitions as it claims."""
         for topic in self.topics.values():
-            found = len(topic.partitions)
-            if found != topic.partition_count or (found and max(topic.partitions) != found - 1):
-                self.reasons.append(
-                    f"topic {topic.topic} has {topic.partition_count} partitions, and {found} are listed"
-                )
+            said = f"topic {topic.topic} has {count(topic.partition_count, 'partition')} by its own line"
+            missing = list(islice((each for each in range(topic.partition_count) if each not in topic.partitions), 3))
+            beyond = [each for each in sorted(topic.partitions) if each >= topic.partition_count]
+            if missing:
+                more = topic.partition_count - len(topic.partitions) + len(beyond) - len(missing)
+                shown = ", ".join(map(str, missing)) + (f" and {more} more" if more > 0 else "")
+                self.reasons.append(f"{said}, and the line of partition {shown} is not there")
+            elif beyond:
+                self.reasons.append(f"{said}, numbered from 0, and partition {beyond[0]} is listed")
         if not self.topics and not self.reasons:
             self.reasons.append("it has no topics")
 
@@ -222,8 +226,8 @@ class _DescriptionReader:
         if name in self.topics:
             self._wrong(f"topic {name} is there twice")
         topic_id = self._topic_id(name, fields.get("TopicId"))
-        count = self._number("PartitionCount", fields["PartitionCount"])
-        self.topics[name] = DescribedTopic(name, topic_id, count, fields.get("MarkedForDeletion") == "true")
+        partitions = self._number("PartitionCount", fields["PartitionCount"])
+        self.topics[name] = DescribedTopic(name, topic_id, partitions, fields.get("MarkedForDeletion") == "true")
 
     def _topic_id(self, name: str, text: str | None) -> str | None:
         if text is None:

@@ -209,7 +209,7 @@ def _batch(header: bytes, file: BinaryIO, position: int, size: int, digest: Dige
     if not any(header):
         raise BrokenBatchError(position, "zero padding")
     if len(header) < _PREFIX.size + _REST.size:
-        raise BrokenBatchError(position, f"only {len(header)} bytes of a batch's header")
+        raise BrokenBatchError(position, f"a batch's header that ends at its byte {len(header)}")
     base_offset, length = _PREFIX.unpack_from(header)
     epoch, magic, crc, attributes, last_delta, _, newest, *_, count = _REST.unpack_from(header, _PREFIX.size)
     payload_size = length - _REST.size

@@ -17,6 +17,7 @@ from layout.topic import check_full_topic_name
 from reconciler.errors import MetadataError
 from reconciler.sources.kraft.records import Frame, RecordDecoder, read_frame
 from reconciler.sources.kraft.tables import METADATA_RECORDS
+from reconciler.text import count
 
 METADATA_VERSION = "metadata.version"
 NO_CHANGE_OF_LEADER = -2
@@ -264,7 +265,8 @@ def _check_directories(
     topic: TopicImage, index: int, replicas: tuple[int, ...], directories: tuple[bytes, ...]
 ) -> None:
     if directories and len(directories) != len(replicas):
-        raise ReplayError(f"{topic.name}-{index} has {len(replicas)} replicas and {len(directories)} directories")
+        homes = count(len(directories), "directory", "directories")
+        raise ReplayError(f"{topic.name}-{index} has {count(len(replicas), 'replica')} and {homes}")
 
 
 _APPLIERS_BY_NAME: dict[str, Callable[[MetadataImage, dict[str, Any]], None]] = {

@@ -32,6 +32,7 @@ from reconciler.sources.kraft.image import METADATA_VERSION, MetadataImage
 from reconciler.sources.kraft.records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, RecordDecoder, read_control_type
 from reconciler.sources.kraft.tables import CONTROL_RECORDS
 from reconciler.sources.kraft.wire import WireError
+from reconciler.text import count
 
 MOST_SEGMENT_BYTES = (1 << 31) - 1
 """``log.segment.bytes`` is an int32."""
@@ -154,8 +155,10 @@ def read(path: str, digest: Digest) -> Replay:
         raise MetadataError(f"{path}: after offset {replay.last_offset}: {error}") from error
     waiting = replay.image.open_transaction
     if waiting is not None:
-        began, count = waiting
-        replay.end_early(f"the transaction that began at offset {began} has no end: its {count} records are left out")
+        began, records = waiting
+        replay.end_early(
+            f"the transaction that began at offset {began} has no end: {count(records, 'record')} of it left out"
+        )
     replay.problems += _remarks(replay)
     return replay
 
@@ -327,6 +330,6 @@ def _remarks(replay: Replay) -> list[str]:
     remarks = []
     for what, counts in (("record", replay.image.unknown_types), ("control record", replay.unknown_controls)):
         if counts:
-            listed = ", ".join(f"{number} ({count} times)" for number, count in sorted(counts.items()))
+            listed = ", ".join(f"{number} ({count(times, 'time')})" for number, times in sorted(counts.items()))
             remarks.append(f"{what} types that are not known were skipped: {listed}")
     return remarks

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from reconciler.sources.zookeeper.jute import Znode
     from reconciler.sources.zookeeper.live import split_address
     from reconciler.sources.zookeeper.snapshot import DATA_DIR, is_data_dir
-    from reconciler.sources.zookeeper.state import assemble, first_few
+    from reconciler.sources.zookeeper.state import assemble, first_few, marked_for_deletion
     from reconciler.sources.zookeeper.znodes import (
         TopicNode,
         decode_cluster_id,
@@ -25,7 +25,7 @@ else:
             "jute": ("Znode",),
             "live": ("split_address",),
             "snapshot": ("DATA_DIR", "is_data_dir"),
-            "state": ("assemble", "first_few"),
+            "state": ("assemble", "first_few", "marked_for_deletion"),
             "znodes": (
                 "TopicNode",
                 "decode_cluster_id",
@@ -49,6 +49,7 @@ __all__ = [
     "decode_topic",
     "first_few",
     "is_data_dir",
+    "marked_for_deletion",
     "migrated_to",
     "split_address",
     "split_topics",

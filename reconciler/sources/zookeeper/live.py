@@ -100,7 +100,7 @@ def _session(hosts: str, chroot: str, address: str) -> Iterator[Any]:
         from kazoo.handlers.threading import KazooTimeoutError
     except ImportError as error:
         raise UsageError(
-            "a live ZooKeeper is read through kazoo, which is not installed: pip install 'kafka-logstore[zookeeper]'"
+            "a live ZooKeeper is read through kazoo, which is not installed: pip install 'kazoo>=2.10'"
         ) from error
     warning = _LastWarning()
     client = KazooClient(hosts=hosts, timeout=CONNECT_TIMEOUT_S, logger=warning.logger)

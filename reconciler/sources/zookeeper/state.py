@@ -11,6 +11,7 @@ from dataclasses import replace
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.sources.zookeeper import znodes
 from reconciler.sources.zookeeper.jute import Znode
+from reconciler.text import count
 
 SHOWN = 5
 """The most names that a sentence lists."""
@@ -82,7 +83,7 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[
         problems.append("/brokers/topics has no topics")
     if unread:
         problems.append(
-            f"the state of {len(unread)} partitions cannot be read, so leader and ISR are not known: "
+            f"the state of {count(len(unread), 'partition')} cannot be read, so leader and ISR are not known: "
             f"{first_few(unread)}"
         )
     return problems
@@ -104,9 +105,7 @@ def _remarks(nodes: Mapping[str, Znode]) -> list[str]:
     remarks = []
     marked = sorted(name.replace("/", ":") for name in _below(nodes, "/admin/delete_topics/"))
     if marked:
-        remarks.append(
-            f"{len(marked)} topics are marked for deletion and count as wanted until they go: {first_few(marked)}"
-        )
+        remarks.append(marked_for_deletion(marked))
     migration = nodes.get("/migration")
     controller = znodes.migrated_to(migration.data) if migration else None
     if controller is not None:
@@ -114,6 +113,14 @@ def _remarks(nodes: Mapping[str, Znode]) -> list[str]:
             f"KRaft controller {controller} has taken this cluster over: what ZooKeeper says may be out of date"
         )
     return remarks
+
+
+def marked_for_deletion(topics: Sequence[str]) -> str:
+    """Say which topics the cluster is about to delete."""
+    they_are = "are marked for deletion and count as wanted until they go"
+    if len(topics) == 1:
+        they_are = "is marked for deletion and counts as wanted until it goes"
+    return f"{count(len(topics), 'topic')} {they_are}: {first_few(topics)}"
 
 
 def first_few(names: Sequence[str]) -> str:

@@ -196,7 +196,7 @@ def test_log_dirs_without_the_marker_of_a_clean_stop_are_counted() -> None:
     running = log_dir(1, "/a") | {"clean_shutdown": False}
     absent = log_dir(2, "/b") | {"clean_shutdown": None}
     (note,) = notes([running, absent, log_dir(3, "/c")])
-    assert note.startswith("1 of 3 log dirs have no clean shutdown marker")
+    assert note.startswith("1 of 3 log dirs has no clean shutdown marker")
 
 
 def test_an_oddity_of_a_log_dir_that_is_all_right_is_a_note() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,6 +61,18 @@ def test_no_text_of_the_program_names_one(package: str) -> None:
 @pytest.mark.parametrize("page", ["reconciler/audit/report.html.jinja", "README.md"])
 def test_no_page_names_one(page: str) -> None:
     assert UNKNOWN_TO_USERS.search((ROOT / page).read_text(encoding="utf-8")) is None
+
+
+def test_what_is_to_be_installed_is_what_the_project_asks_for() -> None:
+    # The project itself is on no index, so that a message that named it would name a command that fails.
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = {match[1]: re.findall(r'"([^"]+)"', match[2]) for match in re.finditer(r"(\w+) = \[(.*)\]\n", project)}
+    said = [
+        shlex.split(command)
+        for path in (ROOT / "reconciler").rglob("*.py")
+        for command in re.findall(r"pip install ((?:'[^']+' ?)+)", path.read_text(encoding="utf-8"))
+    ]
+    assert sorted(said) == sorted([extras["zookeeper"], extras["zookeeper"], extras["admin"], extras["spark"]])
 
 
 def test_no_advice_and_no_rule_names_one() -> None:

@@ -58,7 +58,7 @@ def test_what_is_no_address_is_refused_with_the_form_of_one(address: str) -> Non
 
 def test_without_the_client_the_message_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    with pytest.raises(UsageError, match=r"pip install 'kafka-logstore\[admin\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'confluent-kafka>=2.10'"):
         load("kafka:localhost:9092")
 
 

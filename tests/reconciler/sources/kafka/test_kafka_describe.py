@@ -62,7 +62,7 @@ def test_the_identity_claims_no_more_than_the_text(tmp_path: Path) -> None:
         True,
         True,
     ]
-    assert identity.problems[2].startswith("1 topics are marked for deletion and count as wanted until they go: legacy")
+    assert identity.problems[2].startswith("1 topic is marked for deletion and counts as wanted until it goes: legacy")
 
 
 def test_it_counts_as_complete_only_where_somebody_vouches_for_it(tmp_path: Path) -> None:
@@ -181,11 +181,19 @@ def test_configs_may_hold_anything_and_a_mark_stands_behind_them(configs: str, i
     [
         ("", "it has no topics"),
         ("\n \n", "it has no topics"),
-        (HEADER, "topic t has 1 partitions, and 0 are listed"),
+        (HEADER, "topic t has 1 partition by its own line, and the line of partition 0 is not there"),
         (LINE, "line 1: a partition of 't', whose own line is not before it"),
         (HEADER + LINE + LINE, "line 3: t-0 is there twice"),
         (HEADER + LINE + HEADER + LINE, "line 3: topic t is there twice"),
-        (HEADER + LINE.replace("Partition: 0", "Partition: 1"), "has 1 partitions, and 1 are listed"),
+        (
+            HEADER + LINE.replace("Partition: 0", "Partition: 1"),
+            "topic t has 1 partition by its own line, and the line of partition 0 is not there",
+        ),
+        (HEADER + LINE + LINE.replace("Partition: 0", "Partition: 7"), "numbered from 0, and partition 7 is listed"),
+        (
+            HEADER.replace("PartitionCount: 1", "PartitionCount: 9"),
+            "the line of partition 0, 1, 2 and 6 more is",
+        ),
         (HEADER + LINE.replace("Partition: 0", "Partition: -1"), "Partition: a number is expected, found '-1'"),
         (HEADER + LINE.replace("Replicas: 1", "Replicas: "), "line 2: a partition without replicas"),
         (HEADER + LINE.replace("Replicas: 1", "Replicas: 1,1"), "Replicas: a broker is there twice"),

@@ -116,7 +116,7 @@ def test_directories_that_are_all_migrating_follow_the_number_of_replicas() -> N
 
 
 def test_a_list_of_directories_of_another_length_than_the_replicas_is_an_error() -> None:
-    with pytest.raises(ReplayError, match="orders-0 has 2 replicas and 1 directories"):
+    with pytest.raises(ReplayError, match="orders-0 has 2 replicas and 1 directory"):
         _play(topic_record("orders", ORDERS), partition_record(ORDERS, 0, [1, 2], directories=[LEFT]))
     with pytest.raises(ReplayError, match="orders-0 has 3 replicas and 2 directories"):
         _orders(

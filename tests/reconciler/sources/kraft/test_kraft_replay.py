@@ -254,7 +254,7 @@ def test_a_transaction_without_an_end_is_left_out_and_so_are_its_offsets(folder:
     folder.segment(0, log_bytes([[TOPICS[0]], [begin_transaction(), TOPICS[1]], [TOPICS[2]]]))
     replay = folder.read()
     assert (_names(replay), replay.last_offset) == (["t0"], 1)
-    assert "began at offset 2 has no end: its 2 records are left out" in replay.problems[0]
+    assert "began at offset 2 has no end: 2 records of it left out" in replay.problems[0]
 
 
 def test_a_transaction_over_several_batches_ends_or_is_aborted(folder: Folder) -> None:
@@ -273,7 +273,7 @@ def test_unknown_types_are_counted_once_for_all_files(folder: Folder) -> None:
     replay = folder.read()
     assert len(replay.problems) == 2
     assert "99 (2 times)" in replay.problems[0]
-    assert "control record types that are not known were skipped: 9 (1 times)" in replay.problems[1]
+    assert "control record types that are not known were skipped: 9 (1 time)" in replay.problems[1]
 
 
 # What is wrong

@@ -64,7 +64,7 @@ def test_what_is_no_address_is_refused_with_the_form_of_one(address: str) -> Non
 
 def test_without_kazoo_the_message_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kazoo.client", None)
-    with pytest.raises(UsageError, match=r"pip install 'kafka-logstore\[zookeeper\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'kazoo>=2.10'"):
         load("zk:localhost:2181")
 
 

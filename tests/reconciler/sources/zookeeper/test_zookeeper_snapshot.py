@@ -95,7 +95,7 @@ def test_a_partition_without_a_state_has_no_leader_and_no_known_epoch(tmp_path: 
 def test_a_state_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     nodes = {"/brokers/topics/t": b'{"partitions":{"0":[5]}}', "/brokers/topics/t/partitions/0/state": b"?"}
     problems = load(nodes, tmp_path).identity.problems
-    assert any("state of 1 partitions cannot be read" in problem and "t-0" in problem for problem in problems)
+    assert any("state of 1 partition cannot be read" in problem and "t-0" in problem for problem in problems)
 
 
 def test_a_broken_topic_is_known_and_named(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_namespaced_topic_has_its_full_name_and_state(tmp_path: Path) -> None:
 def test_topics_marked_for_deletion_are_kept_and_named(tmp_path: Path) -> None:
     state = load({**NODES, "/admin/delete_topics/orders": b""}, tmp_path)
     assert "orders" in state.topics["topic"].to_pylist()
-    assert any("1 topics are marked for deletion" in problem for problem in state.identity.problems)
+    assert any("1 topic is marked for deletion and counts" in problem for problem in state.identity.problems)
 
 
 def test_a_cluster_that_kraft_took_over_is_named(tmp_path: Path) -> None:
