@@ -39,6 +39,7 @@ class PurgeRules:
         cancel: set to stop the purge.
         step_bytes: larger files are truncated in steps of this size.
         only: selects directories; None: all.
+        veto: says why a directory that may go stays all the same, one clause; None: it goes.
         before_due: delete what is not due yet too.
         keep_held: keep directories of which a process holds a file open.
         progress: called with the directories and bytes removed since the last call, from several threads.
@@ -49,6 +50,7 @@ class PurgeRules:
     cancel: threading.Event = field(default_factory=threading.Event)
     step_bytes: int = STEP_BYTES
     only: Callable[[Staged], bool] | None = None
+    veto: Callable[[Staged], str | None] | None = None
     before_due: bool = False
     keep_held: bool = False
     progress: Callable[[int, int], None] | None = None
@@ -122,6 +124,8 @@ class StagingRoot:
             return None
         if not (rules.before_due or record.is_due(rules.now_ms)):
             return self.not_due(text, record.due_ms)
+        if rules.veto is not None and (reason := rules.veto(self._staged(name, inode, record))) is not None:
+            return self._kept(text, KeepReason.WANTED, reason, record.due_ms)
         if rules.keep_held and self.holders:
             holders = {
                 str(process)

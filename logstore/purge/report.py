@@ -21,6 +21,8 @@ class KeepReason(StrEnum):
     """It has no due time: a broker left it, or its record is gone."""
     DAMAGED_RECORD = "damaged-record"
     """Its record does not parse, or is another replica's."""
+    WANTED = "wanted"
+    """It is due, and whoever purges has a reason to keep it, such as that it is wanted again."""
     IN_USE = "in-use"
     """A process holds files of it open, and the rules of the purge keep directories that are in use."""
 

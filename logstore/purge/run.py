@@ -242,7 +242,8 @@ class _LogDirPurger:
         if former is None:
             return
         report, self._former = self.report, None
-        is_whole = all_judged and report.is_whole and not any(kept.why is KeepReason.IN_USE for kept in report.kept)
+        left_alone = any(kept.why in (KeepReason.IN_USE, KeepReason.WANTED) for kept in report.kept)
+        is_whole = all_judged and report.is_whole and not left_alone
         gone = {purged.location for purged in report.purged}
         partly = {**former.directories, **self._partly}
         with self.log_dir.changing("the end of a purge cannot be noted"):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.verdicts.doubt import DOUBTS, LATEST, Doubt, Times, doubt_of
     from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
     from reconciler.verdicts.ranking import Copy, Ranking, rank_copies
+    from reconciler.verdicts.returning import reasons_for_distrust, wanted_again
     from reconciler.verdicts.table import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
 else:
     __getattr__ = lazy_exports(
@@ -38,6 +39,7 @@ else:
             "doubt": ("DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
             "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
             "ranking": ("Copy", "Ranking", "rank_copies"),
+            "returning": ("reasons_for_distrust", "wanted_again"),
             "table": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
         },
     )
@@ -71,5 +73,7 @@ __all__ = [
     "next_command",
     "plainly_in_order",
     "rank_copies",
+    "reasons_for_distrust",
     "severity",
+    "wanted_again",
 ]

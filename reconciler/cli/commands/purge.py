@@ -19,6 +19,7 @@ from reconciler.cli.frame import (
     parse_rate,
     say,
     say_in_use,
+    say_step,
     tell,
     why_in_use,
 )
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from logstore.log_dir import LogDir, StagingBeside
     from logstore.purge import LogDirPurge, PurgeRules
     from logstore.staging import FallbackRecords, Staged
+    from reconciler.cli.frame import SecondLook
+    from reconciler.next_steps import Step
 
 Result = TypeVar("Result")
 
@@ -36,6 +39,7 @@ _EPILOG = """\b
 Examples:
   logstore purge /disks/*/kafka --dry-run
   logstore purge /disks/*/kafka --rate 100M --unlinks 500
+  logstore purge /disks/*/kafka --metadata kafka:broker-1:9092
   logstore purge /disk1/kafka --location ../kafka.deleting/UXyU9i5ARn6W00ON2taeWA_0 --before-due
 
 \b
@@ -64,6 +68,13 @@ unwanted; 'logstore restore' brings one back.
     "--location", "locations", multiple=True, metavar="L", help="This one alone, as 'logstore staged' has it."
 )
 @click.option("--before-due", is_flag=True, help="Take it though its time has not come; only with --location.")
+@click.option(
+    "--metadata",
+    "specs",
+    metavar="SOURCE",
+    multiple=True,
+    help="Ask this metadata once more, as 'logstore plan' does, and keep what is wanted here again.",
+)
 @click.option("--keep-held", is_flag=True, help="Leave directories of which a process holds a file open.")
 @click.option("-q", "--quiet", is_flag=True, help="No line for each directory; the sums alone.")
 @fallback_records_option
@@ -76,6 +87,7 @@ def command(
     workers: int | None,
     locations: tuple[str, ...],
     before_due: bool,
+    specs: tuple[str, ...],
     keep_held: bool,
     quiet: bool,
     fallback_folder: str | None,
@@ -87,13 +99,13 @@ def command(
     Where a broker runs on a log dir, what is staged beside it, in LOG_DIR.deleting, is purged all the same, and nothing
     of the broker's is touched. What is staged in the log dir itself waits until the broker is stopped.
 
-    Exit code 1: something that is due waits for a broker to be stopped; all else is purged. Exit code 3: another
-    'logstore' works on what is staged there. Exit code 4: something that is due could not be removed. Exit code 130:
-    it was interrupted.
+    Exit code 1: something that is due waits for a broker to be stopped, or is wanted again; all else is purged. Exit
+    code 3: another 'logstore' works on what is staged there, or the metadata cannot be trusted. Exit code 4: something
+    that is due could not be removed. Exit code 130: it was interrupted.
     """
     from logstore import SystemClock
     from logstore.purge import PurgeRules, Throttle
-    from reconciler.cli.frame import log_dirs_in
+    from reconciler.cli.frame import ask_again, log_dirs_in
 
     if before_due and not locations:
         raise UsageError("--before-due takes what may still be wanted: name each one with --location")
@@ -109,6 +121,8 @@ def command(
     )
     fallback = fallback_records(fallback_folder)
     log_dirs = log_dirs_in(paths)
+    look = ask_again(specs, paths, fallback, fallback_folder) if specs else None
+    rules.veto = None if look is None else look.veto
     with ExitStack() as stack:
         opened = OpenedLogDirs(stack)
         if dry_run:
@@ -121,7 +135,10 @@ def command(
     for report in reports:
         _print_report(report, quiet=quiet, dry_run=dry_run)
     say_unseen(reports)
-    waiting = any(report.waiting for report in reports)
+    wanted = [] if look is None else _wanted_steps(reports, look)
+    for step in wanted:
+        say_step(step, "wanted again")
+    waiting = bool(wanted) or any(report.waiting for report in reports)
     if locations and not dry_run and not waiting and not any(report.purged or report.failures for report in reports):
         say(f"nothing was purged: {listed(locations)} is not staged here, or is not due")
     if any(report.cancelled for report in reports):
@@ -129,6 +146,12 @@ def command(
     failed = any(not report.is_whole for report in reports)
     code = Exit.PARTLY_FAILED if failed else opened.code(len(reports))
     return Exit.FINDINGS if waiting and code is Exit.CLEAN else code
+
+
+def _wanted_steps(reports: Sequence[LogDirPurge], look: SecondLook) -> list[Step]:
+    """List how each directory that is due comes back, and was kept because it is wanted again."""
+    places = [(report.log_dir, kept.location) for report in reports for kept in report.kept]
+    return [look.steps[place] for place in places if place in look.steps]
 
 
 def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         check_question,
         say_assumed_release,
     )
+    from reconciler.cli.frame.second_look import SecondLook, ask_again
     from reconciler.cli.frame.suggestions import SuggestingGroup
 else:
     __getattr__ = lazy_exports(
@@ -114,7 +115,6 @@ else:
                 "on_signals",
                 "say",
                 "say_step",
-                "say_step",
                 "say_warnings",
                 "tell",
             ),
@@ -152,6 +152,7 @@ else:
                 "DEFAULT_RELEASE",
                 "say_assumed_release",
             ),
+            "second_look": ("SecondLook", "ask_again"),
             "suggestions": ("SuggestingGroup",),
         },
     )
@@ -173,8 +174,10 @@ __all__ = [
     "Page",
     "PartlyFailedError",
     "PathInLogDir",
+    "SecondLook",
     "SuggestingGroup",
     "abandon_output",
+    "ask_again",
     "broker_in_question",
     "broker_options",
     "change_options",

@@ -23,7 +23,7 @@ from logstore.purge import DEFAULT_WORKERS, LogDirPurge, PurgeRules, Throttle, p
 from logstore.purge import run as purge_module
 from logstore.purge import workers as purge_workers
 from logstore.purge.report import KeepReason
-from logstore.staging import FallbackRecords, Placement, list_staged, stage
+from logstore.staging import FallbackRecords, Placement, Staged, list_staged, stage
 from tests.logstore.engine import (
     NOW_MS,
     DiskThat,
@@ -78,6 +78,19 @@ def test_what_is_due_goes_and_the_rest_waits_for_its_time(tmp_path: Path, worker
         assert [each.partition.partition for each in list_staged(log_dir) if each.partition] == [
             *sorted(range(50, 60)),
         ]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_somebody_has_a_reason_to_keep_stays_and_is_reported_with_it(tmp_path: Path, workers: int) -> None:
+    def veto(each: Staged) -> str | None:
+        return "it is wanted again" if each.partition == partition(1) else None
+
+    with staged(tmp_path / "disk", 60) as log_dir:
+        report = only(log_dir, PurgeRules(NOW_MS + 50_000, veto=veto), workers=workers)
+        assert (len(report.purged), report.not_due, report.is_whole) == (49, 10, True)
+        (kept,) = report.kept
+        assert (kept.why, kept.reason) == (KeepReason.WANTED, "it is wanted again")
+        assert partition(1) in {each.partition for each in list_staged(log_dir)}
 
 
 def test_a_clock_that_went_backwards_purges_nothing(tmp_path: Path) -> None:

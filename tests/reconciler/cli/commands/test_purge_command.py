@@ -11,25 +11,39 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.fs import Directory, Disk
 from logstore.log_dir import FileHolder, LogDir, StagingBeside, UnseenProcess
 from logstore.log_dir.lock import Lock
 from logstore.purge import LogDirPurge
-from logstore.staging import Candidate, adopt_stray, list_staged, stage
+from logstore.staging import (
+    Candidate,
+    FallbackRecords,
+    Placement,
+    adopt_stray,
+    begin_purge,
+    list_staged,
+    open_staging_root,
+    stage,
+)
 from reconciler.cli.commands.purge import freed_text, say_unseen, until_interrupted
-from reconciler.cli.frame import parse_rate
+from reconciler.cli.frame import SecondLook, ask_again, parse_rate
+from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.errors import UsageError
+from reconciler.sources.parquet import save_state
 from tests.logstore.engine import picture
-from tests.reconciler.cli.conftest import ORDERS, REPOSITORY
+from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, REPOSITORY
 
 Run = Callable[..., Result]
 LONG_AGO_MS, HOUR_MS = 1_000_000, 3_600_000
+OTHERS = TopicId(bytes(range(50, 66)))
 FAR_AWAY_MS = 80 * 366 * 24 * HOUR_MS
 
 
@@ -238,3 +252,78 @@ def test_space_that_others_took_meanwhile_is_not_reported_as_a_negative_number()
     assert freed_text(-425_000_000, 590_000) == (
         "590 kB expected, and 425 MB less free than before: others write to the file system"
     )
+
+
+def saved(folder: Path, replicas: list[int], *, as_of_ms: int | None = None, topic: str = "orders") -> Path:
+    """Metadata that wants both partitions of a topic on these brokers, as of now."""
+    builder = DesiredBuilder()
+    for partition in range(2):
+        builder.partition(topic, str(ORDERS if topic == "orders" else OLD_ORDERS), partition, replicas)
+    builder.partition("others", str(OTHERS), 0, [1, 2])
+    spoken_ms = time.time_ns() // 1_000_000 if as_of_ms is None else as_of_ms
+    folder.mkdir()
+    save_state(
+        builder.build(MetadataIdentity("kraft", "a test", CLUSTER, offset=43, timestamp_ms=spoken_ms)), str(folder)
+    )
+    return folder
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_what_is_wanted_again_is_kept_with_the_command_that_brings_it_back(
+    run: Run, log_dir: str, tmp_path: Path, dry: tuple[str, ...]
+) -> None:
+    before = below(log_dir)
+    result = run("purge", log_dir, "--metadata", saved(tmp_path / "again", [1, 2]), *dry)
+    assert (result.exit_code, below(log_dir)) == (1, before)
+    why = f"the metadata wants orders-0 with topic ID {ORDERS} here again"
+    assert f"{log_dir}: keep ../broker-1.deleting/{ORDERS}_0: {why}" in result.stdout.splitlines()
+    assert "is wanted again; bring it back while the broker is stopped" in result.stderr
+    (command,) = [line.strip() for line in result.stderr.splitlines() if line.startswith("    logstore restore ")]
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert Path(log_dir, "orders-0").is_dir()
+
+
+def test_what_is_wanted_no_more_is_purged_after_asking(run: Run, log_dir: str, tmp_path: Path) -> None:
+    with running_broker(log_dir):
+        result = run("purge", log_dir, "--metadata", saved(tmp_path / "moved", [2, 3]))
+    assert (result.exit_code, below(log_dir)) == (0, {f"{ORDERS}_1"}), result.output
+
+
+def test_metadata_that_cannot_be_trusted_purges_nothing(run: Run, log_dir: str, tmp_path: Path) -> None:
+    before = below(log_dir)
+    result = run("purge", log_dir, "--metadata", saved(tmp_path / "old", [2, 3], as_of_ms=1000))
+    assert (result.exit_code, below(log_dir)) == (3, before)
+    assert "is the most" in result.stderr and "purge without --metadata, which asks nobody" in result.stderr
+    assert run("purge", log_dir, "--metadata", "none").exit_code == 3
+    assert below(log_dir) == before
+
+
+def test_what_was_staged_after_the_metadata_speaks_stays(run: Run, log_dir: str, tmp_path: Path) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    (Path(log_dir) / "late-0").mkdir()
+    late = Candidate("late-0", TopicPartition("late", 0), None, "UNKNOWN_TOPIC", "nobody knows it", 0)
+    with LogDir.open(log_dir) as opened:
+        (staged,) = stage(opened, [late], now_ms - 1000).staged
+    result = run("purge", log_dir, "--metadata", saved(tmp_path / "moved", [2, 3], as_of_ms=now_ms - 2000))
+    assert f"keep {staged.location}: it was staged after " in result.stdout
+    assert staged.name in below(log_dir)
+
+
+def test_what_nobody_was_asked_about_stays_and_half_of_a_replica_does_not(
+    run: Run, log_dir: str, tmp_path: Path
+) -> None:
+    look = ask_again((str(saved(tmp_path / "again", [1, 2])),), (log_dir,), FallbackRecords(None), None)
+    assert isinstance(look, SecondLook)
+    with LogDir.open(log_dir) as opened:
+        due, later = list_staged(opened)
+        assert "here again" in str(look.veto(due))
+        assert due.record is not None
+        restaged = replace(due, record=replace(due.record, staged_ms=LONG_AGO_MS + 1))
+        assert look.veto(restaged) == "it was staged after the metadata was asked"
+        root = open_staging_root(opened, Placement.SIBLING)
+        assert root is not None
+        with root:
+            begin_purge(opened.disk, root, LONG_AGO_MS)
+    assert "here again" in str(look.veto(later))
+    half = ask_again((str(tmp_path / "again"),), (log_dir,), FallbackRecords(None), None)
+    assert half.veto(due) is None, "a purge has begun to empty it, so that it cannot come back"

@@ -1,0 +1,125 @@
+"""Asks metadata once more about what a purge would take, so that what is wanted again by now stays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconciler.cli.frame.inputs import choose_metadata, sort_inputs
+from reconciler.errors import RefusedError
+from reconciler.next_steps import Call, Step
+from reconciler.text import moment
+
+if TYPE_CHECKING:
+    from logstore.scan import Observation
+    from logstore.staging import FallbackRecords, Staged
+    from reconciler.desired import DesiredState
+    from reconciler.verdicts import Row
+
+_TOO_LATE = "it was staged after the metadata was asked"
+
+
+@dataclass(slots=True)
+class SecondLook:
+    """What the metadata says of all that was staged when it was asked.
+
+    Attributes:
+        reasons: log dir, location and time of staging → why it stays; None: it may go.
+        steps: how what is wanted again comes back, by log dir and location.
+    """
+
+    reasons: dict[tuple[str, str, int], str | None] = field(default_factory=dict)
+    steps: dict[tuple[str, str], Step] = field(default_factory=dict)
+
+    def veto(self, staged: Staged) -> str | None:
+        """Say why a staged directory that is due stays; None: it may go. What was not asked about stays."""
+        staged_ms = 0 if staged.record is None else staged.record.staged_ms
+        return self.reasons.get((staged.log_dir, staged.location, staged_ms), _TOO_LATE)
+
+
+def ask_again(
+    specs: Sequence[str], paths: tuple[str, ...], fallback: FallbackRecords, fallback_folder: str | None
+) -> SecondLook:
+    """Ask the metadata about everything that is staged in log dirs.
+
+    Args:
+        specs: the sources, as ``--metadata`` has them.
+        paths: log dirs, or folders of them.
+        fallback: the fallback records.
+        fallback_folder: as it was given, for the commands that are printed.
+
+    Raises:
+        UsageError, MetadataError: a source does not exist, or cannot be read.
+        RefusedError: the metadata cannot be trusted, or belongs to another cluster.
+    """
+    from logstore.scan import scan_all
+    from reconciler.desired import by_cluster
+    from reconciler.text import json_objects
+    from reconciler.verdicts import broker_of, reasons_for_distrust, wanted_again
+
+    inputs = sort_inputs(paths)
+    given = choose_metadata(specs, inputs, _now_ms())
+    seen = list(scan_all(inputs.log_dirs, sizes=False))
+    rows = [row | {"log_dir": each.log_dir} for each in seen for row in json_objects(each.rows)]
+    of_log_dir = {row["log_dir"]: broker_of(row) for row in rows if row["kind"] == "log_dir" and _is_known(row)}
+    states = by_cluster(given, {broker.cluster for broker in of_log_dir.values()})
+    distrust = list(reasons_for_distrust(states, set(of_log_dir.values()), _now_ms()))
+    if distrust:
+        raise RefusedError(
+            f"nothing is purged, because what is wanted by now is not known: {'; '.join(distrust)}. Name newer or more "
+            "complete metadata, or purge without --metadata, which asks nobody"
+        )
+    wanted = wanted_again(states, rows, _now_ms())
+    look = SecondLook()
+    for each in seen:
+        if each.log_dir in of_log_dir:
+            broker = of_log_dir[each.log_dir]
+            disks = tuple(path for path, other in of_log_dir.items() if other == broker)
+            call = Call(disks, tuple(specs), fallback_folder)
+            _ask_about(each, states[broker.cluster], wanted, look, fallback=fallback, call=call)
+    return look
+
+
+def _ask_about(
+    seen: Observation,
+    state: DesiredState,
+    wanted: dict[tuple[str, str], str],
+    look: SecondLook,
+    *,
+    fallback: FallbackRecords,
+    call: Call,
+) -> None:
+    """Enter what is staged in one log dir; half of a replica that a purge has begun to empty comes back never."""
+    from logstore import ChangeRefusedError, LogStoreError
+    from logstore.log_dir import ReadOnlyLogDir
+    from logstore.staging import find_staged, planned_restore
+
+    as_of_ms = state.identity.as_of_ms or 0
+    with ReadOnlyLogDir.open(seen.log_dir) as log_dir:
+        for staged in find_staged(log_dir, fallback):
+            if staged.record is None:
+                continue
+            reason = wanted.get((seen.log_dir, staged.location))
+            if reason is not None:
+                try:
+                    planned_restore(log_dir, staged)
+                except ChangeRefusedError:
+                    reason = None
+                except (LogStoreError, OSError):
+                    pass  # something else is in its way, which the restore names
+            if reason is not None:
+                why = f"{staged.location} in {seen.log_dir} is wanted again; bring it back while the broker is stopped"
+                look.steps[seen.log_dir, staged.location] = Step(why, call.restore(location=staged.location))
+            elif staged.record.staged_ms > as_of_ms:
+                reason = f"it was staged after {moment(as_of_ms)}, as of which the metadata speaks"
+            look.reasons[seen.log_dir, staged.location, staged.record.staged_ms] = reason
+
+
+def _is_known(row: Row) -> bool:
+    return bool(row["metadata_state"] == "ok")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
