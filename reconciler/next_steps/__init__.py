@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.next_steps.call import FALLBACK_FOLDER, PLAN_FILE, Call
+    from reconciler.next_steps.call import FALLBACK_FOLDER, PLAN_FILE, WITHOUT_ID, Call
     from reconciler.next_steps.command import BLANKS, PROGRAM, Command, Step, ToolCommand
     from reconciler.next_steps.findings import (
         FINDING_STEPS,
@@ -31,7 +31,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE"),
+            "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE", "WITHOUT_ID"),
             "command": ("BLANKS", "Command", "PROGRAM", "Step", "ToolCommand"),
             "findings": (
                 "FINDING_STEPS",
@@ -61,6 +61,7 @@ __all__ = [
     "PLAN_FILE",
     "PROGRAM",
     "RULE_COMMANDS",
+    "WITHOUT_ID",
     "AppliedPlan",
     "Call",
     "Command",

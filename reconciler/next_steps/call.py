@@ -14,6 +14,9 @@ from reconciler.next_steps.command import LOG_DIR, SERVER, SOURCE, Command, Tool
 PLAN_FILE, REPAIR_FILE = "plan.json", "repair.json"
 """Where the printed commands keep a plan and a repair plan: in the current directory."""
 
+WITHOUT_ID = "--strays-without-id"
+"""The option of a plan for strays without a topic ID."""
+
 FALLBACK_FOLDER = "/var/lib/logstore/spare-records"
 """The folder of fallback records that every command finds by itself, where it is there: an operator makes it once, on a
 disk that holds no log dir."""
@@ -88,9 +91,9 @@ class Call:
             options = (*options, "--metadata-log-dir", metadata_log_dir)
         return Command("preflight", (*self._paths, *self._sources, *options))
 
-    def plan(self, *, strays: bool = False, delay: str | None = None, options: Iterable[str] = ()) -> Command:
+    def plan(self, *, strays: bool = False, without_id: bool = False) -> Command:
         """Plan what is staged, restored and written."""
-        chosen = (*(("--strays",) if strays else ()), *(() if delay is None else ("--delay", delay)), *options)
+        chosen = (*(("--strays",) if strays else ()), *((WITHOUT_ID,) if without_id else ()))
         return Command("plan", (*self._paths, *(self._sources or ("--metadata", SOURCE)), *chosen, "-o", PLAN_FILE))
 
     def apply(self, plan_file: str = PLAN_FILE) -> Command:

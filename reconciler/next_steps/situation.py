@@ -37,6 +37,7 @@ class FoundVerdict:
         belongs_to: the topic to which the metadata gives the topic ID of the first, where it is another one.
         wanted: how many of them the metadata wants on this broker.
         directories: how many of them are directories.
+        replaced: how many strays have no topic ID, and a live replica in their place that is in sync.
     """
 
     number: int = 1
@@ -47,6 +48,7 @@ class FoundVerdict:
     belongs_to: str | None = None
     wanted: int = 0
     directories: int = 0
+    replaced: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | DUPLICATE, DAMAGED, NO_ID, CHECKPOINT_ENTRY, LEFTOVER           | ``repair … -o FILE``, ``repair --apply FILE``    |
 | a disk that is full, and something to stage                     | ``mkdir`` the folder of fallback records         |
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
-| STRAY                                                           | the same with ``--strays``                       |
+| STRAY; without topic ID, and the live replica is in sync        | with ``--strays``; and ``--strays-without-id``   |
 | something else keeps the broker from starting                   | what that rule names                             |
 | a broker stands still, or has to                                | ``preflight …``, then start it                   |
 | STAGED_DUE                                                      | ``purge …``                                      |
@@ -202,7 +202,11 @@ def _plan(known: Situation) -> Iterator[Step]:
     strays = known.number(Verdict.STRAY) - known.wanted(Verdict.STRAY)
     parts += [f"give {strays} strays a due time"] if strays else []
     more = "; --delay 0s lets a purge take it at once" if known.full else ""
-    yield Step(f"plan to {', '.join(parts)}, and read the plan{more}", known.call.plan(strays=strays > 0))
+    replaced = 0 if Verdict.STRAY not in known.found else known.found[Verdict.STRAY].replaced
+    if replaced:
+        more = f"; {replaced} of them without topic ID, whose live replica is in sync{more}"
+    command = known.call.plan(strays=strays > 0, without_id=replaced > 0)
+    yield Step(f"plan to {', '.join(parts)}, and read the plan{more}", command)
     yield Step("carry the plan out; nothing is deleted, and all of it can come back", known.call.apply())
 
 

@@ -159,6 +159,7 @@ class PlanChoice:
         sightings: number of runs, this one included, that must have seen a replica unwanted before it is staged.
         apart_ms: least time between two sightings that count; the later one also needs later metadata.
         internal: shell patterns of topics that are internal beside Kafka's own.
+        strays_without_id: whether strays without a topic ID get one too, where the live replica is in sync.
     """
 
     policy: Policy = field(default_factory=Policy.cautious)
@@ -170,6 +171,7 @@ class PlanChoice:
     sightings: int = 1
     apart_ms: int = HOUR_MS
     internal: tuple[str, ...] = INTERNAL_TOPICS
+    strays_without_id: bool = False
 
     def has(self, action: Action) -> bool:
         """Whether the choice of topics and verdicts includes an action."""

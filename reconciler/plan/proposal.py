@@ -5,7 +5,9 @@ The case table has judged each replica. The verdicts lead to these actions::
     STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC    stage; in log dirs that are ours, create the wanted replica in its place
     NO_ID                                    write the topic ID, unless others of the topic hold another one
     STAGED, STAGED_DUE, STRAY and wanted     restore, unless a replica of the partition lives, or several could come
-    STRAY and not wanted                     if the operator chose strays: give it a due time where it lies
+    STRAY and not wanted                     if the operator chose strays: give it a due time where it lies; one without
+                                             a topic ID only if the operator chose that too, and the replica that lives
+                                             in its place is in sync
     MISSING                                  create, in log dirs that are ours; a real broker does that itself
     DUPLICATE, DAMAGED, CHECKPOINT_ENTRY, LEFTOVER         left to ``logstore repair``
     MARKED_DELETE and wanted, FUTURE_ABANDONED, FOREIGN    left to a person
@@ -32,14 +34,15 @@ from layout.topic import TopicPartition
 from logstore.rows import Kind
 from reconciler.desired import BrokerKey, DesiredState
 from reconciler.errors import RefusedError
+from reconciler.next_steps import WITHOUT_ID, Call, Command, step_of_finding, undo_of_file, undo_of_staging
 from reconciler.plan.evidence import PlanView, ScannedLogDir
 from reconciler.plan.file import sealed
 from reconciler.plan.gate_inputs import EarlierRuns, Sighting, copies_in_doubt, gather_gate_inputs
 from reconciler.plan.gates import Refusal, refusals
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, LeftAlone, Plan, PlannedLogDir
 from reconciler.plan.policy import PlanChoice, cheapest, is_internal_topic
-from reconciler.text import age, count, quoted
-from reconciler.verdicts import Judged, Row, Verdict, broker_of, next_command
+from reconciler.text import age, count
+from reconciler.verdicts import Judged, Row, Verdict, broker_of
 
 
 class GatesShutError(RefusedError):
@@ -78,7 +81,7 @@ def make_plan(view: PlanView, choice: PlanChoice, origin: PlanOrigin, memory: Ea
         GatesShutError: one or more gates are shut.
     """
     memory = memory or EarlierRuns()
-    draft = PlanDraft(view, choice.strays, origin.now_ms + choice.delay_ms)
+    draft = PlanDraft(view, choice.strays, origin.now_ms + choice.delay_ms, choice.strays_without_id)
     draft.fill()
     possible = [action for action, _ in draft.candidates]
     picked = [action for action in possible if choice.has(action)]
@@ -190,18 +193,22 @@ class PlanDraft:
         view: the evidence.
         strays: whether strays get a due time.
         due_ms: when a purge may delete a replica that the plan stages.
+        without_id: whether strays without a topic ID get a due time where the live replica is in sync.
         candidates: actions, each with its judged row.
     """
 
     view: PlanView
     strays: bool
     due_ms: int
+    without_id: bool = False
     candidates: list[tuple[Action, Judged]] = field(default_factory=list)
-    _left: dict[tuple[str, Verdict, str], list[tuple[str, str, Judged]]] = field(
+    _left: dict[tuple[str, Verdict, str], list[tuple[str, str, Judged, Command | None]]] = field(
         default_factory=lambda: defaultdict(list)
     )
     _stays: set[ReplicaKey] = field(default_factory=set)
     """Live replicas, by topic name, that are not staged."""
+    _in_sync: dict[ReplicaKey, str] = field(default_factory=dict)
+    """Live replicas, by topic name, that are as they should be and in sync → their paths."""
     _ids: dict[tuple[BrokerKey, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     """Topic IDs of all replicas of a topic on this broker, live, staged or stray."""
 
@@ -223,9 +230,8 @@ class PlanDraft:
 
     def left_alone(self) -> Iterator[LeftAlone]:
         """Yield what is left alone: one finding for each log dir, verdict and reason."""
-        locations = [state.identity.location for state in self.view.states.values()]
-        for (log_dir, verdict, _), found in sorted(self._left.items()):
-            name, reason, judged = found[0]
+        for (log_dir, verdict, _), found in sorted(self._left.items(), key=lambda each: each[0]):
+            name, reason, judged, command = found[0]
             more = f", and {count(len(found) - 1, 'other')} like it" if len(found) > 1 else ""
             row = judged.observed or {}
             finding = {
@@ -234,9 +240,19 @@ class PlanDraft:
                 "topic": row.get("topic"),
                 "broker": row.get("node_id"),
             }
-            source = locations[0] if len(locations) == 1 else None
-            command = next_command(verdict, finding, source, explained=True)
-            yield LeftAlone(log_dir, name, verdict.value, f"{reason}{more}", command)
+            if command is None:
+                step = step_of_finding(verdict, finding, self._call(judged), explained=True)
+                shown = (None if step is None else step.text) or ""
+            else:
+                shown = command.text
+            yield LeftAlone(log_dir, name, verdict.value, f"{reason}{more}", shown)
+
+    def _call(self, judged: Judged) -> Call:
+        """Return how the broker of a replica is looked at: with all its log dirs, and the metadata of its cluster."""
+        row = judged.observed or judged.wanted or {}
+        home = self.view.log_dirs.get(str(row.get("log_dir")))
+        log_dirs = [each.path for each in self.view.trusted if home is None or each.broker == home.broker]
+        return Call(tuple(log_dirs), tuple(state.identity.location for state in self.view.states.values()))
 
     def _note(self, judged: Judged) -> None:
         row = judged.observed
@@ -245,22 +261,23 @@ class PlanDraft:
         broker = broker_of(row)
         if row["kind"] == Kind.LIVE and judged.verdict not in UNWANTED:
             self._stays.add((broker, row["topic"], row["partition"]))
+        if judged.verdict is Verdict.OK and judged.wanted is not None and judged.wanted["in_sync"]:
+            self._in_sync[broker, row["topic"], row["partition"]] = f"{row['log_dir']}/{row['name']}"
         if row["topic"] and row["topic_id"]:
             self._ids[broker, row["topic"]].add(row["topic_id"])
 
-    def _leave(self, judged: Judged, reason: str, *, together: bool = False) -> None:
+    def _leave(self, judged: Judged, reason: str, *, together: bool = False, command: Command | None = None) -> None:
         """Leave a finding alone. ``together``: reasons differ in numbers only, so the first stands for all of them."""
         row = judged.observed or judged.wanted or {}
         log_dir = "" if judged.observed is None else row["log_dir"]
         name = f"{row['topic']}-{row['partition']}" if judged.observed is None else row["name"]
-        self._left[log_dir, judged.verdict, "" if together else reason].append((name, reason, judged))
+        self._left[log_dir, judged.verdict, "" if together else reason].append((name, reason, judged, command))
 
     def _stage(self, judged: Judged) -> None:
         row = judged.observed or {}
-        words = ("logstore", "restore", row["log_dir"], "--topic", row["topic"] or "")
-        which = f"--partition {row['partition']} --topic-id={row['topic_id'] or TopicId.ZERO}"
-        undo = f"{' '.join(map(quoted, words))} {which}"
-        self._add(ActionKind.STAGE, judged, row, due_ms=self.due_ms, undo=undo)
+        call = replace(self._call(judged), metadata=())
+        undo = undo_of_staging(call, row["topic"] or "", row["partition"], row["topic_id"] or str(TopicId.ZERO))
+        self._add(ActionKind.STAGE, judged, row, due_ms=self.due_ms, undo=undo.text)
 
     def _stray(self, judged: Judged) -> None:
         row = judged.observed or {}
@@ -269,15 +286,35 @@ class PlanDraft:
             return
         if not self.strays:
             self._leave(judged, f"{judged.evidence}; --strays gives it a due time", together=True)
-        elif not certain:
-            self._leave(judged, f"{judged.evidence}; nothing says surely that it is unwanted", together=True)
+        elif not certain and not (self.without_id and self._twin(row)):
+            self._leave_uncertain(judged, row)
         elif len(row["name"]) >= MAX_DIRECTORY_NAME:
             self._leave(judged, f"{judged.evidence}; its name was cut, so nothing says surely what it was")
         elif self.view.log_dirs[row["log_dir"]].scheme is not None:
             self._leave(judged, f"{judged.evidence}; in a log dir that is ours no broker makes one", together=True)
         else:
-            undo = f"rm {quoted('/'.join((row['log_dir'], row['name'], STAGED_RECORD)))}"
-            self._add(ActionKind.STAGE_STRAY, judged, row, due_ms=self.due_ms, undo=undo)
+            twin = "" if certain else f"; without a topic ID, and {self._twin(row)} is live and in sync in its place"
+            judged = replace(judged, evidence=f"{judged.evidence}{twin}")
+            undo = undo_of_file("/".join((row["log_dir"], row["name"], STAGED_RECORD)))
+            self._add(ActionKind.STAGE_STRAY, judged, row, due_ms=self.due_ms, undo=undo.text)
+
+    def _twin(self, row: Row) -> str | None:
+        """Find the live replica of a stray's name that is as it should be and in sync; None: there is none."""
+        if row["topic_id"] or len(row["name"]) >= MAX_DIRECTORY_NAME:
+            return None
+        return self._in_sync.get((broker_of(row), row["topic"], row["partition"]))
+
+    def _leave_uncertain(self, judged: Judged, row: Row) -> None:
+        """Leave a stray of which nothing says surely that it is unwanted, and name the way on."""
+        call, twin = self._call(judged), self._twin(row)
+        path = "/".join((row["log_dir"], row["name"]))
+        if twin is None:
+            reason = "nothing says surely that it is unwanted"
+            self._leave(judged, f"{judged.evidence}; {reason}", together=True, command=call.explain(path))
+            return
+        reason = f"it has no topic ID; {twin} is live and in sync in its place, so {WITHOUT_ID} gives it a due time"
+        again = call.plan(strays=True, without_id=True)
+        self._leave(judged, f"{judged.evidence}; {reason}", command=again)
 
     def _write_topic_id(self, judged: Judged) -> None:
         row = judged.observed or {}
@@ -286,8 +323,8 @@ class PlanDraft:
         if others:
             self._leave(judged, f"other replicas of topic {row['topic']} here hold topic ID {others[0]}, not {wanted}")
             return
-        undo = f"rm {quoted('/'.join((row['log_dir'], row['name'], partition_metadata.FILE_NAME)))}"
-        self._add(ActionKind.WRITE_TOPIC_ID, judged, row, undo=undo)
+        undo = undo_of_file("/".join((row["log_dir"], row["name"], partition_metadata.FILE_NAME)))
+        self._add(ActionKind.WRITE_TOPIC_ID, judged, row, undo=undo.text)
 
     def _restore_all(self) -> set[ReplicaKey]:
         """Plan restores; return the wanted replicas, by topic ID, that have a staged or stray copy."""

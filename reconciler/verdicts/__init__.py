@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         advice_of,
         full_evidence,
         location_of,
-        next_command,
         severity,
     )
     from reconciler.verdicts.doubt import DOUBTS, LATEST, Doubt, Times, doubt_of
@@ -33,7 +32,6 @@ else:
                 "Severity",
                 "full_evidence",
                 "location_of",
-                "next_command",
                 "severity",
             ),
             "doubt": ("DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
@@ -70,7 +68,6 @@ __all__ = [
     "fill_evidence",
     "full_evidence",
     "location_of",
-    "next_command",
     "plainly_in_order",
     "rank_copies",
     "reasons_for_distrust",

@@ -1,7 +1,7 @@
-"""Advice on a finding: what its verdict means, why it matters, how urgent it is, and the next safe command.
+"""Advice on a finding: what its verdict means, why it matters, and how urgent it is.
 
-Every command that is named here only reads, or makes a plan; none changes a disk. The command line and the reports show
-these texts; the case table (``verdicts.table``) decides which verdict holds. Source: DESIGN §3.
+The command line and the reports show these texts; the case table (``verdicts.table``) decides which verdict holds, and
+:mod:`reconciler.next_steps` what comes next. Source: DESIGN §3.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import Any
 
 from reconciler.desired import Mode
-from reconciler.text import quoted
 from reconciler.verdicts.table import BENIGN, Verdict
 
 
@@ -25,21 +24,7 @@ class Advice:
     """What was found, one sentence."""
     why: str
     """What follows from the finding, and what not to do."""
-    next: str = ""
-    """A command with ``{path}``, ``{log_dir}``, ``{topic}``, ``{broker}`` or ``{metadata}`` in it; empty: none."""
-    then: str = ""
-    """The command for a reader who has already had the path explained; empty: the same as ``next``."""
 
-
-_EXPLAIN = "logstore explain {path}"
-_LOOK = "ls -la {path}"
-_AUDIT = "logstore audit {log_dir} --metadata {metadata} --verdict "
-_EXPLAIN_WITH_METADATA = "logstore explain {path} --metadata {metadata}"
-_DESCRIBE = "kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic {topic}"
-_REASSIGNMENTS = "kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --list"
-_REPAIR = "logstore repair {log_dir} --metadata {metadata}"
-_REPAIR_ONLY = "logstore repair {log_dir} --only "
-_LOG_DIRS = "kafka-log-dirs.sh --bootstrap-server HOST:PORT --describe --broker-list {broker}"
 
 _OLD_DATA = (
     "The data is the old topic's: do not write the new topic ID over the old one unless the metadata was lost and made "
@@ -59,122 +44,90 @@ ADVICE: Mapping[Verdict, Advice] = {
         "A log dir was not there, was not the expected one, or was not among those that were scanned.",
         "A disk that is not mounted looks like an empty one. Nothing may be concluded about its replicas before it is "
         "back; a broker that starts now creates an empty log dir in its place.",
-        "findmnt --target {log_dir}",
     ),
     Verdict.DAMAGED: Advice(
         "A metadata file cannot be read, or does not say what it should.",
         "One such file takes the whole log dir offline, or keeps the broker from starting. Do not delete it: in KRaft "
         "mode a replica without its topic ID is set aside with all its data. 'logstore repair' plans what is certain.",
-        _EXPLAIN,
-        _REPAIR,
     ),
     Verdict.DUPLICATE: Advice(
         "The same replica is live in more than one directory of a broker.",
         "The broker does not start while both are there. The copies are ranked, and rank 1 is the one to keep; "
         "'logstore repair', given all the broker's log dirs, plans to stage the other where the rank is certain.",
-        _EXPLAIN_WITH_METADATA,
-        "logstore repair {log_dir} OTHER_LOG_DIR --metadata {metadata}",
     ),
     Verdict.FOREIGN: Advice(
         "Something lies in the log dir that is not Kafka's.",
         "A directory whose name is no partition's keeps the broker from starting; a plain file only confuses people. "
         "Whoever put it there should move it out.",
-        _EXPLAIN,
-        _LOOK,
     ),
     Verdict.STALE_ID: Advice(
         "The replica belongs to a topic that was deleted; another topic has its name now.",
         "In ZooKeeper mode the broker refuses to use it (INCONSISTENT_TOPIC_ID) and makes no new one; in KRaft mode a "
         f"broker of 3.7 or later renames it to -stray when it starts, and makes the new one. {_OLD_DATA} Never delete "
         "the file: KRaft brokers then set the replica aside, and others take it for the new topic's.",
-        _EXPLAIN_WITH_METADATA,
-        _DESCRIBE,
     ),
     Verdict.NO_ID: Advice(
         "The replica is wanted here, but its directory carries no topic ID.",
         "A ZooKeeper broker writes the ID by itself; a KRaft broker since 3.7.1 takes the replica for a stray and sets "
         "it aside. Settle this before a migration to KRaft.",
-        _EXPLAIN_WITH_METADATA,
-        _REPAIR,
     ),
     Verdict.MISSING: Advice(
         "The metadata wants a replica here, and none was found.",
         "The broker will fetch it anew from the leader. Make sure first that another replica is in sync.",
-        _DESCRIBE,
     ),
     Verdict.RENAMED: Advice(
         "The directory's topic ID belongs to a topic of another name.",
         "The data is wanted, under the other name. Nothing should be removed.",
-        _EXPLAIN_WITH_METADATA,
-        _AUDIT + "RENAMED",
     ),
     Verdict.NOT_ASSIGNED: Advice(
         "The topic lives on, but this broker is not among the partition's replicas.",
         f"{_MOVED} {_NEEDED}",
-        _REASSIGNMENTS,
     ),
     Verdict.UNKNOWN_TOPIC: Advice(
         "The metadata knows neither the topic's name nor its ID.",
         _DELETED_OR_OLD,
-        _DESCRIBE,
     ),
     Verdict.STRAY: Advice(
         "A broker found that it should not have this replica, and moved it aside.",
         "No release of Kafka ever deletes it, no tool of Kafka lists it, and every start loads it again.",
-        _EXPLAIN_WITH_METADATA,
-        _DESCRIBE,
     ),
     Verdict.FUTURE_ABANDONED: Advice(
         "A copy on its way between two log dirs that nobody will finish.",
         "It takes space and is loaded at every start. The broker's own listing tells whether a move is still going on.",
-        _LOG_DIRS,
     ),
     Verdict.MARKED_DELETE: Advice(
         "A broker has marked this replica for deletion.",
         "A running broker deletes it within a minute, a stopped one a minute after its next start. If the metadata "
         "still wants it, keep the broker from starting until a copy is made.",
-        _EXPLAIN_WITH_METADATA,
-        _DESCRIBE,
     ),
     Verdict.STAGED_DUE: Advice(
         "A replica that was staged, and whose delay is over.",
         "A purge may take it; until then it can be brought back whole.",
-        _EXPLAIN,
-        "cat {path}/staged.json",
     ),
     Verdict.CHECKPOINT_ENTRY: Advice(
         "An offset checkpoint names a partition that has no directory here.",
         "Harmless: the broker drops the entry when it next writes the file. Many of them tell of directories that were "
         "removed by hand.",
-        _EXPLAIN,
-        _REPAIR_ONLY + "drop_checkpoint_entries",
     ),
     Verdict.LEFTOVER: Advice(
         "A file from a write that did not finish.",
         "Harmless: a broker never reads it, and writes over it.",
-        _EXPLAIN,
-        _REPAIR_ONLY + "remove_leftover",
     ),
     Verdict.IN_FLIGHT: Advice(
         "A reassignment is moving this replica.",
         "Its data is in use, or about to be. Leave it alone until the reassignment is over.",
-        _REASSIGNMENTS,
     ),
     Verdict.STAGED: Advice(
         "A replica that was staged, and whose delay is not over.",
         "It can be brought back whole until it is purged.",
-        _EXPLAIN,
-        "cat {path}/staged.json",
     ),
     Verdict.FUTURE: Advice(
         "A copy on its way between two log dirs of this broker.",
         "The broker swaps it in when it has caught up.",
-        _LOG_DIRS,
     ),
     Verdict.NOT_COMPARED: Advice(
         "No metadata says whether this replica is wanted.",
         "Nothing is wrong with what lies on the disk, as far as the disk alone can tell.",
-        "logstore audit {log_dir} --metadata {metadata}",
     ),
     Verdict.OK: Advice("What lies on the disk is what should lie there.", "There is nothing to do."),
 }
@@ -308,28 +261,3 @@ def full_evidence(finding: Mapping[str, Any]) -> str:
     rank = "" if finding["copy_rank"] is None else f"copy {finding['copy_rank']}: "
     only = "; the metadata's only in-sync replica" if finding["only_in_sync"] else ""
     return f"{rank}{finding['evidence']}{only}"
-
-
-def next_command(
-    verdict: Verdict, finding: Mapping[str, Any], metadata: str | None = None, *, explained: bool = False
-) -> str:
-    """The next safe command for a finding, with its own path, topic and broker; an unknown value stays in capitals.
-
-    Args:
-        verdict: of the finding.
-        finding: has ``log_dir``, ``name``, ``topic``, ``partition`` and ``broker``, any of them None.
-        metadata: the source that it was compared with, as ``--metadata`` takes it.
-        explained: the reader has already had the path explained.
-    """
-    log_dir, broker = finding["log_dir"], finding["broker"]
-    # A replica that is wanted on a log dir that was not scanned has no path to look at, but its broker can be asked.
-    unseen = verdict is Verdict.ABSENT and log_dir is None
-    advice = ADVICE[verdict]
-    command = advice.then if explained and advice.then else advice.next
-    return (_LOG_DIRS if unseen else command).format(
-        path="PATH" if log_dir is None else quoted(location_of(finding)),
-        log_dir="LOG_DIR" if log_dir is None else quoted(log_dir),
-        topic="TOPIC" if finding["topic"] is None else quoted(finding["topic"]),
-        broker="BROKER" if broker is None else broker,
-        metadata="SOURCE" if metadata is None else quoted(metadata),
-    )

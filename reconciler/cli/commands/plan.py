@@ -26,12 +26,14 @@ from reconciler.cli.frame import (
     parse_share,
     parse_size,
     say,
+    say_step,
     user_name,
     why_in_use,
 )
 from reconciler.errors import RefusedError, UsageError
+from reconciler.next_steps import PLAN_FILE, WITHOUT_ID, Call, Command, Step
 from reconciler.plan import ALLOWABLE, INTERNAL_TOPICS, Gate, Policy
-from reconciler.text import count, listed, quoted, size
+from reconciler.text import count, listed, size
 from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -69,6 +71,10 @@ refused is shown with every shut gate, and is not kept; the last line is the com
 )  # fmt: skip
 @click.option("--need", metavar="SIZE", help="Plan the cheapest safe set that gives back so much, for example 200G.")
 @click.option("--strays", is_flag=True, help="Give a due time to replicas that a broker set aside and nobody wants.")
+@click.option(
+    WITHOUT_ID, "strays_without_id", is_flag=True,
+    help="With --strays: also one without a topic ID, where the live replica in its place is in sync on this broker.",
+)  # fmt: skip
 @click.option(
     "--sightings", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
     help="Stage only what N plans saw unwanted, each by later metadata; until then it is noted in the journal.",
@@ -111,6 +117,7 @@ def command(
     verdicts: tuple[Verdict, ...],
     need: str | None,
     strays: bool,
+    strays_without_id: bool,
     sightings: int,
     apart: str,
     delay: str,
@@ -148,6 +155,7 @@ def command(
         sightings,
         parse_duration_option("--apart", apart),
         internal,
+        strays_without_id,
     )
     inputs = sort_inputs(paths)
     if inputs.inventories:
@@ -158,7 +166,7 @@ def command(
     except GatesShutError as error:
         return _show_refused(error, context, Format(form), output)
     _show(plan, Format(form), output)
-    _say_next(plan, choice, output)
+    _say_next(plan, choice, context, output)
     return Exit.FINDINGS if plan.actions else Exit.CLEAN
 
 
@@ -171,15 +179,14 @@ def _show_refused(error: GatesShutError, context: click.Context, form: Format, o
     for refusal in error.refusals:
         say(f"refused: {refusal.reason}")
     kept = "" if output is None else f", and nothing is written to {output}"
-    say(
-        f"no plan is made{kept}; it would have {count(len(error.plan.actions), 'action')}. To plan all the same: "
-        + command_that_opens(context, [refusal.option for refusal in error.refusals])
-    )
+    say(f"no plan is made{kept}; it would have {count(len(error.plan.actions), 'action')}")
+    opens = command_that_opens(context, [refusal.option for refusal in error.refusals])
+    say_step(Step("to plan all the same", opens))
     return Exit.REFUSED
 
 
-def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]]) -> str:
-    """Make the command line of this call with further options, quoted so that it can be pasted.
+def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]]) -> Command:
+    """Make the command of this call with further options.
 
     Args:
         context: of the call.
@@ -188,7 +195,7 @@ def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]
     found = list(dict.fromkeys(options))
     numbers = {option: max(_number(value) for each, value in found if each == option) for option, _ in found}
     added = dict.fromkeys(pair if pair[0] == "--allow" else (pair[0], numbers[pair[0]][1]) for pair in found)
-    words = ["logstore", "plan"]
+    words = list[str]()
     for parameter in context.command.params:
         name, value = parameter.name or "", context.params[parameter.name or ""]
         if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
@@ -199,7 +206,7 @@ def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]
         elif option not in numbers or option == "--allow":
             for each in value if parameter.multiple else [value]:
                 words += [option] if value is True else [option, str(each)]
-    return " ".join(map(quoted, [*words, *(word for pair in added for word in pair)]))
+    return Command("plan", (*words, *(word for pair in added for word in pair)))
 
 
 def _number(value: str) -> tuple[int, str]:
@@ -285,7 +292,7 @@ def _show(plan: Plan, form: Format, output: str | None) -> None:
         show_plan(plan)
 
 
-def _say_next(plan: Plan, choice: PlanChoice, output: str | None) -> None:
+def _say_next(plan: Plan, choice: PlanChoice, context: click.Context, output: str | None) -> None:
     if not plan.actions:
         say("there is nothing to do")
         return
@@ -301,8 +308,11 @@ def _say_next(plan: Plan, choice: PlanChoice, output: str | None) -> None:
             "still writes makes the data differ from what is planned for"
         )
     _say_if_too_new(plan)
-    keep = "-o PLAN.json keeps this plan" if is_standard(output) else f"logstore apply {quoted(str(output))}"
-    say(f"{count(len(plan.actions), 'action')} planned, and nothing was changed; look through the plan. Next: {keep}")
+    say(f"{count(len(plan.actions), 'action')} planned, and nothing was changed")
+    if is_standard(output):
+        say_step(Step("keep this plan, to apply it", command_that_opens(context, [("--output", PLAN_FILE)])))
+    else:
+        say_step(Step("look through the plan, and apply it", Call().apply(str(output))))
 
 
 def _say_if_too_new(plan: Plan) -> None:

@@ -132,7 +132,8 @@ def _examined(
     states, now_ms = evidence.states, evidence.now_ms
     start = _start(call, states, now_ms)
     in_use = tuple(path for path in call.log_dirs if why_in_use(path) is not None)
-    found = {verdict: _found(several) for verdict, several in _by_verdict(judged).items()}
+    in_sync = _in_sync(judged)
+    found = {verdict: _found(several, in_sync) for verdict, several in _by_verdict(judged).items()}
     fleet = _about(broker, call, judged, evidence.result)
     trust, why = _trust(states.get(broker.cluster), call, bool(in_use), now_ms)
     staged, due, due_ms = _staged(call.log_dirs, evidence.fallback, now_ms)
@@ -178,7 +179,17 @@ def _first(judged: Judged) -> str:
     return f"{place}: {judged.evidence}"
 
 
-def _found(several: Sequence[Judged]) -> FoundVerdict:
+def _in_sync(judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
+    """Topic and partition of each live replica that is as it should be and in sync."""
+    fine = (each for each in judged if each.verdict is Verdict.OK and each.wanted is not None)
+    return frozenset(
+        (each.row.topic, each.observed["partition"])
+        for each in fine
+        if each.observed is not None and each.wanted is not None and each.wanted["in_sync"]
+    )
+
+
+def _found(several: Sequence[Judged], in_sync: frozenset[tuple[str, int | None]]) -> FoundVerdict:
     directories = [each for each in several if each.observed is not None and _is_directory(each.observed)]
     first = (directories or several)[0]
     row = first.observed or {}
@@ -192,6 +203,12 @@ def _found(several: Sequence[Judged]) -> FoundVerdict:
         stranger or None,
         sum(each.row.wanted for each in several),
         len(directories),
+        sum(
+            each.verdict is Verdict.STRAY
+            and not each.row.disk_topic_id
+            and (each.row.topic, (each.observed or {}).get("partition")) in in_sync
+            for each in several
+        ),
     )
 
 

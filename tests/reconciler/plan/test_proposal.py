@@ -50,7 +50,9 @@ def test_each_action_carries_its_evidence(messy: PlanBroker) -> None:
     assert action.modified_ms == max(path.stat().st_mtime_ns for path in directory.iterdir()) // 1_000_000
     assert (action.topic_id, action.wanted_topic_id) == (str(OLD), str(ORDERS))
     assert str(OLD) in action.why and action.due_ms == NOW_MS + 1000
-    assert action.undo is not None and action.undo.startswith(f"logstore restore {messy.log_dirs[0]} --topic orders")
+    assert action.undo is not None and action.undo.startswith(
+        f"logstore restore {' '.join(messy.log_dirs)} --topic orders"
+    )
     (source,) = plan.metadata
     assert (source["location"], source["sha256"], source["topics"]) == ("/metadata", "d" * 64, "2")
     assert {log_dir.staging for log_dir in plan.log_dirs} == {f"{path}.deleting" for path in messy.paths}
@@ -263,7 +265,7 @@ def test_many_of_a_kind_make_one_word_for_each_log_dir(broker: PlanBroker) -> No
     one, other = draft(broker).left_alone()
     assert (one.log_dir, "and 2 others like it" in one.reason) == (broker.paths[0], True)
     assert (other.log_dir, "others" in other.reason) == (broker.paths[1], False)
-    assert one.next.startswith("logstore explain ") or one.next.startswith("kafka-")
+    assert one.next.startswith("logstore plan ") and one.next.endswith(" --strays -o plan.json")
 
 
 def test_a_stray_whose_name_was_cut_gets_no_due_time(broker: PlanBroker) -> None:
@@ -313,3 +315,26 @@ def test_a_marked_replica_that_is_wanted_is_reported_because_the_next_start_dele
     broker.wanted("orders", ORDERS, 0)
     broker.replica(f"orders-0.{'a' * 32}-delete", ORDERS)
     assert [left.verdict for left in draft(broker).left_alone()] == ["MARKED_DELETE"]
+
+
+def test_a_stray_without_a_topic_id_gets_a_due_time_where_the_live_replica_is_in_sync(broker: PlanBroker) -> None:
+    """It is what a deleted partition.metadata leaves: the broker set it aside, and fetched the replica anew."""
+    broker.in_order(2)
+    stray = broker.stray("clicks-0", None)
+    (left,) = broker.plan(PlanChoice(Policy.kip516(), strays=True)).left_alone
+    assert f"{broker.paths[0]}/clicks-0 is live and in sync in its place" in left.reason
+    assert left.next.endswith(" --strays --strays-without-id -o plan.json")
+    plan = broker.plan(PlanChoice(Policy.kip516(), strays=True, strays_without_id=True))
+    assert lines(plan) == [("stage_stray", stray.name)]
+    assert broker.apply(plan).is_complete
+    assert broker.plan(PlanChoice(Policy.kip516(), strays=True, strays_without_id=True)).actions == ()
+
+
+def test_a_stray_without_a_topic_id_stays_where_no_live_replica_is_in_sync(broker: PlanBroker) -> None:
+    broker.wanted("orders", ORDERS, 0, isr=(2,))
+    broker.replica("orders-0", ORDERS)
+    broker.stray("orders-0", None)
+    plan = broker.plan(PlanChoice(Policy.kip516(), strays=True, strays_without_id=True))
+    assert plan.actions == ()
+    assert "nothing says surely" in plan.left_alone[0].reason
+    assert plan.left_alone[0].next.startswith("logstore explain ")

@@ -1,14 +1,10 @@
-"""Every verdict and every fleet finding has advice, and every command in it exists and only reads."""
+"""Every verdict and every finding of the fleet has advice, and where it lies, how urgent it is and why is told."""
 
 from __future__ import annotations
-
-import re
-from string import Formatter
 
 import pytest
 
 from reconciler.audit import fleet
-from reconciler.cli import logstore
 from reconciler.desired import Mode
 from reconciler.verdicts import (
     ADVICE,
@@ -20,14 +16,9 @@ from reconciler.verdicts import (
     advice_of,
     full_evidence,
     location_of,
-    next_command,
     severity,
 )
 
-PLACEHOLDERS = {"path", "log_dir", "topic", "broker", "metadata"}
-READING_TOOLS = {
-    "logstore", "findmnt", "ls", "cat", "kafka-topics.sh", "kafka-log-dirs.sh", "kafka-reassign-partitions.sh",
-}  # fmt: skip
 STALE = {"log_dir": "/disks/1", "name": "orders-0", "topic": "orders", "partition": 0, "broker": 3}
 
 
@@ -40,34 +31,6 @@ def test_every_verdict_has_its_advice() -> None:
 def test_every_kind_of_fleet_finding_has_its_advice() -> None:
     kinds = {query.kind for query in fleet.QUERIES} | {fleet.ID_CHANGES.kind, "OTHER_CLUSTER"}
     assert set(FLEET_ADVICE) == kinds
-
-
-@pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.OK])
-def test_every_verdict_but_ok_has_a_next_command_that_only_looks(verdict: Verdict) -> None:
-    commands = [command for command in (ADVICE[verdict].next, ADVICE[verdict].then) if command]
-    assert commands
-    for command in commands:
-        assert command.split()[0] in READING_TOOLS
-        assert {name for _, name, _, _ in Formatter().parse(command) if name} <= PLACEHOLDERS
-        assert not {"--delete", "--execute", "--alter"} & set(command.split())
-        for subcommand in re.findall(r"logstore (\w+)", command):
-            assert subcommand in logstore.list_commands(None)
-
-
-def test_who_has_had_a_path_explained_is_not_sent_to_explain_it() -> None:
-    for verdict in Verdict:
-        assert "logstore explain" not in next_command(verdict, STALE, explained=True)
-
-
-def test_a_command_names_the_path_and_the_metadata_of_its_finding() -> None:
-    command = next_command(Verdict.STALE_ID, {**STALE, "log_dir": "/disks/a b"}, "/meta data")
-    assert command == "logstore explain '/disks/a b/orders-0' --metadata '/meta data'"
-
-
-def test_what_a_finding_lacks_stays_in_capitals() -> None:
-    missing = {"log_dir": None, "name": None, "topic": "orders", "partition": 0, "broker": 3}
-    assert next_command(Verdict.NOT_COMPARED, missing) == "logstore audit LOG_DIR --metadata SOURCE"
-    assert next_command(Verdict.ABSENT, missing).endswith("--broker-list 3")
 
 
 def test_a_finding_is_where_its_path_says() -> None:
@@ -88,15 +51,6 @@ def test_what_asks_nobody_to_act_is_calm_or_ok() -> None:
         assert (severity(verdict) in (Severity.CALM, Severity.OK)) == (verdict in BENIGN)
 
 
-@pytest.mark.parametrize(
-    "verdict", [Verdict.DAMAGED, Verdict.NO_ID, Verdict.DUPLICATE, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER]
-)
-def test_what_can_be_repaired_leads_to_a_repair_plan_once_it_is_explained(verdict: Verdict) -> None:
-    command = next_command(verdict, STALE, "/m", explained=True)
-    assert command.startswith("logstore repair /disks/1")
-    assert "--apply" not in command
-
-
 def test_a_stale_topic_id_is_never_answered_with_the_zookeeper_cure() -> None:
     assert "Never delete" in ADVICE[Verdict.STALE_ID].why
     assert "--adopt-topic-id" in ADVICE[Verdict.STALE_ID].why
@@ -112,9 +66,9 @@ def test_what_follows_from_a_stale_replica_hangs_on_the_mode() -> None:
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_advice_in_a_mode_means_the_same_and_leads_to_the_same_command(verdict: Verdict, mode: Mode) -> None:
+def test_advice_in_a_mode_means_the_same(verdict: Verdict, mode: Mode) -> None:
     advice, of_all = advice_of(verdict, mode), ADVICE[verdict]
-    assert (advice.meaning, advice.next, advice.then) == (of_all.meaning, of_all.next, of_all.then)
+    assert advice.meaning == of_all.meaning
     assert advice.why.endswith(".") and "  " not in advice.why
 
 

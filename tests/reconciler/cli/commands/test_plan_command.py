@@ -54,12 +54,13 @@ def test_a_plan_is_shown_with_its_evidence_and_nothing_is_changed(cluster, plan:
         assert word in result.stdout
     assert "Verdicts: OK 5, STALE_ID 1" in result.stdout
     assert "A purge may take what is staged from" in result.stdout
-    assert "1 action planned, and nothing was changed" in result.stderr and "-o PLAN.json" in result.stderr
+    assert "1 action planned, and nothing was changed" in result.stderr
+    assert result.stderr.splitlines()[-1].endswith(" --output plan.json")
 
 
 def test_a_plan_is_kept_in_a_file_that_the_next_command_takes(plan: Callable[..., Result], tmp_path: Path) -> None:
     result = plan(*HALF, "-o", tmp_path / "plan.json")
-    assert (result.exit_code, f"Next: logstore apply {tmp_path}/plan.json" in result.stderr) == (1, True)
+    assert (result.exit_code, f"    logstore apply {tmp_path}/plan.json\n" in result.stderr) == (1, True)
     (action,) = parse_plan((tmp_path / "plan.json").read_bytes()).actions
     assert (action.name, action.bytes) == ("orders-1", 1043)
 
@@ -91,7 +92,7 @@ def test_a_refused_plan_is_shown_with_every_gate_and_the_command_that_opens_them
     for line, override in zip(refused, overrides, strict=True):
         assert line.endswith(f"(override: {override})")
     assert f"nothing is written to {kept}" in result.stderr
-    command = result.stderr.splitlines()[-1].partition("To plan all the same: ")[2]
+    command = result.stderr.splitlines()[-1].strip()
     assert "--max-share 10%" not in command and command.count("--max-share") == 1
     words = shlex.split(command)
     assert words[:2] == ["logstore", "plan"] and words[-8:] == [

@@ -1,0 +1,121 @@
+"""One stopped broker with two disks, its healthy content, and the metadata of the cluster's controllers.
+
+Broker 2 of three, in KRaft mode: 6 partitions of ``orders`` and 6 of ``clicks``, each in sync on all three brokers. The
+metadata is written when all faults are planted, so that nothing on the disks is younger than it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from layout import meta_properties, partition_metadata
+from layout.directory_name import live_name
+from layout.ids import DirectoryId, TopicId
+from layout.meta_properties import MetaProperties
+from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.sources import parquet
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+NODE = 2
+ORDERS, CLICKS = TopicId(bytes(range(1, 17))), TopicId(bytes(range(21, 37)))
+OLD = TopicId(bytes(range(101, 117)))
+PARTITIONS = 6
+UNIQUE = "0123456789abcdef0123456789abcdef"
+
+
+@dataclass
+class Bench:
+    """The broker's disks, and what the cluster wants there."""
+
+    folder: Path
+    wanted: dict[str, TopicId] = field(default_factory=dict)
+    """Name of each replica that broker 2 should have → its topic ID."""
+    topics: dict[str, TopicId] = field(default_factory=lambda: {"orders": ORDERS, "clicks": CLICKS})
+    given: list[int] = field(default_factory=lambda: [0, 1])
+    """The disks that the operator names at first."""
+    own_copy: bool = False
+    """Whether the operator has only the metadata in the broker's own log dirs at first."""
+    mounts: list[tuple[Path, Path]] = field(default_factory=list)
+    """Disks that are not mounted: where each lies meanwhile, and its mount point."""
+
+    @property
+    def disks(self) -> list[Path]:
+        return [self.folder / name for name in ("disk-1", "disk-2")]
+
+    @property
+    def metadata(self) -> Path:
+        return self.folder / "controller"
+
+    def build(self) -> None:
+        """Lay out the healthy broker."""
+        for number, disk in enumerate(self.disks):
+            disk.mkdir(parents=True)
+            identity = MetaProperties(1, CLUSTER, NODE, DirectoryId.from_halves(77, number + 1))
+            (disk / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
+        for topic, topic_id in self.topics.items():
+            for partition in range(PARTITIONS):
+                name = live_name(topic, partition)
+                self.wanted[name] = topic_id
+                self.replica(partition % 2, name, topic_id)
+        self.write_checkpoints()
+
+    def replica(self, disk: int, name: str, topic_id: TopicId | None) -> Path:
+        """Make a replica's directory, with a segment and its topic ID."""
+        path = self.disks[disk] / name
+        path.mkdir()
+        (path / "00000000000000000000.log").write_bytes(bytes(1000))
+        (path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+        if topic_id is not None:
+            (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(topic_id))
+        return path
+
+    def write_checkpoints(self) -> None:
+        """Write the offset checkpoints of both disks, for the live replicas that they hold."""
+        for disk in self.disks:
+            entries = [
+                f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} 5"
+                for name in sorted(os.listdir(disk))
+                if name in self.wanted
+            ]
+            for file in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+                (disk / file).write_text("".join(f"{line}\n" for line in ["0", str(len(entries)), *entries]))
+
+    def home_of(self, name: str) -> Path:
+        """Find the disk with a live replica."""
+        return next(disk for disk in self.disks if (disk / name).is_dir())
+
+    def write_metadata(self) -> None:
+        """Write what the controllers say at this moment."""
+        builder = DesiredBuilder()
+        for topic, topic_id in self.topics.items():
+            builder.topic(topic, str(topic_id))
+            for partition in range(PARTITIONS):
+                here = live_name(topic, partition) in self.wanted
+                nodes = [1, NODE, 3] if here else [1, 3]
+                builder.partition(topic, str(topic_id), partition, nodes, isr=nodes, leader=1, leader_epoch=0)
+        for node in (1, NODE, 3):
+            ids = [str(DirectoryId.from_halves(77 if node == NODE else 100 + node, disk)) for disk in (1, 2)]
+            builder.broker(node, 100 + node, node == NODE, ids)
+        identity = MetadataIdentity("kraft", "written", CLUSTER, offset=42, timestamp_ms=time.time_ns() // 1_000_000)
+        state = builder.build(identity)
+        self.metadata.mkdir(exist_ok=True)
+        parquet.save_state(state, str(self.metadata))
+        if self.own_copy:
+            (self.disks[0] / "remote-log-index-cache").mkdir()
+            parquet.save_state(state, str(self.disks[0] / "remote-log-index-cache"))
+
+    def start(self) -> None:
+        """Do what a broker in KRaft mode does at its start: make what is missing anew."""
+        for name, topic_id in self.wanted.items():
+            if not any((disk / name).is_dir() for disk in self.disks):
+                self.replica(0, name, topic_id)
+
+    def mount(self) -> None:
+        """Mount what is not mounted."""
+        for lies, belongs in self.mounts:
+            belongs.rmdir()
+            lies.rename(belongs)
+        self.mounts.clear()

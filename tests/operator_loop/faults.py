@@ -1,0 +1,152 @@
+"""Faults that are planted on the disks of one broker, each by the story that causes it on real ones."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+
+from layout import partition_metadata
+from layout.directory_name import delete_name, future_name, stray_name
+from tests.operator_loop.bench import CLICKS, OLD, ORDERS, UNIQUE, Bench
+
+Plant = Callable[[Bench], None]
+
+
+def _set_id(bench: Bench, name: str, data: bytes | None) -> None:
+    path = bench.home_of(name) / name / partition_metadata.FILE_NAME
+    path.unlink() if data is None else path.write_bytes(data)
+
+
+def stale_id(bench: Bench) -> None:
+    """The topic was re-created while the broker was down."""
+    _set_id(bench, "orders-0", partition_metadata.encode(OLD))
+
+
+def not_assigned(bench: Bench) -> None:
+    """A reassignment took the replica away while the broker was down."""
+    del bench.wanted["clicks-1"]
+
+
+def unknown_topic(bench: Bench) -> None:
+    """A topic was deleted while the broker was down."""
+    bench.replica(1, "gone-0", OLD)
+
+
+def stray(bench: Bench) -> None:
+    """An earlier start set a replica of a deleted topic aside."""
+    bench.replica(0, stray_name("gone", 1, UNIQUE), OLD)
+
+
+def stray_without_id(bench: Bench) -> None:
+    """Somebody deleted partition.metadata; the broker set the replica aside, and fetched it anew."""
+    bench.replica(0, stray_name("orders", 1, UNIQUE), None)
+
+
+def stray_that_is_wanted(bench: Bench) -> None:
+    """The broker set a replica aside that the cluster wants here."""
+    home = bench.home_of("orders-2")
+    (home / "orders-2").rename(home / stray_name("orders", 2, UNIQUE))
+    bench.write_checkpoints()
+
+
+def duplicate(bench: Bench) -> None:
+    """A copy between the disks was left half way, under the replica's own name."""
+    home = bench.home_of("orders-3")
+    other = next(disk for disk in bench.disks if disk != home)
+    shutil.copytree(home / "orders-3", other / "orders-3")
+    bench.write_checkpoints()
+    for file in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        path = other / file
+        path.write_text(path.read_text().replace("orders 3 5", "orders 3 2"))
+
+
+def damaged(bench: Bench) -> None:
+    """A power cut left partition.metadata empty."""
+    _set_id(bench, "orders-4", b"")
+
+
+def no_id(bench: Bench) -> None:
+    """The wrong cure: somebody deleted partition.metadata."""
+    _set_id(bench, "orders-5", None)
+
+
+def checkpoint_entry(bench: Bench) -> None:
+    """Somebody removed a directory by hand."""
+    path = bench.disks[0] / "recovery-point-offset-checkpoint"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(["0", str(int(lines[1]) + 1), *lines[2:], "removed 0 7"]) + "\n")
+
+
+def damaged_checkpoint(bench: Bench) -> None:
+    """A power cut left a checkpoint with half a line."""
+    path = bench.disks[0] / "recovery-point-offset-checkpoint"
+    path.write_text(path.read_text() + "orde")
+
+
+def leftover(bench: Bench) -> None:
+    """A write that did not finish."""
+    path = bench.disks[0] / "replication-offset-checkpoint"
+    shutil.copy(path, f"{path}.tmp")
+
+
+def foreign_directory(bench: Bench) -> None:
+    """Somebody made a backup in the log dir."""
+    (bench.disks[1] / "backup of orders").mkdir()
+
+
+def foreign_file(bench: Bench) -> None:
+    """Somebody left notes in the log dir."""
+    (bench.disks[1] / "notes.txt").write_text("see to this")
+
+
+def renamed(bench: Bench) -> None:
+    """The wrong cure: somebody renamed a directory."""
+    home = bench.home_of("clicks-2")
+    (home / "clicks-2").rename(home / "klicks-2")
+
+
+def missing(bench: Bench) -> None:
+    """The topic got a partition while the broker was down."""
+    shutil.rmtree(bench.home_of("clicks-3") / "clicks-3")
+    bench.write_checkpoints()
+
+
+def marked_delete(bench: Bench) -> None:
+    """The broker stopped before it had deleted a replica."""
+    bench.replica(0, delete_name("gone", 2, UNIQUE), OLD)
+
+
+def future_abandoned(bench: Bench) -> None:
+    """A move between disks of a topic that was deleted meanwhile."""
+    bench.replica(0, future_name("gone", 3, UNIQUE), OLD)
+
+
+def disk_not_mounted(bench: Bench) -> None:
+    """The second disk is not mounted."""
+    lies = bench.folder / "unmounted"
+    bench.disks[1].rename(lies)
+    bench.disks[1].mkdir()
+    bench.mounts.append((lies, bench.disks[1]))
+
+
+def disk_not_given(bench: Bench) -> None:
+    """The operator names one disk of two."""
+    bench.given = [0]
+
+
+def own_copy_alone(bench: Bench) -> None:
+    """The operator lets the metadata be found, and it is the stopped broker's own."""
+    bench.own_copy = True
+
+
+FAULTS: Mapping[str, Plant] = {
+    plant.__name__: plant
+    for plant in (
+        *(stale_id, not_assigned, unknown_topic, stray, stray_without_id, stray_that_is_wanted, duplicate, damaged),
+        *(no_id, checkpoint_entry, damaged_checkpoint, leftover, foreign_directory, foreign_file, renamed, missing),
+        *(marked_delete, future_abandoned, disk_not_mounted, disk_not_given, own_copy_alone),
+    )
+}
+"""All faults by name."""
+
+assert ORDERS != CLICKS

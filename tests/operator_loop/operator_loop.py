@@ -1,0 +1,126 @@
+"""The operator who knows nothing: runs what README says first, and then only what the tool printed.
+
+A printed command is pasted as it stands. Where it has a blank, the operator fills in what anybody knows who stands
+before the machine: the other disk, or the controllers' metadata. What has no command is done by hand: the broker is
+stopped and started, a disk is mounted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass, field
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from reconciler.cli import logstore
+from tests.operator_loop.bench import Bench
+
+MOST_STEPS = 8
+NOBODY_HAS_TO_ACT = {
+    *("OK", "STAGED", "FUTURE", "IN_FLIGHT", "NOT_COMPARED"),
+    *("MARKED_DELETE", "FUTURE_ABANDONED"),  # a running broker's own work
+    "FOREIGN",  # what is left of it is a plain file, which a broker passes over
+}
+_WAY_OUT = re.compile(r"^logstore: next: to plan all the same:\n    (logstore .*)$", re.MULTILINE)
+
+
+@dataclass
+class Operator:
+    """Plays the loop, and keeps a protocol of it."""
+
+    bench: Bench
+    done: list[str] = field(default_factory=list)
+    """Every pasted command, and everything that was done by hand."""
+    failed: list[str] = field(default_factory=list)
+
+    def heal(self) -> None:
+        """Go on until nothing is left to do."""
+        queue = self._first()
+        while queue and len(self.done) <= MOST_STEPS:
+            step = queue.pop(0)
+            if step["command"] is None:
+                self._by_hand(step["why"])
+                continue
+            line = self._filled(step["command"])
+            words = shlex.split(line)
+            if line in self.done:
+                self.failed.append(f"repeated: {line}")
+                return
+            self.done.append(line)
+            if words[0] != "logstore":
+                self._tool(line)
+                if self.bench.mounts and words[0] == "findmnt":
+                    self.bench.mount()
+                    queue = self._first()
+                continue
+            ran = self._run(words[1:])
+            if words[1] == "doctor":
+                self.bench.given, self.bench.own_copy = [0, 1], False
+                queue = self._steps(self._json(words))
+                continue
+            way_out = _WAY_OUT.search(ran.stderr)
+            if ran.exit_code == 3 and way_out is not None:
+                queue.insert(0, {"command": way_out[1], "why": "the gate is opened", "later": False})
+            elif ran.exit_code not in (0, 1):
+                self.failed.append(f"exit code {ran.exit_code}: {line}\n{ran.output}")
+                return
+        if len(self.done) > MOST_STEPS:
+            self.failed.append("more than eight steps")
+
+    def _first(self) -> list[dict[str, Any]]:
+        """Run what README says first."""
+        given = [str(self.bench.disks[number]) for number in self.bench.given]
+        source = [] if self.bench.own_copy else ["--metadata", str(self.bench.metadata)]
+        if self.bench.own_copy:
+            source = ["--metadata", str(self.bench.disks[0] / "remote-log-index-cache")]
+        words = ["logstore", "doctor", *given, *source]
+        return self._steps(self._json(words))
+
+    def _json(self, words: list[str]) -> Any:
+        ran = self._run([*words[1:], "--format", "json"])
+        if ran.exit_code not in (0, 1):
+            self.failed.append(f"exit code {ran.exit_code}: {shlex.join(words)}\n{ran.output}")
+            return {"brokers": []}
+        return json.loads(ran.stdout)
+
+    def _steps(self, document: Any) -> list[dict[str, Any]]:
+        steps = [step for broker in document["brokers"] for step in broker["next"] if not step["later"]]
+        # The first blank is filled in before anything else: what follows was said without what it would tell.
+        blanks = [step for step in steps if step["command"] and self._filled(step["command"]) != step["command"]]
+        return blanks[:1] or steps
+
+    def _filled(self, command: str) -> str:
+        others = [str(disk) for number, disk in enumerate(self.bench.disks) if number not in self.bench.given]
+        return command.replace("OTHER_LOG_DIR", " ".join(others)).replace("SOURCE", str(self.bench.metadata))
+
+    def _by_hand(self, why: str) -> None:
+        if why.startswith("start the broker"):
+            self.bench.start()
+        self.done.append(why.split(";", maxsplit=1)[0])
+
+    def _tool(self, line: str) -> None:
+        ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        if ran.returncode != 0 and not line.startswith("findmnt"):
+            self.failed.append(f"exit code {ran.returncode}: {line}\n{ran.stderr}")
+
+    def _run(self, words: list[str]) -> Result:
+        return CliRunner().invoke(logstore, words)
+
+    def left(self) -> list[str]:
+        """List what is still wrong: the answer of preflight and of an audit, in sentences."""
+        disks, source = [str(disk) for disk in self.bench.disks], ["--metadata", str(self.bench.metadata)]
+        start = json.loads(self._run(["preflight", *disks, *source, "--format", "json"]).stdout)
+        audit = json.loads(self._run(["audit", *disks, *source, "--format", "json"]).stdout)
+        left = [] if start["starts"] else [f"the broker does not start: {start['sentence']}"]
+        left += [
+            f"{each['verdict']} {each['log_dir']}/{each['name']}: {each['evidence']}"
+            for each in audit["findings"]
+            if each["verdict"] not in NOBODY_HAS_TO_ACT
+        ]
+        wanted = self.bench.wanted
+        live = {each.name for disk in self.bench.disks for each in disk.iterdir() if each.name in wanted}
+        return left + [f"{name} is nowhere" for name in sorted(set(wanted) - live)]
