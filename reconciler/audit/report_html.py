@@ -6,8 +6,9 @@ page grows with the number of replicas: it has totals, and a bounded number of b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
+from itertools import groupby
 from typing import Any
 
 import jinja2
@@ -19,7 +20,17 @@ from reconciler.audit.next_steps import advised_steps
 from reconciler.audit.result import AuditResult, BrokerSummary
 from reconciler.next_steps import Call
 from reconciler.text import age, count, json_objects, moment, size, visible
-from reconciler.verdicts import BENIGN, FLEET_ADVICE, URGENCY, Severity, Verdict, full_evidence, location_of, severity
+from reconciler.verdicts import (
+    BENIGN,
+    FLEET_ADVICE,
+    URGENCY,
+    Severity,
+    Verdict,
+    full_evidence,
+    location_of,
+    severity,
+    severity_of,
+)
 
 FINDINGS_SHOWN = 500
 FLEET_SHOWN = 200
@@ -39,6 +50,7 @@ def render_report(result: AuditResult, call: Call | None = None) -> str:
     environment.filters["visible"] = visible
     template = environment.from_string(resources.files(__package__).joinpath("report.html.jinja").read_text("utf-8"))
     total = sum(result.totals.get(verdict.value, 0) for verdict in _TO_ACT_ON)
+    steps = advised_steps(result, _TO_ACT_ON, call)
     brokers = _brokers(result)
     by_size = any(weight for name, weight in result.disk_bytes.items() if name != Verdict.OK)
     return template.render(
@@ -50,15 +62,16 @@ def render_report(result: AuditResult, call: Call | None = None) -> str:
         totals=_totals(result, by_size),
         by_size=by_size,
         chart_without_ok=Verdict.OK in result.totals and len(result.totals) > 1,
-        findings=[
-            _finding(each, result.audited_ms) for each in json_objects(result.most_urgent(FINDINGS_SHOWN, _TO_ACT_ON))
-        ],
+        findings=_groups(
+            [_finding(each, result.audited_ms) for each in json_objects(result.most_urgent(FINDINGS_SHOWN, _TO_ACT_ON))]
+        ),
+        explained={step.verdict for step in steps},
         more=max(0, total - FINDINGS_SHOWN),
         fleet_limit=FLEET_SHOWN,
         fleet_advice=FLEET_ADVICE,
         brokers=brokers[:BROKERS_SHOWN],
         more_brokers=max(0, len(brokers) - BROKERS_SHOWN),
-        steps=advised_steps(result, _TO_ACT_ON, call),
+        steps=steps,
         age=age,
         count=count,
         severity=severity,
@@ -104,11 +117,21 @@ def _totals(result: AuditResult, by_size: bool) -> list[Mapping[str, Any]]:
     ]
 
 
+def _groups(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Group findings of one verdict on one broker; they are sorted by both."""
+    groups: list[Mapping[str, Any]] = []
+    for (verdict, broker), several in groupby(findings, key=lambda each: (each["verdict"], each["broker"])):
+        of_group = list(several)
+        shown = {"verdict": verdict, "broker": broker, "severity": severity(Verdict(verdict)), "findings": of_group}
+        groups.append(shown)
+    return groups
+
+
 def _finding(finding: Mapping[str, Any], now_ms: int) -> Mapping[str, Any]:
     modified = finding["modified_ms"]
     return {
         **finding,
-        "severity": severity(Verdict(finding["verdict"])),
+        "severity": severity_of(finding),
         "where": location_of(finding),
         "age": age(None if modified is None else now_ms - modified),
         "evidence": full_evidence(finding),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         full_evidence,
         location_of,
         severity,
+        severity_of,
     )
     from reconciler.verdicts.doubt import DOUBTS, LATEST, Doubt, Times, doubt_of
     from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
@@ -33,6 +34,7 @@ else:
                 "full_evidence",
                 "location_of",
                 "severity",
+                "severity_of",
             ),
             "doubt": ("DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
             "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
@@ -72,5 +74,6 @@ __all__ = [
     "rank_copies",
     "reasons_for_distrust",
     "severity",
+    "severity_of",
     "wanted_again",
 ]

@@ -248,6 +248,13 @@ def severity(verdict: Verdict) -> Severity:
     return Severity.CRITICAL if verdict in _CRITICAL else Severity.ATTENTION
 
 
+def severity_of(finding: Mapping[str, Any]) -> Severity:
+    """How urgent a finding is by its own evidence: a broker ignores a plain file that is not Kafka's."""
+    verdict = Verdict(finding["verdict"])
+    is_ignored = verdict is Verdict.FOREIGN and finding["evidence"].startswith("a plain file")
+    return Severity.CALM if is_ignored else severity(verdict)
+
+
 def location_of(finding: Mapping[str, Any]) -> str:
     """The path of a finding, or the name of a replica that was not found."""
     if finding["log_dir"] is None:

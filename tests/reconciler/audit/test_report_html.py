@@ -44,7 +44,8 @@ def test_the_page_stands_alone(make_result: Make, fleet_finding: FleetFinding) -
     text = render_report(make_result({"verdict": "STRAY", "disk_bytes": 5}, ok=2, fleet=(fleet_finding,)))
     page = Page(text)
     assert page.open == []
-    assert not page.tags & {"script", "link", "img", "iframe", "a"}
+    assert not page.tags & {"script", "link", "img", "iframe"}
+    assert all(link.startswith("#") for link in re.findall(r'href="([^"]*)"', text))
     assert not re.search(r"https?:|url\(|@import", text)
 
 
@@ -91,7 +92,7 @@ def test_the_page_shows_so_many_findings_and_brokers_and_says_how_many_more(
 
 def test_without_sizes_the_chart_counts(make_result: Make) -> None:
     text = render_report(make_result({"verdict": "STRAY"}, ok=2, bytes={}, disk_bytes={}))
-    assert "<th>Count, without OK</th>" in text
+    assert '<th class="chart">Count, without OK</th>' in text
     assert 'width="1000" height="12" rx="2"' in text
 
 
@@ -110,3 +111,26 @@ def test_without_metadata_the_page_says_that_nothing_was_compared(make_result: M
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_every_verdict_has_its_place_on_the_page(make_result: Make, verdict: Verdict) -> None:
     assert verdict.value in Page(render_report(make_result({"verdict": verdict.value}))).text
+
+
+def test_a_plain_file_that_a_broker_ignores_is_not_shown_as_what_stops_it(make_result: Make) -> None:
+    ignored = {"verdict": "FOREIGN", "name": "notes.txt", "evidence": "a plain file that does not belong to a log dir"}
+    stopping = {"verdict": "FOREIGN", "name": "lost+found", "evidence": "the name has no '-'"}
+    text = render_report(make_result(ignored, stopping))
+    assert re.search(r'<td class="verdict calm">FOREIGN</td>.*notes\.txt', text)
+    assert re.search(r'<td class="verdict critical">FOREIGN</td>.*lost\+found', text)
+
+
+def test_findings_are_grouped_by_verdict_and_broker_with_a_link_to_what_is_next(make_result: Make) -> None:
+    rows = [{"verdict": "STRAY", "broker": broker} for broker in (1, 1, 2)]
+    text = render_report(make_result(*rows, {"verdict": "STALE_ID", "broker": 2}))
+    groups = re.findall(r'<tr class="group"><th colspan="7"><span class="\w+">(\w+)</span>, broker (\d): (.*?) ·', text)
+    assert groups == [("STALE_ID", "2", "1 finding"), ("STRAY", "1", "2 findings"), ("STRAY", "2", "1 finding")]
+    links = set(re.findall(r'href="#([^"]+)"', text))
+    assert links <= set(re.findall(r'id="([^"]+)"', text)) and {"next-STRAY", "findings", "next"} <= links
+
+
+def test_nothing_is_wider_than_a_phone(make_result: Make) -> None:
+    text = render_report(make_result({"verdict": "STRAY"}))
+    assert "minmax(min(24rem, 100%), 1fr)" in text
+    assert "@media (max-width: 40rem)" in text and text.count('<table class="stack">') == 2

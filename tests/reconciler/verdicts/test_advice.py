@@ -17,6 +17,7 @@ from reconciler.verdicts import (
     full_evidence,
     location_of,
     severity,
+    severity_of,
 )
 
 STALE = {"log_dir": "/disks/1", "name": "orders-0", "topic": "orders", "partition": 0, "broker": 3}
@@ -76,3 +77,10 @@ def test_advice_in_a_mode_means_the_same(verdict: Verdict, mode: Mode) -> None:
 def test_no_mode_is_told_what_only_the_other_does(verdict: Verdict) -> None:
     assert "-stray" not in advice_of(verdict, Mode.ZOOKEEPER).why
     assert "ZooKeeper" not in advice_of(verdict, Mode.KRAFT).why
+
+
+def test_a_plain_file_that_a_broker_ignores_is_not_critical() -> None:
+    ignored = {"verdict": "FOREIGN", "evidence": "a plain file that does not belong to a log dir"}
+    assert severity_of(ignored) is Severity.CALM
+    assert severity_of(ignored | {"evidence": "the name has no '-'"}) is Severity.CRITICAL
+    assert severity_of(ignored | {"verdict": "STRAY"}) is severity(Verdict.STRAY)
