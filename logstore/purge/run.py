@@ -230,7 +230,10 @@ class _LogDirPurger:
         home = self._note_home(staging)
         if home.holds(PURGE_NOTE_FILE):
             with self.log_dir.changing("the note of an earlier purge cannot be removed"):
-                drop_spent_note(self.log_dir.disk, home, find_staged(self.log_dir, self.fallback))
+                beside = staging.placement is Placement.SIBLING
+                found = find_staged(self.log_dir, self.fallback)
+                of_home = [each for each in found if (each.placement is Placement.SIBLING) is beside]
+                drop_spent_note(self.log_dir.disk, home, of_home)
 
     def _note_home(self, staging: StagingRoot) -> Directory:
         """Give the directory whose lock the purge holds, where its note belongs."""

@@ -46,6 +46,7 @@ from logstore.store.move import drop_record
 
 logger = logging.getLogger(__name__)
 
+_RECORD_DRAFT = STAGED_RECORD + TEMPORARY
 _METADATA_DRAFT = partition_metadata.FILE_NAME + TEMPORARY
 
 
@@ -136,7 +137,8 @@ def _clear_staged(log_dir: LogDir, fallback: FallbackRecords) -> Iterator[str]:
                 yield from _drop_temporaries(log_dir, root)
             yield from finish_shared_records(log_dir, placement, root)
             yield from _drop_empty_in(log_dir, placement, root, fallback)
-            if placement is Placement.SIBLING and drop_spent_note(log_dir.disk, root, find_staged(log_dir, fallback)):
+            beside = (each for each in find_staged(log_dir, fallback) if each.placement is Placement.SIBLING)
+            if placement is Placement.SIBLING and drop_spent_note(log_dir.disk, root, beside):
                 yield f"{root.path}: the purge beside the broker, which was cut short, is at its end"
 
 
@@ -145,10 +147,23 @@ def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, fallb
     for name, is_directory in root.entries():
         if placement is Placement.IN_PLACE and parse(name).kind is not DirectoryKind.STRAY:
             continue
+        if is_directory:
+            yield from _drop_half_record(log_dir, root, name)
         if is_directory and _is_empty(root, name) and not _has_fallback_record(log_dir, fallback, name):
             log_dir.disk.rmdir(root.descriptor, name)
             log_dir.disk.sync(root.descriptor)
             yield f"{name} was purged, and its empty directory is removed"
+
+
+def _drop_half_record(log_dir: LogDir, root: Directory, name: str) -> Iterator[str]:
+    """Remove the record that a stray was being given; a half-written file would count as a change of its data."""
+    try:
+        with root.child(name) as directory:
+            if directory.holds(_RECORD_DRAFT):
+                remove_file(log_dir.disk, directory, _RECORD_DRAFT)
+                yield f"{name}/{_RECORD_DRAFT} was never finished, and is removed"
+    except LogStoreError as error:
+        logger.warning("%s", error)  # a link or a mount point: this program never puts anything there
 
 
 def _is_empty(root: Directory, name: str) -> bool:

@@ -32,6 +32,7 @@ from reconciler.text import count
 
 if TYPE_CHECKING:
     from layout.ours import RepairPlan
+    from logstore.repair import UndoOutcome
     from reconciler.cli.frame import Inputs
     from reconciler.plan import RepairChoice
 
@@ -180,17 +181,29 @@ def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exi
 
 
 def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
+    from logstore import ChangeRefusedError
     from logstore.repair import undo_repair
     from reconciler.cli.pages import write_undone
 
     check_output(form, output, [os.path.dirname(os.path.abspath(each)) for each in backups], backups)
+    outcomes: dict[str, UndoOutcome] = {}
     with _refusals("what was put back so far is as it was; --undo again does the rest"):
-        outcomes = [undo_repair(backup) for backup in backups]
-    write_undone(outcomes, form, output)
-    for backup, outcome in zip(backups, outcomes, strict=True):
-        if not outcome.backup_removed:
+        for number, backup in enumerate(backups, 1):
+            try:
+                outcomes[backup] = undo_repair(backup)
+            except ChangeRefusedError:
+                # An undo of several that was cut short has removed the first of them, and the same command does the
+                # rest; a single one that is not there, or none of several, is refused.
+                if os.path.lexists(backup) or (number == len(backups) and not outcomes):
+                    raise
+    write_undone(list(outcomes.values()), form, output)
+    for backup in backups:
+        if backup not in outcomes:
+            say(f"{backup} is not there: what it kept was put back before, or it was never made")
+        elif not outcomes[backup].backup_removed:
             say(f"{backup} stays, because not all that it holds was put back")
-    return Exit.CLEAN if all(each.backup_removed for each in outcomes) else Exit.PARTLY_FAILED
+    is_complete = len(outcomes) == len(backups) and all(each.backup_removed for each in outcomes.values())
+    return Exit.CLEAN if is_complete else Exit.PARTLY_FAILED
 
 
 def _read_plan(path: str) -> RepairPlan:

@@ -147,8 +147,14 @@ def test_several_backups_are_undone_at_once(damaged, run: Run, tmp_path: Path) -
     assert run("repair", "--apply", plan).exit_code == 0
     backups = sorted((damaged.folder / "disks").glob("*/.logstore_repair.*.json"))
     assert len(backups) == 2
+    first = backups[0].read_bytes()
     assert run("repair", "--undo", *backups).exit_code == 0
     assert not list((damaged.folder / "disks").glob("*/.logstore_repair.*.json"))
+    backups[0].write_bytes(first)
+    again = run("repair", "--undo", *backups)
+    assert (again.exit_code, f"{backups[1]} is not there" in again.stderr) == (4, True)
+    assert not backups[0].exists(), "what is left is undone, though one of them was undone before"
+    assert run("repair", "--undo", *backups).exit_code == 3
 
 
 @pytest.mark.parametrize(
