@@ -160,8 +160,9 @@ def _too_old(plan: Plan, how: ApplyOptions) -> Iterator[str]:
     if old_ms > most_ms:
         yield f"it is {age(old_ms)} old, and {age(most_ms)} is the most (override: --max-age {old_ms // HOUR_MS + 1}h)"
     allowed = plan.policy.get("max_age_ms", "")
-    if how.oldest_ms is None and allowed.isdecimal():
-        most_ms = int(allowed)
+    if how.oldest_ms is None and not allowed.isdecimal():
+        return  # it was planned for metadata of any age
+    most_ms = int(allowed) if how.oldest_ms is None else how.oldest_ms
     for source in plan.metadata:
         as_of = source.get("timestamp_ms", "")
         old_ms = now_ms - int(as_of) if as_of.isdecimal() else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from logstore.scan import scan_all
 from logstore.staging import pipeline as staging
 from reconciler.cli import logstore
 from reconciler.errors import RefusedError
-from reconciler.plan import Plan, PlanChoice, Policy, apply, parse_plan, read_history
+from reconciler.plan import Gate, Plan, PlanChoice, Policy, apply, parse_plan, read_history
 from reconciler.plan.apply import UNDER_WAY
 from reconciler.plan.history import write_journal
 from tests.logstore.engine import DiskThat, contents
@@ -198,6 +199,53 @@ def test_another_host_and_an_old_plan_may_be_allowed(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516()))
     messy.clock.advance(48 * HOUR_MS)
     assert messy.apply(plan, host="b-host", any_host=True, oldest_ms=49 * HOUR_MS).is_complete
+
+
+def reasons(broker: PlanBroker, plan: Plan, **how: object) -> str:
+    """Why a plan is not carried out; nothing is changed."""
+    before = trees(broker)
+    with pytest.raises(RefusedError) as caught:
+        broker.apply(plan, **how)
+    assert trees(broker) == before
+    return str(caught.value)
+
+
+def test_a_plan_whose_metadata_has_become_too_old_is_refused(messy: PlanBroker) -> None:
+    allowed = frozenset(Gate)
+    plan = messy.plan(PlanChoice(Policy(20 * HOUR_MS, None, None, None, allowed)))
+    messy.clock.advance(20 * HOUR_MS)
+    assert "/metadata, from which it was made, is 21 h old by now, and 20 h is the most (override: --max-age 22h)" in (
+        reasons(messy, plan)
+    )
+    assert messy.apply(plan, oldest_ms=22 * HOUR_MS).is_complete
+
+
+def test_a_plan_from_metadata_of_any_age_has_a_day_itself(messy: PlanBroker) -> None:
+    plan = messy.plan(states=[messy.state(timestamp_ms=1000)])
+    messy.clock.advance(23 * HOUR_MS)
+    assert messy.apply(plan).is_complete
+
+
+def test_a_plan_that_is_dated_in_the_future_is_refused(messy: PlanBroker) -> None:
+    plan = messy.plan()
+    messy.clock.advance(-61_000)
+    assert "it is of 2023-11-14 22:13:20 UTC, which is 61 s in the future: set this machine's clock" in (
+        reasons(messy, plan)
+    )
+    assert messy.apply(plan, any_clock=True).is_complete
+
+
+def test_a_clock_that_is_behind_a_journal_or_the_replicas_is_refused(messy: PlanBroker) -> None:
+    plan = messy.plan()
+    with LogDir.open(messy.paths[1]) as log_dir:
+        later_ms = NOW_MS + HOUR_MS
+        assert write_journal(log_dir, RunJournal("a" * 64, "h", "u", later_ms, None, (), ())) is None
+    said = reasons(messy, plan)
+    assert f"the newest journal in {messy.paths[1]} is of 2023-11-14 23:13:20 UTC" in said and "--any-clock" in said
+    first = replace(plan.actions[0], modified_ms=NOW_MS + 3 * HOUR_MS)
+    said = reasons(messy, replace(plan, actions=(first, *plan.actions[1:])))
+    assert f"{first.log_dir}/{first.name} is of 2023-11-15 01:13:20 UTC, which is 3 h in the future" in said
+    assert messy.apply(plan, any_clock=True).is_complete
 
 
 def test_a_running_broker_keeps_everything_as_it_is(messy: PlanBroker) -> None:
