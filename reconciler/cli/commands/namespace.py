@@ -43,6 +43,10 @@ them next carries it out to its end. Exit code 3: refused, and nothing was chang
 """
 
 
+def _example(arguments: str) -> str:
+    return f"\b\nExample:\n  logstore namespace {arguments}"
+
+
 @click.group(
     "namespace",
     cls=SuggestingGroup,
@@ -53,7 +57,11 @@ def command() -> None:
     """Namespaces of log dirs: directories for the tiers of org:apache, with the topics in them."""
 
 
-@command.command("create", short_help="Create a namespace with all its tiers.")
+@command.command(
+    "create",
+    epilog=_example("create org:apache /disks/*/logstore --dry-run"),
+    short_help="Create a namespace with all its tiers.",
+)
 @click.argument("namespace")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @change_options
@@ -68,7 +76,11 @@ def create(*, namespace: str, paths: tuple[str, ...], **how: Any) -> Exit:
     return change_store(paths, plan, **how)
 
 
-@command.command("delete", short_help="Delete a namespace, empty or with all that is in it.")
+@command.command(
+    "delete",
+    epilog=_example("delete org /disks/*/logstore --recursive --dry-run"),
+    short_help="Delete a namespace, empty or with all that is in it.",
+)
 @click.argument("namespace")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @click.option("--recursive", is_flag=True, help="With all namespaces below it; the topics in them are staged.")
@@ -94,7 +106,11 @@ def delete(*, namespace: str, paths: tuple[str, ...], recursive: bool, delay: st
     return change_store(paths, plan, **how)
 
 
-@command.command("move", short_help="Move a topic to another namespace.")
+@command.command(
+    "move",
+    epilog=_example("move orders /disks/*/logstore --to org:apache"),
+    short_help="Move a topic to another namespace.",
+)
 @click.argument("topic")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @click.option("--to", "namespace", required=True, metavar="NAMESPACE", help="Where it goes; '' is the default one.")
@@ -110,7 +126,11 @@ def move(*, topic: str, paths: tuple[str, ...], namespace: str, **how: Any) -> E
     return change_store(paths, plan, **how)
 
 
-@command.command("rename", short_help="Give a topic another name.")
+@command.command(
+    "rename",
+    epilog=_example("rename org:apache:orders org:apache:purchases /disks/*/logstore"),
+    short_help="Give a topic another name.",
+)
 @click.argument("topic")
 @click.argument("new_topic")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
@@ -126,7 +146,9 @@ def rename(*, topic: str, new_topic: str, paths: tuple[str, ...], **how: Any) ->
     return change_store(paths, plan, **how)
 
 
-@command.command("list", short_help="List namespaces, with what is in them.")
+@command.command(
+    "list", epilog=_example("list /disks/*/logstore --below org"), short_help="List namespaces, with what is in them."
+)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @click.option("--below", metavar="NAMESPACE", default="", help="Only those below this one.")
 @output_options(*TEXT_FORMATS)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
+from reconciler.cli.frame.completion import complete_paths
 from reconciler.cli.frame.suggestions import SuggestingGroup, options_suggested
 from reconciler.errors import ReconcilerError
 
@@ -48,6 +49,7 @@ class Commands(SuggestingGroup):
         if cmd_name not in self._modules:
             return None
         command: click.Command = importlib.import_module(self._modules[cmd_name][0]).command
+        complete_paths(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -47,6 +47,12 @@ def test_no_help_names_a_document_that_the_user_does_not_have(words: tuple[str, 
     assert UNKNOWN_TO_USERS.search(shown.output) is None, shown.output
 
 
+@pytest.mark.parametrize("words", [words for words in commands(logstore) if words], ids=" ".join)
+def test_every_help_shows_a_command_that_exists(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(logstore, [*words, "--help"]).output
+    assert re.search(rf"Examples?:\n(.*\n)*?\s+logstore {' '.join(words)} ", shown), shown
+
+
 @pytest.mark.parametrize("package", ["layout", "logstore", "reconciler"])
 def test_no_text_of_the_program_names_one(package: str) -> None:
     named = [

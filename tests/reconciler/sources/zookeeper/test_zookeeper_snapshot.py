@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.zookeeper import DATA_DIR, is_data_dir, jute, snapshot
+from reconciler.sources.zookeeper import DATA_DIR, is_data_dir, jute, marked_for_deletion, snapshot
 from tools.writers.zookeeper_writer import snapshot_bytes, topic_nodes
 
 ORDERS = TopicId.from_halves(7, 9)
@@ -303,3 +303,8 @@ def test_a_damaged_file_gives_a_state_or_our_error(
             assert isinstance(snapshot.load(str(path)), DesiredState)
         except MetadataError as error:
             assert str(path) in str(error)
+
+
+def test_topics_that_are_about_to_go_are_counted_in_plain_english() -> None:
+    assert marked_for_deletion(["a"]) == "1 topic is marked for deletion and counts as wanted until it goes: a"
+    assert marked_for_deletion(["a", "b"]).startswith("2 topics are marked for deletion and count as wanted until they")
