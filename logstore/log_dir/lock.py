@@ -18,7 +18,7 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -43,15 +43,20 @@ class Lock:
         self._process = os.getpid()
 
     @classmethod
-    def take(cls, root: Directory, disk: Disk) -> Lock:
+    def take(cls, root: Directory, disk: Disk, before_made: Callable[[], object] = lambda: None) -> Lock:
         """Lock a log dir, without waiting.
+
+        Args:
+            root: the log dir.
+            disk: the primitive changes.
+            before_made: called before the file is made where there is none; raises where it must not be.
 
         Raises:
             LogDirInUseError: a process holds it; the message names the process where the system does.
             OSError: the file can be neither opened nor made.
         """
         for _ in range(_TRIES):
-            descriptor = _open(root, disk)
+            descriptor = _open(root, disk, before_made)
             try:
                 _set_lock(descriptor)
             except BlockingIOError as error:
@@ -82,10 +87,11 @@ class Lock:
             self._descriptor = -1
 
 
-def _open(root: Directory, disk: Disk) -> int:
+def _open(root: Directory, disk: Disk, before_made: Callable[[], object]) -> int:
     try:
         return disk.open_to_change(root.descriptor, LOCK_FILE)
     except FileNotFoundError:
+        before_made()
         try:
             return disk.create(root.descriptor, LOCK_FILE)
         except FileExistsError:

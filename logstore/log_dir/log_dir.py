@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
@@ -33,7 +33,7 @@ from logstore.errors import (
 from logstore.fs import TEMPORARY, Directory, Disk, make_directory, refusal, remove_file, replace_file, write_new_file
 from logstore.log_dir.checkpoints import CheckpointFiles
 from logstore.log_dir.identity import ExpectedIdentity, read_identity
-from logstore.log_dir.lock import LOCK_FILE, Lock
+from logstore.log_dir.lock import Lock
 from logstore.log_dir.staging_lock import StagingLock
 from logstore.rows import MetadataState
 
@@ -103,9 +103,7 @@ class LogDir:
             reason = refusal(error) if isinstance(error, OSError) else str(error)
             raise NotALogDirError(f"the log dir {path} {reason}") from error
         try:
-            if not root.holds(LOCK_FILE):
-                _read_known_identity(path, expected)
-            lock = _locked(root, disk)
+            lock = _locked(root, disk, lambda: _read_known_identity(path, expected))
             try:
                 opened = cls(root, lock, _read_known_identity(path, expected), disk)
                 opened.lock_staging_root()
@@ -349,9 +347,9 @@ def _read_known_identity(path: str, expected: ExpectedIdentity | None) -> MetaPr
     return found.identity
 
 
-def _locked(root: Directory, disk: Disk) -> Lock:
+def _locked(root: Directory, disk: Disk, before_made: Callable[[], object] = lambda: None) -> Lock:
     try:
-        return Lock.take(root, disk)
+        return Lock.take(root, disk, before_made)
     except OSError as error:
         raise failure(f"the lock of {root.path} cannot be taken", error) from error
 

@@ -16,6 +16,7 @@ from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
 from logstore.staging import Candidate, Placement, stage
 from reconciler.cli import logstore
+from tests.broker.test_locks_real_broker import metadata
 from tools.real_broker.client import Record
 from tools.real_broker.cluster import Cluster
 from tools.real_broker.servers import Broker
@@ -93,6 +94,7 @@ def test_a_purge_beside_a_producing_broker_frees_what_is_staged_and_touches_noth
     producing.start()
     try:
         planned = run("purge", *broker.log_dirs, "--dry-run")
+        asked = run("purge", *broker.log_dirs, "--dry-run", "--metadata", metadata(each_cluster))
         done = run("purge", *broker.log_dirs, "--unlinks", "400")
         again = run("purge", *broker.log_dirs)
     finally:
@@ -100,6 +102,7 @@ def test_a_purge_beside_a_producing_broker_frees_what_is_staged_and_touches_noth
         producing.join(SECONDS_TO_END)
     assert (planned.exit_code, done.exit_code, again.exit_code) == (0, 0, 0), done.output
     assert planned.stdout == done.stdout
+    assert (asked.exit_code, asked.stdout) == (0, planned.stdout), asked.output
     assert f"is in use by process {pid} (java)" in planned.stderr
     assert done.stdout.count("purge ../") == 2 * STALE
     assert staged_names(broker) == []

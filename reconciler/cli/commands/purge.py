@@ -139,10 +139,10 @@ def command(
     for step in wanted:
         say_step(step, "wanted again")
     waiting = bool(wanted) or any(report.waiting for report in reports)
-    if locations and not dry_run and not waiting and not any(report.purged or report.failures for report in reports):
-        say(f"nothing was purged: {listed(locations)} is not staged here, or is not due")
     if any(report.cancelled for report in reports):
         return Exit.INTERRUPTED
+    if locations and not dry_run and not waiting and not any(report.purged or report.failures for report in reports):
+        say(f"nothing was purged: {listed(locations)} is not staged here, or is not due")
     failed = any(not report.is_whole for report in reports)
     code = Exit.PARTLY_FAILED if failed else opened.code(len(reports))
     return Exit.FINDINGS if waiting and code is Exit.CLEAN else code
