@@ -108,7 +108,7 @@ def _show(explained: Explanation, output: str | None) -> None:
     from reconciler.cli.frame import Column, open_page
 
     with open_page(output) as opened:
-        opened.line(explained.path, "bold")
+        opened.line(explained.path, "bold", whole=True)
         opened.line(f"is {explained.what}")
         opened.line(f"rule: {explained.rule}")
         opened.line()
@@ -125,4 +125,4 @@ def _show(explained: Explanation, output: str | None) -> None:
             opened.line(f"{judged.verdict}: {judged.evidence}" if judged.evidence else judged.verdict, "bold")
             opened.line(f"{judged.meaning} {judged.why}")
             if judged.next:
-                opened.line(f"next: {judged.next}")
+                opened.line(f"next: {judged.next}", whole=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from reconciler.cli.frame.lifecycle import ClosedPipeError, PartlyFailedError, abandon_output
 from reconciler.errors import UsageError
-from reconciler.text import visible
+from reconciler.text import NOTHING, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -175,6 +176,9 @@ def write_rows(form: Format, batches: Iterable[Any], schema: Any, schema_version
 _WIDE_TERMINAL = 150
 """A terminal with at least this many characters in a line is wide."""
 
+_SHORT = 24
+"""A cell of at most this many characters stands beside the first where a table has no room."""
+
 _WIDEST = 80
 """A column of plain text is padded to at most this many characters."""
 
@@ -194,8 +198,8 @@ class Page(Protocol):
     is_wide: bool
     """Whether there is room for columns that are not essential."""
 
-    def line(self, text: str = "", style: str = "") -> None:
-        """Write a line of text; the style is for terminals."""
+    def line(self, text: str = "", style: str = "", *, whole: bool = False) -> None:
+        """Write a line of text; the style is for terminals, which wrap it unless it is to stay whole."""
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
         """Write a table with titles; ``styles`` maps the text of a row's first cell to a style for terminals."""
@@ -227,8 +231,8 @@ class PlainPage:
         """Take an open file."""
         self._out = out
 
-    def line(self, text: str = "", style: str = "") -> None:
-        """Write a line of text; there are no styles."""
+    def line(self, text: str = "", style: str = "", *, whole: bool = False) -> None:
+        """Write a line of text; there are no styles, and nothing is wrapped."""
         self._out.write(f"{visible(text)}\n".encode())
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
@@ -244,7 +248,7 @@ class PlainPage:
 
 
 class TerminalPage:
-    """A page on a terminal: long cells are folded, and coloured where the terminal has colour."""
+    """A page on a terminal: nothing is cut short, and no path is broken, so that it can be copied."""
 
     is_terminal = True
 
@@ -253,24 +257,62 @@ class TerminalPage:
         self._console = console
         self.is_wide = console.width >= _WIDE_TERMINAL
 
-    def line(self, text: str = "", style: str = "") -> None:
-        """Write a line of text in a style of rich."""
+    def line(self, text: str = "", style: str = "", *, whole: bool = False) -> None:
+        """Write a line of text in a style of rich; prose is wrapped at its spaces, a command is not."""
         from rich.text import Text
 
-        self._console.print(Text(visible(text), style=style))
+        shown = visible(text)
+        lines = [shown]
+        if not whole:
+            lines = textwrap.wrap(
+                shown, max(20, self._console.width), break_long_words=False, break_on_hyphens=False
+            ) or [""]
+        for each in lines:
+            self._console.print(Text(each, style=style), soft_wrap=True)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
-        """Write a table as wide as the terminal."""
+        """Write a table as wide as the terminal; one whose paths would be broken becomes a few lines for each row."""
         from rich.table import Table
         from rich.text import Text
 
+        cells = [[visible(cell) for cell in row] for row in rows]
+        if not self._has_room(columns, cells):
+            for row in cells:
+                self._stack(columns, row, styles.get(row[0], ""))
+            return
         table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
         for column in columns:
             justify = "right" if column.right else "left"
             table.add_column(column.title, justify=justify, no_wrap=column.right, overflow="fold")  # type: ignore[arg-type]
-        for first, *rest in rows:
-            table.add_row(Text(visible(first), style=styles.get(first, "")), *(Text(visible(cell)) for cell in rest))
+        for first, *rest in cells:
+            table.add_row(Text(first, style=styles.get(first, "")), *map(Text, rest))
         self._console.print(table)
+
+    def _has_room(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool:
+        """Whether the longest words of all columns, which can be broken nowhere, stand beside each other."""
+        needed = []
+        for number, column in enumerate(columns):
+            cells = [column.title, *(row[number] for row in rows)]
+            words = cells if column.right else [word for cell in cells for word in cell.split()]
+            needed.append(max(map(len, words), default=0))
+        return sum(needed) + 2 * len(needed) <= self._console.width
+
+    def _stack(self, columns: Sequence[Column], row: Sequence[str], style: str) -> None:
+        """Write a row as lines: what is short beside its first cell, and each longer cell below it."""
+        short = [
+            f"{column.title.lower()} {cell}"
+            for column, cell in zip(columns[1:], row[1:], strict=True)
+            if len(cell) <= _SHORT and cell != NOTHING and cell
+        ]
+        self.line("  ".join([row[0], ", ".join(short)]).rstrip(), style)
+        for cell in row[1:]:
+            if len(cell) > _SHORT:
+                # A word is never broken, and what follows from the first line stands below it.
+                wrapped = textwrap.wrap(
+                    cell, max(20, self._console.width - 2), break_long_words=False, break_on_hyphens=False
+                )
+                for each in wrapped:
+                    self.line(f"  {each}", whole=True)
 
 
 Item = TypeVar("Item")

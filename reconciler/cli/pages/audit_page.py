@@ -115,6 +115,8 @@ def _findings(result: AuditResult, page: Page, verdicts: Sequence[Verdict], show
         kept = [_COLUMNS.index(column) for column in columns]
         rows = (tuple(row[index] for index in kept) for row in rows)
     page.table(columns, rows, _STYLES)
+    if not page.is_wide:
+        page.line("A wider terminal shows the topic IDs beside each finding, and so does --format json.", "dim")
     if not complete:
         page.line(f"… and {count(total - shown, 'finding')} more: --limit N, another --format, or --report FOLDER")
 

@@ -72,7 +72,7 @@ def _steps(page: Page, steps: Sequence[Step]) -> None:
         _text(page, f"{number}. {step.why}", "  ", "     ")
         if step.command is not None:
             for line in broken(step.command.text):
-                page.line(f"     {line}")
+                page.line(f"     {line}", whole=True)
             if step.command.blanks:
                 _text(page, f"(fill in {', '.join(step.command.blanks)})", "     ")
 

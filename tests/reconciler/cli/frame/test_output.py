@@ -144,6 +144,34 @@ def test_a_terminal_folds_what_is_too_wide_and_loses_nothing() -> None:
     assert "\x07" not in text
 
 
+def test_a_path_that_is_wider_than_the_terminal_stays_one_word() -> None:
+    out, path = io.StringIO(), f"/disks/1/kafka/{'o' * 60}-0"
+    opened = TerminalPage(Console(file=out, width=60, highlight=False))
+    columns = (Column("VERDICT"), Column("WHERE"), Column("SIZE", right=True), Column("EVIDENCE"))
+    evidence = "the disk holds another topic ID than the one that the metadata wants under this name"
+    opened.table(columns, [("STALE_ID", path, "20 kB", evidence)], {})
+    lines = out.getvalue().splitlines()
+    assert lines[:2] == ["STALE_ID  size 20 kB", f"  {path}"]
+    assert " ".join(line.strip() for line in lines[2:]) == evidence
+    assert all(len(line) <= 60 for line in lines if path not in line)
+
+
+def test_a_table_that_has_room_stays_a_table() -> None:
+    out = io.StringIO()
+    TerminalPage(Console(file=out, width=40, highlight=False)).table(COLUMNS, [("orders-0", "1 B", "why")], {})
+    assert [line.split() for line in out.getvalue().splitlines()][1] == ["orders-0", "1", "B", "why"]
+
+
+def test_a_terminal_wraps_prose_and_never_a_command() -> None:
+    out, text = io.StringIO(), "logstore plan /disks/1/kafka --metadata /disks/1/kafka -o plan.json"
+    opened = TerminalPage(Console(file=out, width=40, highlight=False))
+    opened.line(text, whole=True)
+    opened.line(text)
+    lines = out.getvalue().splitlines()
+    assert lines[0] == text and len(lines) > 2
+    assert " ".join(lines[1:]) == text and all(len(line) <= 40 for line in lines[1:])
+
+
 def test_brackets_in_a_name_are_no_markup() -> None:
     out = io.StringIO()
     TerminalPage(Console(file=out, width=80, highlight=False)).line("[bold]x[/bold]")

@@ -71,8 +71,9 @@ def test_a_narrow_terminal_does_without_the_topic_ids(tmp_path: Path) -> None:
     page = PlainPage(out)
     page.is_wide = False
     show_audit(audited(tmp_path, "STALE_ID"), page, URGENCY, None)
-    line = out.getvalue().decode().splitlines()[-1]
+    *_, line, said = out.getvalue().decode().splitlines()
     assert line.split() == ["STALE_ID", "3", "/disks/1/t-0", "2.0", "kB", "3", "d", "seen"]
+    assert said == "A wider terminal shows the topic IDs beside each finding, and so does --format json."
 
 
 def test_fleet_findings_stand_before_those_of_replicas(tmp_path: Path) -> None:
