@@ -38,7 +38,7 @@ def _log_dir(random: Random, cluster: str | None, node: int | None, disk: int) -
         "node_id": node,
         "directory_id": random.choice([None, f"d{node}{disk}", "d00"]),
         "log_dir": f"/data/{cluster}/{node}/{disk}",
-        "scanned_ms": NOW_MS,
+        "scanned_ms": random.choice([NOW_MS, NOW_MS, NOW_MS - 5_000, None]),
     }
     state = "missing" if cluster is None else random.choice(["ok", "ok", "ok", "absent"])
     rows = [
@@ -66,6 +66,7 @@ def _entry(random: Random, number: int) -> dict[str, Any]:
         "problem": None if state in (None, "ok") else f"{state}: it's \\ {number}",
         "bytes": random.choice([None, 0, random.randint(1, 10**12)]),
         "files": 1,
+        "modified_ms": random.choice([None, NOW_MS - 20_000, NOW_MS - 10_000, NOW_MS - 1]),
         "due_ms": random.choice([None, NOW_MS - 1, NOW_MS, NOW_MS + 1]) if kind == "staged" else None,
         "end_offset": random.choice([None, 0, 7]),
         "leader_epoch": random.choice([None, 0, 3]),
@@ -93,7 +94,10 @@ def _state(random: Random, cluster: str) -> DesiredState:
             )
     completeness = random.choice([Completeness.FULL] * 4 + [Completeness.INCREMENTAL])
     scope = random.choice([None, None, None, frozenset({1, 2})])
-    return builder.build(MetadataIdentity("kraft", "/metadata", cluster, completeness, scope))
+    timestamp_ms = random.choice([None, 0, NOW_MS - 10_000, NOW_MS - 1])
+    return builder.build(
+        MetadataIdentity("kraft", "/metadata", cluster, completeness, scope, timestamp_ms=timestamp_ms)
+    )
 
 
 def many_fleets(seeds: range) -> tuple[pa.Table, list[DesiredState]]:

@@ -100,6 +100,8 @@ def _difference(found: MetaProperties, expected: ExpectedIdentity) -> str | None
 DEEPEST = 6
 """Levels below the folder that are searched."""
 
+_NO_LOG_DIR = "lost+found"
+"""Of the file system's own; only root may list it."""
 _SIGNS = frozenset({meta_properties.FILE_NAME, "__cluster_metadata-0", *checkpoint.OFFSET_CHECKPOINTS})
 
 
@@ -108,7 +110,8 @@ def discover(path: str) -> list[str]:
 
     A directory is a log dir when it holds ``meta.properties``, ``__cluster_metadata-0`` or one of the four offset
     checkpoints. The search goes level by level, no deeper than :data:`DEEPEST`, not into a found log dir, and along no
-    link except the path itself. A directory that cannot be listed is skipped.
+    link except the path itself. A directory that cannot be listed may be one, and stands among them, so that a scan of
+    it says why; only ``lost+found`` is never one.
 
     Returns:
         The path itself when there is no log dir, so that a scan of it reports the problem.
@@ -128,7 +131,7 @@ def discover(path: str) -> list[str]:
 
 
 def _children(directory: str) -> list[str] | None:
-    """List the directories in a directory; None when it is a log dir."""
+    """List the directories in a directory; None when it is a log dir, or may be one and cannot be listed."""
     # Check the signs by name: a listing of a log dir may have to go nearly to its end until one of them appears.
     if any(os.path.lexists(f"{directory}/{sign}") for sign in _SIGNS):
         return None
@@ -138,6 +141,8 @@ def _children(directory: str) -> list[str] | None:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     children.append(entry.path)
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return []
+    except OSError:
+        return [] if os.path.basename(directory) == _NO_LOG_DIR else None
     return children

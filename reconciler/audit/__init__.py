@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
     from reconciler.audit.report_html import render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
-    from reconciler.audit.result import AuditResult
+    from reconciler.audit.result import Accepted, AuditResult
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -20,7 +20,7 @@ else:
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
             "report_html": ("render_report",),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
-            "result": ("AuditResult",),
+            "result": ("Accepted", "AuditResult"),
         },
     )
 
@@ -28,6 +28,7 @@ __all__ = [
     "AUDIT_SCHEMA_VERSION",
     "FINDING_SCHEMA",
     "TOPICS_FILE",
+    "Accepted",
     "AuditResult",
     "BrokerCalls",
     "advised_steps",

@@ -7,22 +7,24 @@ it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from string import Formatter
 from typing import Any, Protocol
 
-from reconciler.verdicts import CASES, Verdict, plainly_in_order
+from reconciler.verdicts import CASES, DOUBTS, Doubt, Verdict, plainly_in_order
 
 _LAST_OK = max(number for number, case in enumerate(CASES) if case.verdict is Verdict.OK)
 
 
 class Dialect(Protocol):
-    """Four constructors of an engine's expressions, which must support ``==``, ``&`` and ``|``."""
+    """Four constructors of an engine's expressions, which must support ``==``, ``>``, ``&`` and ``|``."""
 
     def column(self, name: str) -> Any:
         """Make the value of a column."""
 
-    def literal(self, value: str | int | bool) -> Any:
-        """Make a constant."""
+    def literal(self, value: str | int | bool | None) -> Any:
+        """Make a constant; None is null."""
 
     def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
         """Choose the value of the first branch whose condition holds, else ``otherwise``."""
@@ -83,6 +85,20 @@ def verdict(dialect: Dialect) -> Any:
 def evidence(dialect: Dialect) -> Any:
     """Compute the evidence as a sentence, from a column ``case_no`` and the columns of the joined row."""
     return _by_case(dialect, [_filled(dialect, case.evidence) for case in CASES])
+
+
+def doubt(dialect: Dialect) -> Any:
+    """Compute the name of the doubt that a verdict is in, or null, from ``case_no`` and the columns of ``Times``."""
+    times = _Columns(dialect)
+    branches = [
+        (_is_open_to(dialect, each) & holds(times), dialect.literal(each.value)) for each, holds in DOUBTS.items()
+    ]
+    return dialect.choose(branches, dialect.literal(None))
+
+
+def _is_open_to(dialect: Dialect, doubt: Doubt) -> Any:
+    number = dialect.column("case_no")
+    return reduce(or_, (number == dialect.literal(index) for index, case in enumerate(CASES) if case.doubt is doubt))
 
 
 def _by_case(dialect: Dialect, values: Sequence[Any]) -> Any:

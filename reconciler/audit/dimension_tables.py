@@ -25,11 +25,17 @@ from reconciler.desired import BrokerKey, Registered, Speaks
 # Only the columns that a query uses: each further column is read for whole row groups to find these few rows.
 _LOG_DIRS = """
     CREATE TABLE log_dirs AS
-    SELECT host, cluster, node, directory_id, log_dir, kind, topic, state, problem, clean_shutdown
+    SELECT host, cluster, node, directory_id, log_dir, kind, topic, state, problem, scanned_ms, clean_shutdown
     FROM observed WHERE kind IN ('log_dir', 'internal')
 """
 
 _BROKERS = "SELECT DISTINCT cluster, node FROM log_dirs WHERE kind = 'log_dir'"
+
+_SPEAKS = """
+    CREATE TABLE speaks AS SELECT s.*, l.scanned_ms FROM speaking s
+    LEFT JOIN (SELECT CAST(cluster AS clusters) AS cluster, node, min(scanned_ms) AS scanned_ms
+               FROM log_dirs WHERE kind = 'log_dir' GROUP BY ALL) l ON l.cluster = s.cluster AND l.node = s.node
+"""
 
 _HOMES = """
     CREATE TABLE homes AS SELECT DISTINCT CAST(cluster AS clusters) AS cluster, node, directory_id FROM log_dirs
@@ -85,20 +91,21 @@ def keep_metadata(
     Args:
         connection: the connection of the engine.
         clusters: the IDs of the clusters whose metadata was given; the scanned clusters are added.
-        speaks: the rows of ``speaks``.
+        speaks: the rows of ``speaks``, without the times of the scans, which ``log_dirs`` has.
         registered: the rows of ``registered``.
     """
     seen = rows_of(connection, "SELECT cluster FROM disks UNION SELECT cluster FROM log_dirs")
     names = sorted({"", *(row["cluster"] for row in seen), *clusters})
     connection.execute(f"CREATE TYPE clusters AS ENUM ({', '.join(map(quoted, names))})")
     connection.execute(_HOMES)
-    _make(connection, "speaks (cluster clusters, node INTEGER, complete BOOLEAN)", speaks)
+    _make(connection, "speaking (cluster clusters, node INTEGER, complete BOOLEAN, as_of_ms BIGINT)", speaks)
+    connection.execute(_SPEAKS)
     _make(connection, "registered (cluster clusters, node INTEGER, directory_id VARCHAR)", registered)
 
 
 def _make(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
     connection.execute(f"CREATE TABLE {table}")
     if rows:
-        places = ", ".join(["(?, ?, ?)"] * len(rows))
+        places = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
         values = [value for row in rows for value in row]
         connection.execute(f"INSERT INTO {table.split(maxsplit=1)[0]} VALUES {places}", values)

@@ -14,10 +14,10 @@ import duckdb
 import pyarrow as pa
 
 from logstore.rows import ROW_SCHEMA
-from reconciler.audit.case_sql import case_number, evidence, is_finding, is_worth_a_look, verdict
+from reconciler.audit.case_sql import case_number, doubt, evidence, is_finding, is_worth_a_look, verdict
 from reconciler.audit.dimension_tables import keep_log_dirs, parquet_files, quoted
 from reconciler.audit.findings import FINDINGS
-from reconciler.audit.join_sql import VIEWS, joined
+from reconciler.audit.join_sql import DATED, DATES, VIEWS, joined
 from reconciler.audit.result import DISKS
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
 
@@ -38,8 +38,8 @@ class DuckDBDialect:
         """Name a column of the relation."""
         return duckdb.ColumnExpression(name)
 
-    def literal(self, value: str | int | bool) -> Any:
-        """Make a constant."""
+    def literal(self, value: str | int | bool | None) -> Any:
+        """Make a constant; None is null."""
         return duckdb.ConstantExpression(value)
 
     def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
@@ -143,8 +143,8 @@ def judge(
     _disable_optimizers(connection, "build_side_probe_side")
     connection.execute(
         f"CREATE TEMP TABLE found AS WITH {stated} "
-        f"SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence "
-        f"FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined WHERE {listed})"
+        f"SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence, {doubt(dialect)} AS doubt "
+        f"FROM (SELECT {DATED} FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined WHERE {listed}) j {DATES})"
     )
     _disable_optimizers(connection)
     connection.execute(f"COPY ({FINDINGS}) TO {quoted(path)} (FORMAT parquet)")

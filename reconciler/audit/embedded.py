@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from reconciler.audit.dimension_tables import keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
+from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.desired import DesiredState, SavedTable, by_cluster, registered_log_dirs, speaking
 from reconciler.errors import UsageError
@@ -36,6 +37,7 @@ def audit(
     previous: str | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
+    gap_ms: int = INVENTORY_GAP_MS,
 ) -> AuditResult:
     """Compare rows with the desired state and write the findings to a folder.
 
@@ -49,6 +51,7 @@ def audit(
         previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
         memory_limit: in DuckDB's notation, for example ``4GB``; a join that needs more spills to disk.
         threads: the most threads to use; None: DuckDB's default.
+        gap_ms: the greatest span between an inventory and the metadata that is no finding.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.desired.by_cluster`.
@@ -73,6 +76,7 @@ def audit(
             now_ms=now_ms,
             findings_path=findings_path,
             with_previous=previous is not None,
+            gap_ms=gap_ms,
         )
 
 

@@ -31,6 +31,7 @@ FINDING_SCHEMA = pa.schema(
         pa.field("copy_rank", pa.int32()),  # DUPLICATE only: 1 is the copy to keep
         pa.field("only_in_sync", pa.bool_()),  # the metadata's only in-sync replica of the partition
         pa.field("evidence", pa.string()),
+        pa.field("doubt", pa.string()),  # a Doubt: one side is too old for this verdict; null: none
     ]
 )
 
@@ -50,7 +51,8 @@ FINDINGS = f"""
            CASE WHEN partition >= 0 THEN partition END AS partition, nullif(disk_topic_id, '') AS disk_topic_id,
            coalesce(nullif(wanted_topic_id, ''), nullif(name_topic_id, '')) AS metadata_topic_id,
            bytes, disk_bytes, files, modified_ms, due_ms,
-           CASE WHEN verdict = 'DUPLICATE' THEN CAST({_RANK} AS INTEGER) END AS copy_rank, only_in_sync, evidence
+           CASE WHEN verdict = 'DUPLICATE' THEN CAST({_RANK} AS INTEGER) END AS copy_rank, only_in_sync, evidence,
+           doubt
     FROM found
 """
 """Selects the columns of :data:`FINDING_SCHEMA` from ``found``, in no particular order of rows."""

@@ -3,15 +3,19 @@
 Each kind is one SQL query and a function that turns its few rows into sentences. Most ask only the tables of
 :mod:`reconciler.audit.dimension_tables`, ``topics`` and ``found`` (the listed findings with all their columns). The
 queries that search ``observed``, which holds every replica of the fleet, are marked, and use only the SQL that DuckDB
-and Spark share. A query returns at most :data:`LIMIT` rows; a finding says when there are more.
+and Spark share. A query returns at most :data:`LIMIT` rows; a finding says when there are more. Findings about the
+metadata and about when log dirs were scanned need no query: they come from the few rows of log dirs, in Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+
+from reconciler.desired import BrokerKey, DesiredState, is_own_copy
+from reconciler.text import age, moment
 
 LIMIT = 1000
 
@@ -29,6 +33,8 @@ class FleetFinding:
     """The topic, broker or directory ID that the finding is about."""
     detail: str
     """What was seen, in one sentence."""
+    doubt: str | None = None
+    """A :class:`reconciler.verdicts.Doubt`, where the verdict that it rests on is in doubt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class FleetQuery:
 
 
 def _finding(kind: str, row: FleetRow, subject: str, detail: str) -> FleetFinding:
-    return FleetFinding(kind, row["cluster"] or None, subject, detail)
+    return FleetFinding(kind, row["cluster"] or None, subject, detail, row.get("doubt") or None)
 
 
 def _several_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
@@ -208,15 +214,17 @@ QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "ONLY_KNOWN_COPY",
         f"""
-        SELECT cluster, topic, verdict, disk_topic_id, {_EXTENT} FROM (
-            SELECT f.cluster, f.node, f.topic, f.partition, f.verdict, f.disk_topic_id FROM found f
+        SELECT cluster, topic, verdict, disk_topic_id, doubt, {_EXTENT} FROM (
+            SELECT f.cluster, f.node, f.topic, f.partition, f.verdict, f.disk_topic_id, coalesce(f.doubt, '') AS doubt
+            FROM found f
             JOIN observed o
               ON o.cluster = f.cluster AND o.disk_topic_id = f.disk_topic_id AND o.partition = f.partition
             WHERE f.verdict IN ('STALE_ID', 'NOT_ASSIGNED', 'UNKNOWN_TOPIC', 'STRAY', 'STAGED_DUE', 'MARKED_DELETE',
                                 'RENAMED') AND f.disk_topic_id <> '' AND coalesce(f.bytes, 1) > 0
-            GROUP BY f.cluster, f.node, f.topic, f.partition, f.verdict, f.log_dir, f.name, f.disk_topic_id
+            GROUP BY f.cluster, f.node, f.topic, f.partition, f.verdict, f.log_dir, f.name, f.disk_topic_id, f.doubt
             HAVING count(*) = 1) alone
-        GROUP BY cluster, topic, verdict, disk_topic_id ORDER BY cluster, topic, verdict, disk_topic_id
+        GROUP BY cluster, topic, verdict, disk_topic_id, doubt
+        ORDER BY cluster, topic, verdict, disk_topic_id, doubt
         """,
         _sole_copies,
         searches=True,
@@ -224,9 +232,10 @@ QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "ONLY_IN_SYNC_COPY",
         f"""
-        SELECT cluster, topic, verdict, {_EXTENT} FROM found
+        SELECT cluster, topic, verdict, coalesce(doubt, '') AS doubt, {_EXTENT} FROM found
         WHERE only_in_sync AND verdict IN ('MISSING', 'ABSENT', 'DAMAGED', 'STALE_ID')
-        GROUP BY cluster, topic, verdict ORDER BY cluster, topic, verdict
+        GROUP BY cluster, topic, verdict, coalesce(doubt, '')
+        ORDER BY cluster, topic, verdict, coalesce(doubt, '')
         """,
         _sole_in_sync,
         needs_metadata=True,
@@ -253,3 +262,60 @@ def to_findings(query: FleetQuery, rows: Sequence[FleetRow]) -> list[FleetFindin
         first = rows[0]
         findings.append(_finding(query.kind, first, "more", f"only the first {LIMIT} rows of this kind are told"))
     return findings
+
+
+def other_clusters(states: Mapping[str, DesiredState], log_dirs: Sequence[FleetRow]) -> Iterator[FleetFinding]:
+    """Find log dirs of clusters whose metadata was not given.
+
+    Args:
+        states: desired state by cluster ID.
+        log_dirs: the rows of log dirs, sorted by cluster.
+    """
+    if not states:
+        return
+    for cluster, rows in groupby(log_dirs, key=lambda row: str(row["cluster"])):
+        if cluster and cluster not in states:
+            paths = [row["log_dir"] for row in rows]
+            which = paths[0] if len(paths) == 1 else f"{len(paths)} log dirs, among them {paths[0]},"
+            detail = f"{which} belong{'s' if len(paths) == 1 else ''} to it, and no metadata of it was given"
+            yield FleetFinding("OTHER_CLUSTER", cluster, cluster, detail)
+
+
+def own_metadata(states: Mapping[str, DesiredState], log_dirs: Sequence[FleetRow]) -> Iterator[FleetFinding]:
+    """Find metadata that is the own copy of a broker that does not run, and ends before its log dirs were scanned."""
+    for cluster, state in states.items():
+        identity = state.identity
+        as_of = identity.as_of_ms or 0
+        later = {BrokerKey(row["cluster"], row["node"]) for row in log_dirs if (row["scanned_ms"] or as_of) > as_of}
+        if is_own_copy(state, later):
+            detail = f"{identity.location} speaks as of {moment(identity.as_of_ms)}, and nothing since is known"
+            yield FleetFinding("OWN_METADATA", cluster or None, f"broker {identity.keeper}", detail)
+
+
+INVENTORY_GAP_MS = 24 * 3_600_000
+"""The default of the greatest span between an inventory and the metadata that it is compared with."""
+
+
+def far_inventories(
+    states: Mapping[str, DesiredState], log_dirs: Sequence[FleetRow], now_ms: int, gap_ms: int
+) -> Iterator[FleetFinding]:
+    """Find brokers whose inventory is much older or much younger than the metadata; at most :data:`LIMIT` of them.
+
+    Args:
+        states: desired state by cluster ID.
+        log_dirs: the rows of log dirs, sorted by cluster and node.
+        now_ms: when the audit began; what was scanned later is no inventory.
+        gap_ms: the greatest span that is no finding.
+    """
+    found = 0
+    for (cluster, node), rows in groupby(log_dirs, key=lambda row: (str(row["cluster"]), row["node"])):
+        as_of = states[cluster].identity.as_of_ms if cluster in states else None
+        scans = [row["scanned_ms"] for row in rows if row["scanned_ms"] is not None and row["scanned_ms"] < now_ms]
+        if as_of is None or not scans:
+            continue
+        farthest = max(scans, key=lambda scan: abs(scan - as_of))
+        if abs(farthest - as_of) > gap_ms and found < LIMIT:
+            found += 1
+            span = f"{age(abs(farthest - as_of))} {'after' if farthest > as_of else 'before'}"
+            detail = f"scanned at {moment(farthest)}, {span} the metadata, which speaks as of {moment(as_of)}"
+            yield FleetFinding("INVENTORY_AGE", cluster or None, f"broker {node}", detail)

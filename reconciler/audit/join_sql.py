@@ -8,7 +8,8 @@ first:
 - ``rows``: the rows of scans (``logstore.rows.ROW_SCHEMA``), from trees and inventories together, each with the time of
   the audit as ``now_ms``;
 - ``replicas`` and ``topics``: the desired state (:mod:`reconciler.desired`), each with a ``cluster`` column in front;
-- ``speaks``: ``(cluster, node, complete)``, the scanned brokers that some metadata speaks for;
+- ``speaks``: ``(cluster, node, complete, as_of_ms, scanned_ms)``, the scanned brokers that some metadata speaks for,
+  as of when it speaks, and when the first of the broker's log dirs was scanned;
 - ``homes``: ``(cluster, node, directory_id)``, the log dirs that were scanned and can be trusted.
 
 A live directory meets the metadata by name, because Kafka allows a name once on a broker. Every other directory meets
@@ -24,7 +25,7 @@ _OBSERVED = """
            namespace, coalesce(topic, '') AS topic, coalesce(partition, -1) AS partition,
            coalesce(topic_id, '') AS disk_topic_id, coalesce(metadata_state, '') AS state,
            coalesce(problem, '') AS problem, bytes, disk_bytes, files, modified_ms, due_ms, end_offset, leader_epoch,
-           segments, clean_shutdown, coalesce(due_ms <= now_ms, false) AS due
+           segments, scanned_ms, clean_shutdown, coalesce(due_ms <= now_ms, false) AS due
     FROM rows
 """
 
@@ -115,6 +116,13 @@ _COUNTED = """
     FROM pairs p
     LEFT JOIN copies c ON p.topic = c.topic AND p.partition = c.partition AND p.node = c.node AND p.cluster = c.cluster
 """
+
+
+DATED = "j.*, t.as_of_ms, t.scanned_ms"
+"""Columns of a judged row ``j``, with the times of its broker beside it; null where no metadata speaks for it."""
+
+DATES = "LEFT JOIN speaks t ON j.node = t.node AND j.cluster = t.cluster"
+"""The join for :data:`DATED`. It comes last, because only findings are in doubt, and these are few."""
 
 
 def joined(condition: str) -> str:

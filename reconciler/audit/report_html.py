@@ -30,6 +30,7 @@ from reconciler.verdicts import (
     location_of,
     severity,
     severity_of,
+    with_doubt,
 )
 
 FINDINGS_SHOWN = 500
@@ -57,7 +58,6 @@ def render_report(result: AuditResult, call: Call | None = None) -> str:
         result=result,
         title=_title(result),
         headline=_headline(result, total),
-        log_dirs=sum(len(broker.log_dirs) for broker in result.brokers),
         several_clusters=len({broker.cluster_id for broker in result.brokers}) > 1,
         totals=_totals(result, by_size),
         by_size=by_size,
@@ -69,6 +69,7 @@ def render_report(result: AuditResult, call: Call | None = None) -> str:
         more=max(0, total - FINDINGS_SHOWN),
         fleet_limit=FLEET_SHOWN,
         fleet_advice=FLEET_ADVICE,
+        with_doubt=with_doubt,
         brokers=brokers[:BROKERS_SHOWN],
         more_brokers=max(0, len(brokers) - BROKERS_SHOWN),
         steps=steps,
@@ -110,6 +111,7 @@ def _totals(result: AuditResult, by_size: bool) -> list[Mapping[str, Any]]:
             "severity": severity(verdict),
             "count": result.totals[verdict.value],
             "disk_bytes": result.disk_bytes.get(verdict.value),
+            "doubt": result.doubts.get(verdict.value, 0),
             "width": round(weights.get(verdict.value, 0) * _WIDTH / most),
         }
         for verdict in URGENCY
@@ -157,6 +159,7 @@ def _broker(broker: BrokerSummary, found: Mapping[Severity, int], most: int) -> 
     return {
         "cluster_id": broker.cluster_id,
         "node": broker.node_id,
+        "role": broker.role,
         "log_dirs": broker.log_dirs,
         "replicas": broker.replicas,
         "disk_bytes": broker.disk_bytes,

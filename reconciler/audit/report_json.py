@@ -55,6 +55,8 @@ def summary(result: AuditResult, call: Call | None = None) -> dict[str, Any]:
         "totals": dict(result.totals),
         "bytes": dict(result.bytes),
         "disk_bytes": dict(result.disk_bytes),
+        "doubts": dict(result.doubts),
+        "accepted": list(result.accepted),
         "fleet": [asdict(finding) | {"next": next_of_fleet(finding.kind, calls)} for finding in result.fleet],
         "notes": list(result.notes),
         "next": [

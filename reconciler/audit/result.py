@@ -9,23 +9,57 @@ dataset.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
 
 from reconciler.audit.dimension_tables import parquet_files
 from reconciler.audit.findings import FINDING_SCHEMA
-from reconciler.audit.fleet import ID_CHANGES, LIMIT, QUERIES, FleetFinding, FleetQuery, to_findings
+from reconciler.audit.fleet import (
+    ID_CHANGES,
+    INVENTORY_GAP_MS,
+    LIMIT,
+    QUERIES,
+    FleetFinding,
+    FleetQuery,
+    far_inventories,
+    other_clusters,
+    own_metadata,
+    to_findings,
+)
 from reconciler.desired import DesiredState, MetadataIdentity, SavedTable
+from reconciler.text import count
 from reconciler.verdicts import BENIGN, URGENCY, Verdict
+
+
+class Accepted(StrEnum):
+    """What a user may declare to be no reason for action: it stays listed, and the audit counts as clean."""
+
+    OWN_METADATA = "own-metadata"
+    """The only metadata is a stopped broker's own, as in a backup."""
+    INVENTORY_AGE = "inventory-age"
+    """Inventories and metadata are of very different times."""
+    DOUBT = "doubt"
+    """Findings that are in doubt."""
+
+
+_ACCEPTED_KINDS = {Accepted.OWN_METADATA: "OWN_METADATA", Accepted.INVENTORY_AGE: "INVENTORY_AGE"}
+
+
+class Role(StrEnum):
+    """What a node is, by what lies on its disks and by the metadata."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSummary:
-    """A broker that was scanned."""
+    """The scanned log dirs that name one node of one cluster, or none."""
 
     cluster_id: str | None
     node_id: int | None
@@ -38,6 +72,8 @@ class BrokerSummary:
     """Sum of the lengths of all files."""
     disk_bytes: int
     """Space that they take; preallocated indexes make the lengths larger."""
+    role: Role | None = Role.BROKER
+    """None: nobody's, as far as can be known: no identity, or a cluster whose metadata was not given beside others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +95,30 @@ class AuditResult:
     """A Parquet file or a folder of them, in the columns of FINDING_SCHEMA."""
     notes: tuple[str, ...] = field(default=())
     """Sentences that a reader should know and nobody must act on."""
+    doubts: Mapping[str, int] = field(default_factory=dict)
+    """Rows by verdict that are in doubt, among those in :attr:`totals`; a verdict without any is not listed."""
+    accepted: tuple[Accepted, ...] = ()
+
+    @property
+    def scope(self) -> str:
+        """How many log dirs of how many brokers were audited: ``9 log dirs of 3 brokers and 1 controller``."""
+        roles = Counter(each.role for each in self.brokers)
+        nodes = [count(roles[role], role.value) for role in Role if roles[role]]
+        strangers = sum(len(each.log_dirs) for each in self.brokers if each.role is None)
+        of_nodes = sum(len(each.log_dirs) for each in self.brokers) - strangers
+        parts = [f"{count(of_nodes, 'log dir')} of {' and '.join(nodes)}"] if nodes else []
+        parts += [f"{count(strangers, 'log dir')} of no known broker"] if strangers or not nodes else []
+        return ", ".join(parts)
 
     @property
     def is_clean(self) -> bool:
-        """Whether no finding asks for action."""
-        benign = {verdict.value for verdict in BENIGN}
-        return not self.fleet and all(name in benign for name in self.totals)
+        """Whether no finding asks for action, but what is :attr:`accepted`."""
+        doubt = Accepted.DOUBT in self.accepted
+        kinds = {_ACCEPTED_KINDS[each] for each in self.accepted if each in _ACCEPTED_KINDS}
+        totals = {name: total - (self.doubts.get(name, 0) if doubt else 0) for name, total in self.totals.items()}
+        return not any(total for name, total in totals.items() if Verdict(name) not in BENIGN) and all(
+            each.kind in kinds or (doubt and each.doubt is not None) for each in self.fleet
+        )
 
     @property
     def count(self) -> int:
@@ -110,7 +164,8 @@ _TOTALS = """
            coalesce(sum(disk_bytes), 0) AS disk_bytes_found,
            coalesce(sum(CASE WHEN kind <> 'internal' THEN bytes END), 0) AS bytes_counted,
            coalesce(sum(CASE WHEN kind <> 'internal' THEN disk_bytes END), 0) AS disk_bytes_counted,
-           count(CASE WHEN on_disk AND kind NOT IN ('log_dir', 'internal') THEN 1 END) AS observed_found
+           count(CASE WHEN on_disk AND kind NOT IN ('log_dir', 'internal') THEN 1 END) AS observed_found,
+           count(doubt) AS doubts_found
     FROM found GROUP BY verdict
 """
 
@@ -132,7 +187,9 @@ The broker's own directories, such as the metadata's log, are no replicas: they 
 """
 
 _LOG_DIRS = """
-    SELECT cluster, node, host, log_dir, directory_id, state, problem, clean_shutdown
+    SELECT cluster, node, host, log_dir, directory_id, state, problem, scanned_ms, clean_shutdown,
+           (host, log_dir) IN (SELECT (host, log_dir) FROM log_dirs
+                               WHERE kind = 'internal' AND topic = '__cluster_metadata') AS keeps_metadata
     FROM log_dirs WHERE kind = 'log_dir' ORDER BY cluster, node, host, log_dir
 """
 
@@ -148,6 +205,7 @@ def conclude(
     findings_path: str,
     with_previous: bool = False,
     search: RunQuery | None = None,
+    gap_ms: int = INVENTORY_GAP_MS,
 ) -> AuditResult:
     """Ask an engine for totals, brokers and fleet findings.
 
@@ -159,14 +217,16 @@ def conclude(
         findings_path: where the engine wrote the findings.
         with_previous: whether a table ``previous`` holds the topics of an earlier audit.
         search: runs the queries that search all replicas, where ``query`` has only the dimension tables.
+        gap_ms: the greatest span between an inventory and the metadata that is no finding.
     """
     disks = query("SELECT * FROM disks")
     found = query(_TOTALS)
+    doubts = {row["verdict"]: int(row["doubts_found"]) for row in found if row["doubts_found"]}
     queries = [q for q in QUERIES if states or not q.needs_metadata]
     if with_previous:
         queries.append(ID_CHANGES)
     log_dirs = query(_LOG_DIRS)
-    brokers = _brokers(disks, log_dirs)
+    brokers = _brokers(disks, log_dirs, states)
     fleet = [finding for q in queries for finding in _fleet((search or query) if q.searches else query, q)]
     return AuditResult(
         engine=engine,
@@ -176,7 +236,13 @@ def conclude(
         totals=_totals(found, disks),
         bytes=_sums(found, disks, "bytes"),
         disk_bytes=_sums(found, disks, "disk_bytes"),
-        fleet=(*fleet, *_other_clusters(states, log_dirs)),
+        doubts={verdict.value: doubts[verdict] for verdict in Verdict if verdict in doubts},
+        fleet=(
+            *own_metadata(states, log_dirs),
+            *fleet,
+            *other_clusters(states, log_dirs),
+            *far_inventories(states, log_dirs, now_ms, gap_ms),
+        ),
         findings_path=findings_path,
         notes=(*_notes(query, states, brokers), *_disk_notes(disks, log_dirs)),
     )
@@ -203,7 +269,9 @@ def _sums(found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]]
     return {each.value: sums[each] for each in Verdict if each in sums}
 
 
-def _brokers(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]]) -> tuple[BrokerSummary, ...]:
+def _brokers(
+    disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]], states: Mapping[str, DesiredState]
+) -> tuple[BrokerSummary, ...]:
     held = {(row["cluster"], row["node"]): row for row in disks}
     grouped: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for row in log_dirs:
@@ -225,26 +293,32 @@ def _brokers(disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str,
             replicas=int(held[cluster, node]["replicas"]) if (cluster, node) in held else 0,
             bytes=int(held[cluster, node]["bytes"]) if (cluster, node) in held else 0,
             disk_bytes=int(held[cluster, node]["disk_bytes"]) if (cluster, node) in held else 0,
+            role=_role(cluster, node, rows, held.get((cluster, node)), states),
         )
         for (cluster, node), rows in grouped.items()
     )
 
 
+def _role(
+    cluster: str,
+    node: int,
+    log_dirs: Sequence[Mapping[str, Any]],
+    held: Mapping[str, Any] | None,
+    states: Mapping[str, DesiredState],
+) -> Role | None:
+    """Tell brokers, controllers and log dirs of nobody known apart, so that each is counted as what it is."""
+    if node < 0 or (states and cluster not in states):
+        return None
+    holds_replicas = held is not None and held["replicas"] > 0
+    if holds_replicas or not all(row["keeps_metadata"] for row in log_dirs):
+        return Role.BROKER
+    # A broker in whose only log dir no replica lies yet looks like a controller, but is registered.
+    registered = states[cluster].brokers.column("node_id").to_pylist() if cluster in states else []
+    return Role.BROKER if node in registered else Role.CONTROLLER
+
+
 def _fleet(query: RunQuery, fleet_query: FleetQuery) -> list[FleetFinding]:
     return to_findings(fleet_query, query(f"{fleet_query.sql} LIMIT {LIMIT + 1}"))
-
-
-def _other_clusters(
-    states: Mapping[str, DesiredState], log_dirs: Sequence[Mapping[str, Any]]
-) -> Iterator[FleetFinding]:
-    if not states:
-        return
-    for cluster, rows in groupby(log_dirs, key=lambda row: str(row["cluster"])):
-        if cluster and cluster not in states:
-            paths = [row["log_dir"] for row in rows]
-            which = paths[0] if len(paths) == 1 else f"{len(paths)} log dirs, among them {paths[0]},"
-            detail = f"{which} belong{'s' if len(paths) == 1 else ''} to it, and no metadata of it was given"
-            yield FleetFinding("OTHER_CLUSTER", cluster, cluster, detail)
 
 
 def _notes(query: RunQuery, states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary]) -> tuple[str, ...]:

@@ -6,7 +6,15 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.desired.mode import Mode
-    from reconciler.desired.scope import BrokerKey, Registered, Speaks, by_cluster, registered_log_dirs, speaking
+    from reconciler.desired.scope import (
+        BrokerKey,
+        Registered,
+        Speaks,
+        by_cluster,
+        is_own_copy,
+        registered_log_dirs,
+        speaking,
+    )
     from reconciler.desired.state import (
         BROKER_SCHEMA,
         DESIRED_VERSION,
@@ -24,7 +32,15 @@ else:
         __name__,
         {
             "mode": ("Mode",),
-            "scope": ("BrokerKey", "Registered", "Speaks", "by_cluster", "registered_log_dirs", "speaking"),
+            "scope": (
+                "BrokerKey",
+                "Registered",
+                "Speaks",
+                "by_cluster",
+                "is_own_copy",
+                "registered_log_dirs",
+                "speaking",
+            ),
             "state": (
                 "BROKER_SCHEMA",
                 "Completeness",
@@ -56,6 +72,7 @@ __all__ = [
     "Speaks",
     "by_cluster",
     "in_memory",
+    "is_own_copy",
     "registered_log_dirs",
     "speaking",
 ]

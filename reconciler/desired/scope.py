@@ -29,11 +29,14 @@ class Registered(NamedTuple):
 
 
 class Speaks(NamedTuple):
-    """A broker that some metadata speaks for; ``complete``: a replica that it does not mention is not wanted."""
+    """A broker that some metadata speaks for."""
 
     cluster: str
     node: int
     complete: bool
+    """A replica that it does not mention is not wanted."""
+    as_of_ms: int | None = None
+    """As of when it speaks, ms since 1970; None: it does not know."""
 
 
 def by_cluster(states: Sequence[DesiredState], clusters: Collection[str]) -> dict[str, DesiredState]:
@@ -72,6 +75,26 @@ def by_cluster(states: Sequence[DesiredState], clusters: Collection[str]) -> dic
     return result
 
 
+def is_own_copy(state: DesiredState, brokers: Collection[BrokerKey]) -> bool:
+    """Whether metadata is the own copy of one of these brokers, which does not run: it ends where the broker stopped.
+
+    A broker keeps a copy of the cluster's metadata, which ends with it. What was deleted, re-created or moved while it
+    was down is not in the copy, and its replicas look as wanted as on the day it stopped. A controller is no broker,
+    and its metadata is the cluster's. A copy of a running broker's disk has a free lock too, and says no more.
+
+    Args:
+        state: the metadata.
+        brokers: whose log dirs are judged by it.
+    """
+    identity = state.identity
+    return (
+        identity.keeper is not None
+        and not identity.keeper_runs
+        and any(broker.node == identity.keeper and broker.cluster == identity.cluster_id for broker in brokers)
+        and identity.keeper in state.brokers.column("node_id").to_pylist()
+    )
+
+
 def speaking(states: dict[str, DesiredState], brokers: Iterable[BrokerKey]) -> list[Speaks]:
     """List the scanned brokers that some state speaks for, in order.
 
@@ -86,7 +109,9 @@ def speaking(states: dict[str, DesiredState], brokers: Iterable[BrokerKey]) -> l
             continue
         scope = state.identity.scope
         if scope is None or broker.node in scope:
-            result.append(Speaks(broker.cluster, broker.node, state.identity.completeness is Completeness.FULL))
+            identity = state.identity
+            complete = identity.completeness is Completeness.FULL
+            result.append(Speaks(broker.cluster, broker.node, complete, identity.as_of_ms))
     return result
 
 

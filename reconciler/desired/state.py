@@ -108,6 +108,10 @@ class MetadataIdentity:
     """Those of the problems by which the state ends before its source did, or lacks a part of it."""
     uncommitted: tuple[str, ...] = ()
     """IDs of topics that were created, removed or reassigned by records that may still be taken back."""
+    keeper: int | None = None
+    """node.id of the log dir in which it lies, as KRaft keeps it; None: no node's, or not known."""
+    keeper_runs: bool = False
+    """Whether a process, the running node, held the lock of that log dir when it was read."""
 
     @property
     def mode(self) -> Mode | None:

@@ -208,6 +208,8 @@ def _identity(found: object, path: str) -> MetadataIdentity:
         "tail_uncommitted": isinstance(found.get("tail_uncommitted"), bool),
         "digest": isinstance(found.get("digest"), str),
         "metadata_version": found.get("metadata_version") is None or _is_integer(found["metadata_version"]),
+        "keeper": found.get("keeper") is None or _is_integer(found["keeper"]),
+        "keeper_runs": isinstance(found.get("keeper_runs"), bool),
         "problems": _are_texts(found.get("problems")),
         "ends_early": _are_texts(found.get("ends_early")),
         "uncommitted": _are_texts(found.get("uncommitted")),

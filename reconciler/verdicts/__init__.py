@@ -7,6 +7,7 @@ from logstore.parallel import lazy_exports
 if TYPE_CHECKING:
     from reconciler.verdicts.advice import (
         ADVICE,
+        DOUBT_CLAUSE,
         FLEET_ADVICE,
         Advice,
         Severity,
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         location_of,
         severity,
         severity_of,
+        with_doubt,
     )
     from reconciler.verdicts.doubt import DOUBTS, LATEST, Doubt, Times, doubt_of
     from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
@@ -29,12 +31,14 @@ else:
                 "ADVICE",
                 "advice_of",
                 "Advice",
+                "DOUBT_CLAUSE",
                 "FLEET_ADVICE",
                 "Severity",
                 "full_evidence",
                 "location_of",
                 "severity",
                 "severity_of",
+                "with_doubt",
             ),
             "doubt": ("DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
             "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
@@ -49,6 +53,7 @@ __all__ = [
     "BENIGN",
     "CASES",
     "DOUBTS",
+    "DOUBT_CLAUSE",
     "FLEET_ADVICE",
     "LATEST",
     "URGENCY",
@@ -76,4 +81,5 @@ __all__ = [
     "severity",
     "severity_of",
     "wanted_again",
+    "with_doubt",
 ]

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from reconciler.desired import Mode
+from reconciler.verdicts.doubt import Doubt
 from reconciler.verdicts.table import BENIGN, Verdict
 
 
@@ -206,12 +207,29 @@ FLEET_ADVICE: Mapping[str, Advice] = {
         "The only replica that is in sync is one that has a finding.",
         "If it goes, the partition is offline or loses records.",
     ),
+    "OWN_METADATA": Advice(
+        "The only metadata is the own copy of a broker that does not run.",
+        "It ends where the broker stopped. What was deleted, re-created or moved since looks wanted, as it was on that "
+        "day: OK says nothing of it. Audit with a running broker's or a controller's metadata.",
+    ),
+    "INVENTORY_AGE": Advice(
+        "An inventory and the metadata are of very different times.",
+        "What changed in between looks like a finding, or hides one. Scan that broker again, or give metadata of the "
+        "time of the scan.",
+    ),
     "TOPIC_ID_CHANGED": Advice(
         "The topic has another ID than in the audit before: it was deleted and created again.",
         "Clients that still go by the old one may commit offsets of the old topic to the new one: tell their owners.",
     ),
 }
 """By the kind of a fleet finding; complete."""
+
+
+DOUBT_CLAUSE: Mapping[Doubt, str] = {
+    Doubt.CHANGED_SINCE_METADATA: "in doubt, because it was written to after the metadata was",
+    Doubt.SCANNED_BEFORE_METADATA: "in doubt, because the scan is older than the metadata",
+}
+"""What is said beside a verdict that is in doubt, by the doubt; complete."""
 
 
 class Severity(StrEnum):
@@ -264,7 +282,12 @@ def location_of(finding: Mapping[str, Any]) -> str:
 
 
 def full_evidence(finding: Mapping[str, Any]) -> str:
-    """The evidence, with the copy rank before it and a remark on the only in-sync replica after it."""
+    """The evidence, with the copy rank before it, and after it a remark on the only in-sync replica and the doubt."""
     rank = "" if finding["copy_rank"] is None else f"copy {finding['copy_rank']}: "
     only = "; the metadata's only in-sync replica" if finding["only_in_sync"] else ""
-    return f"{rank}{finding['evidence']}{only}"
+    return with_doubt(f"{rank}{finding['evidence']}{only}", finding["doubt"])
+
+
+def with_doubt(evidence: str, doubt: str | None) -> str:
+    """The evidence, and the doubt that its verdict is in, if any (:class:`Doubt`)."""
+    return evidence if doubt is None else f"{evidence}; {DOUBT_CLAUSE[Doubt(doubt)]}"

@@ -8,11 +8,11 @@ three to the same answers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reconciler.desired import BrokerKey, DesiredState, in_memory, speaking
+from reconciler.desired import BrokerKey, DesiredState, Speaks, in_memory, speaking
 from reconciler.verdicts.doubt import LATEST, Doubt, Times, doubt_of
 from reconciler.verdicts.table import CASES, JoinedRow, Verdict, case_number
 
@@ -37,7 +37,7 @@ class Judged:
 class _Context:
     """Facts about all rows together."""
 
-    speaks: Mapping[BrokerKey, bool]
+    speaks: Mapping[BrokerKey, Speaks]
     copies: Counter[tuple[BrokerKey, str | None, int | None]]
     homes: frozenset[tuple[BrokerKey, str]]
     times: Mapping[BrokerKey, Times]
@@ -82,7 +82,7 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
         now_ms: compared with due times, ms since 1970.
     """
     brokers = {broker_of(row) for row in rows if row["kind"] == "log_dir"}
-    speaks = {BrokerKey(s.cluster, s.node): s.complete for s in speaking(dict(states), brokers)}
+    speaks = {BrokerKey(s.cluster, s.node): s for s in speaking(dict(states), brokers)}
     clusters = {
         cluster: _WantedReplicas.of(state, frozenset(b.node for b in speaks if b.cluster == cluster))
         for cluster, state in states.items()
@@ -93,7 +93,7 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
         if row["kind"] == "log_dir" and row["metadata_state"] == "ok" and row["directory_id"]
     )
     copies = Counter((broker_of(row), row["topic"], row["partition"]) for row in rows if row["kind"] == "live")
-    context = _Context(speaks, copies, homes, _times_of_brokers(states, rows, speaks), now_ms)
+    context = _Context(speaks, copies, homes, _times_of_brokers(rows, speaks), now_ms)
     for row in rows:
         broker = broker_of(row)
         cluster = clusters.get(broker.cluster, _NOTHING)
@@ -106,9 +106,7 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
                 yield _judge(_absent(replica, broker, cluster, context), None, replica, context.times[broker])
 
 
-def _times_of_brokers(
-    states: Mapping[str, DesiredState], rows: Sequence[Row], speaks: Iterable[BrokerKey]
-) -> dict[BrokerKey, Times]:
+def _times_of_brokers(rows: Sequence[Row], speaks: Mapping[BrokerKey, Speaks]) -> dict[BrokerKey, Times]:
     """Give the times of each broker that metadata speaks for; rows of a watch carry no time of their scan."""
     scanned: dict[BrokerKey, int] = {}
     for row in rows:
@@ -116,8 +114,8 @@ def _times_of_brokers(
             broker = broker_of(row)
             scanned[broker] = min(row["scanned_ms"], scanned.get(broker, LATEST))
     return {
-        broker: Times(as_of_ms=states[broker.cluster].identity.as_of_ms or -1, scanned_ms=scanned.get(broker, LATEST))
-        for broker in speaks
+        broker: Times(as_of_ms=says.as_of_ms or -1, scanned_ms=scanned.get(broker, LATEST))
+        for broker, says in speaks.items()
     }
 
 
@@ -141,7 +139,7 @@ def _on_disk(row: Row, wanted: Row | None, cluster: _WantedReplicas, context: _C
         due=row["due_ms"] is not None and row["due_ms"] <= context.now_ms,
         copies=copies if row["kind"] in ("live", "future", "delete") else 0,
         judged=broker in context.speaks,
-        complete=context.speaks.get(broker, False),
+        complete=broker in context.speaks and context.speaks[broker].complete,
         wanted=wanted is not None,
         wanted_topic_id=(wanted["topic_id"] or "") if wanted else "",
         moving=wanted is not None and (wanted["adding"] or wanted["removing"]),
@@ -155,7 +153,7 @@ def _absent(wanted: Row, broker: BrokerKey, cluster: _WantedReplicas, context: _
     return JoinedRow(
         topic=wanted["topic"],
         judged=True,
-        complete=context.speaks[broker],
+        complete=context.speaks[broker].complete,
         wanted=True,
         wanted_topic_id=wanted["topic_id"] or "",
         moving=wanted["adding"] or wanted["removing"],

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import pyarrow.dataset as ds
 
-from reconciler.verdicts import Verdict
+from reconciler.verdicts import BENIGN, Verdict
 from tools.fleet.sample_check import differences
 from tools.fleet.sample_fleet import Truth, build
 from tools.machine import why_no_java
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     print(
         f"Built 12 brokers with {len(truth.log_dirs)} log dirs in {fleet}: {truth.ok} replicas are as they should be, "
-        f"{len(truth.findings)} findings are planted.\n"
+        f"{_counted([planted.verdict for planted in truth.findings])} are planted.\n"
     )
     metadata = os.path.join(fleet, truth.metadata)
     embedded = Audit(fleet, metadata, os.path.join(folder, "embedded"))
@@ -105,10 +105,16 @@ def _run(audit: Audit, truth: Truth, engine: str, *, show: bool) -> bool:
     with open(os.path.join(audit.out, SUMMARY), encoding="utf-8") as file:
         fleet = [(entry["kind"], entry["subject"]) for entry in json.load(file)["fleet"]]
     wrong = differences(truth, audit.fleet, findings, fleet)
-    counts = f"{len(findings)} findings and {len(fleet)} fleet findings"
+    counts = f"{_counted([row['verdict'] for row in findings])}, and {len(fleet)} of the fleet as a whole"
     verdict = "as planted" if not wrong else f"NOT as planted: {len(wrong)} differences"
     print("\n".join([f"{engine}: {counts}, {verdict} ({seconds:.1f} s)", *(f"  {line}" for line in wrong), ""]))
     return not wrong
+
+
+def _counted(verdicts: Sequence[str]) -> str:
+    """Count findings as the audit does: those to act on, and those that ask nobody to act."""
+    to_act = sum(Verdict(verdict) not in BENIGN for verdict in verdicts)
+    return f"{to_act} findings to act on, and {len(verdicts) - to_act} that ask nobody to act"
 
 
 def _say_what_next(audit: Audit, truth: Truth) -> None:

@@ -2,7 +2,8 @@
 
 ::
 
-    FLEET/broker-01/disk-1/            a log dir; this one also holds __cluster_metadata-0
+    FLEET/broker-01/disk-1/            a log dir
+    FLEET/controller/                  a controller's log dir, with __cluster_metadata-0
     FLEET/broker-06/disk-1.deleting/   replicas that were staged out of broker-06/disk-1
     FLEET/truth.json                   what a right audit must find, written by the builder
 
@@ -30,7 +31,8 @@ from tools.writers import write_metadata_dir
 
 TRUTH_FILE = "truth.json"
 TRUTH_VERSION = 1
-METADATA_LOG_DIR = log_dir(1, 0)
+METADATA_LOG_DIR = "controller"
+CONTROLLER = 100
 SNAPSHOT_END_OFFSET = 48_210
 CONTROLLER_EPOCH = 4
 
@@ -130,7 +132,10 @@ def _write(plan: Plan, folder: str) -> None:
         log=sample_cluster.log_records(plan.cluster),
         epoch=CONTROLLER_EPOCH,
         timestamp_ms=plan.now_ms - 90_000,
+        cluster_id=plan.cluster.cluster_id,
+        node_id=CONTROLLER,
     )
+    disks.date(plan.now_ms - 3_600_000)
 
 
 def _write_log_dir(plan: Plan, disks: DiskWriter, node: int, disk: int, offsets: Mapping[tuple[str, int], int]) -> None:

@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from reconciler.audit.dimension_tables import parquet_files, rows_of
+from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.audit.spark.output import AuditRequest, register_found
 from reconciler.audit.spark.trees import judge_trees
@@ -40,6 +41,7 @@ def audit(
     sizes: bool = True,
     all_rows: bool = False,
     previous: str | None = None,
+    gap_ms: int = INVENTORY_GAP_MS,
 ) -> AuditResult:
     """Compare rows with the desired state and write the findings to a folder.
 
@@ -53,6 +55,7 @@ def audit(
         sizes: whether to add up the files in trees.
         all_rows: whether to list the OK rows as well.
         previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
+        gap_ms: the greatest span between an inventory and the metadata that is no finding.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`), or Spark
@@ -84,6 +87,7 @@ def audit(
                 findings_path=ask.findings,
                 with_previous=previous is not None,
                 search=search,
+                gap_ms=gap_ms,
             )
     except (PySparkException, Py4JError, duckdb.Error, OSError) as error:
         raise RefusedError(

@@ -43,10 +43,21 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from logstore.rows import ROW_SCHEMA, InventoryForm, write_inventory
-from reconciler.audit.case_sql import case_number, evidence, is_finding, verdict
+from reconciler.audit.case_sql import case_number, doubt, evidence, is_finding, verdict
 from reconciler.audit.dimension_tables import keep_log_dirs, keep_metadata, parquet_files
 from reconciler.audit.findings import FINDINGS
-from reconciler.audit.join_sql import BY_NAME, BY_TOPIC_ID, CARRIED, LOOKED_UP, LOOKUPS, SAME_NAME, SAME_TOPIC_ID, VIEWS
+from reconciler.audit.join_sql import (
+    BY_NAME,
+    BY_TOPIC_ID,
+    CARRIED,
+    DATED,
+    DATES,
+    LOOKED_UP,
+    LOOKUPS,
+    SAME_NAME,
+    SAME_TOPIC_ID,
+    VIEWS,
+)
 from reconciler.audit.result import DISKS, RunQuery
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
@@ -127,8 +138,8 @@ class SparkDialect:
         """Name a column of the relation."""
         return sf.col(name)
 
-    def literal(self, value: str | int | bool) -> Column:
-        """Make a constant."""
+    def literal(self, value: str | int | bool | None) -> Column:
+        """Make a constant; None is null."""
         return sf.lit(value)
 
     def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Column:
@@ -233,7 +244,9 @@ def _judge(own: SparkSession, path: str, all_rows: bool) -> None:
     judged = own.table("joined").where(is_listed).repartition("cluster", "node", "topic", "partition")
     judgement = {"verdict": verdict(dialect), "evidence": evidence(dialect)}
     found = judged.withColumn("case_no", case_number(dialect)).withColumns(judgement)
-    found.select("*", "disk.*").createOrReplaceTempView("found")
+    found.select("*", "disk.*").createOrReplaceTempView("judged")
+    dated = own.sql(f"SELECT {DATED} FROM judged j {DATES}")
+    dated.withColumn("doubt", doubt(dialect)).createOrReplaceTempView("found")
     own.sql(FINDINGS).write.mode("overwrite").parquet(path)
 
 

@@ -18,11 +18,12 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
-from logstore import InventoryError
+from logstore import InvalidSettingError, InventoryError, parse_duration
 from logstore.rows import check_inventory
 from reconciler.audit import report_json
-from reconciler.audit.result import AuditResult
+from reconciler.audit.result import Accepted, AuditResult
 from reconciler.audit.spark.session import open_session
 from reconciler.errors import ReconcilerError, RefusedError, UsageError
 from reconciler.sources import load
@@ -55,6 +56,10 @@ def run(options: argparse.Namespace) -> AuditResult:
     if not os.path.isdir(options.out):
         raise UsageError(f"{options.out} is no folder: make the output folder first, where all executors see it")
     try:
+        gap_ms = parse_duration(options.inventory_gap)
+    except InvalidSettingError as error:
+        raise UsageError(f"--inventory-gap: {error}") from error
+    try:
         for path in options.inventories:
             check_inventory(path)
     except InventoryError as error:
@@ -74,9 +79,11 @@ def run(options: argparse.Namespace) -> AuditResult:
             sizes=not options.no_sizes,
             all_rows=options.all,
             previous=options.previous,
+            gap_ms=gap_ms,
         )
     finally:
         spark.stop()
+    result = replace(result, accepted=tuple(map(Accepted, dict.fromkeys(options.accept))))
     with open(os.path.join(options.out, SUMMARY_FILE), "wb") as out:
         report_json.write_summary(result, out)
     return result
@@ -91,6 +98,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--previous", help="topics.parquet of an earlier audit")
     parser.add_argument("--no-sizes", action="store_true", help="do not add up the files in trees")
     parser.add_argument("--all", action="store_true", help="list the OK rows as well")
+    parser.add_argument(
+        "--accept",
+        action="append",
+        default=[],
+        choices=list(map(str, Accepted)),
+        help="no reason to act; may be repeated",
+    )
+    parser.add_argument(
+        "--inventory-gap", default="24h", help="an inventory further from the metadata is a finding; default: 24h"
+    )
     parser.add_argument("--master", help="as Spark writes it; default: what spark-submit set")
     return parser
 

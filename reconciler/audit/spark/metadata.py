@@ -34,6 +34,8 @@ IDENTITY_SCHEMA = pa.schema(
         pa.field("problems", pa.list_(pa.string())),
         pa.field("ends_early", pa.list_(pa.string())),
         pa.field("uncommitted", pa.list_(pa.string())),  # topic IDs
+        pa.field("keeper", pa.int32()),  # node.id of the log dir in which it lies; null: no node's
+        pa.field("keeper_runs", pa.bool_()),  # the node held its lock when it was read
     ]
 )
 """One row per desired state: :class:`reconciler.desired.MetadataIdentity`."""

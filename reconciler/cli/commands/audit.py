@@ -24,13 +24,13 @@ from reconciler.cli.frame import (
     destination,
     metadata_option,
     output_options,
+    parse_duration_option,
     refuse_inside,
     say,
     scan_options,
     write_rows,
 )
 from reconciler.errors import UsageError
-from reconciler.text import count
 from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ Examples:
 """
 
 _MEMORY = re.compile(r"\d{1,9}(\.\d{1,9})?\s*([KMGT]i?B|B)", re.IGNORECASE)
+ACCEPTED = ("own-metadata", "inventory-age", "doubt")
+"""The values of ``reconciler.audit.Accepted``, which takes long to import."""
+
 _FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV, Format.PARQUET)
 
 
@@ -65,6 +68,15 @@ _FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV, Format.PARQUET
     help="Show findings of this verdict alone; may be given several times. The exit code speaks of all.",
 )  # fmt: skip
 @click.option(
+    "--accept", "accepted", metavar="WHAT", multiple=True, type=click.Choice(ACCEPTED),
+    help="Count this as no reason to act: own-metadata (of a stopped broker, as in a backup), inventory-age, or doubt "
+    "(findings in doubt). It stays listed; may be given several times.",
+)  # fmt: skip
+@click.option(
+    "--inventory-gap", metavar="SPAN", default="24h", show_default=True,
+    help="An inventory that is older or younger than the metadata by more is a finding.",
+)  # fmt: skip
+@click.option(
     "--limit", type=click.IntRange(0), metavar="N", help="Findings shown in a table. [default: 50 on a terminal]"
 )
 @scan_options
@@ -81,6 +93,8 @@ def command(
     all_rows: bool,
     previous: str | None,
     chosen: tuple[Verdict, ...],
+    accepted: tuple[str, ...],
+    inventory_gap: str,
     limit: int | None,
     jobs: int | None,
     sizes: bool,
@@ -93,12 +107,18 @@ def command(
     LOG_DIR is a log dir, a folder of brokers' disks, or an inventory that 'logstore scan --format parquet' wrote; log
     dirs are grouped into brokers by their meta.properties. No broker and no Java is needed, and nothing is changed.
 
-    Exit code 0: nobody has to act. 1: there are findings. 3: metadata or an inventory cannot be trusted.
+    A finding is in doubt where the metadata is older than what it condemns, or an inventory older than the metadata
+    that misses something in it: the column doubt says which, and the totals count these apart.
+
+    Exit code 0: nobody has to act. 1: there are findings, in doubt or not. 3: metadata or an inventory cannot be
+    trusted. 4: something was found that cannot be read.
     """
+    from reconciler.audit import Accepted
     from reconciler.cli.frame import AuditJob, choose_metadata, run_embedded, run_spark, sort_inputs
     from reconciler.next_steps import Call
 
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
+    gap_ms = parse_duration_option("--inventory-gap", inventory_gap)
     inputs = sort_inputs(paths)
     check_output(Format(form), output, inputs.log_dirs, inputs.inventories)
     topics = None if previous is None else _topics_of(previous, report)
@@ -106,8 +126,9 @@ def command(
     states = choose_metadata(specs, inputs, now_ms)
     call = Call(metadata=() if NO_METADATA in specs else specs)
     with _folder(report, inputs) as folder:
-        job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics)
+        job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms)
         result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
+        result = replace(result, accepted=tuple(map(Accepted, dict.fromkeys(accepted))))
         if not sizes and not inputs.inventories:
             result = replace(result, bytes={}, disk_bytes={})  # no bytes were counted, which differs from zero bytes
         if report is not None:
@@ -200,7 +221,7 @@ def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequen
 
 
 def _say_what_was_done(result: AuditResult, inputs: Inputs) -> None:
-    say(f"{count(inputs.log_dir_count, 'log dir')} of {count(len(result.brokers), 'broker')} ({result.engine})")
+    say(f"{result.scope} ({result.engine})")
     for note in result.notes:
         say(f"note: {note}")
 

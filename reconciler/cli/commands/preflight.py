@@ -89,12 +89,14 @@ def command(
     Exit code 0: it would start, and nothing would be lost; there may be notes. 1: it would not start, or it would and
     something would be renamed, deleted, left unused, made anew, or a disk would go offline; the effect says which.
     """
+    from reconciler.cli.frame import report_unreadable
     from reconciler.next_steps import Call
     from reconciler.preflight import is_anything_there, look_at_broker, preflight
 
     if not is_anything_there(paths):
         raise UsageError(f"{', '.join(paths)}: there is no such directory: are the disks mounted?")
     places = [*paths, *([] if metadata_log_dir is None else [metadata_log_dir])]
+    report_unreadable(places)
     check_output(Format(form), output, places)
     check_question(kafka, mode)
     now_ms = time.time_ns() // 1_000_000

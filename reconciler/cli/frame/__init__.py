@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         choose_metadata,
         log_dir_of_path,
         log_dirs_in,
+        report_unreadable,
         say_problems,
         sort_inputs,
     )
@@ -102,6 +103,7 @@ else:
                 "choose_metadata",
                 "log_dir_of_path",
                 "log_dirs_in",
+                "report_unreadable",
                 "say_problems",
                 "sort_inputs",
             ),
@@ -204,6 +206,7 @@ __all__ = [
     "parse_size",
     "refuse_inside",
     "refuse_unrecovered",
+    "report_unreadable",
     "run_embedded",
     "run_spark",
     "say",

@@ -34,6 +34,8 @@ class AuditJob:
     all_rows: bool
     previous: str | None
     """``topics.parquet`` of an earlier audit."""
+    gap_ms: int
+    """The greatest span between an inventory and the metadata that is no finding."""
 
 
 def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -> AuditResult:
@@ -64,6 +66,7 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
                 all_rows=job.all_rows,
                 previous=job.previous,
                 memory_limit=memory_limit,
+                gap_ms=job.gap_ms,
             )
     except duckdb.Error as error:
         raise PartlyFailedError(f"the audit was not finished: {_reason(error, job.folder)}") from error
@@ -98,6 +101,7 @@ def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
                 sizes=job.sizes,
                 all_rows=job.all_rows,
                 previous=job.previous,
+                gap_ms=job.gap_ms,
             )
     finally:
         spark.stop()

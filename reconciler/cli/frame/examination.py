@@ -135,7 +135,7 @@ def _examined(
     in_sync = _in_sync(judged)
     found = {verdict: _found(several, in_sync) for verdict, several in _by_verdict(judged).items()}
     fleet = _about(broker, call, judged, evidence.result)
-    trust, why = _trust(states.get(broker.cluster), call, bool(in_use), now_ms)
+    trust, why = _trust(states.get(broker.cluster), broker, now_ms)
     staged, due, due_ms = _staged(call.log_dirs, evidence.fallback, now_ms)
     situation = Situation(
         call,
@@ -247,15 +247,15 @@ def _about(broker: BrokerKey, call: Call, judged: Sequence[Judged], result: Audi
     ]
 
 
-def _trust(state: DesiredState | None, call: Call, runs: bool, now_ms: int) -> tuple[MetadataTrust, str]:
+def _trust(state: DesiredState | None, broker: BrokerKey, now_ms: int) -> tuple[MetadataTrust, str]:
     """Judge the metadata, and say in a clause what is wrong with it."""
-    from reconciler.desired import Completeness
+    from reconciler.desired import Completeness, is_own_copy
 
     if state is None or not state.topics.num_rows:
         return MetadataTrust.NONE, "no metadata of this cluster was given or found, or it knows no topic"
     identity = state.identity
     since = None if identity.timestamp_ms is None else now_ms - identity.timestamp_ms
-    if not runs and any(_lies_in(identity.location, path) for path in call.log_dirs):
+    if is_own_copy(state, [broker]):
         when = "it stopped" if identity.timestamp_ms is None else f"{moment(identity.timestamp_ms)}"
         return (
             MetadataTrust.OWN_COPY,
@@ -267,16 +267,6 @@ def _trust(state: DesiredState | None, call: Call, runs: bool, now_ms: int) -> t
         why = identity.problems[0] if identity.problems else "it does not mention every topic"
         return MetadataTrust.INCOMPLETE, f"{identity.location}: {why}"
     return MetadataTrust.GOOD, ""
-
-
-def _lies_in(location: str, log_dir: str) -> bool:
-    try:
-        real = os.path.realpath(location)
-        return os.path.lexists(real) and os.path.commonpath([os.path.realpath(log_dir), real]) == os.path.realpath(
-            log_dir
-        )
-    except ValueError:
-        return False
 
 
 def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[int, int, int | None]:

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layout import checkpoint, meta_properties
+from layout.directory_name import split_live
 from layout.scheme import STAGING_DIR
 from logstore.log_dir import discover, read_identity
-from reconciler.cli.frame.lifecycle import say
+from reconciler.cli.frame.lifecycle import say, say_incomplete
 from reconciler.errors import MetadataError, RefusedError, UsageError
-from reconciler.text import age, count, listed, moment
+from reconciler.text import age, count, listed, moment, quoted
 
 if TYPE_CHECKING:
     from reconciler.desired import DesiredState
@@ -50,19 +51,23 @@ class Inputs:
 
 
 def sort_inputs(paths: Sequence[str]) -> Inputs:
-    """Sort paths into log dirs, folders and inventories.
+    """Sort paths into log dirs, folders and inventories; a folder without log dirs may hold inventories.
+
+    A log dir that cannot be listed is reported at once, and stays among the log dirs.
 
     Raises:
-        UsageError: none of the paths is a directory or an inventory.
+        UsageError: none of the paths is a directory or an inventory, or one lies in a log dir.
         RefusedError: two of the paths cover the same log dir, so that each replica would count twice.
         InventoryError: a file looks like an inventory, but cannot be used as one.
     """
     unusable = [path for path in paths if not os.path.isdir(path) and not _is_inventory(path)]
     if len(unusable) == len(paths):
         raise UsageError("; ".join(_why_unusable(path) for path in unusable[:5]))
+    paths = [each for path in paths for each in _inventories_in(path) or [path]]
     inventories = [path for path in _distinct(paths) if not os.path.isdir(path) and path not in unusable]
     folders = [path for path in _distinct(paths) if os.path.isdir(path)]
     log_dirs = list(_distinct(found for path in paths if path not in inventories for found in _log_dirs(path)))
+    report_unreadable(log_dirs)
     inventoried = _log_dir_rows(inventories)
     _refuse_overlap(inventoried)
     _refuse_scanned_already(inventoried, log_dirs)
@@ -80,6 +85,38 @@ def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory, and nothing is staged in a file: give log dirs")
     return inputs.log_dirs
+
+
+def _inventories_in(path: str) -> list[str]:
+    """List the inventories in a folder that holds no log dir.
+
+    Raises:
+        UsageError: the path lies in a log dir: its replicas alone cannot be judged.
+    """
+    if not os.path.isdir(path) or _log_dirs(path) != [path] or _is_log_dir(path):
+        return []
+    above = log_dir_of_path(path)
+    if above is not None:
+        what = "is a replica of" if split_live(os.path.basename(above.name)) else "lies in"
+        raise UsageError(
+            f"{path} {what} log dir {above.log_dir}: give the log dir. logstore explain {quoted(path)} says what it is"
+        )
+    try:
+        files = sorted(os.path.join(path, name) for name in os.listdir(path))
+    except OSError:
+        return []  # reported where the log dirs are listed
+    return [file for file in files if _is_inventory(file)]
+
+
+def report_unreadable(log_dirs: Iterable[str]) -> None:
+    """Report log dirs that are there and cannot be listed: the answer is not about all that was asked for."""
+    for log_dir in log_dirs:
+        try:
+            os.scandir(log_dir).close()
+        except PermissionError as error:
+            say_incomplete(f"{log_dir} cannot be read: {error.strerror}; nothing is known of what lies there")
+        except (OSError, ValueError):
+            continue  # a log dir that is not there has a row of its own in every scan
 
 
 def _is_inventory(path: str) -> bool:
@@ -212,6 +249,9 @@ def choose_metadata(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[D
         return []
     states = [state for spec in specs for state in load(spec)] if specs else _find_metadata(inputs)
     for state in states:
+        warning = _own_copy_sentence(state, inputs, now_ms)
+        if warning is not None:
+            say(warning)
         say(_described(state, now_ms))
     if not states:
         say("no metadata: only what a log dir alone can tell is judged; name a source with --metadata")
@@ -223,6 +263,42 @@ def say_problems(states: Iterable[DesiredState]) -> None:
     for state in states:
         for problem in state.identity.problems:
             say(f"note: {state.identity.location}: {problem}")
+
+
+def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str | None:
+    """Say that metadata is the own copy of a broker that does not run, and which command asks others; else None."""
+    from reconciler.desired import BrokerKey, is_own_copy
+
+    identity = state.identity
+    found = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
+    brokers = {BrokerKey(each.cluster_id or "", each.node_id) for each in found if each and each.node_id is not None}
+    for row in inputs.inventoried:
+        if row["node_id"] is not None and (row["scanned_ms"] or 0) > (identity.as_of_ms or 0):
+            brokers.add(BrokerKey(row["cluster_id"] or "", row["node_id"]))
+    if not is_own_copy(state, brokers):
+        return None
+    as_of = "of a time that is not known"
+    if identity.as_of_ms is not None:
+        as_of = f"of {moment(identity.as_of_ms)}, {age(_since(identity.as_of_ms, now_ms))} ago"
+    return (
+        f"the metadata is broker {identity.keeper}'s own copy, and the broker does not run: it speaks as {as_of}, and "
+        "nothing since is known, so OK may be wrong. Name a running broker as kafka:HOST:PORT, or the "
+        f"__cluster_metadata-0 of a running controller: {_asking_others(inputs)}"
+    )
+
+
+def _asking_others(inputs: Inputs) -> str:
+    """Write the command as it was called, with a blank for metadata that goes on."""
+    import click
+
+    from reconciler.next_steps import Command
+
+    context = click.get_current_context(silent=True)
+    verb, given = "audit", (*inputs.folders, *inputs.inventories)
+    if context is not None and context.info_name is not None:
+        path = context.params.get("path")
+        verb, given = context.info_name, (path,) if path else context.params.get("paths", given)
+    return Command(verb, (*given, "--metadata", "SOURCE")).text
 
 
 def _find_metadata(inputs: Inputs) -> list[DesiredState]:

@@ -66,7 +66,10 @@ class Commands(SuggestingGroup):
         """Run the command; its result is the exit code, and an exception becomes a sentence and an exit code."""
         with sentences(), options_suggested():
             code = super().invoke(ctx)
-        ctx.exit(0 if code is None else int(code))
+        ended = Exit.CLEAN if code is None else Exit(code)
+        if ctx.meta.get(_INCOMPLETE) and ended in (Exit.CLEAN, Exit.FINDINGS):
+            ended = Exit.PARTLY_FAILED
+        ctx.exit(int(ended))
 
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -149,6 +152,17 @@ def say(sentence: str) -> None:
 
     with suppress(OSError):
         click.echo(f"logstore: {visible(sentence)}", err=True)
+
+
+_INCOMPLETE = "logstore.incomplete"
+
+
+def say_incomplete(sentence: str) -> None:
+    """Say that a part of what was asked for is not in the answer; the command ends with 4 in place of 0 or 1."""
+    say(sentence)
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_INCOMPLETE] = True
 
 
 def tell(line: str) -> None:

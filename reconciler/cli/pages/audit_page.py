@@ -13,7 +13,7 @@ from reconciler.audit import AuditResult, BrokerCalls, advised_steps, by_urgency
 from reconciler.cli.frame import Column, Page
 from reconciler.next_steps import Call
 from reconciler.text import NOTHING, age, count, json_objects, size
-from reconciler.verdicts import URGENCY, Severity, Verdict, full_evidence, location_of, severity
+from reconciler.verdicts import URGENCY, Severity, Verdict, full_evidence, location_of, severity, with_doubt
 
 SHOWN_ON_TERMINAL = 50
 """Number of findings shown on a terminal unless the user asks for more."""
@@ -77,15 +77,20 @@ def next_lines(result: AuditResult, verdicts: Sequence[Verdict], call: Call) -> 
 
 
 def _totals(result: AuditResult, page: Page) -> None:
+    columns = [Column("VERDICT"), Column("COUNT", right=True), Column("SIZE", right=True)]
     rows = [
-        (verdict.value, count(result.totals[verdict.value]), size(result.disk_bytes.get(verdict.value)))
+        [verdict.value, count(result.totals[verdict.value]), size(result.disk_bytes.get(verdict.value))]
         for verdict in URGENCY
         if verdict.value in result.totals
     ]
+    if result.doubts:
+        columns.insert(2, Column("IN DOUBT", right=True))
+        for row in rows:
+            row.insert(2, count(result.doubts[row[0]]) if row[0] in result.doubts else "")
     if not rows:
         page.line("Nothing was found at all: no replica, and nothing else.")
         return
-    page.table((Column("VERDICT"), Column("COUNT", right=True), Column("SIZE", right=True)), rows, _STYLES)
+    page.table(columns, rows, _STYLES)
     page.line()
 
 
@@ -93,7 +98,7 @@ def _fleet(result: AuditResult, page: Page) -> None:
     if not result.fleet:
         return
     columns = [Column("KIND"), Column("OF"), Column("WHAT")]
-    rows = [[each.kind, each.subject, each.detail] for each in result.fleet]
+    rows = [[each.kind, each.subject, with_doubt(each.detail, each.doubt)] for each in result.fleet]
     if len({each.cluster_id for each in result.fleet}) > 1:
         columns.insert(1, Column("CLUSTER"))
         for row, each in zip(rows, result.fleet, strict=True):
@@ -105,7 +110,11 @@ def _fleet(result: AuditResult, page: Page) -> None:
 
 def _findings(result: AuditResult, page: Page, verdicts: Sequence[Verdict], shown: int, total: int) -> None:
     complete = shown == total
-    page.line(count(total, "finding") if complete else f"The most urgent of {count(total, 'finding')}", "bold")
+    others = sum(total for name, total in result.totals.items() if name not in verdicts and name != Verdict.OK)
+    title = count(total, "finding") + (
+        f"; {count(others)} more, which ask nobody to act: --all lists them" if others else ""
+    )
+    page.line(title if complete else f"The most urgent of {title}", "bold")
     tables = by_urgency(result, verdicts) if complete else [result.most_urgent(shown, verdicts)]
     rows = (_cells(finding, result.audited_ms) for table in tables for finding in json_objects(table))
     columns = _COLUMNS

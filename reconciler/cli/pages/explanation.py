@@ -76,7 +76,7 @@ def judge_name(
         RefusedError: the metadata does not fit the log dir.
     """
     from reconciler.desired import by_cluster
-    from reconciler.verdicts import Verdict, advice_of, compare
+    from reconciler.verdicts import Verdict, advice_of, compare, with_doubt
 
     others = [row for log_dir in call.log_dirs if log_dir != home.log_dir for row in scan_rows(log_dir)]
     clusters = by_cluster(states, {row["cluster_id"] for row in rows if row["cluster_id"]})
@@ -93,7 +93,7 @@ def judge_name(
     return tuple(
         Judgement(
             each.verdict.value,
-            _UNSEEN if unseen and each.verdict is Verdict.FUTURE else each.evidence,
+            _UNSEEN if unseen and each.verdict is Verdict.FUTURE else with_doubt(each.evidence, each.doubt),
             advice_of(each.verdict, mode).meaning,
             advice_of(each.verdict, mode).why,
             _next(each, rows[0]["node_id"], call),

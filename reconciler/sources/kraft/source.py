@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 from functools import cache
+from typing import NamedTuple
 
 from layout import meta_properties
 from layout.errors import DamagedFileError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import METADATA_DIR
+from logstore.log_dir import find_lock_holder
 from logstore.parallel import paused_gc
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError
@@ -46,17 +48,19 @@ def load(path: str) -> DesiredState:
     digest = hashlib.sha256()
     with paused_gc():
         replay = read(path, digest)
-        cluster_id, problems = _cluster_id(path)
+        keeper = _keeper(path)
         identity = MetadataIdentity(
             source="kraft",
             location=path,
-            cluster_id=cluster_id,
+            cluster_id=keeper.cluster_id,
             offset=replay.last_offset,
             epoch=replay.epoch,
             timestamp_ms=replay.timestamp_ms,
             tail_uncommitted=replay.log_played and replay.next_offset > replay.commitment.next_offset,
             digest=digest.hexdigest(),
-            problems=(*replay.problems, *problems),
+            problems=(*replay.problems, *keeper.problems),
+            keeper=keeper.node_id,
+            keeper_runs=keeper.runs,
             metadata_version=replay.image.features.get(METADATA_VERSION),
             ends_early=tuple(replay.ends_early),
             uncommitted=tuple(sorted(str(TopicId(topic_id)) for topic_id in replay.uncommitted)),
@@ -96,15 +100,27 @@ def _directory_text(directory: bytes) -> str | None:
     return None if directory in _NOWHERE_YET else str(DirectoryId(directory))
 
 
-def _cluster_id(path: str) -> tuple[str | None, list[str]]:
-    """Read the cluster's ID from ``meta.properties`` beside the metadata directory; return it with its problems."""
+class _Keeper(NamedTuple):
+    """The node in whose log dir the metadata lies."""
+
+    cluster_id: str | None = None
+    node_id: int | None = None
+    runs: bool = False
+    problems: tuple[str, ...] = ()
+
+
+def _keeper(path: str) -> _Keeper:
+    """Read ``meta.properties`` beside the metadata directory, and look whether a process holds the log dir's lock."""
     folder = find_metadata_dir(path) if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
     if os.path.basename(os.path.abspath(folder)) != METADATA_DIR:
-        return None, [f"{path} does not stand in a {METADATA_DIR}, so its cluster is not known"]
-    file_name = os.path.join(os.path.dirname(os.path.abspath(folder)), meta_properties.FILE_NAME)
+        return _Keeper(problems=(f"{path} does not stand in a {METADATA_DIR}, so its cluster is not known",))
+    log_dir = os.path.dirname(os.path.abspath(folder))
+    file_name = os.path.join(log_dir, meta_properties.FILE_NAME)
     try:
         with open_file(file_name) as (file, _):
-            cluster_id = meta_properties.parse(file.read(_MAX_PROPERTIES_BYTES)).cluster_id
+            properties = meta_properties.parse(file.read(_MAX_PROPERTIES_BYTES))
     except (MetadataError, DamagedFileError) as error:
-        return None, [f"the cluster is not known: {file_name}: {error}"]
-    return cluster_id, [] if cluster_id else [f"the cluster is not known: {file_name} has no cluster.id"]
+        return _Keeper(problems=(f"the cluster is not known: {file_name}: {error}",))
+    problems = () if properties.cluster_id else (f"the cluster is not known: {file_name} has no cluster.id",)
+    runs = find_lock_holder(log_dir, search=False) is not None
+    return _Keeper(properties.cluster_id, properties.node_id, runs, problems)

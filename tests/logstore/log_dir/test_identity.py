@@ -133,18 +133,21 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     assert discover(str(tmp_path)) == [real]
 
 
-def test_what_cannot_be_listed_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_listed_may_be_a_log_dir_but_lost_and_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = _mark(tmp_path / "good")
     (tmp_path / "bad").mkdir()
+    (tmp_path / "lost+found").mkdir()
     scandir = os.scandir
 
     def refusing(path: str) -> object:
-        if path.endswith("bad"):
+        if path.endswith(("bad", "lost+found")):
             raise PermissionError(13, "Permission denied")
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", refusing)
-    assert discover(str(tmp_path)) == [found]
+    assert discover(str(tmp_path)) == [str(tmp_path / "bad"), found]
 
 
 def test_a_file_beyond_the_limit_is_unreadable(log_dir: Any) -> None:

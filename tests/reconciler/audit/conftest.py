@@ -47,7 +47,7 @@ def make_result(tmp_path: Path) -> Callable[..., AuditResult]:
             "engine": "embedded", "audited_ms": NOW_MS, "metadata": (identity,), "brokers": (broker,),
             "totals": dict(totals), "bytes": {name: weights[name] for name in totals},
             "disk_bytes": {name: spaces[name] for name in totals}, "fleet": (),
-            "findings_path": str(path),
+            "doubts": dict(Counter(row["verdict"] for row in rows if row["doubt"])), "findings_path": str(path),
         }  # fmt: skip
         return AuditResult(**{**values, **changes})
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.audit import FINDING_SCHEMA, AuditResult
+from reconciler.audit import FINDING_SCHEMA, Accepted, AuditResult
 from reconciler.audit.fleet import FleetFinding
 from reconciler.audit.result import conclude
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.verdicts import Doubt
 
 
 def finding(verdict: str, broker: int | None = 1, partition: int = 0) -> dict[str, Any]:
@@ -71,6 +73,7 @@ def test_a_fleet_finding_makes_it_unclean(tmp_path: Path) -> None:
 
 ALL_WELL = {"live": 9, "without_metadata": 0, "without_segment": 0}
 CLUSTER = "c" * 22
+UNDATED = {"scanned_ms": None, "keeps_metadata": False}
 
 
 def answers(
@@ -100,6 +103,7 @@ def total(verdict: str, rows: int, size: int, replicas: int) -> dict[str, Any]:
         "verdict": verdict,
         "rows_found": rows,
         "observed_found": replicas,
+        "doubts_found": 0,
         **_sizes(size, "_found"),
         **_sizes(size),
     }
@@ -112,7 +116,7 @@ def disk(node: int, replicas: int, size: int) -> dict[str, Any]:
 
 def log_dir(node: int, path: str, state: str = "ok", problem: str = "") -> dict[str, Any]:
     identity = {"cluster": CLUSTER if node >= 0 else "", "node": node, "host": f"h{node}", "directory_id": f"d{path}"}
-    return {**identity, "log_dir": path, "state": state, "problem": problem, "clean_shutdown": True}
+    return {**identity, "log_dir": path, "state": state, "problem": problem, "clean_shutdown": True, **UNDATED}
 
 
 def state(*nodes: int, problems: tuple[str, ...] = (), scope: frozenset[int] | None = None) -> DesiredState:
@@ -158,6 +162,49 @@ def test_log_dirs_are_grouped_into_brokers() -> None:
     assert shown == [(None, None, 1, 0, 0, 0), (CLUSTER, 1, 2, 10, 100, 50), (CLUSTER, 2, 1, 0, 0, 0)]
     assert result.brokers[0].log_dirs[0]["problem"] == "no meta.properties"
     assert result.brokers[1].log_dirs[0]["problem"] is None
+
+
+def test_disks_of_nobody_known_and_controllers_are_not_counted_as_brokers() -> None:
+    log_dirs = [
+        log_dir(-1, "/unreadable", "missing", "no meta.properties"),
+        log_dir(1, "/a"),
+        log_dir(1, "/b"),
+        log_dir(2, "/new") | {"keeps_metadata": True},
+        log_dir(9, "/controller") | {"keeps_metadata": True},
+        log_dir(4, "/foreign") | {"cluster": "another"},
+    ]
+    builder = DesiredBuilder()
+    builder.broker(2, 1, False, [])
+    registered = builder.build(MetadataIdentity("kraft", "/m", CLUSTER))
+    result = ask(answers([], [disk(1, 10, 100)], log_dirs), registered)
+    assert result.scope == "4 log dirs of 2 brokers and 1 controller, 2 log dirs of no known broker"
+    alone = ask(answers([], [], log_dirs[:1]))
+    assert alone.scope == "1 log dir of no known broker"
+
+
+def doubtful(tmp_path: Path, *accepted: Accepted) -> AuditResult:
+    made = result(
+        tmp_path / "f.parquet",
+        finding("MISSING"),
+        fleet=(
+            FleetFinding("ONLY_IN_SYNC_COPY", None, "t", "partition 0", Doubt.SCANNED_BEFORE_METADATA),
+            FleetFinding("OWN_METADATA", None, "broker 1", "ends"),
+            FleetFinding("INVENTORY_AGE", None, "broker 1", "old"),
+        ),
+    )
+    return replace(made, doubts={"MISSING": 1}, accepted=accepted)
+
+
+def test_what_is_accepted_leaves_an_audit_clean_and_nothing_else_does(tmp_path: Path) -> None:
+    assert not doubtful(tmp_path).is_clean
+    assert doubtful(tmp_path, *Accepted).is_clean
+    for missing in Accepted:
+        assert not doubtful(tmp_path, *(each for each in Accepted if each is not missing)).is_clean
+
+
+def test_a_finding_beside_those_in_doubt_is_not_accepted_with_them(tmp_path: Path) -> None:
+    made = doubtful(tmp_path, *Accepted)
+    assert not replace(made, totals={"MISSING": 2}).is_clean
 
 
 def test_brokers_that_were_not_scanned_are_a_note() -> None:

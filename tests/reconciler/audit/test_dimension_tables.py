@@ -23,7 +23,8 @@ from reconciler.audit.dimension_tables import (
 from reconciler.desired import BrokerKey, Registered, Speaks
 
 OBSERVED = """
-    SELECT *, 'h' AS host, '/' || directory_id AS log_dir, '' AS topic, '' AS problem, true AS clean_shutdown
+    SELECT *, 'h' AS host, '/' || directory_id AS log_dir, '' AS topic, '' AS problem, true AS clean_shutdown,
+           CASE WHEN directory_id = 'd1' THEN 70 ELSE 60 END AS scanned_ms
     FROM (VALUES ('c1', 1, 'log_dir', 'ok', 'd1'), ('c1', 1, 'live', 'ok', 'd1'), ('c1', 1, 'log_dir', 'absent', NULL),
                  ('c1', 2, 'internal', 'ok', 'd2'), ('c2', 3, 'log_dir', 'ok', 'd3'))
          rows (cluster, node, kind, state, directory_id)
@@ -54,8 +55,10 @@ def test_what_metadata_says_of_brokers_is_kept_and_homes_are_log_dirs_that_can_b
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     keep_log_dirs(connection)
-    keep_metadata(connection, ["c1"], [Speaks("c1", 1, True)], [Registered("c1", 1, "d1"), Registered("c1", 1, "d5")])
-    assert values(connection, "speaks") == [("c1", 1, True)]
+    keep_metadata(
+        connection, ["c1"], [Speaks("c1", 1, True, 65)], [Registered("c1", 1, "d1"), Registered("c1", 1, "d5")]
+    )
+    assert values(connection, "speaks") == [("c1", 1, True, 65, 60)]
     assert values(connection, "homes") == [("c1", 1, "d1"), ("c2", 3, "d3")]
     assert values(connection, "registered") == [("c1", 1, "d1"), ("c1", 1, "d5")]
 

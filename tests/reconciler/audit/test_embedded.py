@@ -38,11 +38,12 @@ def judged_in_python(rows: pa.Table, states: list[Any]) -> list[Judged]:
 
 def as_finding(judged: Judged) -> FindingKey:
     row = judged.observed or {}
-    return (judged.verdict.value, row.get("log_dir"), row.get("name"), judged.row.topic or None, judged.evidence)
+    topic = judged.row.topic or None
+    return (judged.verdict.value, row.get("log_dir"), row.get("name"), topic, judged.evidence, judged.doubt)
 
 
 def from_findings(findings: Iterable[dict[str, Any]]) -> list[FindingKey]:
-    return [(f["verdict"], f["log_dir"], f["name"], f["topic"], f["evidence"]) for f in findings]
+    return [(f["verdict"], f["log_dir"], f["name"], f["topic"], f["evidence"], f["doubt"]) for f in findings]
 
 
 def findings_of(result: AuditResult) -> list[dict[str, Any]]:
@@ -64,6 +65,8 @@ def test_duckdb_and_python_agree_on_every_row_and_every_total(
         as_finding(judged) for judged in expected if judged.verdict is not Verdict.OK
     )
     assert listed.totals == everything.totals == dict(Counter(judged.verdict.value for judged in expected))
+    in_doubt = Counter(judged.verdict.value for judged in expected if judged.doubt is not None)
+    assert listed.doubts == everything.doubts == dict(in_doubt)
     for name in ("bytes", "disk_bytes"):
         size: Counter[str] = Counter()
         for judged in expected:

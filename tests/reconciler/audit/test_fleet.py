@@ -183,3 +183,90 @@ def test_every_kind_is_asked_once() -> None:
     kinds = [query.kind for query in QUERIES]
     assert len(kinds) == len(set(kinds)) == 8
     assert all(isinstance(query, FleetQuery) for query in QUERIES)
+
+
+HOUR_MS = 3_600_000
+AS_OF_MS = 1_700_000_000_000
+
+
+def kept_by(node: int | None, *registered: int, runs: bool = False, as_of_ms: int = AS_OF_MS) -> DesiredState:
+    builder = DesiredBuilder()
+    builder.partition("t", NEW, 0, [1, 2])
+    for each in registered:
+        builder.broker(each, 1, False, [])
+    identity = MetadataIdentity("kraft", "/m", "c1", timestamp_ms=as_of_ms, keeper=node, keeper_runs=runs)
+    return builder.build(identity)
+
+
+def of_times(
+    tmp_path: Path, rows: list[dict[str, Any]], state: DesiredState, *, now_ms: int, **options: Any
+) -> list[str]:
+    """The kinds of the findings about metadata and times, with their subjects."""
+    found = audit([pa.Table.from_pylist(rows, schema=ROW_SCHEMA)], [], [state], str(tmp_path), now_ms=now_ms, **options)
+    return [f"{each.kind} {each.subject}" for each in found.fleet if each.kind in ("OWN_METADATA", "INVENTORY_AGE")]
+
+
+def test_the_own_metadata_of_a_broker_that_does_not_run_is_reported(tmp_path: Path) -> None:
+    later = AS_OF_MS + HOUR_MS
+    rows = [row(1, scanned_ms=later), live(1, NEW, scanned_ms=later)]
+    assert of_times(tmp_path, rows, kept_by(1, 1, 2), now_ms=later) == ["OWN_METADATA broker 1"]
+
+
+def test_metadata_of_a_running_broker_a_controller_or_another_broker_is_nobodys_own(tmp_path: Path) -> None:
+    later = AS_OF_MS + HOUR_MS
+    rows = [row(1, scanned_ms=later), live(1, NEW, scanned_ms=later)]
+    for others in (kept_by(1, 1, 2, runs=True), kept_by(9, 1, 2), kept_by(2, 1, 2), kept_by(None, 1, 2)):
+        assert of_times(tmp_path, rows, others, now_ms=later) == []
+
+
+def test_own_metadata_that_is_younger_than_the_scan_misses_nothing_of_it(tmp_path: Path) -> None:
+    rows = [row(1, scanned_ms=AS_OF_MS - 1), live(1, NEW, scanned_ms=AS_OF_MS - 1)]
+    assert of_times(tmp_path, rows, kept_by(1, 1, 2), now_ms=AS_OF_MS + HOUR_MS) == []
+
+
+def test_an_inventory_far_from_the_metadata_is_reported_with_both_times(tmp_path: Path) -> None:
+    old, young, near = AS_OF_MS - 30 * HOUR_MS, AS_OF_MS + 30 * HOUR_MS, AS_OF_MS - HOUR_MS
+    rows = [row(1, scanned_ms=old), row(2, scanned_ms=young), row(3, scanned_ms=near)]
+    now_ms = AS_OF_MS + 40 * HOUR_MS
+    found = fleet_at(tmp_path, rows, kept_by(None), now_ms)
+    assert [(each.subject, each.detail) for each in found if each.kind == "INVENTORY_AGE"] == [
+        (
+            "broker 1",
+            "scanned at 2023-11-13 16:13:20 UTC, 30 h before the metadata, which speaks as of 2023-11-14 22:13:20 UTC",
+        ),
+        (
+            "broker 2",
+            "scanned at 2023-11-16 04:13:20 UTC, 30 h after the metadata, which speaks as of 2023-11-14 22:13:20 UTC",
+        ),
+    ]
+    assert of_times(tmp_path, rows, kept_by(None), now_ms=now_ms, gap_ms=31 * HOUR_MS) == []
+    assert len(of_times(tmp_path, rows, kept_by(None), now_ms=now_ms, gap_ms=HOUR_MS - 1)) == 3
+
+
+def test_log_dirs_that_this_audit_scanned_and_metadata_without_a_time_have_no_gap(tmp_path: Path) -> None:
+    now_ms = AS_OF_MS + 40 * HOUR_MS
+    assert of_times(tmp_path, [row(1, scanned_ms=now_ms)], kept_by(None), now_ms=now_ms) == []
+    assert of_times(tmp_path, [row(1, scanned_ms=1)], kept_by(None, as_of_ms=0), now_ms=now_ms) == []
+
+
+def fleet_at(tmp_path: Path, rows: list[dict[str, Any]], state: DesiredState, now_ms: int) -> list[FleetFinding]:
+    return list(audit([pa.Table.from_pylist(rows, schema=ROW_SCHEMA)], [], [state], str(tmp_path), now_ms=now_ms).fleet)
+
+
+def test_the_only_copy_in_sync_is_in_doubt_with_the_replica_that_an_older_scan_did_not_find(tmp_path: Path) -> None:
+    builder = DesiredBuilder()
+    builder.partition("t", NEW, 0, [1], isr=[1])
+    builder.partition("t", NEW, 1, [2], isr=[2])
+    state = builder.build(MetadataIdentity("kraft", "/m", "c1", timestamp_ms=AS_OF_MS))
+    rows = [row(1, scanned_ms=AS_OF_MS - 1), row(2, scanned_ms=AS_OF_MS + 1)]
+    found = [each for each in fleet_at(tmp_path, rows, state, AS_OF_MS) if each.kind == "ONLY_IN_SYNC_COPY"]
+    assert [(each.detail.split()[1], each.doubt) for each in found] == [("1", None), ("0", "SCANNED_BEFORE_METADATA")]
+
+
+def test_the_only_known_copy_is_in_doubt_with_its_verdict(tmp_path: Path) -> None:
+    builder = DesiredBuilder()
+    builder.partition("u", NEW, 0, [1])
+    state = builder.build(MetadataIdentity("kraft", "/m", "c1", timestamp_ms=AS_OF_MS))
+    rows = [row(1), live(1, OLD, modified_ms=AS_OF_MS + 1)]
+    (found,) = [each for each in fleet_at(tmp_path, rows, state, AS_OF_MS) if each.kind == "ONLY_KNOWN_COPY"]
+    assert found.doubt == "CHANGED_SINCE_METADATA"

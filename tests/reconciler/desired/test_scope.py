@@ -13,6 +13,7 @@ from reconciler.desired import (
     Registered,
     Speaks,
     by_cluster,
+    is_own_copy,
     registered_log_dirs,
     speaking,
 )
@@ -82,3 +83,20 @@ def test_registered_log_dirs_are_listed_in_order() -> None:
     builder.broker(1, None, False, [])
     found = registered_log_dirs({"c1": builder.build(MetadataIdentity("kraft", "/metadata", "c1"))})
     assert found == [Registered("c1", 2, "a"), Registered("c1", 2, "b")]
+
+
+def kept_by(node: int | None, *, runs: bool = False) -> DesiredState:
+    builder = DesiredBuilder()
+    builder.broker(1, 7, False, [])
+    builder.broker(2, 7, False, [])
+    return builder.build(MetadataIdentity("kraft", "/m", "c1", keeper=node, keeper_runs=runs))
+
+
+def test_metadata_is_the_own_copy_of_a_judged_broker_that_does_not_run() -> None:
+    judged = [BrokerKey("c1", 1)]
+    assert is_own_copy(kept_by(1), judged)
+    assert not is_own_copy(kept_by(1, runs=True), judged)
+    assert not is_own_copy(kept_by(2), judged)
+    assert not is_own_copy(kept_by(None), judged)
+    assert not is_own_copy(kept_by(1), [BrokerKey("c2", 1)])
+    assert not is_own_copy(kept_by(9), [BrokerKey("c1", 9)])  # not registered as a broker: a controller

@@ -9,8 +9,10 @@ from reconciler.desired import Mode
 from reconciler.verdicts import (
     ADVICE,
     BENIGN,
+    DOUBT_CLAUSE,
     FLEET_ADVICE,
     Advice,
+    Doubt,
     Severity,
     Verdict,
     advice_of,
@@ -18,6 +20,7 @@ from reconciler.verdicts import (
     location_of,
     severity,
     severity_of,
+    with_doubt,
 )
 
 STALE = {"log_dir": "/disks/1", "name": "orders-0", "topic": "orders", "partition": 0, "broker": 3}
@@ -30,7 +33,12 @@ def test_every_verdict_has_its_advice() -> None:
 
 
 def test_every_kind_of_fleet_finding_has_its_advice() -> None:
-    kinds = {query.kind for query in fleet.QUERIES} | {fleet.ID_CHANGES.kind, "OTHER_CLUSTER"}
+    kinds = {query.kind for query in fleet.QUERIES} | {
+        fleet.ID_CHANGES.kind,
+        "OTHER_CLUSTER",
+        "OWN_METADATA",
+        "INVENTORY_AGE",
+    }
     assert set(FLEET_ADVICE) == kinds
 
 
@@ -42,9 +50,16 @@ def test_a_finding_is_where_its_path_says() -> None:
 
 
 def test_the_evidence_tells_the_rank_of_a_copy_and_the_only_replica_in_sync() -> None:
-    finding = {"evidence": "twice", "copy_rank": 2, "only_in_sync": True}
+    finding = {"evidence": "twice", "copy_rank": 2, "only_in_sync": True, "doubt": None}
     assert full_evidence(finding) == "copy 2: twice; the metadata's only in-sync replica"
     assert full_evidence({**finding, "copy_rank": None, "only_in_sync": False}) == "twice"
+
+
+def test_the_evidence_ends_with_the_doubt_that_its_verdict_is_in() -> None:
+    assert set(DOUBT_CLAUSE) == set(Doubt)
+    for doubt, clause in DOUBT_CLAUSE.items():
+        finding = {"evidence": "seen", "copy_rank": None, "only_in_sync": False, "doubt": doubt.value}
+        assert full_evidence(finding) == with_doubt("seen", doubt) == f"seen; {clause}"
 
 
 def test_what_asks_nobody_to_act_is_calm_or_ok() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.verdicts import BENIGN, Verdict
 from tools.fleet import demo_fleet
 from tools.fleet.sample_fleet import TRUTH_FILE, load_truth
 
@@ -28,7 +29,11 @@ def test_without_java_the_embedded_engine_finds_what_was_planted(
     assert demo_fleet.main([str(folder)]) == 0
     printed = capfd.readouterr().out
     truth = load_truth(str(folder / "fleet"))
-    assert f"embedded: {len(truth.findings)} findings and {len(truth.fleet)} fleet findings, as planted" in printed
+    to_act = sum(Verdict(planted.verdict) not in BENIGN for planted in truth.findings)
+    counted = f"{to_act} findings to act on, and {len(truth.findings) - to_act} that ask nobody to act"
+    assert f"{counted} are planted" in printed
+    assert f"embedded: {counted}, and {len(truth.fleet)} of the fleet as a whole, as planted" in printed
+    assert f"{to_act} findings; {len(truth.findings) - to_act} more" in printed
     assert "spark: left out, because no Java was found" in printed
     assert "lost+found" in printed
     assert printed.count("  " + demo_fleet.LOGSTORE) == 3

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
+import shutil
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +18,8 @@ import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
-from reconciler.audit import AUDIT_SCHEMA_VERSION
+from reconciler.audit import AUDIT_SCHEMA_VERSION, Accepted
+from reconciler.cli.commands.audit import ACCEPTED
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 from tests.reconciler.cli.conftest import shown_space
@@ -23,6 +27,28 @@ from tools.writers import kraft_writer
 
 Run = Callable[..., Result]
 ORDERS, NEWER_ORDERS = TopicId(bytes(range(16))), TopicId(bytes(range(50, 66)))
+
+
+@pytest.fixture(autouse=True)
+def in_time(cluster) -> None:
+    """The replicas were last written to an hour ago, and the metadata is of a minute ago."""
+    now = time.time()
+    for path in cluster.folder.rglob("*"):
+        os.utime(path, (now - 3600, now - 3600))
+    save(cluster, Path(cluster.metadata), timestamp_ms=int(now * 1000) - 60_000)
+
+
+def save(cluster, folder: Path, **identity: object) -> str:
+    """Save what the small cluster wants as metadata with another identity."""
+    builder = DesiredBuilder()
+    for partition in range(2):
+        builder.partition("orders", str(ORDERS), partition, [1, 2], isr=[1, 2], leader=1)
+    for node in (1, 2):
+        builder.broker(node, 1, False, [])
+    folder.mkdir(exist_ok=True)
+    values = {"cluster_id": "cluster-of-the-tests", "offset": 42, **identity}
+    parquet.save_state(builder.build(MetadataIdentity("kraft", "a test", **values)), str(folder))
+    return str(folder)
 
 
 def refused(result: Result, code: int, *shown: str) -> None:
@@ -64,6 +90,8 @@ def test_every_table_shows_the_space_that_is_taken_and_json_the_length_too(clust
     for suffix in ("index", "timeindex"):
         (stale / f"00000000000000000000.{suffix}").touch()
         os.truncate(stale / f"00000000000000000000.{suffix}", 10_485_760)
+        os.utime(stale / f"00000000000000000000.{suffix}", (0, 0))
+    os.utime(stale / "00000000000000000000.log", (0, 0))
     taken = " ".join(shown_space(stale))
     plan = tmp_path / "plan.json"
     source = ("--metadata", cluster.metadata)
@@ -284,3 +312,99 @@ def test_every_tree_of_a_real_broker_is_audited_without_a_bug(corpus: Path, run:
         result = run("audit", tree, "--format", "json")
         assert result.exit_code in (0, 1), (tree.name, result.stderr)
         assert json.loads(result.stdout)["schema_version"] == AUDIT_SCHEMA_VERSION
+
+
+AS_OF_MS = 1_600_000_000_000
+
+
+def test_a_stopped_brokers_own_metadata_is_the_first_thing_said_and_a_finding(cluster, run: Run) -> None:
+    own = save(cluster, cluster.folder / "own", timestamp_ms=AS_OF_MS, keeper=1)
+    log_dir = cluster.log_dirs[0]
+    result = run("audit", log_dir, "--metadata", own)
+    first = result.stderr.splitlines()[0]
+    assert "the metadata is broker 1's own copy, and the broker does not run" in first
+    assert "it speaks as of 2020-09-13 12:26:40 UTC, " in first and "nothing since is known" in first
+    assert first.endswith(f": logstore audit {log_dir} --metadata SOURCE")
+    assert result.exit_code == 1
+    assert "OWN_METADATA" in result.stdout and "OK" in result.stdout
+    accepted = run("audit", log_dir, "--metadata", own, "--accept", "own-metadata", "--format", "json")
+    assert accepted.exit_code == 0
+    document = json.loads(accepted.stdout)
+    assert ([each["kind"] for each in document["fleet"]], document["accepted"]) == (["OWN_METADATA"], ["own-metadata"])
+
+
+@pytest.mark.parametrize("verb", ["plan", "preflight"])
+def test_whatever_goes_by_a_stopped_brokers_own_metadata_says_so_first(cluster, run: Run, verb: str) -> None:
+    own = save(cluster, cluster.folder / "own", timestamp_ms=AS_OF_MS, keeper=1)
+    first = run(verb, cluster.log_dirs[0], "--metadata", own).stderr.splitlines()[0]
+    assert "the metadata is broker 1's own copy" in first
+    assert first.endswith(f": logstore {verb} {cluster.log_dirs[0]} --metadata SOURCE")
+
+
+def test_an_explanation_by_a_stopped_brokers_own_metadata_says_so_first(cluster, run: Run) -> None:
+    own = save(cluster, cluster.folder / "own", timestamp_ms=AS_OF_MS, keeper=1)
+    path = f"{cluster.log_dirs[0]}/orders-0"
+    result = run("explain", path, "--metadata", own)
+    assert "OK" in result.stdout
+    assert result.stderr.splitlines()[0].endswith(f": logstore explain {path} --metadata SOURCE")
+
+
+def test_metadata_of_a_broker_whose_disks_are_not_judged_is_not_its_own(cluster, run: Run) -> None:
+    own = save(cluster, cluster.folder / "own", timestamp_ms=int(time.time() * 1000), keeper=1)
+    result = run("audit", cluster.log_dirs[1], "--metadata", own)
+    assert "own copy" not in result.stderr
+    assert "OWN_METADATA" not in result.stdout
+
+
+def test_what_was_written_after_the_metadata_is_condemned_in_doubt_and_counted_apart(cluster, run: Run) -> None:
+    old = save(cluster, cluster.folder / "old", timestamp_ms=AS_OF_MS)
+    result = run("audit", cluster.log_dirs[1], "--metadata", old)
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["VERDICT", "COUNT", "IN", "DOUBT", "SIZE"] in lines
+    assert ["STALE_ID", "1", "1"] in [line[:3] for line in lines]
+    assert "in doubt, because it was written to after the metadata was" in result.stdout
+    read = run("audit", cluster.log_dirs[1], "--metadata", old, "--format", "json")
+    (finding,) = json.loads(read.stdout)["findings"]
+    assert (finding["verdict"], finding["doubt"], read.exit_code) == ("STALE_ID", "CHANGED_SINCE_METADATA", 1)
+    assert json.loads(read.stdout)["doubts"] == {"STALE_ID": 1}
+
+
+def test_what_an_inventory_from_before_the_metadata_lacks_is_missing_in_doubt(
+    cluster, run: Run, tmp_path: Path
+) -> None:
+    shutil.rmtree(cluster.log_dir(1) / "orders-1")
+    inventory = tmp_path / "1.parquet"
+    run("scan", cluster.log_dirs[0], "--format", "parquet", "-o", inventory)
+    later = save(cluster, cluster.folder / "later", timestamp_ms=int(time.time() * 1000) + 30 * 3_600_000)
+    read = run("audit", inventory, "--metadata", later, "--format", "json")
+    document = json.loads(read.stdout)
+    (finding,) = document["findings"]
+    assert (finding["verdict"], finding["doubt"], read.exit_code) == ("MISSING", "SCANNED_BEFORE_METADATA", 1)
+    (apart,) = document["fleet"]
+    assert apart["kind"] == "INVENTORY_AGE"
+    assert run("audit", inventory, "--metadata", later, "--inventory-gap", "31h", "--accept", "doubt").exit_code == 0
+    assert run("audit", inventory, "--metadata", later, "--accept", "doubt").exit_code == 1
+
+
+def test_what_can_be_accepted_is_what_the_help_offers() -> None:
+    assert set(ACCEPTED) == set(Accepted)
+
+
+@pytest.mark.parametrize("verb", ["audit", "scan", "staged", "preflight"])
+def test_a_disk_that_cannot_be_listed_below_a_folder_ends_with_4(
+    cluster, run: Run, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    closed = cluster.log_dirs[1]
+    listed = os.scandir
+
+    def refuse(path: str) -> object:
+        if path == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    given = closed if verb == "preflight" else cluster.folder / "disks"
+    metadata = ("--metadata", cluster.metadata) if verb in ("audit", "preflight") else ()
+    result = run(verb, given, *metadata)
+    assert result.exit_code == 4
+    assert f"{closed} cannot be read: Permission denied; nothing is known of what lies there" in result.stderr

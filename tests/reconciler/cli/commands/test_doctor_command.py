@@ -88,8 +88,13 @@ def test_json_has_the_steps_with_every_log_dir_and_the_metadata(cluster, fresh: 
 def test_a_stopped_brokers_own_metadata_is_not_believed(cluster, run: Run) -> None:
     """It ends where the broker stopped, so what happened since looks as if it had not."""
     log_dir = cluster.log_dir(2)
+    builder = DesiredBuilder()
+    builder.partition("orders", str(ORDERS), 0, [1, 2], isr=[1, 2], leader=1)
+    builder.broker(2, 7, False, [])
     own = log_dir / "own"
-    (cluster.folder / "metadata").rename(own)
+    own.mkdir()
+    identity = MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=1000, keeper=2)
+    parquet.save_state(builder.build(identity), str(own))
     broker = document(run("doctor", log_dir, "--metadata", own, "--format", "json"))
     assert broker["metadata"]["trust"] == "own_copy"
     assert broker["next"][0]["command"] == f"logstore doctor {log_dir} --metadata SOURCE"

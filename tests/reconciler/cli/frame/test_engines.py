@@ -14,7 +14,7 @@ from reconciler.sources import load
 
 
 def job(cluster, inputs: Inputs, **changes) -> AuditJob:
-    values = {"all_rows": False, "previous": None, "sizes": True, "now_ms": 0} | changes
+    values = {"all_rows": False, "previous": None, "sizes": True, "now_ms": 0, "gap_ms": 86_400_000} | changes
     return AuditJob(inputs, load(cluster.metadata), str(cluster.folder), **values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from dataclasses import replace
@@ -13,7 +14,7 @@ from layout.ids import TopicId
 from logstore import InventoryError
 from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
-from reconciler.cli.frame import NO_METADATA, choose_metadata, say_problems, sort_inputs
+from reconciler.cli.frame import NO_METADATA, choose_metadata, report_unreadable, say_problems, sort_inputs
 from reconciler.errors import MetadataError, RefusedError, UsageError
 from reconciler.sources import load
 from tools.writers import kraft_writer
@@ -87,6 +88,45 @@ def test_an_inventory_beside_its_own_tree_is_refused(cluster) -> None:
     path = inventory_of(cluster.log_dirs[0], cluster.folder / "one.parquet")
     with pytest.raises(RefusedError, match="which is given itself too"):
         sort_inputs([path, str(cluster.folder / "disks")])
+
+
+def test_a_folder_of_inventories_stands_for_them(cluster) -> None:
+    folder = cluster.folder / "inventories"
+    folder.mkdir()
+    paths = [inventory_of(log_dir, folder / f"{number}.parquet") for number, log_dir in enumerate(cluster.log_dirs)]
+    (folder / "notes.txt").write_text("of last night")
+    inputs = sort_inputs([str(folder)])
+    assert (inputs.inventories, inputs.log_dirs) == (tuple(paths), ())
+
+
+def test_a_replica_is_no_log_dir_and_leads_to_the_one_that_holds_it(cluster) -> None:
+    log_dir = cluster.log_dirs[0]
+    with pytest.raises(UsageError, match=f"orders-0 is a replica of log dir {log_dir}: give the log dir"):
+        sort_inputs([f"{log_dir}/orders-0"])
+    os.mkdir(f"{log_dir}/odd")
+    with pytest.raises(UsageError, match=f"odd lies in log dir {log_dir}"):
+        sort_inputs([f"{log_dir}/odd", cluster.log_dirs[1]])
+
+
+def test_a_disk_that_cannot_be_listed_is_reported_and_stays_among_the_log_dirs(
+    cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = cluster.folder / "disks" / "closed"
+    closed.mkdir()
+    (cluster.folder / "disks" / "lost+found").mkdir()
+    listed = os.scandir
+
+    def refuse(path: str) -> object:
+        if os.path.basename(path) in ("closed", "lost+found"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    inputs = sort_inputs([str(cluster.folder / "disks")])
+    assert set(inputs.log_dirs) == {*cluster.log_dirs, str(closed)}
+    assert f"{closed} cannot be read: Permission denied; nothing is known of what lies there" in capsys.readouterr().err
+    report_unreadable([*cluster.log_dirs, str(cluster.folder / "absent")])
+    assert capsys.readouterr().err == ""
 
 
 def test_an_empty_path_is_reported_as_one() -> None:
