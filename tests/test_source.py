@@ -457,6 +457,38 @@ def private_words(source: Source) -> list[str]:
     return found
 
 
+VERB = r"(audit|scan|explain|plan|apply|staged|restore|purge|repair|preflight|reconcile|watch|doctor|convert|namespace)"
+A_COMMAND = re.compile(rf"(?<![\w'`/])logstore {VERB}\b|kafka-[a-z-]+\.sh")
+"""A verb that is named in quotes refers to it; without quotes it begins a command to paste."""
+HELP_TEXTS = {"help", "epilog", "short_help", "appName"}
+
+
+def printed_commands(source: Source) -> list[str]:
+    """Commands in the texts that a program prints; docstrings, ``--help`` and its examples are not looked at."""
+    spared = set[int]()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            spared.add(id(node.value))
+        is_epilog = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EPILOG"
+        if is_epilog or (isinstance(node, ast.FunctionDef) and node.name == "_example"):
+            spared |= {id(each) for each in ast.walk(node)}
+        if isinstance(node, ast.keyword) and node.arg in HELP_TEXTS:
+            spared |= {id(each) for each in ast.walk(node.value)}
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".appName"):
+            spared |= {id(each) for each in ast.walk(node)}
+    return [
+        source.at(node.lineno, f"prints {found[0]!r}")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in spared
+        and (found := A_COMMAND.search(node.value)) is not None
+    ]  # fmt: skip
+
+
+def test_one_place_makes_the_commands_that_are_printed(packages: list[Source]) -> None:
+    others = [source for source in packages if source.path.parts[:2] != ("reconciler", "next_steps")]
+    none_of([text for source in others for text in printed_commands(source)])
+
+
 def test_no_word_of_our_own_stands_for_what_has_a_name(packages: list[Source]) -> None:
     none_of([text for source in packages for text in private_words(source)])
 
@@ -500,6 +532,8 @@ def test_the_top_level_is_closed() -> None:
         (prints, "logstore/a.py", "print('x')"),
         (swallowed, "logstore/a.py", "try:\n    f()\nexcept Exception:\n    pass"),
         (swallowed, "logstore/a.py", "try:\n    f()\nexcept:\n    g()"),
+        (printed_commands, "reconciler/a.py", "say(f'Next: logstore purge {path}')"),
+        (printed_commands, "reconciler/a.py", "NEXT = 'kafka-topics.sh --describe'"),
     ],
 )
 def test_each_rule_catches_what_it_is_there_for(rule, path: str, text: str) -> None:
@@ -515,6 +549,11 @@ def test_each_rule_catches_what_it_is_there_for(rule, path: str, text: str) -> N
         (changes_to_a_disk, "logstore/a.py", "self._disk.unlink(parent, name)\nlog_dir.disk.rmdir(parent, name)"),
         (prints, "logstore/a.py", '"""print(1)"""'),
         (swallowed, "logstore/a.py", "try:\n    f()\nexcept OSError:\n    pass"),
+        (
+            printed_commands,
+            "reconciler/a.py",
+            "say(\"'logstore staged' lists them\")\noption(help='as logstore audit')",
+        ),
     ],
 )
 def test_no_rule_takes_offence_at_what_is_right(rule, path: str, text: str) -> None:

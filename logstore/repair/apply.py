@@ -148,7 +148,7 @@ class _LogDirRepair:
             self.log_dir.check_online()
             staged, before = stage_duplicate(self.log_dir, action, log_dirs, self.now_ms, settings)
             status = RepairStatus.ALREADY if before else RepairStatus.DONE
-            self._note(action, status, f"staged as {staged.location}, from where logstore restore brings it back")
+            self._note(action, status, f"staged as {staged.location}, from where 'logstore restore' brings it back")
 
     def _revalidate(self, action: RepairAction, held: frozenset[tuple[str, int]] | None) -> FileRepair | None:
         step = None

@@ -338,7 +338,8 @@ class PlanDraft:
                 if (broker, wanted["topic"], partition) in self._stays:
                     self._leave(each, "the metadata wants it, and a replica of the partition is live")
                 elif len(found) > 1:
-                    self._leave(each, f"{len(found)} replicas could come back: choose one with logstore restore")
+                    reason = f"{len(found)} replicas could come back: choose one of them, and restore it"
+                    self._leave(each, reason, command=self._call(each).staged())
                 else:
                     self._add(ActionKind.RESTORE, each, {**row, "topic": wanted["topic"]})
         return set(copies)

@@ -112,7 +112,10 @@ def command(
     changed: a bad request, another broker's disks, a broker that runs, a gate that is shut, a stale epoch. 4: some
     partition is answered with an error.
     """
+    from dataclasses import replace
+
     from reconciler.cli.frame import log_dirs_in
+    from reconciler.next_steps import Call
     from reconciler.plan import Policy
     from reconciler.sources import STANDARD_INPUT, read_request
 
@@ -132,7 +135,7 @@ def command(
 
     if report.refused and not dry_run:
         raise RefusedError(f"the request is not carried out, and nothing was changed: {'; '.join(report.refused)}")
-    write_report(report, Format(form), output)
+    write_report(replace(report, call=Call(paths, fallback=fallback_folder)), Format(form), output)
     if run.too_old is not None:
         say(run.too_old)
     return _say_outcome(report, partly=bool(offline))

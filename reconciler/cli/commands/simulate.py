@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame import Exit, Format, check_output, destination, output_options, say
+from reconciler.cli.frame import Exit, Format, check_output, destination, output_options, say, say_step
 from reconciler.errors import UsageError
-from reconciler.text import count, quoted
+from reconciler.text import count
 
 if TYPE_CHECKING:
     from reconciler.simulator.runs import RunOutcome, Scenario
@@ -148,6 +148,7 @@ def _write(outcome: RunOutcome, form: Format, output: str | None) -> None:
 
 
 def _say_outcome(outcome: RunOutcome, keep: str | None) -> Exit:
+    from reconciler.next_steps import Call, Step
     from reconciler.simulator.runs import METADATA_FOLDER
 
     faults = ", ".join(f"{kind} {number}" for kind, number in outcome.faults.items()) or "none"
@@ -157,9 +158,8 @@ def _say_outcome(outcome: RunOutcome, keep: str | None) -> Exit:
     )
     say(f"history {outcome.digest}")
     if keep is not None:
-        disks = f"{quoted(keep)}/broker-*/disk-*/data"
-        wanted = quoted(f"{keep}/{METADATA_FOLDER}")
-        say(f"the disks are in {keep}; look at them with: logstore audit {disks} --metadata {wanted}")
+        look = Call((keep,), (f"{keep}/{METADATA_FOLDER}",)).audit()
+        say_step(Step(f"the disks are in {keep}: look at them", look))
     if outcome.broken is None:
         say("every promise was kept")
         return Exit.CLEAN

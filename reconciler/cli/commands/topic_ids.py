@@ -135,5 +135,5 @@ def _say_outcome(seen: ClusterSeen, rows: list[dict[str, Any]], *, assign: bool)
     if without and not assign:
         say("nothing was written. Next: --assign gives an ID to each topic without one")
     if ASSIGNED in states:
-        say("brokers write the IDs beside their replicas when a controller tells them; until then: logstore audit")
+        say("brokers write the IDs beside their replicas when a controller tells them; until then an audit finds NO_ID")
     return Exit.FINDINGS if without or "left_alone" in states else Exit.CLEAN

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 
 from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.broker import Effect, EffectKind, PartitionKey
 from reconciler.cli.frame import Column, Format, destination, open_page
+from reconciler.next_steps import Call, undo_of_staging
 from reconciler.protocol import ControlRequest, ControlResponse, LeaderAndIsrRequest
-from reconciler.text import NOTHING, moment, quoted
+from reconciler.text import NOTHING, moment
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
@@ -36,6 +37,7 @@ class RequestReport:
         verdicts: the verdict of each partition that a LeaderAndIsr names and the broker has or should have.
         effects: the changes that were made, or would be.
         refused: why the request would be refused, one sentence for each shut gate.
+        call: how the command was called, for the undo of what was staged.
     """
 
     request: ControlRequest
@@ -46,6 +48,7 @@ class RequestReport:
     verdicts: Mapping[PartitionKey, str]
     effects: Sequence[Effect]
     refused: Sequence[str] = ()
+    call: Call = field(default_factory=Call)
 
 
 def error_name(number: int) -> str:
@@ -53,13 +56,12 @@ def error_name(number: int) -> str:
     return KafkaError(number).name if number in tuple(KafkaError) else str(number)
 
 
-def undo_of(effect: Effect) -> str | None:
+def undo_of(effect: Effect, call: Call) -> str | None:
     """Return the command that restores a staged replica; None for other effects."""
     if effect.kind is not EffectKind.STAGED:
         return None
-    words = ("logstore", "restore", effect.log_dir, "--topic", effect.topic)
-    which = f"--partition {effect.partition} --topic-id={effect.topic_id or TopicId.ZERO}"
-    return f"{' '.join(map(quoted, words))} {which}"
+    home = call if call.log_dirs else replace(call, log_dirs=(effect.log_dir,))
+    return undo_of_staging(home, effect.topic, effect.partition, effect.topic_id or str(TopicId.ZERO)).text
 
 
 def write_report(report: RequestReport, form: Format, output: str | None) -> None:
@@ -95,16 +97,16 @@ def _rows(report: RequestReport) -> Iterator[tuple[str, ...]]:
         if not found and error:
             yield (*cells, "nothing", NOTHING, NOTHING, NOTHING)
         for effect in found:
-            yield (*cells, *_cells(effect))
+            yield (*cells, *_cells(effect, report.call))
     for several in left.values():
         for effect in several:
             name = f"{effect.topic}-{effect.partition}"
-            yield (NOTHING, name, effect.topic_id or NOTHING, effect.verdict or NOTHING, *_cells(effect))
+            yield (NOTHING, name, effect.topic_id or NOTHING, effect.verdict or NOTHING, *_cells(effect, report.call))
 
 
-def _cells(effect: Effect) -> tuple[str, ...]:
+def _cells(effect: Effect, call: Call) -> tuple[str, ...]:
     what = effect.kind.value.replace("_", " ")
-    return what, f"{effect.log_dir}/{effect.location}", moment(effect.due_ms), undo_of(effect) or NOTHING
+    return what, f"{effect.log_dir}/{effect.location}", moment(effect.due_ms), undo_of(effect, call) or NOTHING
 
 
 def _document(report: RequestReport) -> dict[str, object]:
@@ -136,5 +138,5 @@ def _document(report: RequestReport) -> dict[str, object]:
             }
             for (topic, partition), topic_id, error in _answers(report)
         ],
-        "changes": [{**asdict(effect), "undo": undo_of(effect)} for effect in report.effects],
+        "changes": [{**asdict(effect), "undo": undo_of(effect, report.call)} for effect in report.effects],
     }

@@ -51,7 +51,7 @@ def test_each_action_carries_its_evidence(messy: PlanBroker) -> None:
     assert (action.topic_id, action.wanted_topic_id) == (str(OLD), str(ORDERS))
     assert str(OLD) in action.why and action.due_ms == NOW_MS + 1000
     assert action.undo is not None and action.undo.startswith(
-        f"logstore restore {' '.join(messy.log_dirs)} --topic orders"
+        f"logstore restore {' '.join(messy.paths)} --topic orders"
     )
     (source,) = plan.metadata
     assert (source["location"], source["sha256"], source["topics"]) == ("/metadata", "d" * 64, "2")
@@ -96,8 +96,8 @@ def test_what_is_wanted_stays_stray_where_a_replica_is_live_or_two_could_come(br
     plan = broker.plan()
     assert plan.actions == ()
     assert sorted(left.reason for left in plan.left_alone) == [
-        "2 replicas could come back: choose one with logstore restore",
-        "2 replicas could come back: choose one with logstore restore",
+        "2 replicas could come back: choose one of them, and restore it",
+        "2 replicas could come back: choose one of them, and restore it",
         "the metadata wants it, and a replica of the partition is live",
     ]
 

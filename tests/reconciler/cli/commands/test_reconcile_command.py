@@ -103,7 +103,7 @@ def test_a_full_request_stages_creates_and_writes_ids_and_says_where_until_when_
     assert result.exit_code == 0, result.output
     assert names(sim) == {"live": [*sorted(kept()), "orders-0", "orders-1", "orders-2"], "staged": [f"{C}_0", f"{A}_0"]}
     (line,) = [line for line in result.stdout.splitlines() if "gone-0" in line]
-    undo = f"logstore restore {sim.paths[1]} --topic gone --partition 0 --topic-id={C}"
+    undo = f"logstore restore {' '.join(map(str, sim.paths))} --topic gone --partition 0 --topic-id={C}"
     assert all(word in line for word in ("UNKNOWN_TOPIC", f"{sim.paths[1]}/deleting/{C}_0", " UTC ", undo))
     assert "13 partitions answered: 13 with 0" in result.stderr
     assert "done: 2 staged, 2 created, 1 topic id written" in result.stderr

@@ -9,6 +9,7 @@ from reconciler.broker import Effect, EffectKind
 from reconciler.cli.frame import Format
 from reconciler.cli.pages import RequestReport, error_name, write_report
 from reconciler.cli.pages.reconcile_page import undo_of
+from reconciler.next_steps import Call
 from reconciler.protocol import LeaderAndIsrResponse, PartitionError, TopicErrors
 from tests.reconciler.protocol.control_requests import FULL, A, leader_and_isr, topic
 
@@ -53,7 +54,7 @@ def test_json_has_every_answer_and_every_change(tmp_path: Path) -> None:
 
 def test_the_undo_is_a_command_for_a_shell() -> None:
     expected = f"logstore restore '/a dir' --topic 'my orders' --partition 3 --topic-id={A}"
-    assert (undo_of(STAGED), undo_of(MADE)) == (expected, None)
+    assert (undo_of(STAGED, Call()), undo_of(MADE, Call())) == (expected, None)
 
 
 def test_an_error_that_kafka_does_not_name_stays_a_number() -> None:
