@@ -5,6 +5,19 @@ import time
 
 from logstore import SystemClock
 from logstore.clock import ManualClock, date_text
+from tests.patience import PATIENCE_S
+
+
+class Asked(threading.Event):
+    """An event that says when somebody asks for it: from then on a waiter knows until when it waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+
+    def is_set(self) -> bool:
+        self.asked.set()
+        return super().is_set()
 
 
 def test_a_time_beyond_the_calendar_stays_a_number() -> None:
@@ -33,32 +46,34 @@ def test_a_manual_clock_stands_still_until_it_is_moved_forwards_or_backwards() -
 
 
 def test_a_waiter_on_a_manual_clock_is_woken_when_its_time_has_come() -> None:
-    clock, done = ManualClock(0), threading.Event()
+    clock, done, waited_for = ManualClock(0), threading.Event(), Asked()
     results: list[bool] = []
 
     def wait() -> None:
-        results.append(clock.wait(threading.Event(), 3600))
+        results.append(clock.wait(waited_for, 3600))
         done.set()
 
     thread = threading.Thread(target=wait)
     thread.start()
+    waited_for.asked.wait(PATIENCE_S)
     clock.advance(3_599_999)
     assert not done.wait(0.05)
     clock.advance(1)
-    thread.join(10)
+    thread.join(PATIENCE_S)
     assert results == [False]
 
 
 def test_a_clock_that_goes_backwards_makes_a_waiter_wait_longer() -> None:
-    clock, event = ManualClock(10_000), threading.Event()
+    clock, event = ManualClock(10_000), Asked()
     thread = threading.Thread(target=clock.wait, args=(event, 1))
     thread.start()
+    event.asked.wait(PATIENCE_S)
     clock.advance(-5000)
     clock.advance(5999)
     thread.join(0.05)
     assert thread.is_alive()
     event.set()
-    thread.join(10)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
 
 

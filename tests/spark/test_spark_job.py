@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from reconciler.audit.spark import job as spark_job
@@ -23,7 +25,7 @@ def test_the_job_prints_the_path_of_the_summary_and_nothing_else(
     out.mkdir()
     arguments = ["--trees", *two_disks, "--out", str(out), "--master", "local[1]"]
     program = [sys.executable, "-m", "reconciler.audit.spark.job", *arguments]
-    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=180)
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout, done.stderr) == (1, f"{out}/summary.json\n", "")
     # Without metadata a duplicate is shown all the same, and the replica beside it is not compared.
     assert json.loads((out / "summary.json").read_text())["totals"] == {"DUPLICATE": 2, "NOT_COMPARED": 1}

@@ -17,12 +17,12 @@ from logstore.log_dir import LogDir, find_lock_holder
 from logstore.parallel import spread
 from logstore.scan import scan
 from tests.logstore.engine import ORDERS, ORDERS_ID, fill, opened
+from tests.patience import PATIENCE_S
 from tools.machine import java_command, why_no_java
 
 pytestmark = pytest.mark.java
 
 PROBE = Path(__file__).with_name("LockProbe.java")
-SECONDS_TO_END = 30
 
 
 class JavaLock:
@@ -66,7 +66,7 @@ class JavaLock:
     def kill(self) -> None:
         """End it as a crash would."""
         self._process.kill()
-        self._process.wait(SECONDS_TO_END)
+        self._process.wait(PATIENCE_S)
 
     def __enter__(self) -> JavaLock:
         return self
@@ -74,7 +74,7 @@ class JavaLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.communicate(timeout=SECONDS_TO_END)
+        self._process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 
 from logstore.parallel import AdaptiveThreadPool, map_chunks
 from logstore.parallel import threads as threads_module
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_so_many_threads_as_were_asked_for_work_at_once(disk: dict[str, int]) ->
     def work(piece: int) -> str:
         disk["count"] += 8
         if piece:
-            together.wait(30)
+            together.wait(PATIENCE_S)
         return threading.current_thread().name
 
     with AdaptiveThreadPool(work, 3) as pool:

@@ -13,8 +13,7 @@ from logstore import ChangeFailedError
 from logstore.clock import ManualClock
 from logstore.purge import Purger
 from logstore.purge.background import RETRY_MS
-
-PATIENCE_S = 30
+from tests.patience import PATIENCE_S
 
 
 class Calls:

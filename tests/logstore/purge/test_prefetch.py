@@ -31,6 +31,7 @@ from logstore.purge.prefetch import computed_by_child, prefetch_batch
 from logstore.purge.remove import Removal
 from tests.logstore.engine import open_descriptors
 from tests.logstore.purge.test_purge_removal import DUE_MS, NAME, Case, case
+from tests.patience import PATIENCE_S
 
 __all__ = ["case"]
 
@@ -149,9 +150,6 @@ def test_each_directory_of_a_batch_has_a_look_of_its_own(case: Case) -> None:
     assert isinstance(looks[1], tuple)
 
 
-SECONDS = 30
-
-
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     before = open_descriptors()
@@ -212,13 +210,13 @@ def test_a_death_is_noticed_though_other_threads_start_processes_too() -> None:
     def ask(dies: bool) -> list[int]:
         with closing(computed_by_child(work if dies else (lambda unit: unit), range(3))) as results:
             found = list(islice(results, 3))
-            both.wait(SECONDS)  # the process of the other still waits to be ended
+            both.wait(PATIENCE_S)  # the process of the other still waits to be ended
             return found
 
     both = threading.Barrier(2)
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(ask, dies) for dies in (True, False)]
-        assert [each.result(SECONDS) for each in asked] == [[], [0, 1, 2]]
+        assert [each.result(PATIENCE_S) for each in asked] == [[], [0, 1, 2]]
 
 
 def test_work_that_fails_ends_the_results(capfd: pytest.CaptureFixture[str]) -> None:
@@ -261,7 +259,7 @@ def test_it_ends_when_the_process_that_asked_is_killed() -> None:
     os.close(write)
     looking = os.read(read, 20).decode()
     os.close(read)
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + PATIENCE_S
     while _is_alive(looking):
         assert time.monotonic() < deadline, "it goes on though nobody will ever ask"
         time.sleep(0.01)

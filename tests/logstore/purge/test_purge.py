@@ -35,6 +35,7 @@ from tests.logstore.engine import (
     open_descriptors,
     picture,
 )
+from tests.patience import PATIENCE_S
 
 LATER_MS = NOW_MS + 10_000
 
@@ -274,7 +275,7 @@ def test_a_disk_that_fails_goes_offline_and_the_others_go_on(tmp_path: Path) -> 
 
 
 def test_disks_are_purged_at_the_same_time_when_they_are_different_ones(tmp_path: Path) -> None:
-    meeting = threading.Barrier(2, timeout=30)
+    meeting = threading.Barrier(2, timeout=PATIENCE_S)
 
     class Meeting(Disk):
         met = False

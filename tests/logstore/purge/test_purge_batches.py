@@ -26,8 +26,7 @@ from logstore.purge.remove import Removal
 from logstore.staging import FallbackRecords, RecordReader, list_staged, staging_roots
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
-
-SECONDS = 30
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +78,7 @@ def test_the_next_batch_is_emptied_while_the_one_before_comes_to_its_end(tmp_pat
 
         def wait(self, what: str) -> None:
             if what == waits and self.in_time is None:
-                self.in_time = self.seen.wait(SECONDS)
+                self.in_time = self.seen.wait(PATIENCE_S)
 
         def sync_file_system(self, descriptor: int) -> bool:
             self.wait("barrier")
@@ -159,7 +158,7 @@ class Meeting(Disk):
         thread = threading.get_ident()
         if thread not in self.came[what]:
             self.came[what].add(thread)
-            self.barriers[what].wait(SECONDS)
+            self.barriers[what].wait(PATIENCE_S)
 
     def unlink(self, parent: int, name: str) -> None:
         if not name.startswith((".", STAGED_RECORD)):

@@ -35,7 +35,8 @@ from logstore.staging import list_staged
 from tests.logstore.children import child, ended_well
 from tests.logstore.engine import NOW_MS, DiskThat
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
-from tests.logstore.purge.test_purge_batches import SECONDS, Noted, small_batches
+from tests.logstore.purge.test_purge_batches import Noted, small_batches
+from tests.patience import PATIENCE_S
 
 __all__ = ["small_batches"]
 
@@ -75,7 +76,7 @@ def test_all_workers_get_their_share_of_few_large_replicas(tmp_path: Path) -> No
         def unlink(self, parent: int, name: str) -> None:
             if not name.startswith(".logstore") and threading.get_ident() not in self.threads:
                 self.threads.add(threading.get_ident())
-                self.both.wait(SECONDS)
+                self.both.wait(PATIENCE_S)
             super().unlink(parent, name)
 
     disk = Meeting()
@@ -104,7 +105,7 @@ def test_several_workers_of_a_large_purge_are_processes_of_their_own(tmp_path: P
     # The command purges in a thread, and not every call that a process makes as it begins is one for any thread.
     with staged(tmp_path / "disk", 60, disk=disk) as log_dir, ThreadPoolExecutor(1) as thread:
         done = thread.submit(only, log_dir, PurgeRules(LATER_MS * 8), workers=workers, may_fork=True)
-        assert len(done.result(SECONDS).purged) == 60
+        assert len(done.result(PATIENCE_S).purged) == 60
     assert 1 <= len(disk.processes) <= workers
     assert (os.getpid() in disk.processes) == (workers == 1)
     assert nobody_is_left()
@@ -240,10 +241,10 @@ def test_a_purge_that_is_short_or_slow_or_means_few_starts_no_process(
 
 
 class Slow(Disk):
-    """Takes its time for each file."""
+    """Takes its time for each file: half a minute for all, so that a word to stop always comes before the end."""
 
     def unlink(self, parent: int, name: str) -> None:
-        time.sleep(0.01)
+        time.sleep(0.5)
         super().unlink(parent, name)
 
 
@@ -288,7 +289,7 @@ def test_while_a_process_of_a_purge_that_was_killed_still_removes_nobody_gets_th
             log_dir.disk = disk
             only(log_dir, PurgeRules(LATER_MS * 8), workers=2, may_fork=True)
         os._exit(1)
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + PATIENCE_S
     while sum(map(len, _picture(path).values())) == whole:
         assert time.monotonic() < deadline, "it does not begin"
         time.sleep(0.01)
@@ -325,7 +326,7 @@ def test_a_child_sees_that_it_is_cancelled(before: bool) -> None:
     if before:
         cancel.set()
     with SharedCancel(cancel) as shared:
-        forked = child(lambda: shared.in_child().wait(SECONDS))
+        forked = child(lambda: shared.in_child().wait(PATIENCE_S))
         cancel.set()
         assert ended_well(forked)
 
@@ -355,7 +356,7 @@ def test_a_child_whose_parent_is_killed_is_cancelled() -> None:
     def waits(shared: SharedCancel) -> bool:
         cancel = shared.in_child()
         os.write(write, b"ready")
-        return cancel.wait(SECONDS) and os.write(write, b"cancelled") > 0
+        return cancel.wait(PATIENCE_S) and os.write(write, b"cancelled") > 0
 
     def fork_and_wait() -> bool:
         with SharedCancel(threading.Event()) as shared:

@@ -47,6 +47,7 @@ from tests.logstore.engine import (
     picture,
     write_offsets,
 )
+from tests.patience import PATIENCE_S
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
 STAGED = f"{ORDERS_ID}_0"
@@ -420,7 +421,7 @@ def test_a_fifo_a_socket_or_a_directory_in_a_files_place_neither_blocks_nor_brea
     if name == UNCLEAN_FILE:
         (path / name).rmdir() if (path / name).is_dir() else (path / name).unlink()
     done.start()
-    done.join(60)
+    done.join(PATIENCE_S)
     assert not done.is_alive(), "it waits for somebody to write"
     use_everything(path)
 

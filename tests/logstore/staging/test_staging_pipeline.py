@@ -37,6 +37,7 @@ from tests.logstore.engine import (
     read_offsets,
     write_offsets,
 )
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(params=["ours", "broker"])
@@ -631,7 +632,7 @@ def test_a_batch_is_renamed_while_the_barrier_of_the_one_before_is_waited_for(pa
 
         def sync_file_system(self, descriptor: int) -> bool:
             if "barrier" not in self.steps:
-                self.in_time = self.seen.wait(30)
+                self.in_time = self.seen.wait(PATIENCE_S)
             return super().sync_file_system(descriptor)
 
         def rename(self, source: int, name: str, target: int, new_name: str) -> None:

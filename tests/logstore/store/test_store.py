@@ -52,6 +52,7 @@ from tests.logstore.engine import (
     read_offsets,
     write_offsets,
 )
+from tests.patience import PATIENCE_S
 
 PAYMENTS = TopicPartition("payments", 3)
 
@@ -609,7 +610,7 @@ def test_many_threads_may_make_find_stage_and_restore_at_once(paths: list[Path])
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE_S)
         assert problems == []
         reported = {(replica.log_dir, replica.path) for replica in store.replicas()}
         there = {(str(path), found.name) for path in paths for found in path.glob("t*-*")}

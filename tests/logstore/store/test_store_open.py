@@ -40,6 +40,7 @@ from tests.logstore.engine import (
     opened,
     picture,
 )
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -210,7 +211,7 @@ def test_looking_never_waits_for_a_change(paths: list[Path]) -> None:
 
             thread = threading.Thread(target=look)
             thread.start()
-            thread.join(10)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive()
         assert seen[1:] == [KafkaError.NONE, "orders", 3]
 

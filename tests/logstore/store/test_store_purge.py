@@ -10,6 +10,7 @@ from logstore.clock import ManualClock
 from logstore.staging import Placement
 from logstore.store import LogStore, StoreOptions
 from tests.logstore.engine import HOUR_MS, NOW_MS, ORDERS_ID, fill, formatted, opened
+from tests.patience import PATIENCE_S
 
 
 def stocked(tmp_path: Path, clock: ManualClock) -> LogStore:
@@ -66,15 +67,15 @@ def test_a_thread_purges_when_something_becomes_due_and_not_before(tmp_path: Pat
     with stocked(tmp_path, clock) as store:
         store.start_purger()
         store.start_purger()
-        assert purged.acquire(timeout=60)
+        assert purged.acquire(timeout=PATIENCE_S)
         assert len(store.staged()) == 2
         clock.advance(4 * HOUR_MS)
         while store.staged():
-            assert purged.acquire(timeout=60)
+            assert purged.acquire(timeout=PATIENCE_S)
         store.stage([TopicPartition("orders", 2)], "STALE_ID", "re-created")
         clock.advance(4 * HOUR_MS)
         while store.staged():
-            assert purged.acquire(timeout=60)
+            assert purged.acquire(timeout=PATIENCE_S)
     assert "purger" not in [thread.name for thread in threading.enumerate()]
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from logstore.watch import LOG_DIR_KEY, RowChange, Watch, WatchTimes
 from logstore.watch.events import OVERFLOW_LOGGER, WatchEvents
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 15.0
 QUICK = WatchTimes(gather=0.02, check=0.05, again=(0.05, 0.1))
 
 

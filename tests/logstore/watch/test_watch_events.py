@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from logstore.watch.events import OVERFLOW_LOGGER, Hints, WatchEvents
-
-PATIENCE_S = 10.0
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from reconciler.cli import logstore
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 from reconciler.text import size
+from tests.patience import PATIENCE_S
 
 CLUSTER = "cluster-of-the-tests"
 ORDERS, OLD_ORDERS = TopicId(bytes(range(16))), TopicId(bytes(range(100, 116)))
@@ -109,7 +110,7 @@ def start() -> Callable[..., subprocess.CompletedProcess[str]]:
             cwd=REPOSITORY,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             env=dict(os.environ),
             check=False,
             **options,

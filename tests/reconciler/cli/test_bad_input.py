@@ -20,6 +20,7 @@ from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
 from reconciler.cli.frame import Exit
 from reconciler.sources import load
+from tests.patience import PATIENCE_S
 from tools.writers import kraft_writer
 from tools.writers.zookeeper_writer import snapshot_bytes
 
@@ -50,7 +51,7 @@ def process() -> Callable[..., subprocess.CompletedProcess[str]]:
         command = [*before, sys.executable, "-m", "reconciler.cli", *map(str, args)]
         environment = {**os.environ, **env}
         return subprocess.run(
-            command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, env=environment, check=False
+            command, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE_S, env=environment, check=False
         )
 
     return started

@@ -14,11 +14,11 @@ from logstore.watch import Watch, WatchTimes
 from reconciler.errors import RefusedError
 from reconciler.sources import load
 from reconciler.watch import VerdictChange, WatchedMetadata, verdict_changes
+from tests.patience import PATIENCE_S
 from tools.writers import kraft_writer as kraft
 
 A, B = (TopicId(bytes([number] * 16)) for number in (1, 2))
 QUICK = WatchTimes(gather=0.02, check=0.05)
-PATIENCE_S = 15.0
 
 
 def made(path: Path, cluster: str = "C") -> Path:

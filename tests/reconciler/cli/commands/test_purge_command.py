@@ -39,6 +39,7 @@ from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.errors import UsageError
 from reconciler.sources.parquet import save_state
 from tests.logstore.engine import picture
+from tests.patience import PATIENCE_S
 from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, REPOSITORY
 
 Run = Callable[..., Result]
@@ -224,7 +225,7 @@ def test_an_interrupt_cancels_and_waits_for_the_end() -> None:
 
     def work() -> str:
         os.kill(os.getpid(), signal.SIGINT)
-        assert cancel.wait(30)
+        assert cancel.wait(PATIENCE_S)
         return "ended"
 
     former = signal.getsignal(signal.SIGINT)
@@ -233,13 +234,14 @@ def test_an_interrupt_cancels_and_waits_for_the_end() -> None:
 
 
 def test_interrupted_it_says_so_and_leaves_the_rest_to_the_next(cluster, log_dir: str) -> None:
-    command = [sys.executable, "-m", "reconciler.cli", "purge", log_dir, "--unlinks", "1"]
+    # At one byte in a second the end is more than an hour away.
+    command = [sys.executable, "-m", "reconciler.cli", "purge", log_dir, "--rate", "1"]
     marker = Path(log_dir, ".logstore_unclean")
     with subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         while not marker.exists() and child.poll() is None:
             time.sleep(0.01)
         child.terminate()
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 130
     assert "the next purge goes on" in said
     assert "Traceback" not in said

@@ -20,6 +20,7 @@ import pytest
 from click.testing import Result
 
 from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, inventory
+from tests.patience import PATIENCE_S
 from tests.reconciler.cli.conftest import shown_space
 
 Run = Callable[..., Result]
@@ -181,7 +182,7 @@ def test_a_reader_that_stops_early_ends_it_silently_as_it_ends_other_tools(clust
     scanning.stdout.close()
     shown = scanning.stderr.read()
     scanning.stderr.close()
-    assert (scanning.wait(30), shown) == (141, "")
+    assert (scanning.wait(PATIENCE_S), shown) == (141, "")
 
 
 def test_an_interrupt_is_one_sentence(cluster) -> None:
@@ -195,7 +196,7 @@ def test_an_interrupt_is_one_sentence(cluster) -> None:
     while not _blocked(scanning.pid):
         time.sleep(0.01)
     scanning.send_signal(signal.SIGINT)
-    _, shown = scanning.communicate(timeout=30)
+    _, shown = scanning.communicate(timeout=PATIENCE_S)
     assert scanning.returncode == 130
     assert shown.startswith("logstore: interrupted")
     assert shown.count("\n") == 1

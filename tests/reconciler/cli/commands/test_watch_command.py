@@ -21,11 +21,11 @@ from layout.ids import TopicId
 from reconciler.cli.commands import watch as watch_command
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
+from tests.patience import PATIENCE_S
 
 Run = Callable[..., Result]
 REPOSITORY = Path(__file__).resolve().parents[4]
 OLD_ORDERS = TopicId(bytes(range(100, 116)))
-PATIENCE_S = 30.0
 FIELDS = [
     "schema_version", "time_ms", "log_dir", "name", "cluster_id", "broker", "topic", "partition", "disk_topic_id",
     "metadata_topic_id", "before", "after", "bytes", "evidence",

@@ -35,12 +35,12 @@ from reconciler.cli.frame import (
 from reconciler.cli.frame.lifecycle import ENDING_SIGNALS, TRACEBACK_VARIABLE, sentences
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError, UsageError
 from reconciler.next_steps import Call, Step
+from tests.patience import PATIENCE_S
 
 Run = Callable[..., Result]
 HEAVY = ("pyarrow", "duckdb", "rich", "jinja2", "pyspark", "orjson", "pandas")
 
 REPOSITORY = Path(__file__).parents[4]
-SECONDS = 30
 
 pytestmark = pytest.mark.usefixtures("every_signal_heard")
 
@@ -276,7 +276,7 @@ def test_a_watch_under_nohup_outlives_its_terminal(cluster, hangup_is_nothing: N
         assert b"orders-" in watch.stdout.readline()
         assert watch.poll() is None
         watch.send_signal(signal.SIGTERM)
-        assert watch.wait(SECONDS) == 0
+        assert watch.wait(PATIENCE_S) == 0
 
 
 def test_a_step_is_said_with_its_command_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
