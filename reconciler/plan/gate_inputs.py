@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from logstore.rows import Kind
@@ -214,6 +215,7 @@ def _copies(state: DesiredState, pairs: Iterable[Candidate]) -> dict[tuple[str, 
 def _strange(view: PlanView, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Find log dirs that the broker never registered, and those that hold nothing that belongs into them."""
     of_id: dict[tuple[BrokerKey, str], str] = {}
+    placed = {cluster: _placed(state, frozenset(b.node for b in view.live)) for cluster, state in view.states.items()}
     held = defaultdict(set)
     for each in view.judged:
         if each.observed is not None and each.observed["kind"] == Kind.LIVE:
@@ -227,7 +229,9 @@ def _strange(view: PlanView, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
         if first != log_dir.path:
             yield log_dir.path, f"its directory.id {directory_id} is that of {first}, so one of them is a copy"
         else:
-            problem = _unregistered(log_dir, state) or _nothing_of_it(log_dir, state, held[log_dir.path])
+            problem = _unregistered(log_dir, state) or _nothing_of_it(
+                held[log_dir.path], placed[log_dir.broker.cluster][log_dir.broker.node, directory_id]
+            )
             if problem:
                 yield log_dir.path, problem
 
@@ -240,17 +244,21 @@ def _unregistered(log_dir: ScannedLogDir, state: DesiredState) -> str | None:
     return f"its directory.id is {directory_id or 'missing'}, and broker {log_dir.broker.node} never registered that"
 
 
-def _nothing_of_it(log_dir: ScannedLogDir, state: DesiredState, held: set[tuple[str, int]]) -> str | None:
-    """Say so where a log dir holds replicas, and none of those that the metadata places in it, by name."""
-    if not held or not log_dir.row["directory_id"]:
-        return None
+def _placed(state: DesiredState, nodes: frozenset[int]) -> dict[tuple[int, str | None], set[tuple[str, int]]]:
+    """Group what the metadata wants on some brokers by broker and directory ID, where it names one; by topic name."""
+    found: dict[tuple[int, str | None], set[tuple[str, int]]] = defaultdict(set)
     rows = in_memory(state.replicas).select(["topic", "partition", "node_id", "directory_id"])
     here = pc.and_(
-        pc.equal(rows.column("directory_id"), log_dir.row["directory_id"]),
-        pc.equal(rows.column("node_id"), log_dir.broker.node),
+        pc.is_in(rows.column("node_id"), pa.array(nodes, pa.int32())), rows.column("directory_id").is_valid()
     )
-    placed = {(row["topic"], row["partition"]) for row in rows.filter(here).to_pylist()}
-    if not placed or placed & held:
+    for row in rows.filter(here).to_pylist():
+        found[row["node_id"], row["directory_id"]].add((row["topic"], row["partition"]))
+    return found
+
+
+def _nothing_of_it(held: set[tuple[str, int]], placed: set[tuple[str, int]]) -> str | None:
+    """Say so where a log dir holds replicas, and none of those that the metadata places in it, by name."""
+    if not held or not placed or placed & held:
         return None
     return (
         f"it holds {len(held):,} replicas, and none of the {len(placed):,} that the metadata places in it: is it the "

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from reconciler.cli import logstore
 from reconciler.plan import Gate, GatesShutError, PlanChoice, Policy
-from tests.reconciler.plan.premises import PREMISES, World, exclude_each_other, topic_id
+from reconciler.plan.policy import BY_NUMBER
+from tests.reconciler.plan.premises import NOW_MS, PREMISES, Premise, World, exclude_each_other, topic_id
 
 
 def test_where_every_premise_is_right_the_plan_is_made(tmp_path: Path) -> None:
@@ -71,3 +75,34 @@ def test_every_refusal_has_its_numbers_and_its_option(tmp_path: Path) -> None:
         assert caught.value.plan.actions, "what is refused can be shown"
         for refusal in caught.value.refusals:
             assert refusal.reason.endswith(f"(override: {' '.join(refusal.option)})")
+
+
+def chosen_by(premise: Premise) -> PlanChoice:
+    """What a premise lets the operator choose."""
+    world = World(Path())
+    premise.spoil(world)
+    return world.choice
+
+
+@pytest.mark.parametrize("name", [name for name, each in PREMISES.items() if chosen_by(each) == PlanChoice()])
+def test_the_command_refuses_it_and_the_command_that_it_prints_makes_the_plan(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: NOW_MS * 1_000_000)
+    world = World(tmp_path)
+    PREMISES[name].spoil(world)
+    metadata, *disks = world.build()
+    kept = tmp_path / "plan.json"
+    refused = CliRunner().invoke(logstore, ["plan", *disks, "--metadata", metadata, "-o", str(kept)])
+    assert (refused.exit_code, kept.exists()) == (3, False), refused.output
+    assert "moved-0" in refused.stdout
+    assert f"override: {' '.join(option_of(PREMISES[name].gate))}" in refused.stderr
+    (command,) = (line for line in refused.stderr.splitlines() if "logstore plan" in line)
+    pasted = shlex.split(command[command.index("logstore plan") :])
+    made = CliRunner().invoke(logstore, pasted[1:])
+    assert (made.exit_code, kept.exists()) == (1, True), made.output
+
+
+def option_of(gate: Gate) -> tuple[str, ...]:
+    """The option that opens a gate; of a number, its name alone."""
+    return (BY_NUMBER[gate],) if gate in BY_NUMBER else ("--allow", gate)
