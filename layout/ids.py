@@ -28,8 +28,12 @@ class KafkaId:
         """Take 16 bytes, big-endian.
 
         Raises:
-            InvalidIdError: ``raw`` is not 16 bytes long.
+            InvalidIdError: ``raw`` is not 16 bytes.
         """
+        if type(raw) is not bytes and not isinstance(raw, bytes | bytearray | memoryview):
+            raise InvalidIdError(
+                f"an ID has 16 bytes, and {raw!r:.60} is none: {type(self).__name__}.parse reads texts"
+            )
         if len(raw) != 16:
             raise InvalidIdError(f"an ID has 16 bytes, not {len(raw)}")
         self._bytes = bytes(raw)
@@ -45,7 +49,7 @@ class KafkaId:
         Raises:
             InvalidIdError: any other text.
         """
-        if not _TEXT.fullmatch(text):
+        if not isinstance(text, str) or not _TEXT.fullmatch(text):
             raise InvalidIdError(f"{text!r:.60} is no ID: 22 characters of base64url are expected")
         return cls(base64.urlsafe_b64decode(text[:22] + "=="))
 
@@ -56,13 +60,20 @@ class KafkaId:
         Raises:
             InvalidIdError: any other text.
         """
-        if not _HEX.fullmatch(text):
+        if not isinstance(text, str) or not _HEX.fullmatch(text):
             raise InvalidIdError(f"{text!r:.60} is no hex ID: 32 digits of [0-9a-f] are expected")
         return cls(bytes.fromhex(text))
 
     @classmethod
     def from_halves(cls, most: int, least: int) -> Self:
-        """Build from the two signed 64-bit halves that Kafka's own code shows."""
+        """Build from the two signed 64-bit halves that Kafka's own code shows.
+
+        Raises:
+            InvalidIdError: a half is no int64.
+        """
+        for half in (most, least):
+            if not isinstance(half, int) or not -(1 << 63) <= half < 1 << 63:
+                raise InvalidIdError(f"{half!r:.60} is no half of an ID: a signed 64-bit number is expected")
         return cls(most.to_bytes(8, "big", signed=True) + least.to_bytes(8, "big", signed=True))
 
     def to_bytes(self) -> bytes:

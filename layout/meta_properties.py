@@ -23,6 +23,7 @@ from layout import java_properties
 from layout.errors import BrokerEffect, DamagedFileError, InvalidIdError, NumberFormatError
 from layout.ids import DirectoryId
 from layout.java_text import parse_java_int
+from layout.scheme import Scheme
 
 FILE_NAME: Final = "meta.properties"
 SCHEME_KEY: Final = "logstore.scheme"
@@ -37,16 +38,19 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 class MetaProperties:
     """The identity of one log dir. Every instance obeys the rules of its version.
 
+    One that :func:`parse` read may have a scheme of another release, which a broker does not mind.
+
     Attributes:
         version: 0 or 1.
         cluster_id: free text, not always an ID of 22 characters, and it may be empty.
         node_id: ``broker.id`` or ``node.id``, int32; negative numbers are legal in the file.
         directory_id: absent before Kafka 3.7; reserved values parse (see ``layout.log_dir_set``).
-        scheme: value of ``logstore.scheme``; None in a real broker's log dir.
+        scheme: value of ``logstore.scheme``, one of :class:`layout.scheme.Scheme`; None in a real broker's log dir.
         other: the remaining keys, kept so that nothing is lost when the file is written again.
 
     Raises:
-        DamagedFileError: an unknown version, or a value missing that the version requires; all reasons at once.
+        DamagedFileError: an unknown version or scheme, a value missing that the version requires, or a value of another
+            type; all reasons at once.
     """
 
     version: int
@@ -57,7 +61,7 @@ class MetaProperties:
     other: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        _refuse(_broken_rules(self.version, self.cluster_id, self.node_id))
+        _refuse([*_broken_rules(self.version, self.cluster_id, self.node_id), *_wrong_values(self)])
 
 
 def parse(data: bytes) -> MetaProperties:
@@ -82,7 +86,10 @@ def parse(data: bytes) -> MetaProperties:
     except InvalidIdError as error:
         reasons.append(f"directory.id: {error}")
     _refuse(reasons)
-    return MetaProperties(version, cluster_id, node_id, directory_id, other.pop(SCHEME_KEY, None), other)
+    scheme = other.pop(SCHEME_KEY, None)
+    identity = MetaProperties(version, cluster_id, node_id, directory_id, None, other)
+    object.__setattr__(identity, "scheme", scheme)  # whoever opens the log dir refuses the scheme of another release
+    return identity
 
 
 def to_properties(identity: MetaProperties) -> dict[str, str]:
@@ -124,6 +131,22 @@ def _broken_rules(version: int, cluster_id: object, node_id: object) -> list[str
         return [f"version {version} is not known, only 0 and 1 are"]
     required = {"cluster.id": cluster_id, NODE_KEYS[version]: node_id} if version == 1 else {}
     return [f"{key} is missing, version 1 requires it" for key, value in required.items() if value is None]
+
+
+def _wrong_values(identity: MetaProperties) -> list[str]:
+    """List every value that is of no use to the file, whatever the version."""
+    node_id, scheme = identity.node_id, identity.scheme
+    is_known = isinstance(scheme, str) and scheme in frozenset(Scheme)
+    is_int32 = isinstance(node_id, int) and -(1 << 31) <= node_id < 1 << 31
+    wrong = {
+        "cluster.id is no text": identity.cluster_id if not isinstance(identity.cluster_id, str | None) else None,
+        "the node ID is no int32": None if is_int32 else node_id,
+        "directory.id is no DirectoryId": (
+            identity.directory_id if not isinstance(identity.directory_id, DirectoryId | None) else None
+        ),
+        f"{SCHEME_KEY} is none of {', '.join(Scheme)}": None if is_known else scheme,
+    }
+    return [f"{problem}: {value!r:.60}" for problem, value in wrong.items() if value is not None]
 
 
 def _refuse(reasons: list[str]) -> None:

@@ -197,6 +197,8 @@ def encode_json(topic_id: TopicId, topic: str, partition: int) -> bytes:
 
 
 def _refuse_zero(topic_id: TopicId) -> None:
+    if not isinstance(topic_id, TopicId):
+        raise InvalidIdError(f"{topic_id!r:.60} is no topic ID: a TopicId is expected")
     if topic_id.is_zero:
         raise InvalidIdError("the zero ID means that there is none; a replica without an ID has no partition.metadata")
 

@@ -45,16 +45,34 @@ RESERVED_TIERS = frozenset(
 
 KIP37-1 names ``deleting`` and ``__…``; the others follow, because a directory of such a name would replace a file."""
 
+_MAX_PARTITION = (1 << 31) - 1
+"""Partitions are signed 32-bit integers to Kafka."""
+
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 _LEGAL_TIER = re.compile(r"[a-zA-Z0-9.-]+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TopicPartition:
-    """One partition of a topic, by full name. The name is not checked: a disk may hold any (FACTS §1.3)."""
+    """One partition of a topic, by full name, and its number, 0 to 2147483647.
+
+    The name may break the rules for names: a disk may hold any (FACTS §1.3).
+
+    Raises:
+        InvalidNameError: the topic is no text, or the partition is no such number.
+    """
 
     topic: str
     partition: int
+
+    def __post_init__(self) -> None:
+        if type(self.topic) is str and type(self.partition) is int and 0 <= self.partition <= _MAX_PARTITION:
+            return  # the fast path, for nearly all: some programs make millions
+        if not isinstance(self.topic, str):
+            raise InvalidNameError(f"{self.topic!r:.80} is no topic name: a text is expected")
+        if not isinstance(self.partition, int) or not 0 <= self.partition <= _MAX_PARTITION:
+            expected = f"a number from 0 to {_MAX_PARTITION} is expected"
+            raise InvalidNameError(f"{self.partition!r:.80} is no partition of {self.topic!r:.80}: {expected}")
 
     @property
     def namespace(self) -> str:
@@ -75,8 +93,9 @@ class Namespace:
     """The tiers above a topic, outermost first; no tiers: the default namespace. Every instance is valid.
 
     Raises:
-        InvalidNameError: a tier is empty, longer than 249 characters, ``.`` or ``..``, reserved, or has a character
-            other than ``a-z A-Z 0-9 . -``; the message gives every reason for every tier.
+        InvalidNameError: the tiers are no tuple of texts, or a tier is empty, longer than 249 characters, ``.`` or
+            ``..``, reserved, or has a character other than ``a-z A-Z 0-9 . -``; the message gives every reason for
+            every tier.
     """
 
     tiers: tuple[str, ...] = ()
@@ -84,6 +103,8 @@ class Namespace:
     DEFAULT: ClassVar[Namespace]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.tiers, tuple) or not all(isinstance(tier, str) for tier in self.tiers):
+            raise InvalidNameError(f"{self.tiers!r:.80} are no tiers: a tuple of texts is expected")
         reasons = [reason for tier in self.tiers for reason in _tier_problems(tier)]
         if reasons:
             raise InvalidNameError(f"{str(self)!r:.80} is no namespace: {'; '.join(reasons)}")

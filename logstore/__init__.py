@@ -10,9 +10,13 @@ and imports only from those on its right::
 ``errors`` (one root, and the Kafka error that each stands for), ``clock`` and ``settings`` stand below them all.
 """
 
+import logging
 from typing import TYPE_CHECKING
 
 from logstore.parallel import lazy_exports
+
+# What is logged is for the handlers of the program that embeds this; without one, Python would print warnings.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
     from logstore.clock import Clock, SystemClock

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 
 class KafkaError(IntEnum):
-    """An error code of a Kafka response, under Kafka's name (FACTS §4.1)."""
+    """An error code of a Kafka response, under Kafka's name (FACTS §4.1); printed, it is name and number."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -45,6 +45,9 @@ class KafkaError(IntEnum):
     INVALID_UPDATE_VERSION = 95
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.value})"
 
 
 class LogStoreError(Exception):

@@ -11,9 +11,13 @@ Each folder says in its own first line what it is for, and imports only from tho
 ``errors`` stands below them all.
 """
 
+import logging
 from typing import TYPE_CHECKING
 
 from logstore.parallel import lazy_exports
+
+# What is logged is for the handlers of the program that embeds this; without one, Python would print warnings.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
     from reconciler.audit import AuditResult, audit

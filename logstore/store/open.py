@@ -79,13 +79,15 @@ class OpenStore:
         self.changing = threading.RLock()
 
     @classmethod
-    def open(cls, log_dirs: Sequence[str], options: StoreOptions | None = None) -> Self:
+    def open(
+        cls, log_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], options: StoreOptions | None = None
+    ) -> Self:
         """Open a broker's log dirs, and recover them from a crash.
 
         A log dir whose disk fails is offline from the start, as in a broker; the others are opened.
 
         Args:
-            log_dirs: their paths.
+            log_dirs: their paths; a single path is one log dir.
             options: None: the defaults.
 
         Raises:
@@ -95,7 +97,8 @@ class OpenStore:
             OfflineLogDirError: no log dir can be used.
         """
         options = options or StoreOptions()
-        opened, offline = open_log_dirs(log_dirs, options.disk)
+        paths = [log_dirs] if isinstance(log_dirs, str | os.PathLike) else log_dirs
+        opened, offline = open_log_dirs([os.fspath(path) for path in paths], options.disk)
         store = cls(opened, offline, options)
         try:
             recover_all(opened, store.fallback)

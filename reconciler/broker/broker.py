@@ -18,7 +18,7 @@ from logstore.store import LogStore
 from reconciler.broker.leader_and_isr import handle_leader_and_isr
 from reconciler.broker.memory import BrokerMemory, KnownEpochs
 from reconciler.broker.stop_replica import handle_stop_replica
-from reconciler.errors import UsageError
+from reconciler.errors import InvalidRequestError, UsageError
 from reconciler.protocol import (
     ControlRequest,
     ControlResponse,
@@ -81,8 +81,13 @@ class Broker:
         Handling the same request again changes nothing, or finishes a request that was interrupted.
 
         Raises:
-            InvalidRequestError: the request is malformed; the message has all reasons, and nothing was changed.
+            InvalidRequestError: the request is malformed, or is none; the message has all reasons, and nothing was
+                changed.
         """
+        given: object = request
+        if not isinstance(given, LeaderAndIsrRequest | StopReplicaRequest):
+            found = f"it is a {type(given).__name__}, and reconciler.protocol reads a request from bytes or JSON"
+            raise InvalidRequestError("what was sent to the broker", [found], "LeaderAndIsr or StopReplica request")
         check_request(request, f"the request of controller {request.controller_id}")
         with self._handling, paused_gc():
             stale = staleness(request, self.broker_epoch, self.controller_epoch)

@@ -1,7 +1,8 @@
 """Check control requests, and give every reason why one is not valid at once. Pure.
 
 A request that is malformed is refused whole, with every reason (DESIGN §4). Decoders check the requests that they make,
-and a broker checks again before it changes anything. Types are trusted, values are not.
+and a broker checks again before it changes anything. The types of the fields are right, see ``requests``; those of
+broker ids in a list are checked here, a list at a time.
 Source: FACTS §1.4, §5; KIP516-4, KIP516-7.
 """
 
@@ -113,7 +114,7 @@ def _about_brokers(topic: TopicState, good: set[tuple[int, ...]]) -> Iterator[st
     lists.update(state.adding for state in topic.partitions)
     lists.update(state.removing for state in topic.partitions)
     lists -= good
-    bad = {each for each in lists if len(set(each)) != len(each) or (each and not 0 <= min(each) <= max(each) < _INT32)}
+    bad = {each for each in lists if not _are_brokers(each)}
     good |= lists - bad
     if not bad:
         return
@@ -122,6 +123,14 @@ def _about_brokers(topic: TopicState, good: set[tuple[int, ...]]) -> Iterator[st
             if getattr(state, name) in bad:
                 shown = ", ".join(map(str, getattr(state, name)[:10]))
                 yield f"{topic.topic!s:.80}-{state.partition}: {name} are no distinct broker ids: {shown}"
+
+
+def _are_brokers(numbers: tuple[int, ...]) -> bool:
+    if not numbers:
+        return True
+    if not set(map(type, numbers)) <= {int} or len(set(numbers)) != len(numbers):
+        return False
+    return 0 <= min(numbers) <= max(numbers) < _INT32
 
 
 def _about_epochs(topic: str, partitions: Sequence[StopPartition]) -> Iterator[str]:

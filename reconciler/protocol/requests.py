@@ -2,17 +2,22 @@
 
 A controller sends LeaderAndIsr and StopReplica. A broker answers with one error number for the whole request and one
 for each partition: a :class:`logstore.KafkaError` where this engine answers, any int16 where another broker did. The
-types carry no rules; ``check`` has them. Source: FACTS §4.1, §4.2, §4.5, §5.1 to §5.3; KIP516-4, KIP516-7.
+types check the types of what they are given, so that no request fails half-way for what is in it; the rules for names
+and numbers are in ``check``, which gives all reasons at once.
+Source: FACTS §4.1, §4.2, §4.5, §5.1 to §5.3; KIP516-4, KIP516-7.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from types import UnionType
 from typing import NamedTuple, TypeAlias, overload
 
 from layout.ids import TopicId
 from logstore import KafkaError
+from reconciler.errors import InvalidRequestError
 
 
 class RequestType(IntEnum):
@@ -26,6 +31,12 @@ class RequestType(IntEnum):
     """It holds every partition that the broker should have."""
 
     @classmethod
+    def _missing_(cls, value: object) -> RequestType:
+        """Refuse a value that is no type; :meth:`of` and :meth:`named` read what others wrote."""
+        expected = " or ".join(f"{cls.__name__}.{each.name}" for each in cls)
+        raise InvalidRequestError(f"{value!r:.60}", [f"{expected} is expected"], "type of a request")
+
+    @classmethod
     def of(cls, number: int) -> RequestType:
         """The type of a number; unknown numbers are UNSPECIFIED, as in Kafka."""
         return cls(number) if number in tuple(cls) else cls.UNSPECIFIED
@@ -36,9 +47,47 @@ class RequestType(IntEnum):
         return cls.UNSPECIFIED if name == "UNKNOWN" else cls.__members__.get(name)
 
 
+def _check_types(value: object, expected: Mapping[str, tuple[type | UnionType, str]]) -> None:
+    """Refuse a value with fields of other types, with a reason for each: field → its type, and the type's name."""
+    reasons = [
+        f"{name}: {noun} is expected, found {getattr(value, name)!r:.60}"
+        for name, (kind, noun) in expected.items()
+        if not isinstance(getattr(value, name), kind)
+    ]
+    if reasons:
+        raise InvalidRequestError("what was given", reasons, type(value).__name__)
+
+
+def _check_elements(value: object, name: str, kind: type) -> None:
+    """Refuse a tuple with an element of another type."""
+    elements: tuple[object, ...] = getattr(value, name)
+    if not set(map(type, elements)) <= {kind}:
+        found = next(each for each in elements if type(each) is not kind)
+        raise InvalidRequestError(
+            "what was given", [f"{name}: each should be a {kind.__name__}, found {found!r:.60}"], type(value).__name__
+        )
+
+
+_INTEGER, _YES_OR_NO, _TUPLE, _TEXT = (int, "an integer"), (bool, "True or False"), (tuple, "a tuple"), (str, "a text")
+_TOPIC = {"topic": _TEXT, "topic_id": (TopicId | None, "a TopicId or None"), "partitions": _TUPLE}
+_PARTITION = {
+    **dict.fromkeys(("partition", "controller_epoch", "leader", "leader_epoch", "partition_epoch"), _INTEGER),
+    **dict.fromkeys(("isr", "replicas", "adding", "removing"), _TUPLE),
+    **{"is_new": _YES_OR_NO, "leader_recovery_state": _INTEGER},
+}
+_REQUEST = {
+    **dict.fromkeys(("controller_id", "controller_epoch", "broker_epoch"), _INTEGER),
+    **{"topics": _TUPLE, "is_kraft_controller": _YES_OR_NO},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """The state of one partition in a LeaderAndIsr request. Broker ids and epochs are int32."""
+    """The state of one partition in a LeaderAndIsr request. Broker ids and epochs are int32.
+
+    Raises:
+        InvalidRequestError: a field is of another type; here, and in the types below.
+    """
 
     partition: int
     controller_epoch: int
@@ -56,6 +105,16 @@ class PartitionState:
     leader_recovery_state: int = 0
     """0: recovered, 1: recovering."""
 
+    def __post_init__(self) -> None:
+        # The fast path, for nearly all: a request has up to a million of them.
+        if not (
+            type(self.partition) is type(self.controller_epoch) is type(self.leader) is type(self.leader_epoch) is int
+            and type(self.partition_epoch) is type(self.leader_recovery_state) is int
+            and type(self.isr) is type(self.replicas) is type(self.adding) is type(self.removing) is tuple
+            and type(self.is_new) is bool
+        ):
+            _check_types(self, _PARTITION)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
@@ -65,6 +124,10 @@ class TopicState:
     topic_id: TopicId | None
     partitions: tuple[PartitionState, ...]
 
+    def __post_init__(self) -> None:
+        _check_types(self, _TOPIC)
+        _check_elements(self, "partitions", PartitionState)
+
 
 @dataclass(frozen=True, slots=True)
 class LiveLeader:
@@ -73,6 +136,9 @@ class LiveLeader:
     broker_id: int
     host: str
     port: int
+
+    def __post_init__(self) -> None:
+        _check_types(self, {"broker_id": _INTEGER, "host": _TEXT, "port": _INTEGER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +153,12 @@ class LeaderAndIsrRequest:
     type: RequestType = RequestType.UNSPECIFIED
     is_kraft_controller: bool = False
     live_leaders: tuple[LiveLeader, ...] = ()
+
+    def __post_init__(self) -> None:
+        kinds = {"type": (RequestType, "a RequestType"), "live_leaders": _TUPLE}
+        _check_types(self, {**_REQUEST, **kinds})
+        _check_elements(self, "topics", TopicState)
+        _check_elements(self, "live_leaders", LiveLeader)
 
     def receivers(self) -> frozenset[int]:
         """The possible receivers: the brokers that are among the replicas of every partition."""
@@ -104,6 +176,10 @@ class StopPartition:
     delete: bool = False
     """Delete the replica too."""
 
+    def __post_init__(self) -> None:
+        if not (type(self.partition) is type(self.leader_epoch) is int and type(self.delete) is bool):
+            _check_types(self, {"partition": _INTEGER, "leader_epoch": _INTEGER, "delete": _YES_OR_NO})
+
 
 @dataclass(frozen=True, slots=True)
 class StopTopic:
@@ -112,6 +188,10 @@ class StopTopic:
     topic: str
     topic_id: TopicId | None
     partitions: tuple[StopPartition, ...]
+
+    def __post_init__(self) -> None:
+        _check_types(self, _TOPIC)
+        _check_elements(self, "partitions", StopPartition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +204,10 @@ class StopReplicaRequest:
     broker_epoch: int = -1
     """-1: not given."""
     is_kraft_controller: bool = False
+
+    def __post_init__(self) -> None:
+        _check_types(self, _REQUEST)
+        _check_elements(self, "topics", StopTopic)
 
 
 ControlRequest: TypeAlias = LeaderAndIsrRequest | StopReplicaRequest

@@ -125,3 +125,22 @@ def test_a_directory_that_is_not_registered_is_offline_unless_none_is() -> None:
     assert one.is_online([])
     assert not DirectoryId.LOST.is_online([])
     assert DirectoryId.UNASSIGNED.is_online([other]) and DirectoryId.MIGRATING.is_online([other])
+
+
+@pytest.mark.parametrize("raw", ["x" * 16, "UXyU9i5ARn6W00ON2taeWA", 5, None, [0] * 16, b"x" * 15])
+def test_what_is_not_16_bytes_is_no_id(raw: object) -> None:
+    with pytest.raises(InvalidIdError, match="an ID has 16 bytes"):
+        TopicId(raw)
+
+
+@pytest.mark.parametrize("text", [5, None, b"UXyU9i5ARn6W00ON2taeWA"])
+def test_what_is_no_text_is_no_id(text: object) -> None:
+    for parse in (TopicId.parse, TopicId.from_hex, DirectoryId.parse):
+        with pytest.raises(InvalidIdError, match="is no"):
+            parse(text)
+
+
+@pytest.mark.parametrize("half", [1 << 63, -(1 << 63) - 1, "0", None])
+def test_a_half_is_a_signed_64_bit_number(half: object) -> None:
+    with pytest.raises(InvalidIdError, match="is no half of an ID"):
+        TopicId.from_halves(0, half)

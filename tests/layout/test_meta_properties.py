@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties, encode, parse, to_properties
+from layout.scheme import Scheme
 
 DIRECTORY_ID = DirectoryId.parse("s33AdXtkR8Gf_xRO-R_dpA")
 ASCII = st.text(alphabet=st.characters(max_codepoint=0x7E), max_size=12)
@@ -106,7 +110,7 @@ def test_what_is_not_known_is_not_written() -> None:
     cluster_id=ASCII,
     node_id=st.integers(-(2**31), 2**31 - 1),
     directory_id=st.none() | st.binary(min_size=16, max_size=16).map(DirectoryId),
-    scheme=st.none() | ASCII,
+    scheme=st.none() | st.sampled_from(list(map(str, Scheme))),
     other=st.dictionaries(ASCII.filter(lambda key: key not in KNOWN), ASCII, max_size=3),
 )
 def test_an_ascii_identity_survives_a_round_trip(
@@ -128,3 +132,26 @@ def test_any_file_gives_an_identity_or_our_own_error(parts: list[str]) -> None:
     except DamagedFileError:
         return
     assert identity.version in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"scheme": "nope"}, "logstore.scheme is none of flat, namespaced, by-topic-id: 'nope'"),
+        ({"scheme": ["flat"]}, "logstore.scheme is none of"),
+        ({"cluster_id": 5}, "cluster.id is no text: 5"),
+        ({"node_id": "1"}, "the node ID is no int32: '1'"),
+        ({"node_id": 1 << 31}, "the node ID is no int32"),
+        ({"directory_id": "s33AdXtkR8Gf_xRO-R_dpA"}, "directory.id is no DirectoryId"),
+    ],
+)
+def test_a_value_of_no_use_to_the_file_is_refused(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(DamagedFileError, match=re.escape(said)):
+        MetaProperties(**{"version": 1, "cluster_id": "C", "node_id": 1, **wrong})
+
+
+def test_a_scheme_of_another_release_is_read_as_a_broker_reads_it_and_made_by_nobody() -> None:
+    found = parse(b"version=1\ncluster.id=C\nnode.id=1\nlogstore.scheme=zigzag\n")
+    assert (found.scheme, parse(encode(found, "today"))) == ("zigzag", found)
+    with pytest.raises(DamagedFileError, match="zigzag"):
+        replace(found, node_id=2)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layout import partition_metadata
 from layout.errors import BrokerEffect, DamagedFileError, InvalidIdError
-from layout.ids import TopicId
+from layout.ids import DirectoryId, TopicId
 from layout.partition_metadata import (
     EmptyFileError,
     Form,
@@ -258,3 +259,11 @@ def test_near_misses_never_change_what_a_broker_would_read(data: bytes, place: i
         return
     found = parse(changed)
     assert (found.version, found.topic_id, found.effect) == (shipped.version, shipped.topic_id, BrokerEffect.NONE)
+
+
+@pytest.mark.parametrize("given", ["UXyU9i5ARn6W00ON2taeWA", None, DirectoryId(b"x" * 16)])
+def test_what_is_no_topic_id_is_never_written(given: object) -> None:
+    with pytest.raises(InvalidIdError, match="is no topic ID: a TopicId is expected"):
+        partition_metadata.encode(given)
+    with pytest.raises(InvalidIdError, match="is no topic ID"):
+        partition_metadata.encode_json(given, "orders", 0)

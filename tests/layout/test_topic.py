@@ -158,3 +158,26 @@ def test_names_collide_when_they_differ_in_dots_and_underscores_only(one: str, o
 @pytest.mark.parametrize(("number", "said"), [(0, "nothing"), (1, "orders-0"), (3, "orders-0 and 2 more")])
 def test_some_partitions_are_named_by_the_first_and_how_many_more(number: int, said: str) -> None:
     assert named([TopicPartition("orders", partition) for partition in range(number)]) == said
+
+
+@pytest.mark.parametrize("partition", [-1, 1 << 31, "0", None, 1.0, b"0"])
+def test_what_is_no_partition_is_refused_in_a_sentence(partition: object) -> None:
+    with pytest.raises(InvalidNameError, match="is no partition of 'orders': a number from 0 to 2147483647"):
+        TopicPartition("orders", partition)
+
+
+@pytest.mark.parametrize("topic", [None, b"orders", 7, ("orders", 0)])
+def test_what_is_no_text_is_no_topic(topic: object) -> None:
+    with pytest.raises(InvalidNameError, match="is no topic name: a text is expected"):
+        TopicPartition(topic, 0)
+
+
+@pytest.mark.parametrize("name", ["", "..", "two words", "\udcff", "a/b"])
+def test_a_name_that_only_a_disk_may_hold_is_a_partition_all_the_same(name: str) -> None:
+    assert str(TopicPartition(name, (1 << 31) - 1)) == f"{name}-2147483647"
+
+
+@pytest.mark.parametrize("tiers", ["org", ["org"], (b"org",), (None,), None])
+def test_tiers_are_a_tuple_of_texts(tiers: object) -> None:
+    with pytest.raises(InvalidNameError, match="are no tiers"):
+        Namespace(tiers)

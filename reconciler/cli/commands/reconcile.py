@@ -287,11 +287,13 @@ def _say_outcome(report: RequestReport, *, partly: bool) -> Exit:
 
     if report.response.error:
         name = error_name(report.response.error)
-        say(f"the whole request is answered with {name} ({report.response.error}), and nothing was changed")
+        say(f"the whole request is answered with {name} ({int(report.response.error)}), and nothing was changed")
         return Exit.REFUSED
     errors = [each.error for topic in report.response.topics for each in topic.partitions if each.error]
     answered = sum(len(topic.partitions) for topic in report.response.topics)
-    failed = ", ".join(f"{count(errors.count(each))} with {error_name(each)} ({each})" for each in sorted(set(errors)))
+    failed = ", ".join(
+        f"{count(errors.count(each))} with {error_name(each)} ({int(each)})" for each in sorted(set(errors))
+    )
     say(f"{count(answered, 'partition')} answered: {answered - len(errors):,} with 0{f', {failed}' if failed else ''}")
     kinds = [each.kind for each in report.effects]
     done = ", ".join(

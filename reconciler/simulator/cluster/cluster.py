@@ -27,7 +27,7 @@ from typing import Self
 
 from layout.ids import TopicId
 from logstore import KafkaError
-from reconciler.errors import ReconcilerError, RefusedError
+from reconciler.errors import ReconcilerError, RefusedError, UsageError
 from reconciler.simulator.admin import NOT_GIVEN, CommandOutcome, CreateTopic, is_created
 from reconciler.simulator.cluster.member import ClusterSettings, Member
 from reconciler.simulator.cluster.oracle import Oracle
@@ -41,6 +41,7 @@ from reconciler.simulator.zookeeper import (
     encode_cluster_id,
     make_base,
 )
+from reconciler.text import listed
 
 PATIENCE_MS = 120_000
 """The longest wait for a condition, in simulated time."""
@@ -223,9 +224,10 @@ class Cluster:
         """Switch a machine on, and wait until its broker is registered.
 
         Raises:
+            UsageError: there is no such broker; here, and in the two methods below.
             NotInTimeError: the broker does not start; the history says why.
         """
-        member = self.members[node_id]
+        member = self._member(node_id)
         member.start()
         # Its node may still be there from before a crash; only its own registration gives it an epoch.
         self.run_until(
@@ -234,11 +236,11 @@ class Cluster:
 
     def stop_broker(self, node_id: int) -> None:
         """Stop a broker in order."""
-        self.members[node_id].shut_down()
+        self._member(node_id).shut_down()
 
     def crash_broker(self, node_id: int) -> None:
         """Cut a machine's power; changes that were not synced may be lost."""
-        self.world.crash(self.members[node_id].name)
+        self.world.crash(self._member(node_id).name)
 
     def close(self) -> None:
         """Stop all brokers, close the disks, and remove the folder if it is a temporary one."""
@@ -247,6 +249,12 @@ class Cluster:
                 member.shut_down()
             member.disks.close()
         self._opened.close()
+
+    def _member(self, node_id: int) -> Member:
+        if node_id not in self.members:
+            known = listed([str(each) for each in self.members])
+            raise UsageError(f"there is no broker {node_id!r:.40} in this cluster: {known} are in it")
+        return self.members[node_id]
 
     def _ask(self, command: Callable[[Member], CommandOutcome]) -> None:
         """Give a command to the active controller, as soon as there is one."""

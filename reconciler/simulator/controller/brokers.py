@@ -93,7 +93,7 @@ class BrokerChanges:
             elif error == KafkaError.NONE:
                 back += [replica] if replica in self._context.offline else []
             elif error != KafkaError.STALE_CONTROLLER_EPOCH:
-                self._core.say(f"broker {broker} refuses {partition} with error {error}")
+                self._core.say(f"broker {broker} refuses {partition} with error {int(error)}")
         if failed:
             self._core.say(f"on broker {broker} these are offline: {', '.join(str(each.partition) for each in failed)}")
             self._context.offline.update(failed)

@@ -302,7 +302,6 @@ def test_another_directory_under_the_same_name_is_noticed_by_its_inode(path: Pat
         candidate(""),
         candidate("orders-0", TopicPartition("payments", 0)),
         candidate("orders-0", TopicPartition("orders", 1)),
-        candidate("orders-0", TopicPartition("orders", -1)),
         candidate("orders-0", delay_ms=-1),
         candidate("orders-0", delay_ms=1 << 64),
     ],

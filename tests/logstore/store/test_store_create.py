@@ -278,8 +278,6 @@ def test_a_replica_goes_where_the_scheme_has_it_and_a_scan_finds_it(
         ("flat", TopicPartition("\udcff", 0), ORDERS_ID),
         ("flat", TopicPartition("o" * 250, 0), ORDERS_ID),
         ("flat", TopicPartition("o" * 249, 123456), ORDERS_ID),
-        ("flat", TopicPartition("orders", -1), ORDERS_ID),
-        ("flat", TopicPartition("orders", 1 << 31), ORDERS_ID),
         ("flat", TopicPartition("org:orders", 0), ORDERS_ID),
         ("namespaced", TopicPartition("deleting:orders", 0), ORDERS_ID),
         ("namespaced", TopicPartition("..:orders", 0), ORDERS_ID),

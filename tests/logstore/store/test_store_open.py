@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -404,3 +405,13 @@ def test_an_open_store_answers_and_changes_no_replica(paths: list[Path]) -> None
         assert store.get(ORDERS).topic_id == ORDERS_ID
         assert len(store) == 3
     assert [contents(path) for path in paths] == before
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_single_path_is_one_log_dir(tmp_path: Path, kind: Callable[[object], str | Path]) -> None:
+    path = formatted(tmp_path / "x")
+    for given in (kind(path), [kind(path)]):
+        with LogStore.open(given) as store:
+            assert [log_dir.path for log_dir in store.log_dirs] == [str(path)]
+    with pytest.raises(NotALogDirError, match="/nowhere"):
+        LogStore.open("/nowhere")

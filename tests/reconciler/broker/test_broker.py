@@ -172,3 +172,9 @@ def test_a_copy_that_comes_late_is_not_in_order_and_the_same_number_again_is(sim
     assert broker.comes_in_order(2, 1)  # another controller starts counting again
     assert broker.comes_in_order(1, 9)  # and what the earlier one sends is answered by its epoch
     assert [broker.comes_in_order(2, number) for number in (1, 2, 1)] == [True, True, False]
+
+
+@pytest.mark.parametrize("given", [{"controllerId": 1}, b"\x00\x04", "FULL", None, topic("orders", A, 0)])
+def test_what_is_no_request_is_refused_with_the_way_to_read_one(sim: Sim, given: object) -> None:
+    with pytest.raises(InvalidRequestError, match=f"it is a {type(given).__name__}, and reconciler.protocol reads"):
+        sim.start().handle(given)

@@ -1,98 +1,77 @@
-"""Control requests and answers as types (FACTS §4.2, §5.2; KIP516-4)."""
+"""The types of requests: a value that exists has fields of the right types, whoever made it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from logstore import KafkaError
+from layout.ids import DirectoryId
+from reconciler.errors import InvalidRequestError, ReconcilerError
 from reconciler.protocol import (
     LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
+    LiveLeader,
     PartitionState,
     RequestType,
     StopPartition,
     StopReplicaRequest,
-    StopReplicaResponse,
     StopTopic,
     TopicState,
-    error_response,
+    check_request,
 )
-from tests.reconciler.protocol.control_requests import FULL, A, B, errors, leader_and_isr, stop_replica, topic
+from tests.reconciler.protocol.control_requests import FULL, A, leader_and_isr, state, topic
 
-
-def partition(index: int, *replicas: int) -> PartitionState:
-    return PartitionState(index, 1, replicas[0] if replicas else -1, 0, replicas, 0, replicas)
-
-
-def request(*topics: TopicState) -> LeaderAndIsrRequest:
-    return LeaderAndIsrRequest(controller_id=1, controller_epoch=1, topics=topics)
-
-
-# KIP516-4
-@pytest.mark.parametrize(
-    ("number", "kind"),
-    [
-        (0, RequestType.UNSPECIFIED),
-        (1, RequestType.INCREMENTAL),
-        (2, RequestType.FULL),
-        (3, RequestType.UNSPECIFIED),
-        (-1, RequestType.UNSPECIFIED),
-        (127, RequestType.UNSPECIFIED),
-    ],
-)
-def test_a_type_that_is_not_known_reads_as_unspecified(number: int, kind: RequestType) -> None:
-    assert RequestType.of(number) is kind
+PARTITION: dict[str, Any] = {
+    "partition": 0, "controller_epoch": 1, "leader": 1, "leader_epoch": 0, "isr": (1,), "partition_epoch": 0,
+    "replicas": (1,),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("make", "said"),
     [
-        ("UNSPECIFIED", RequestType.UNSPECIFIED),
-        ("UNKNOWN", RequestType.UNSPECIFIED),
-        ("INCREMENTAL", RequestType.INCREMENTAL),
-        ("FULL", RequestType.FULL),
-        ("full", None),
-        ("", None),
+        (lambda: TopicState("orders", "xyz", ()), "topic_id: a TopicId or None is expected, found 'xyz'"),
+        (lambda: TopicState("orders", DirectoryId(b"x" * 16), ()), "topic_id: a TopicId or None is expected"),
+        (lambda: TopicState(b"orders", A, ()), "topic: a text is expected, found b'orders'"),
+        (lambda: TopicState("orders", A, [state(0)]), "partitions: a tuple is expected"),
+        (lambda: TopicState("orders", A, (0,)), "partitions: each should be a PartitionState, found 0"),
+        (lambda: PartitionState(**{**PARTITION, "leader": "1"}), "leader: an integer is expected, found '1'"),
+        (lambda: PartitionState(**{**PARTITION, "isr": [1]}), r"isr: a tuple is expected, found [1]"),
+        (lambda: PartitionState(**PARTITION, is_new=1), "is_new: True or False is expected, found 1"),
+        (lambda: LiveLeader(1, "host", "9092"), "port: an integer is expected, found '9092'"),
+        (lambda: LeaderAndIsrRequest(1, 1, (), type="FULL"), "type: a RequestType is expected, found 'FULL'"),
+        (lambda: LeaderAndIsrRequest(1, 1, (), type=2), "type: a RequestType is expected, found 2"),
+        (lambda: LeaderAndIsrRequest(1, 1, ({},)), "topics: each should be a TopicState, found {}"),
+        (lambda: LeaderAndIsrRequest(1, "1", ()), "controller_epoch: an integer is expected, found '1'"),
+        (lambda: LeaderAndIsrRequest(1, 1, (), live_leaders=(1,)), "live_leaders: each should be a LiveLeader"),
+        (lambda: StopPartition(0, delete="yes"), "delete: True or False is expected, found 'yes'"),
+        (lambda: StopTopic("orders", "xyz", ()), "topic_id: a TopicId or None is expected"),
+        (lambda: StopReplicaRequest(1, 1, (topic("orders", A, 0),)), "topics: each should be a StopTopic"),
+        (lambda: RequestType("FULL"), "RequestType.FULL is expected"),
+        (lambda: RequestType(7), "RequestType.FULL is expected"),
     ],
-)
-def test_a_type_has_the_names_that_shipped_and_those_of_the_proposal(name: str, kind: RequestType | None) -> None:
-    assert RequestType.named(name) is kind
+)  # fmt: skip
+def test_a_field_of_another_type_is_refused_when_the_value_is_made(make: Any, said: str) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        make()
+    assert isinstance(refused.value, ReconcilerError)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_a_request_has_no_type_broker_epoch_or_controller_by_default() -> None:
-    plain = request()
-    assert (plain.type, plain.broker_epoch, plain.is_kraft_controller) == (RequestType.UNSPECIFIED, -1, False)
+def test_all_fields_are_named_at_once() -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        TopicState(None, "xyz", None)
+    assert len(refused.value.reasons) == 3
 
 
-def test_receivers_are_the_brokers_that_all_partitions_share() -> None:
-    shared = request(
-        TopicState("a", None, (partition(0, 1, 2, 3), partition(1, 2, 3))), TopicState("b", None, (partition(0, 3, 2),))
-    )
-    assert shared.receivers() == {2, 3}
+@pytest.mark.parametrize("numbers", [("1",), (1, None), (1.0,), (True, 2)])
+def test_brokers_in_a_list_are_checked_with_the_request(numbers: tuple[Any, ...]) -> None:
+    request = leader_and_isr(FULL, topic("orders", A, state(0, replicas=numbers)))
+    with pytest.raises(InvalidRequestError, match="are no distinct broker ids"):
+        check_request(request, "r")
 
 
-def test_a_request_without_partitions_or_a_shared_broker_has_no_receivers() -> None:
-    assert request().receivers() == frozenset()
-    assert request(TopicState("a", None, (partition(0, 1), partition(1, 2)))).receivers() == frozenset()
-    assert request(TopicState("a", None, (partition(0, 1), partition(1)))).receivers() == frozenset()
-
-
-# KIP516-7
-def test_a_stop_replica_request_deletes_nothing_and_has_no_epoch_by_default() -> None:
-    plain = StopReplicaRequest(1, 1, (StopTopic("a", None, (StopPartition(0),)),))
-    assert (plain.broker_epoch, plain.is_kraft_controller) == (-1, False)
-    assert plain.topics[0].partitions[0] == StopPartition(0, leader_epoch=-1, delete=False)
-
-
-def test_an_error_for_all_names_every_partition() -> None:
-    request = leader_and_isr(FULL, topic("a", A, 0, 3), topic("b", B, 1), topic("c", None))
-    response = error_response(request, KafkaError.STALE_BROKER_EPOCH)
-    assert isinstance(response, LeaderAndIsrResponse)
-    assert errors(response) == {"": 77, "a-0": 77, "a-3": 77, "b-1": 77}
-    assert [(each.topic, each.topic_id) for each in response.topics] == [("a", A), ("b", B), ("c", None)]
-
-
-def test_an_error_for_a_whole_stop_replica_names_every_partition() -> None:
-    response = error_response(stop_replica("a", 2, topic_id=A), KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-    assert isinstance(response, StopReplicaResponse)
-    assert errors(response) == {"": 31, "a-2": 31}
+def test_what_others_wrote_is_read_by_number_and_name() -> None:
+    assert [RequestType.of(number) for number in (0, 1, 2, 9)] == [0, 1, 2, 0]
+    assert [RequestType.named(name) for name in ("FULL", "UNKNOWN", "nothing")] == [FULL, 0, None]
+    assert RequestType(2) is FULL

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layout.topic import TopicPartition
-from reconciler.errors import RefusedError
+from reconciler.errors import RefusedError, UsageError
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.cluster.cluster import NotInTimeError
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
@@ -161,3 +161,11 @@ def test_a_temporary_folder_goes_with_its_cluster_and_a_given_one_stays(tmp_path
     with Cluster(folder=str(tmp_path / "kept")):
         pass
     assert (tmp_path / "kept" / "broker-1" / "disk-1" / "data" / "meta.properties").is_file()
+
+
+@pytest.mark.parametrize("node_id", [0, 9, "2", None])
+def test_a_broker_that_is_not_there_is_said_with_those_that_are(node_id: object) -> None:
+    with Cluster() as cluster:
+        for act in (cluster.start_broker, cluster.stop_broker, cluster.crash_broker):
+            with pytest.raises(UsageError, match=f"there is no broker {node_id!r} in this cluster: 1, 2, 3 are in it"):
+                act(node_id)

@@ -227,7 +227,9 @@ def test_a_topic_under_another_name_keeps_its_records(
 def test_what_stands_in_the_way_for_another_reason_stays_as_it_was_answered(brokers: Brokers) -> None:
     brokers.lead(1)
     assert brokers.lead(1, at=MOVED, topic_id=B, to=(1,)) == {1: KafkaError.INVALID_TOPIC_EXCEPTION}
-    assert brokers.lead(1, 1, topic_id=B, to=(1,), kind=0) == {1: KafkaError.INCONSISTENT_TOPIC_ID}  # type: ignore[arg-type]
+    assert brokers.lead(1, 1, topic_id=B, to=(1,), kind=RequestType.UNSPECIFIED) == {
+        1: KafkaError.INCONSISTENT_TOPIC_ID
+    }
     assert brokers.partition(1).topic_id == A
 
 
