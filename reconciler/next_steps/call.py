@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 
 from reconciler.next_steps.command import LOG_DIR, SERVER, SOURCE, Command, ToolCommand
 
+_LIVE = ("kafka:", "kafka-all:", "zk:")
+"""Beginnings of sources that answer with what holds at the moment they are asked."""
+
 PLAN_FILE, REPAIR_FILE = "plan.json", "repair.json"
 """Where the printed commands keep a plan and a repair plan: in the current directory."""
 
@@ -142,10 +145,12 @@ class Call:
         )
 
     def purge(self, *, locations: Iterable[str] = (), before_due: bool = False, dry_run: bool = False) -> Command:
-        """Delete what is staged and due."""
+        """Delete what is staged and due; a live source is asked once more, and a file would say what it said before."""
         chosen = tuple(word for location in locations for word in ("--location", location))
         flags = (*(("--before-due",) if before_due else ()), *(("--dry-run",) if dry_run else ()))
-        return Command("purge", (*self._paths, *chosen, *flags, *self._fallback))
+        live = (source for source in self.metadata if source.startswith(_LIVE))
+        asked = tuple(word for source in live for word in ("--metadata", source))
+        return Command("purge", (*self._paths, *asked, *chosen, *flags, *self._fallback))
 
     def convert_to_flat(self, log_dir: str) -> Command:
         """Show how a log dir would be laid out as a real broker needs it."""

@@ -97,7 +97,9 @@ def test_no_step_drops_a_log_dir_the_metadata_or_the_folder_of_fallback_records(
         if values.get("paths") and values.get("scheme") is None:
             given = {path.removeprefix("./") for path in values["paths"]}
             assert given - set(BLANKS) == {path.removeprefix("./") for path in call.log_dirs}
-        if values.get("paths") and "specs" in values and call.metadata:
+        if step.command.verb == "purge":
+            assert values["specs"] == tuple(source for source in call.metadata if not source.startswith("/"))
+        elif values.get("paths") and "specs" in values and call.metadata:
             assert values["specs"] in (call.metadata, ("SOURCE",))
         if "fallback_folder" in values and call.fallback is not None:
             assert values["fallback_folder"] == call.fallback
