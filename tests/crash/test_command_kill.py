@@ -8,6 +8,7 @@ they are without a kill. Only a journal of a run may differ: it says which run d
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import stat
@@ -35,6 +36,7 @@ from tests.reconciler.cli.conftest import CLUSTER, make_log_dir
 from tests.reconciler.protocol.control_requests import FULL, leader_and_isr, state, topic
 
 HOUR_MS = 3_600_000
+SEEDS = 12
 WANTED, OLD, GONE = TopicId(b"wanted-wanted-id"), TopicId(b"old-old-old--id."), TopicId(b"gone-gone-gone-i")
 STRAY = f"orders-3.{'0' * 32}-stray"
 RECOVERY, CLEANER = checkpoint.RECOVERY_POINT_CHECKPOINT, "cleaner-offset-checkpoint"
@@ -320,3 +322,26 @@ def test_a_command_that_is_killed_anywhere_and_run_again_ends_as_if_nobody_had_k
     steps = sweep(disks, VERBS[name])
     assert steps >= 10, "it has hardly done anything"
     record_property("kills", steps)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_repair_and_its_undo_killed_again_and_again_in_any_order_lose_nothing(disks: Disks, seed: int) -> None:
+    chance = random.Random(seed)
+    here = disks.folder / "disks"
+    here.mkdir()
+    damaged(disks)
+    for log_dir in disks.log_dirs:
+        (log_dir / ".lock").touch()
+    before = contents(here)
+    repair: list[object] = ["repair", "--apply", repair_plan(disks)]
+    for _ in range(chance.randint(2, 8)):
+        backups = undo(disks)
+        is_undo = len(backups) > 2 and chance.random() < 0.5
+        # Where the command takes fewer steps than that, it comes to its end.
+        disks.run(*(backups if is_undo else repair), kill_at=chance.randrange(60))
+    disks.done(*repair)
+    repaired = contents(here)
+    disks.done(*undo(disks))
+    assert not differences(before, contents(here)), f"seed {seed}"
+    disks.done(*repair)
+    assert not differences(repaired, contents(here)), f"seed {seed}"
