@@ -109,5 +109,5 @@ def _identity(source: MetadataIdentity, audited_ms: int) -> dict[str, Any]:
     return {
         **asdict(source),
         "scope": None if source.scope is None else sorted(source.scope),
-        "age_ms": None if source.timestamp_ms is None else audited_ms - source.timestamp_ms,
+        "age_ms": None if source.as_of_ms is None else audited_ms - source.as_of_ms,
     }

@@ -362,9 +362,9 @@ def _described(state: DesiredState, now_ms: int) -> str:
         f"{count(state.topics.num_rows, 'topic')} and {count(state.replicas.num_rows, 'replica')}",
         "" if identity.offset is None else f"offset {identity.offset}",
         "" if identity.epoch is None else f"epoch {identity.epoch}",
-        ""
-        if identity.timestamp_ms is None
-        else f"of {moment(identity.timestamp_ms)}, {age(_since(identity.timestamp_ms, now_ms))} old",
+        "of a time that it does not say"
+        if identity.as_of_ms is None
+        else f"of {moment(identity.as_of_ms)}, {age(_since(identity.as_of_ms, now_ms))} old",
         "" if identity.completeness is Completeness.FULL else "which does not mention everything",
         "" if identity.scope is None else f"for broker {listed([str(node) for node in sorted(identity.scope)])} alone",
         "whose last records may still be taken back" if identity.tail_uncommitted else "",

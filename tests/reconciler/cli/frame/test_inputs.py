@@ -166,6 +166,12 @@ def test_what_a_live_source_reported_while_the_command_began_is_not_of_the_futur
     assert shown in capsys.readouterr().err
 
 
+def test_a_source_that_does_not_know_its_time_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = kraft_writer.write_metadata_dir(tmp_path, log=[[kraft_writer.topic_record("t", TopicId.METADATA)]])
+    choose_metadata([folder], sort_inputs([str(tmp_path)]), NOW_MS)
+    assert "epoch 1, of a time that it does not say" in capsys.readouterr().err
+
+
 def test_each_problem_of_a_source_is_a_note(cluster, capsys: pytest.CaptureFixture[str]) -> None:
     (state,) = load(cluster.metadata)
     say_problems([state, replace(state, identity=replace(state.identity, problems=("it is torn", "it is old")))])
