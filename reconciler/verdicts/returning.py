@@ -82,4 +82,4 @@ def reasons_for_distrust(
             yield f"{place} speaks as of {moment(as_of_ms)}, which has not come yet: a clock is wrong"
         elif now_ms - as_of_ms > OLDEST_MS:
             yield f"{place} is {age(now_ms - as_of_ms)} old, and {age(OLDEST_MS)} is the most"
-        yield from (f"{place}: {problem}" for problem in state.identity.problems)
+        yield from (f"{place} is not whole: {problem}" for problem in state.identity.ends_early)

@@ -112,6 +112,8 @@ def _ask_about(
             if reason is not None:
                 why = f"{staged.location} in {seen.log_dir} is wanted again; bring it back while the broker is stopped"
                 look.steps[seen.log_dir, staged.location] = Step(why, call.restore(location=staged.location))
+            elif str(staged.topic_id) in state.identity.uncommitted:
+                reason = "what the metadata says of its topic may still be taken back"
             elif staged.record.staged_ms > as_of_ms:
                 reason = f"it was staged after {moment(as_of_ms)}, as of which the metadata speaks"
             look.reasons[seen.log_dir, staged.location, staged.record.staged_ms] = reason

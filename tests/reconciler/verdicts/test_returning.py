@@ -40,7 +40,8 @@ def test_a_live_replica_takes_its_place_unless_it_is_unwanted_itself() -> None:
 
 
 def test_metadata_of_now_that_tells_all_of_the_broker_can_be_asked() -> None:
-    asked = {"c1": state(("orders", A, [1, 2]), timestamp_ms=NOW_MS)}
+    remarks = ("2 records of an unknown type are passed over",)
+    asked = {"c1": state(("orders", A, [1, 2]), timestamp_ms=NOW_MS, problems=remarks)}
     assert list(reasons_for_distrust(asked, {BROKER}, NOW_MS)) == []
 
 
@@ -51,7 +52,7 @@ def test_metadata_of_now_that_tells_all_of_the_broker_can_be_asked() -> None:
         ({"timestamp_ms": 0}, "does not say as of when it speaks"),
         ({"timestamp_ms": NOW_MS - OLDEST_MS - 1}, "old, and 24 h is the most"),
         ({"timestamp_ms": NOW_MS + 3_600_000}, "which has not come yet: a clock is wrong"),
-        ({"timestamp_ms": NOW_MS, "problems": ("the log ends early",)}, "the log ends early"),
+        ({"timestamp_ms": NOW_MS, "ends_early": ("a batch is cut",)}, "/m is not whole: a batch is cut"),
         ({"timestamp_ms": NOW_MS, "scope": frozenset({2})}, "does not tell all that broker 1 of cluster c1"),
         ({"timestamp_ms": NOW_MS, "completeness": Completeness.INCREMENTAL}, "does not tell all that broker 1"),
     ],

@@ -40,7 +40,7 @@ from reconciler.errors import UsageError
 from reconciler.sources.parquet import save_state
 from tests.logstore.engine import picture
 from tests.patience import PATIENCE_S
-from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, REPOSITORY
+from tests.reconciler.cli.conftest import CLUSTER, ORDERS, REPOSITORY
 
 Run = Callable[..., Result]
 LONG_AGO_MS, HOUR_MS = 1_000_000, 3_600_000
@@ -256,17 +256,16 @@ def test_space_that_others_took_meanwhile_is_not_reported_as_a_negative_number()
     )
 
 
-def saved(folder: Path, replicas: list[int], *, as_of_ms: int | None = None, topic: str = "orders") -> Path:
-    """Metadata that wants both partitions of a topic on these brokers, as of now."""
+def saved(folder: Path, replicas: list[int], *, as_of_ms: int | None = None, uncommitted: tuple[str, ...] = ()) -> Path:
+    """Metadata that wants both partitions of ``orders`` on these brokers, as of now."""
     builder = DesiredBuilder()
     for partition in range(2):
-        builder.partition(topic, str(ORDERS if topic == "orders" else OLD_ORDERS), partition, replicas)
+        builder.partition("orders", str(ORDERS), partition, replicas)
     builder.partition("others", str(OTHERS), 0, [1, 2])
     spoken_ms = time.time_ns() // 1_000_000 if as_of_ms is None else as_of_ms
     folder.mkdir()
-    save_state(
-        builder.build(MetadataIdentity("kraft", "a test", CLUSTER, offset=43, timestamp_ms=spoken_ms)), str(folder)
-    )
+    identity = MetadataIdentity("kraft", "a test", CLUSTER, timestamp_ms=spoken_ms, uncommitted=uncommitted)
+    save_state(builder.build(identity), str(folder))
     return folder
 
 
@@ -298,6 +297,14 @@ def test_metadata_that_cannot_be_trusted_purges_nothing(run: Run, log_dir: str, 
     assert "is the most" in result.stderr and "purge without --metadata, which asks nobody" in result.stderr
     assert run("purge", log_dir, "--metadata", "none").exit_code == 3
     assert below(log_dir) == before
+
+
+def test_what_records_speak_of_that_may_be_taken_back_stays(run: Run, log_dir: str, tmp_path: Path) -> None:
+    before = below(log_dir)
+    moved = saved(tmp_path / "moved", [2, 3], uncommitted=(str(ORDERS),))
+    result = run("purge", log_dir, "--metadata", moved)
+    assert (result.exit_code, below(log_dir)) == (0, before)
+    assert "what the metadata says of its topic may still be taken back" in result.stdout
 
 
 def test_what_was_staged_after_the_metadata_speaks_stays(run: Run, log_dir: str, tmp_path: Path) -> None:
