@@ -114,9 +114,15 @@ def _drafted(draft: PlanDraft, picked: list[Action], choice: PlanChoice, origin:
             tuple(_identity(state, cluster) for cluster, state in view.states.items()),
             tuple(picked),
             tuple(draft.left_alone()),
-            dict(sorted(Counter(each.verdict.value for each in view.judged).items())),
+            dict(sorted(Counter(each.verdict.value for each in view.judged if _is_counted(each)).items())),
         )
     )
+
+
+def _is_counted(judged: Judged) -> bool:
+    """Whether a row is one of the replicas: a log dir and the metadata's own log are none, and count where they ail."""
+    kind = None if judged.observed is None else judged.observed["kind"]
+    return judged.verdict is not Verdict.OK or kind not in (Kind.LOG_DIR, Kind.INTERNAL)
 
 
 def _seen_often_enough(action: Action, view: PlanView, choice: PlanChoice, memory: EarlierRuns, now_ms: int) -> Action:

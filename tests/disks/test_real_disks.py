@@ -277,6 +277,20 @@ def test_explain_names_only_brokers_of_the_disk_and_says_what_preflight_says(dis
         assert "INCONSISTENT_TOPIC_ID" in judged["why"] and "-stray" not in judged["why"]
 
 
+def test_explain_calls_nothing_ok_beyond_what_it_knows(disks: Disks) -> None:
+    (log_dir,) = {path.parent for path in disks.folder.glob("broker-2/disk?/again-0")}
+    of_log_dir = json.loads(disks.run("explain", log_dir, "--metadata", disks.metadata, "--format", "json").stdout)
+    (judged,) = of_log_dir["verdicts"]
+    assert (judged["verdict"], judged["meaning"]) == ("OK", "The log dir is there, and says whose it is.")
+    for path in disks.folder.glob("broker-2/disk?/orders-*"):
+        with_own_copy = json.loads(disks.run("explain", path, "--format", "json").stdout)["verdicts"]
+        if (path.parent / "__cluster_metadata-0").exists():
+            assert "this broker's own copy, and nothing since is known" in with_own_copy[0]["why"]
+        asked = json.loads(disks.run("explain", path, "--metadata", disks.metadata, "--format", "json").stdout)
+        if asked["verdicts"][0]["verdict"] == "OK":
+            assert asked["verdicts"][0]["why"] == "There is nothing to do."
+
+
 def test_preflight_takes_the_release_from_the_metadata_of_a_kraft_cluster(disks: Disks) -> None:
     ran = disks.run("preflight", *disks.log_dirs("1"), "--metadata", disks.metadata, "--format", "json")
     release = json.loads(ran.stdout)["kafka"].rpartition(".")[0]

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from reconciler.cli.frame import PathInLogDir
 from reconciler.cli.pages.at_start import AtStart, possible_brokers
 from reconciler.next_steps import step_of_finding
+from reconciler.text import moment
 
 if TYPE_CHECKING:
-    from reconciler.desired import DesiredState
+    from reconciler.desired import DesiredState, Mode
     from reconciler.next_steps import Call
     from reconciler.verdicts import Judged
 
@@ -76,7 +77,7 @@ def judge_name(
         RefusedError: the metadata does not fit the log dir.
     """
     from reconciler.desired import by_cluster
-    from reconciler.verdicts import Verdict, advice_of, compare, with_doubt
+    from reconciler.verdicts import Verdict, compare, with_doubt
 
     others = [row for log_dir in call.log_dirs if log_dir != home.log_dir for row in scan_rows(log_dir)]
     clusters = by_cluster(states, {row["cluster_id"] for row in rows if row["cluster_id"]})
@@ -94,12 +95,34 @@ def judge_name(
         Judgement(
             each.verdict.value,
             _UNSEEN if unseen and each.verdict is Verdict.FUTURE else with_doubt(each.evidence, each.doubt),
-            advice_of(each.verdict, mode).meaning,
-            advice_of(each.verdict, mode).why,
+            *_words(each, mode, _limit(rows[0]["node_id"], states)),
             _next(each, rows[0]["node_id"], call),
         )
         for each in judged[:_JUDGED_MOST]
     )
+
+
+def _words(judged: Judged, mode: Mode | None, limit: str) -> tuple[str, str]:
+    """Say what a verdict means and what follows from it; what is OK is so no further than was looked."""
+    from reconciler.verdicts import Verdict, advice_of
+
+    advice = advice_of(judged.verdict, mode)
+    if judged.verdict is not Verdict.OK:
+        return advice.meaning, advice.why
+    if judged.observed is not None and judged.observed["kind"] == "log_dir":
+        return "The log dir is there, and says whose it is.", "What lies in it is judged by 'logstore doctor'."
+    return advice.meaning, limit or advice.why
+
+
+def _limit(broker: int | None, states: Sequence[DesiredState]) -> str:
+    """Say where the own copy of a broker that does not run ends; empty: the metadata are no such copy."""
+    for identity in (state.identity for state in states):
+        if identity.keeper is not None and identity.keeper == broker and not identity.keeper_runs:
+            return (
+                f"So it was at {moment(identity.timestamp_ms)}, where {identity.location} ends: it is this broker's "
+                "own copy, and nothing since is known. Name a running broker or a controller with --metadata."
+            )
+    return ""
 
 
 def _next(judged: Judged, broker: int | None, call: Call) -> str:

@@ -209,7 +209,8 @@ def _batch(header: bytes, file: BinaryIO, position: int, size: int, digest: Dige
     if not any(header):
         raise BrokenBatchError(position, "zero padding")
     if len(header) < _PREFIX.size + _REST.size:
-        raise BrokenBatchError(position, f"a batch's header that ends at its byte {len(header)}")
+        found = "1 byte" if len(header) == 1 else f"{len(header)} bytes"
+        raise BrokenBatchError(position, f"only {found} of a batch's header")
     base_offset, length = _PREFIX.unpack_from(header)
     epoch, magic, crc, attributes, last_delta, _, newest, *_, count = _REST.unpack_from(header, _PREFIX.size)
     payload_size = length - _REST.size
