@@ -21,7 +21,7 @@ from layout.scheme import STAGING_DIR
 from logstore.log_dir import discover, read_identity
 from reconciler.cli.frame.lifecycle import say, say_incomplete
 from reconciler.errors import MetadataError, RefusedError, UsageError
-from reconciler.text import age, count, listed, moment, quoted
+from reconciler.text import age, count, listed, moment
 
 if TYPE_CHECKING:
     from reconciler.desired import DesiredState
@@ -98,9 +98,10 @@ def _inventories_in(path: str) -> list[str]:
     above = log_dir_of_path(path)
     if above is not None:
         what = "is a replica of" if split_live(os.path.basename(above.name)) else "lies in"
-        raise UsageError(
-            f"{path} {what} log dir {above.log_dir}: give the log dir. logstore explain {quoted(path)} says what it is"
-        )
+        from reconciler.next_steps import Call
+
+        command = Call().explain(path).text
+        raise UsageError(f"{path} {what} log dir {above.log_dir}: give the log dir. {command} says what it is")
     try:
         files = sorted(os.path.join(path, name) for name in os.listdir(path))
     except OSError:
