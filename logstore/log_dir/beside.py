@@ -54,6 +54,11 @@ class StagingBeside(ReadOnlyLogDir):
             raise
         return opened
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether there was a staging root to lock; one that somebody made later is not ours to change."""
+        return self._lock is not None
+
     def check_online(self) -> None:
         """Raise OfflineLogDirError when its disk has failed."""
         if self.offline is not None:

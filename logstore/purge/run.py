@@ -173,6 +173,8 @@ class _LogDirPurger:
                 if isinstance(self.log_dir, StagingBeside) and staging.placement is not Placement.SIBLING:
                     self._count_waiting(staging, names)
                     continue
+                if isinstance(self.log_dir, StagingBeside) and not self.log_dir.is_locked:
+                    continue  # it was made after this purge began, by whoever holds the log dir
                 self._purge_root(staging, names)
                 self._note_end(staging, all_judged=self.rules.only is None)
         except LogStoreError as error:

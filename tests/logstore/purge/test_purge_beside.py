@@ -72,6 +72,16 @@ def test_what_is_due_beside_goes_and_what_is_due_in_the_log_dir_is_counted(broke
     assert not (broker.parent / "kafka.deleting" / PURGE_NOTE_FILE).exists()
 
 
+def test_a_staging_root_that_was_made_after_the_purge_began_is_not_touched_without_its_lock(broker: Path) -> None:
+    root, aside = broker.parent / "kafka.deleting", broker.parent / "aside"
+    root.rename(aside)
+    with StagingBeside.open(str(broker)) as beside:
+        aside.rename(root)
+        (report,) = purge([beside], PurgeRules(LATER_MS)).log_dirs
+    assert (report.purged, report.failures, report.error) == ([], [], None)
+    assert partitions(broker) == [0, 1, 2, 3, 4]
+
+
 def test_a_dry_run_says_the_same(broker: Path) -> None:
     rules = PurgeRules(NOW_MS + 1000)
     with ReadOnlyLogDir.open(str(broker)) as log_dir:
