@@ -10,18 +10,23 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from reconciler.protocol.json_messages import encode_json
+from tests.reconciler.protocol.control_requests import stop_replica
+
 Run = Callable[..., Result]
 
 VERBS = {
     "apply": ("apply", "{folder}/plan.json", "--any-host"),
     "audit": ("audit", "{disk}", "--metadata", "{metadata}"),
     "convert": ("convert", "{disk}", "--to", "by-topic-id"),
+    "doctor": ("doctor", "{disk}", "--metadata", "{metadata}"),
     "explain": ("explain", "{disk}/orders-1", "--metadata", "{metadata}"),
     "namespace": ("namespace", "create", "org", "{disk}"),
     "plan": ("plan", "{disk}", "--metadata", "{metadata}"),
     "preflight": ("preflight", "{disk}", "--metadata", "{metadata}"),
     "purge": ("purge", "{disk}"),
     "purge --dry-run": ("purge", "{disk}", "--dry-run"),
+    "reconcile": ("reconcile", "{folder}/request.json", "{disk}", "--allow", "cluster"),
     "repair": ("repair", "{disk}", "--metadata", "{metadata}"),
     "repair --apply": ("repair", "--apply", "{folder}/repair.json", "--any-host"),
     "restore": ("restore", "{disk}", "--all"),
@@ -39,6 +44,7 @@ def disk(run: Run, cluster, tmp_path: Path) -> Path:
     for verb, file in (("plan", "plan.json"), ("repair", "repair.json")):
         allowed = ("--max-share", "100%") if verb == "plan" else ()
         run(verb, disk, "--metadata", cluster.metadata, "-o", tmp_path / file, *allowed)
+    (tmp_path / "request.json").write_bytes(encode_json(stop_replica("orders", 0), 4))
     shutil.rmtree(disk)
     disk.mkdir()
     return disk
