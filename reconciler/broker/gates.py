@@ -20,6 +20,7 @@ from typing import Final
 from reconciler.broker.dry_run import Effect, EffectKind
 from reconciler.broker.judgement import PartitionKey
 from reconciler.plan import (
+    INTERNAL_TOPICS,
     BrokerFacts,
     CandidateFacts,
     Gate,
@@ -62,6 +63,7 @@ class HandSentRequest:
         own_cluster: of the log dirs; None: they name none.
         unwanted: number of live replicas that look unwanted, staged or not.
         older: each partition whose records here are newer than the request, described.
+        internal: shell patterns of topics that are internal, beside Kafka's own.
     """
 
     request: ControlRequest
@@ -77,6 +79,7 @@ class HandSentRequest:
     own_cluster: str | None = None
     unwanted: int = 0
     older: Sequence[str] = ()
+    internal: Sequence[str] = INTERNAL_TOPICS
 
 
 def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] = ()) -> list[str]:
@@ -90,7 +93,6 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
     states = dict(_states(sent.request))
     staged = [effect for effect in sent.effects if effect.kind is EffectKind.STAGED]
     complete = isinstance(sent.request, LeaderAndIsrRequest) and sent.request.type is RequestType.FULL
-    unwanted = max(len(staged), sent.unwanted) if staged else 0
     wanted = sum(sent.node_id in state.replicas for state in states.values())
     # Only in a FULL request does a missing partition mean anything.
     opened = {Gate(name) for name in allowed if name not in (CREATE, EPOCH)} | (set() if complete else {Gate.EMPTY})
@@ -98,11 +100,13 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
     facts = GateInputs(
         sent.now_ms,
         (MetadataFacts(sent.location, True, None, len(sent.request.topics), wanted),),
-        (BrokerFacts(sent.broker, sent.live, unwanted, True, wanted > 0 or not complete),),
+        (BrokerFacts(sent.broker, sent.live, len(staged), True, wanted > 0 or not complete, sent.unwanted),),
         tuple(sent.offline.items()),
         candidates=CandidateFacts(
             sole_copies=tuple(_sole_copies(staged, states, sent.node_id)),
-            internal=tuple(f"{each.topic}-{each.partition}" for each in staged if is_internal_topic(each.topic)),
+            internal=tuple(
+                f"{each.topic}-{each.partition}" for each in staged if is_internal_topic(each.topic, sent.internal)
+            ),
         ),
     )
     gates = replace(policy, allowed=policy.allowed | opened)

@@ -80,6 +80,10 @@ What is refused names its override:
 @click.option("--max-share", default="30%", show_default=True, metavar="SHARE", help="Of the broker's replicas.")
 @click.option("--max-count", type=click.IntRange(0), default=1000, show_default=True, help="Of the broker's replicas.")
 @click.option(
+    "--internal", multiple=True, metavar="PATTERN",
+    help="Topics that are internal beside Kafka's own, which begin with __. [default: as for 'logstore plan']",
+)  # fmt: skip
+@click.option(
     "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice(_ALLOWABLE),
     help=f"Open a gate: {', '.join(_ALLOWABLE)}.",
 )  # fmt: skip
@@ -97,6 +101,7 @@ def command(
     delay: str | None,
     max_share: str,
     max_count: int,
+    internal: tuple[str, ...],
     allowed: tuple[str, ...],
     fallback_folder: str | None,
 ) -> Exit:
@@ -127,7 +132,7 @@ def command(
     with _opened(log_dirs, options, dry_run=dry_run) as store:
         own_id = _node_of(store, node_id)
         run = _RequestRun(store, request, location, own_id, broker_epoch=broker_epoch, allowed=allowed)
-        report = run.dry_run(policy, cluster, silent=not dry_run)
+        report = run.dry_run(policy, cluster, internal, silent=not dry_run)
         if not dry_run and not report.refused:
             report = run.carry_out(report)
         offline = dict(store.offline)
@@ -172,10 +177,11 @@ class _RequestRun:
         self.unwanted = 0
         self.verdicts = self._verdicts()
 
-    def dry_run(self, policy: Policy, cluster: str | None, *, silent: bool) -> RequestReport:
+    def dry_run(self, policy: Policy, cluster: str | None, internal: tuple[str, ...], *, silent: bool) -> RequestReport:
         """Report what would be done, and the gates that are shut; silent: without the warnings of the log."""
         from reconciler.broker import HandSentRequest, dry_run_request, older_partitions, shut_gates
         from reconciler.cli.pages import RequestReport
+        from reconciler.plan import INTERNAL_TOPICS
 
         with say_warnings(*_LOGGERS, silent=silent):
             response, effects = dry_run_request(self.store, self.request, self.node_id, self.known)
@@ -189,6 +195,7 @@ class _RequestRun:
             own_cluster=own,
             unwanted=self.unwanted,
             older=older_partitions(self.request, self.known),
+            internal=internal or INTERNAL_TOPICS,
         )
         # A request that is refused by its epochs changes nothing, so there is nothing to hold to the gates.
         shut = shut_gates(sent, policy, self.allowed) if not response.error else []

@@ -73,6 +73,13 @@ def test_numbers_that_are_too_large_name_their_own_options() -> None:
     assert "(override: --max-count 6)" in count
 
 
+def test_internal_topics_are_kafka_s_own_and_those_of_the_patterns() -> None:
+    (shut,) = shut_gates(sent(*staged("_schemas", "connect-offsets", "orders")), POLICY)
+    assert "2 replicas are of internal topics" in shut
+    (shut,) = shut_gates(sent(*staged("_schemas", "orders", "__consumer_offsets"), internal=("ord*",)), POLICY)
+    assert "orders-0, __consumer_offsets-0" in shut
+
+
 def test_another_cluster_is_said_with_both_names() -> None:
     (shut,) = shut_gates(sent(cluster="X"), POLICY)
     assert shut.startswith("the request was sent in cluster X, and the log dirs are of broker 1 of cluster C")

@@ -269,6 +269,13 @@ def test_an_internal_topic_needs_to_be_allowed(send: Callable[..., Result], sim:
     assert not (sim.paths[1] / "__consumer_offsets-3").exists()
 
 
+def test_a_topic_is_internal_by_a_pattern(send: Callable[..., Result], sim: Sim) -> None:
+    assert "--allow internal" in send(wanted(), "--internal", "gon?").stderr
+    sim.put("_schemas-0", A, disk=1)
+    assert "--allow internal" in send(wanted()).stderr
+    assert (sim.paths[1] / "_schemas-0").is_dir()
+
+
 def test_only_a_full_request_may_not_be_empty(send: Callable[..., Result], sim: Sim) -> None:
     before = names(sim)
     assert send(leader_and_isr(INCREMENTAL)).exit_code == 0
