@@ -52,7 +52,7 @@ class Bench:
     def build(self) -> None:
         """Lay out the healthy broker."""
         for number, disk in enumerate(self.disks):
-            disk.mkdir(parents=True)
+            disk.mkdir(parents=True, exist_ok=True)
             identity = MetaProperties(1, CLUSTER, NODE, DirectoryId.from_halves(77, number + 1))
             (disk / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
         for topic, topic_id in self.topics.items():

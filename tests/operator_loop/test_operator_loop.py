@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import subprocess
 from itertools import combinations
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from reconciler.cli import logstore
+from reconciler.next_steps import outcomes, table
 from tests.operator_loop.bench import Bench
 from tests.operator_loop.faults import FAULTS
 from tests.operator_loop.operator_loop import Operator
@@ -48,6 +56,57 @@ def test_a_healthy_broker_needs_nothing(here: Path) -> None:
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_each_fault_is_cured_by_what_is_printed(here: Path, fault: str) -> None:
     healed(here, fault)
+
+
+@pytest.mark.root
+def test_a_full_disk_whose_root_is_the_log_dir_is_cured_as_well(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be staged beside such a log dir, and no record finds room in it."""
+    if os.getuid() != 0:
+        pytest.skip("mounts a file system")
+    for module in (table, outcomes):
+        monkeypatch.setattr(module, "FALLBACK_FOLDER", str(tmp_path / "spare records"))
+    bench = Bench(here)
+    mounted = []
+    try:
+        for disk in bench.disks:
+            disk.mkdir(parents=True)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2M", "tmpfs", str(disk)], check=True)
+            mounted.append(disk)
+        bench.build()
+        for name in ("stale_id", "not_assigned"):
+            FAULTS[name](bench)
+        for disk in bench.disks:
+            fill(disk)
+        bench.write_metadata()
+        operator = Operator(bench, starts=False)
+        operator.heal()
+        protocol = "\n".join(["", *operator.done])
+        assert operator.failed == [], protocol
+        assert "apply plan.json --spare-records" in protocol
+        again = doctor(bench, "--spare-records", str(tmp_path / "spare records"))
+        assert again["staged"] == 2, protocol
+        # No checkpoint can be written anew without room, so an entry may name what was staged: harmless.
+        assert set(again["totals"]) - {"CHECKPOINT_ENTRY"} == {"STAGED", "MISSING"}, protocol
+        assert again["starts"]
+    finally:
+        for disk in mounted:
+            subprocess.run(["umount", str(disk)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """Leave no byte on the disk."""
+    with contextlib.suppress(OSError), (next(disk.glob("clicks-*")) / "1.log").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+def doctor(bench: Bench, *options: str) -> Any:
+    """Ask the doctor once more."""
+    words = ["doctor", *map(str, bench.disks), "--metadata", str(bench.metadata), *options, "--format", "json"]
+    (broker,) = json.loads(CliRunner().invoke(logstore, words).stdout)["brokers"]
+    return broker
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -19,6 +19,7 @@ from reconciler.cli.frame import (
     Format,
     check_output,
     destination,
+    fallback_records,
     is_standard,
     metadata_option,
     output_options,
@@ -259,7 +260,7 @@ def _staging_facts(log_dirs: Sequence[str], asked: str | None) -> StagingFacts:
                 staging[path] = staging_path(log_dir, _placement(log_dir, asked))
                 recorded |= {
                     (path, staged.name)
-                    for staged in find_staged(log_dir)
+                    for staged in find_staged(log_dir, fallback_records(None))
                     if staged.placement is Placement.IN_PLACE and staged.record is not None
                 }
         except (LogStoreError, OSError):

@@ -99,9 +99,10 @@ def command(
     Where a broker runs on a log dir, what is staged beside it, in LOG_DIR.deleting, is purged all the same, and nothing
     of the broker's is touched. What is staged in the log dir itself waits until the broker is stopped.
 
-    Exit code 1: something that is due waits for a broker to be stopped, or is wanted again; all else is purged. Exit
-    code 3: another 'logstore' works on what is staged there, or the metadata cannot be trusted. Exit code 4: something
-    that is due could not be removed. Exit code 130: it was interrupted.
+    Exit code 1: something that is due waits for a broker to be stopped, or is wanted again, and all else is purged; or
+    nothing of what --location names could be purged. Exit code 3: another 'logstore' works on what is staged there, or
+    the metadata cannot be trusted. Exit code 4: something that is due could not be removed. Exit code 130: it was
+    interrupted.
     """
     from logstore import SystemClock
     from logstore.purge import PurgeRules, Throttle
@@ -142,10 +143,19 @@ def command(
     if any(report.cancelled for report in reports):
         return Exit.INTERRUPTED
     if locations and not dry_run and not waiting and not any(report.purged or report.failures for report in reports):
-        say(f"nothing was purged: {listed(locations)} is not staged here, or is not due")
+        _say_nothing(locations, paths, fallback_folder)
+        waiting = True
     failed = any(not report.is_whole for report in reports)
     code = Exit.PARTLY_FAILED if failed else opened.code(len(reports))
     return Exit.FINDINGS if waiting and code is Exit.CLEAN else code
+
+
+def _say_nothing(locations: tuple[str, ...], paths: tuple[str, ...], fallback_folder: str | None) -> None:
+    from reconciler.next_steps import Call, Step
+
+    say(f"nothing was purged: {listed(locations)} is not staged here with a record, or is not due")
+    why = "see what is staged, and from when on a purge may take it; --before-due takes it now"
+    say_step(Step(why, Call(paths, fallback=fallback_folder).staged()))
 
 
 def _wanted_steps(reports: Sequence[LogDirPurge], look: SecondLook) -> list[Step]:

@@ -21,7 +21,7 @@ from reconciler.verdicts import BENIGN, URGENCY, Judged, Row, Verdict, broker_of
 
 if TYPE_CHECKING:
     from logstore.scan import Observation
-    from logstore.staging import FallbackRecords
+    from logstore.staging import FallbackRecords, Staged
     from reconciler.audit import AuditResult
     from reconciler.desired import BrokerKey, DesiredState
     from reconciler.preflight import Preflight
@@ -83,7 +83,8 @@ def examine(
     given = dict(zip(map(os.path.abspath, inputs.log_dirs), inputs.log_dirs, strict=True))
     examined = []
     for broker, several in _by_broker(seen).items():
-        rows = [row for each in several for row in each.rows.to_pylist()]
+        kept = {(each.log_dir, staged.name): staged for each in several for staged in _recorded(each.log_dir, fallback)}
+        rows = [_with_record(row, kept) for each in several for row in each.rows.to_pylist()]
         judged = list(compare(of_cluster, rows, now_ms))
         own = replace(call, log_dirs=tuple(given.get(each.log_dir, each.log_dir) for each in several))
         evidence = _Evidence(of_cluster, result, fallback, now_ms)
@@ -269,20 +270,32 @@ def _trust(state: DesiredState | None, broker: BrokerKey, now_ms: int) -> tuple[
     return MetadataTrust.GOOD, ""
 
 
-def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[int, int, int | None]:
-    """Count what waits and what is due, and find the earliest due time of what waits."""
+def _recorded(log_dir: str, fallback: FallbackRecords) -> list[Staged]:
+    """List what is staged in a log dir and has its record, there or in the folder of fallback records."""
     from logstore import LogStoreError
     from logstore.log_dir import ReadOnlyLogDir
     from logstore.staging import find_staged
 
+    try:
+        with ReadOnlyLogDir.open(log_dir) as opened:
+            return [staged for staged in find_staged(opened, fallback) if staged.record is not None]
+    except (LogStoreError, OSError):
+        return []  # the scan has a row with the problem of this log dir
+
+
+def _with_record(row: dict[str, Any], kept: Mapping[tuple[str, str], Staged]) -> dict[str, Any]:
+    """Return the row of a staged replica for a stray whose record found no room in it."""
+    staged = kept.get((row["log_dir"], row["name"]))
+    if staged is None or row["kind"] != "stray":
+        return row
+    return row | {"kind": "staged", "due_ms": staged.due_ms}
+
+
+def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[int, int, int | None]:
+    """Count what waits and what is due, and find the earliest due time of what waits."""
     counts, earliest = Counter[bool](), None
     for path in log_dirs:
-        try:
-            with ReadOnlyLogDir.open(path) as log_dir:
-                recorded = [staged for staged in find_staged(log_dir, fallback) if staged.record is not None]
-        except (LogStoreError, OSError):
-            continue  # the scan has a row with the problem of this log dir
-        for staged in recorded:
+        for staged in _recorded(path, fallback):
             counts[staged.is_due(now_ms)] += 1
             if not staged.is_due(now_ms) and staged.due_ms is not None:
                 earliest = staged.due_ms if earliest is None else min(earliest, staged.due_ms)

@@ -89,7 +89,9 @@ def test_a_dry_run_prints_what_a_real_run_prints_and_changes_nothing(run: Run, l
 
 def test_what_is_not_due_goes_only_when_it_is_named_and_that_is_said(run: Run, log_dir: str) -> None:
     location = f"../broker-1.deleting/{ORDERS}_1"
-    assert "nothing was purged" in run("purge", log_dir, "--location", location).stderr
+    kept = run("purge", log_dir, "--location", location)
+    assert (kept.exit_code, "nothing was purged" in kept.stderr) == (1, True)
+    assert kept.stderr.splitlines()[-1] == f"    logstore staged {log_dir}"
     refused = run("purge", log_dir, "--before-due")
     assert refused.exit_code == 2
     assert "--location" in refused.stderr
