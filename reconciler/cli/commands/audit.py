@@ -114,11 +114,13 @@ def command(
     trusted. 4: something was found that cannot be read.
     """
     from reconciler.audit import Accepted
-    from reconciler.cli.frame import AuditJob, choose_metadata, run_embedded, run_spark, sort_inputs
+    from reconciler.cli.frame import AuditJob, choose_metadata, fit_address_space, run_embedded, run_spark, sort_inputs
     from reconciler.next_steps import Call
 
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
     gap_ms = parse_duration_option("--inventory-gap", inventory_gap)
+    if not spark:
+        fit_address_space()
     inputs = sort_inputs(paths)
     check_output(Format(form), output, inputs.log_dirs, inputs.inventories)
     topics = None if previous is None else _topics_of(previous, report)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         why_in_use,
         write_change,
     )
-    from reconciler.cli.frame.engines import AuditJob, run_embedded, run_spark
+    from reconciler.cli.frame.engines import AuditJob, fit_address_space, run_embedded, run_spark
     from reconciler.cli.frame.examination import ExaminedBroker, examine
     from reconciler.cli.frame.inputs import (
         NO_METADATA,
@@ -91,7 +91,7 @@ else:
                 "why_in_use",
                 "write_change",
             ),
-            "engines": ("AuditJob", "run_embedded", "run_spark"),
+            "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_spark"),
             "examination": (
                 "examine",
                 "ExaminedBroker",
@@ -192,6 +192,7 @@ __all__ = [
     "examine",
     "fallback_records",
     "fallback_records_option",
+    "fit_address_space",
     "interrupt_on_signals",
     "is_standard",
     "log_dir_of_path",

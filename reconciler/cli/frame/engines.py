@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.lifecycle import PartlyFailedError
 from reconciler.cli.frame.output import show_busy, with_progress
 from reconciler.desired import DesiredState
-from reconciler.errors import UsageError
+from reconciler.errors import EngineUnavailableError, UsageError
+from reconciler.text import size
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
                 all_rows=job.all_rows,
                 previous=job.previous,
                 memory_limit=memory_limit,
+                threads=None if _address_space() is None else 1,
                 gap_ms=job.gap_ms,
             )
     except duckdb.Error as error:
@@ -105,6 +108,46 @@ def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
             )
     finally:
         spark.stop()
+
+
+def _address_space() -> int | None:
+    """Return the limit of this process's address space in bytes, as ``ulimit -v`` sets it; None: there is none."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _room() -> str | None:
+    """Return what the join may use of a limited address space, in DuckDB's notation; None: as much as it likes."""
+    limit = _address_space()
+    return None if limit is None else f"{(limit - _RESERVED) // 1_000_000 + 256}MB"
+
+
+_RESERVED = 2_500_000_000
+"""Bytes of address space that the libraries of the join reserve on one thread; most of it they never touch."""
+
+
+def fit_address_space() -> None:
+    """Refuse to begin where the address space is limited to less than the libraries of the join reserve.
+
+    They do not ask first: where none is left they end the whole process, without a word of ours. Where there is enough,
+    Arrow gets by with one thread, because each further thread reserves more.
+
+    Raises:
+        EngineUnavailableError: the limit is too low.
+    """
+    limit = _address_space()
+    if limit is None:
+        return
+    if limit < _RESERVED:
+        raise EngineUnavailableError(
+            f"the address space is limited to {size(limit)} (ulimit -v), and a comparison reserves {size(_RESERVED)}, "
+            "of which it touches little: raise that limit, or limit what is really used with --memory. 'logstore scan' "
+            "works as it is"
+        )
+    import pyarrow as pa
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
 
 
 def _reason(error: Exception, folder: str) -> str:

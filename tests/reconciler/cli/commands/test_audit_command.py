@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import resource
 import shutil
 import struct
 import time
@@ -388,6 +389,20 @@ def test_what_an_inventory_from_before_the_metadata_lacks_is_missing_in_doubt(
 
 def test_what_can_be_accepted_is_what_the_help_offers() -> None:
     assert set(ACCEPTED) == set(Accepted)
+
+
+@pytest.mark.parametrize(("gigabytes", "code"), [(0.6, 3), (1.5, 3), (2.4, 3), (2.6, 1), (8, 1)])
+def test_a_limited_address_space_is_enough_or_named_before_a_library_ends_the_process(
+    cluster, start, gigabytes: float, code: int
+) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (int(gigabytes * 1e9),) * 2)
+
+    done = start("audit", *cluster.log_dirs, "--metadata", cluster.metadata, preexec_fn=limit)
+    assert done.returncode == code, done.stderr
+    if code == 3:
+        (sentence,) = done.stderr.splitlines()
+        assert "the address space is limited to" in sentence and "(ulimit -v)" in sentence
 
 
 @pytest.mark.parametrize("verb", ["audit", "scan", "staged", "preflight"])

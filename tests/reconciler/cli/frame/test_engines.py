@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
 from reconciler.audit import embedded
-from reconciler.cli.frame import AuditJob, Inputs, PartlyFailedError, run_embedded, run_spark, sort_inputs
+from reconciler.cli.frame import (
+    AuditJob,
+    Inputs,
+    PartlyFailedError,
+    fit_address_space,
+    run_embedded,
+    run_spark,
+    sort_inputs,
+)
 from reconciler.errors import UsageError
 from reconciler.sources import load
 
@@ -35,6 +44,12 @@ def test_trees_and_inventories_of_both_forms_give_the_same_audit(cluster) -> Non
     for paths in ways:
         result = run_embedded(job(cluster, sort_inputs(paths)), jobs=1, memory_limit="1GB")
         assert dict(result.totals) == {"OK": 3, "STALE_ID": 1}
+
+
+def test_without_a_limit_of_the_address_space_arrow_keeps_its_threads() -> None:
+    before = pa.cpu_count(), pa.io_thread_count()
+    fit_address_space()
+    assert (pa.cpu_count(), pa.io_thread_count()) == before
 
 
 def test_an_engine_that_gives_up_is_reported_in_a_sentence(cluster) -> None:
