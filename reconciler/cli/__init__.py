@@ -84,10 +84,10 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
         "staged": ("reconciler.cli.commands.staged", "What waits for its purge, and how to bring it back."),
         "restore": ("reconciler.cli.commands.restore", "Bring staged replicas back, byte for byte."),
         "namespace": (
-            "reconciler.cli.commands.namespace",
+            "reconciler.cli.commands.ours.namespace",
             "Create, list and delete namespaces; move and rename topics.",
         ),
-        "convert": ("reconciler.cli.commands.convert", "Lay out log dirs by another scheme, and back."),
+        "convert": ("reconciler.cli.commands.ours.convert", "Lay out log dirs by another scheme, and back."),
         "purge": ("reconciler.cli.commands.purge", "Delete for ever what is staged and due."),
         "simulate": ("reconciler.cli.commands.simulate", "A controller and brokers in one process, with faults."),
     },
