@@ -46,7 +46,8 @@ _FIELD = re.compile(r"(?:^|(?<=\s))((?:Adding |Removing )?[A-Z][A-Za-z]*):")
 _CONFIGS = re.compile(r"\sConfigs:.*?(?=\sMarkedForDeletion:\s*(?:true|false)\s*$|$)", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _INT32_MAX = 2**31 - 1
-_LOG_DIRS = re.compile(r'\{.*"brokers"\s*:.*"logDirs"\s*:', re.DOTALL)
+_LOG_DIRS = (re.compile(r"\{"), re.compile(r'"brokers"\s*:'), re.compile(r'"logDirs"\s*:'))
+"""What stands in the output of kafka-log-dirs, in this order; one pattern for all would try every pair of places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,13 @@ def _problems(topics: Sequence[DescribedTopic], completeness: Completeness) -> l
 
 def is_log_dirs(text: str) -> bool:
     """Whether a text is the output of ``kafka-log-dirs --describe``, which lists the replicas that brokers have."""
-    return _LOG_DIRS.search(text) is not None
+    end = 0
+    for each in _LOG_DIRS:
+        found = each.search(text, end)
+        if found is None:
+            return False
+        end = found.end()
+    return True
 
 
 def parse(text: str, location: str) -> list[DescribedTopic]:

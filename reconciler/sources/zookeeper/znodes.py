@@ -23,8 +23,8 @@ KEPT = re.compile(
 )
 """Matches the whole paths of the nodes to read, below any chroot."""
 
-_SCAFFOLD = re.compile(r".*/brokers/topics/.+/partitions(?:/[0-9]+)?", re.DOTALL)
-"""Matches the nodes that only lead to the states of partitions."""
+_LEADS_TO_STATES = re.compile(r"/partitions(?:/[0-9]+)?\Z")
+"""Matches the end of the nodes below a topic that only lead to the states of its partitions."""
 
 _STATE_NODE = re.compile(r"(.+)/partitions/([0-9]{1,10})/state", re.DOTALL)
 _TOPICS = "/brokers/topics"
@@ -54,7 +54,11 @@ class StateNode:
 
 def keep(path: str) -> bool:
     """Whether a node matters to what brokers should hold."""
-    return KEPT.fullmatch(path) is not None and _SCAFFOLD.fullmatch(path) is None
+    if KEPT.fullmatch(path) is None:
+        return False
+    end = _LEADS_TO_STATES.search(path)
+    below = path.find(f"{_TOPICS}/")
+    return end is None or below < 0 or below + len(_TOPICS) + 1 >= end.start()
 
 
 def chroots(paths: Iterable[str]) -> list[str]:

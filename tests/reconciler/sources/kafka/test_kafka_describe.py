@@ -234,6 +234,9 @@ def test_many_reasons_are_cut_and_counted() -> None:
 def test_what_brokers_have_is_recognised_and_refused_as_that() -> None:
     assert is_log_dirs(LOG_DIRS)
     assert not is_log_dirs(RECENT)
+    assert not is_log_dirs('"brokers": "logDirs": {')
+    # By a pattern that tried every triple of places, this would take hours.
+    assert not is_log_dirs('{"brokers":' * 5957)
     assert "kafka-log-dirs prints" in refused(LOG_DIRS)
     assert "kafka-log-dirs prints" in refused(LOG_DIRS.splitlines()[-1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -49,6 +50,22 @@ ID = "b8tRS7h4TJ2Vt43Dp85v2A"  # the example of KIP-516
 )
 def test_only_nodes_that_say_what_brokers_should_hold_are_kept(path: str, kept: bool) -> None:
     assert znodes.keep(path) is kept
+
+
+@given(
+    st.lists(
+        st.sampled_from(["/brokers/topics", "/partitions", "/state", "/", "/1", "/22", "a", "\n", "/controller_epoch"]),
+        max_size=8,
+    ).map("".join)
+)
+def test_of_the_nodes_below_topics_those_that_only_lead_to_states_are_left_out(path: str) -> None:
+    leads = re.fullmatch(r".*/brokers/topics/.+/partitions(?:/[0-9]+)?", path, re.DOTALL)
+    assert znodes.keep(path) == (znodes.KEPT.fullmatch(path) is not None and leads is None)
+
+
+def test_a_path_that_repeats_itself_is_judged_in_one_pass() -> None:
+    # By a pattern that tried every pair of places, this would take a quarter of a minute.
+    assert znodes.keep("/brokers/topics" * 20_000)
 
 
 def test_a_version_1_topic_has_partitions_and_no_id() -> None:
