@@ -261,7 +261,7 @@ def bound() -> tuple[str, ...]:
     ("args", "code"),
     [
         (("scan", "disks/broker-1"), Exit.PARTLY_FAILED),
-        (("audit", "disks/broker-1", "--metadata", "none"), Exit.FINDINGS),
+        (("audit", "disks/broker-1", "--metadata", "none"), Exit.PARTLY_FAILED),
         (("audit", "closed"), Exit.USAGE),
         (("audit", "disks/broker-2", "--metadata", "closed"), Exit.REFUSED),
         (("audit", "disks/broker-2", "--metadata", "request:closed"), Exit.REFUSED),
