@@ -103,7 +103,7 @@ def test_several_outputs_in_a_folder_are_refused_because_nothing_tells_which_hol
     with pytest.raises(UsageError, match="holds 2 outputs of kafka-topics"):
         load(str(tmp_path))
     (tmp_path / "b.txt").unlink()
-    assert load(str(tmp_path))[0].identity.location == str(tmp_path / "a.txt")
+    assert load(str(tmp_path))[0].identity.location == str(tmp_path), "as it was typed, so that it can be typed again"
 
 
 def test_an_absent_file_is_an_error(tmp_path: Path) -> None:
