@@ -36,6 +36,7 @@ from reconciler.next_steps.call import FALLBACK_FOLDER
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
 from reconciler.next_steps.findings import step_of_fleet, step_of_rule
 from reconciler.next_steps.situation import MetadataTrust, Situation
+from reconciler.text import count
 from reconciler.verdicts import Verdict
 
 REPAIRED = (Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER)
@@ -200,7 +201,7 @@ def _plan(known: Situation) -> Iterator[Step]:
     parts = [f"stage {known.number(*UNWANTED)} that nobody wants"] if known.number(*UNWANTED) else []
     parts += [f"bring {known.wanted(*_RETURNABLE)} back that are wanted"] if known.wanted(*_RETURNABLE) else []
     strays = known.number(Verdict.STRAY) - known.wanted(Verdict.STRAY)
-    parts += [f"give {strays} strays a due time"] if strays else []
+    parts += [f"give {count(strays, 'stray')} a due time"] if strays else []
     more = "; --delay 0s lets a purge take it at once" if known.full else ""
     replaced = 0 if Verdict.STRAY not in known.found else known.found[Verdict.STRAY].replaced
     if replaced:
