@@ -76,6 +76,8 @@ def undo_of_file(path: str) -> ToolCommand:
 
 def steps_after_repair(call: Call, *, complete: bool) -> tuple[Step, ...]:
     """List what comes next when a repair plan was applied."""
+    if not call.log_dirs:
+        return ()  # a plan without an action names none
     if not complete:
         return (Step("plan anew for what was skipped or failed; see why above", call.repair()),)
     return (Step("see what is left to do, and whether the broker starts now", call.doctor()),)

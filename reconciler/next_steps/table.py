@@ -17,6 +17,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a disk that is full, and something to stage                     | ``mkdir`` the folder of fallback records         |
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
 | STRAY; without topic ID, and the live replica is in sync        | with ``--strays``; and ``--strays-without-id``   |
+| DAMAGED or NO_ID beside STALE_ID                                | the repair follows here: no ID was certain       |
 | something else keeps the broker from starting                   | what that rule names                             |
 | a broker stands still, or has to                                | ``preflight …``, then start it                   |
 | STAGED_DUE                                                      | ``purge …``                                      |
@@ -90,6 +91,11 @@ def _can_plan(known: Situation) -> bool:
 
 def _repairs(known: Situation) -> bool:
     return known.number(*REPAIRED) > 0
+
+
+def _contradicted(known: Situation) -> bool:
+    """Whether topic IDs are missing while stale ones lie beside them, which keep a repair from being certain."""
+    return _can_plan(known) and known.number(Verdict.STALE_ID) > 0 and known.number(Verdict.DAMAGED, Verdict.NO_ID) > 0
 
 
 def _strays(known: Situation) -> bool:
@@ -243,9 +249,10 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: s.in_use and _changes(s), _stop),
     Line(_foreign, _move_out),
     Line(_renamed, _rename_back),
-    Line(_repairs, _repair),
+    Line(lambda s: _repairs(s) and not _contradicted(s), _repair),
     Line(lambda s: s.full and _plans(s), _fallback),
     Line(_plans, _plan),
+    Line(lambda s: _repairs(s) and _contradicted(s), _repair),
     Line(_left, _others),
     Line(_stands_still, _start),
     Line(lambda s: s.due, _purge),

@@ -108,7 +108,6 @@ def renamed(bench: Bench) -> None:
 def missing(bench: Bench) -> None:
     """The topic got a partition while the broker was down."""
     shutil.rmtree(bench.home_of("clicks-3") / "clicks-3")
-    bench.write_checkpoints()
 
 
 def marked_delete(bench: Bench) -> None:

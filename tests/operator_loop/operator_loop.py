@@ -25,6 +25,7 @@ NOBODY_HAS_TO_ACT = {
     *("MARKED_DELETE", "FUTURE_ABANDONED"),  # a running broker's own work
     "FOREIGN",  # what is left of it is a plain file, which a broker passes over
 }
+_THEN = re.compile(r"^    (logstore doctor .*)$", re.MULTILINE)
 _WAY_OUT = re.compile(r"^logstore: next: to plan all the same:\n    (logstore .*)$", re.MULTILINE)
 
 
@@ -37,6 +38,8 @@ class Operator:
     """Whether a start makes what is missing; False: its disks have no room."""
     done: list[str] = field(default_factory=list)
     """Every pasted command, and everything that was done by hand."""
+    changed: int = 0
+    """How many steps were done when something had last changed; before that, a command may be the same as after."""
     failed: list[str] = field(default_factory=list)
 
     def heal(self) -> None:
@@ -49,7 +52,7 @@ class Operator:
                 continue
             line = self._filled(step["command"])
             words = shlex.split(line)
-            if line in self.done:
+            if line in self.done[self.changed :]:
                 self.failed.append(f"repeated: {line}")
                 return
             self.done.append(line)
@@ -64,6 +67,7 @@ class Operator:
                 self.bench.given, self.bench.own_copy = [0, 1], False
                 queue = self._steps(self._json(words))
                 continue
+            queue = self._after_repair(words, ran) or queue
             way_out = _WAY_OUT.search(ran.stderr)
             if ran.exit_code == 3 and way_out is not None:
                 queue.insert(0, {"command": way_out[1], "why": "the gate is opened", "later": False})
@@ -72,6 +76,14 @@ class Operator:
                 return
         if len(self.done) > MOST_STEPS:
             self.failed.append("more than eight steps")
+
+    def _after_repair(self, words: list[str], ran: Result) -> list[dict[str, Any]] | None:
+        """Go on with what a repair printed: it may have made the next one possible."""
+        then = _THEN.search(ran.stderr)
+        if words[1:3] != ["repair", "--apply"] or then is None:
+            return None
+        self.changed = len(self.done)
+        return [{"command": then[1], "why": "what is left", "later": False}]
 
     def _first(self) -> list[dict[str, Any]]:
         """Run what README says first."""

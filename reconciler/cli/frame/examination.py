@@ -134,7 +134,8 @@ def _examined(
     start = _start(call, states, now_ms)
     in_use = tuple(path for path in call.log_dirs if why_in_use(path) is not None)
     in_sync = _in_sync(judged)
-    found = {verdict: _found(several, in_sync) for verdict, several in _by_verdict(judged).items()}
+    live = _live(judged)
+    found = {verdict: _found(several, in_sync, live) for verdict, several in _by_verdict(judged).items()}
     fleet = _about(broker, call, judged, evidence.result)
     trust, why = _trust(states.get(broker.cluster), broker, now_ms)
     staged, due, due_ms = _staged(call.log_dirs, evidence.fallback, now_ms)
@@ -190,7 +191,21 @@ def _in_sync(judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
     )
 
 
-def _found(several: Sequence[Judged], in_sync: frozenset[tuple[str, int | None]]) -> FoundVerdict:
+def _live(judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
+    """Topic and partition of each live replica."""
+    seen = (each for each in judged if each.row.kind == "live")
+    return frozenset((each.row.topic, each.observed["partition"]) for each in seen if each.observed is not None)
+
+
+def _comes_back(judged: Judged, live: frozenset[tuple[str, int | None]]) -> bool:
+    """Whether the metadata wants a replica here, and none lives in its place."""
+    wanted = judged.wanted
+    return judged.row.wanted and (wanted is None or (wanted["topic"], wanted["partition"]) not in live)
+
+
+def _found(
+    several: Sequence[Judged], in_sync: frozenset[tuple[str, int | None]], live: frozenset[tuple[str, int | None]]
+) -> FoundVerdict:
     directories = [each for each in several if each.observed is not None and _is_directory(each.observed)]
     first = (directories or several)[0]
     row = first.observed or {}
@@ -202,7 +217,7 @@ def _found(several: Sequence[Judged], in_sync: frozenset[tuple[str, int | None]]
         row.get("topic"),
         row.get("partition"),
         stranger or None,
-        sum(each.row.wanted for each in several),
+        sum(_comes_back(each, live) for each in several),
         len(directories),
         sum(
             each.verdict is Verdict.STRAY

@@ -166,6 +166,11 @@ def test_a_repair_comes_before_a_plan_and_a_running_broker_is_stopped_before_bot
     assert "--strays" in commands(situation)[3]
 
 
+def test_a_repair_of_topic_ids_waits_until_the_stale_ones_beside_them_are_staged() -> None:
+    found = {Verdict.DAMAGED: FoundVerdict(1), Verdict.STALE_ID: FoundVerdict(1)}
+    assert words(Situation(CALL, found))[:4] == ["plan", "apply", "repair", "repair"]
+
+
 @pytest.mark.parametrize("trust", [trust for trust in MetadataTrust if trust is not MetadataTrust.GOOD])
 def test_metadata_worth_trusting_comes_first(trust: MetadataTrust) -> None:
     situation = Situation(CALL, {Verdict.STALE_ID: FoundVerdict()}, trust=trust, trust_why="it ends when it stopped")
