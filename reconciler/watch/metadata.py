@@ -63,6 +63,7 @@ class WatchedMetadata:
 
     Attributes:
         states: as loaded last.
+        read_at: when they were last known to be what the source says, by the clock.
     """
 
     def __init__(
@@ -86,9 +87,14 @@ class WatchedMetadata:
         self._trouble: str | None = None
         self._free_from = self._retry_at = 0.0
         self._is_live = any(not split_spec(spec)[0][0].is_path for spec in specs)
+        self.read_at = self._clock()
         self._ask_at = self._clock() + LIVE_S
         self._files = self._listed()
         self._stamps = _stamps(self._files)
+
+    def ask(self) -> None:
+        """Ask a live source again at the next poll, as far as the share of time allows."""
+        self._ask_at = self._clock()
 
     def poll(self, check: Callable[[Sequence[DesiredState]], object] = lambda _: None) -> bool:
         """Load the sources again if they changed; True: ``states`` is new.
@@ -96,12 +102,16 @@ class WatchedMetadata:
         Args:
             check: raises a ReconcilerError for unusable states, which are refused like unreadable sources.
         """
+        polled_at = self._clock()
         if self._trouble is not None:
             self._files = self._listed()
         now = _stamps(self._files)
         is_retry = self._trouble is not None and self._clock() >= self._retry_at
         is_due = self._trouble is None and self._is_live and self._clock() >= max(self._ask_at, self._free_from)
         if not (is_retry or is_due or self._is_changed(now)):
+            # What cannot be read again holds on.
+            if self._trouble is not None or (not self._is_live and now == self._stamps):
+                self.read_at = polled_at
             return False
         is_same = is_due and now == self._stamps
         self._stamps = now
@@ -120,7 +130,7 @@ class WatchedMetadata:
         is_news = not is_same or _digests(states) != _digests(self.states)
         if self._trouble is not None:
             self._say("the metadata can be read again")
-        self._trouble, self.states = None, states
+        self._trouble, self.states, self.read_at = None, states, began
         return is_news
 
     def refuse(self, error: Exception) -> None:

@@ -14,6 +14,7 @@ from logstore.watch import Watch
 from reconciler.desired import by_cluster
 from reconciler.errors import ReconcilerError
 from reconciler.watch.metadata import WatchedMetadata
+from reconciler.watch.settling import SETTLE_S, Settling
 from reconciler.watch.verdicts import VerdictChange, VerdictWatch
 
 TICK_S = 1.0
@@ -26,7 +27,13 @@ def machine_ms() -> int:
 
 
 def verdict_changes(
-    watch: Watch, metadata: WatchedMetadata, *, now_ms: Callable[[], int] = machine_ms, tick_s: float = TICK_S
+    watch: Watch,
+    metadata: WatchedMetadata,
+    *,
+    now_ms: Callable[[], int] = machine_ms,
+    tick_s: float = TICK_S,
+    settle_s: float = SETTLE_S,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[list[VerdictChange]]:
     """Yield batches of changed verdicts until the watch is stopped.
 
@@ -38,6 +45,8 @@ def verdict_changes(
         metadata: the desired states to judge by.
         now_ms: returns the time that due times are compared with, in ms since 1970.
         tick_s: the longest time between two batches while nothing happens.
+        settle_s: seconds for which a verdict is held that may only mean that the metadata has not caught up.
+        clock: returns seconds that never go back; the same as that of the metadata.
 
     Raises:
         RefusedError: at the start only: the metadata is of another cluster, or of several clusters that could be meant.
@@ -45,19 +54,23 @@ def verdict_changes(
     verdicts = VerdictWatch(watch.log_dirs, now_ms)
     clusters = _clusters(watch)
     yield [change for batch in verdicts.start(by_cluster(metadata.states, clusters)) for change in batch]
+    settling = Settling(clock, settle_s)
     while not watch.is_stopped:
         changes = watch.poll(tick_s)
-        if changes:
-            yield from verdicts.rows_changed(changes)
+        for batch in verdicts.rows_changed(changes) if changes else ():
+            yield settling.take(batch, clock())
+        if settling.is_waiting:
+            metadata.ask()
         before, clusters = clusters, _clusters(watch)
         is_new = metadata.poll(partial(by_cluster, clusters=clusters))
         if is_new or clusters != before:
             try:
-                yield from verdicts.metadata_changed(by_cluster(metadata.states, clusters))
+                for batch in verdicts.metadata_changed(by_cluster(metadata.states, clusters)):
+                    yield settling.take(batch, float("-inf"))
             except ReconcilerError as error:
                 metadata.refuse(error)
         yield from verdicts.time_passed()
-        yield []
+        yield settling.settled(metadata.read_at)
 
 
 def _clusters(watch: Watch) -> frozenset[str]:

@@ -45,7 +45,7 @@ def until(stream: Iterator[list[VerdictChange]], *wanted: tuple[str, str]) -> li
 def test_rows_and_metadata_that_change_are_verdicts_that_change(tmp_path: Path) -> None:
     disk, metadata = made(tmp_path / "data"), metadata_of(tmp_path / "controller")
     with Watch([str(disk)], QUICK) as watch:
-        stream = verdict_changes(watch, metadata, tick_s=0.05)
+        stream = verdict_changes(watch, metadata, tick_s=0.05, settle_s=0.1)
         assert next(stream) == []
         (disk / "a-0").rename(disk / "b-0")
         assert until(stream, ("OK", "MISSING"), ("", "RENAMED"))
@@ -64,7 +64,7 @@ def test_metadata_of_another_cluster_is_refused_at_the_start_and_passed_over_lat
     with Watch([str(disk)], QUICK) as watch:
         with pytest.raises(RefusedError):
             next(verdict_changes(watch, stranger))
-        stream = verdict_changes(watch, metadata, tick_s=0.05)
+        stream = verdict_changes(watch, metadata, tick_s=0.05, settle_s=0.1)
         next(stream)
         (tmp_path / "controller" / "meta.properties").write_text("version=1\ncluster.id=D\nnode.id=9\n")
         end = time.monotonic() + PATIENCE_S
@@ -76,7 +76,7 @@ def test_metadata_of_another_cluster_is_refused_at_the_start_and_passed_over_lat
 def test_a_log_dir_that_shows_its_cluster_only_later_is_judged_then(tmp_path: Path) -> None:
     metadata = metadata_of(tmp_path / "controller")
     with Watch([str(tmp_path / "data")], QUICK) as watch:
-        stream = verdict_changes(watch, metadata, tick_s=0.05)
+        stream = verdict_changes(watch, metadata, tick_s=0.05, settle_s=0.1)
         assert [change.after for change in next(stream)] == ["ABSENT"]
         made(tmp_path / "data")
         assert ("ABSENT", "OK") in until(stream, ("ABSENT", "OK"), ("", "OK"))
