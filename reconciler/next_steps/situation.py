@@ -19,7 +19,7 @@ class MetadataTrust(StrEnum):
     OWN_COPY = "own_copy"
     """It is the copy of a broker that does not run, and ends where that broker stopped."""
     OLD = "old"
-    """It is older than a plan accepts by default."""
+    """It is older than a plan accepts by default, or does not say how old it is."""
     INCOMPLETE = "incomplete"
     """It does not mention everything, or its end is lost."""
 

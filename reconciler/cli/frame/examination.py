@@ -250,7 +250,11 @@ def _obstacles(start: Preflight, runs: bool) -> tuple[Obstacle, ...]:
 
 
 def _about(broker: BrokerKey, call: Call, judged: Sequence[Judged], result: AuditResult) -> list[tuple[str, str, str]]:
-    """List kind, subject and detail of each finding of the fleet that is about a broker."""
+    """List kind, subject and detail of each finding of the fleet that is about a broker.
+
+    Where one broker's disks are all that was looked at, no other copy can be known, so that says nothing.
+    """
+    alone = sum(each.node_id is not None for each in result.brokers) <= 1
     paths = {os.path.abspath(path) for path in call.log_dirs}
     rows = [each.observed for each in judged if each.observed is not None]
     names = {f"broker {broker.node}", broker.cluster, *paths}
@@ -259,7 +263,8 @@ def _about(broker: BrokerKey, call: Call, judged: Sequence[Judged], result: Audi
     return [
         (each.kind, each.subject, each.detail)
         for each in result.fleet
-        if each.subject in names or f"broker {broker.node} " in each.detail
+        if (each.subject in names or f"broker {broker.node} " in each.detail)
+        and not (alone and each.kind == "ONLY_KNOWN_COPY")
     ]
 
 
@@ -270,17 +275,19 @@ def _trust(state: DesiredState | None, broker: BrokerKey, now_ms: int) -> tuple[
     if state is None or not state.topics.num_rows:
         return MetadataTrust.NONE, "no metadata of this cluster was given or found, or it knows no topic"
     identity = state.identity
-    since = None if identity.timestamp_ms is None else now_ms - identity.timestamp_ms
+    since = None if identity.as_of_ms is None else now_ms - identity.as_of_ms
     if is_own_copy(state, [broker]):
-        when = "it stopped" if identity.timestamp_ms is None else f"{moment(identity.timestamp_ms)}"
+        when = "it stopped" if identity.as_of_ms is None else moment(identity.as_of_ms)
         return (
             MetadataTrust.OWN_COPY,
             f"{identity.location} is this broker's own copy, which ends at {when}: nothing since is known",
         )
-    if since is not None and since > _DAY_MS:
+    if since is None:
+        return MetadataTrust.OLD, f"{identity.location} does not say as of when it speaks"
+    if since > _DAY_MS:
         return MetadataTrust.OLD, f"{identity.location} is {age(since)} old"
-    if identity.completeness is not Completeness.FULL or identity.problems:
-        why = identity.problems[0] if identity.problems else "it does not mention every topic"
+    if identity.completeness is not Completeness.FULL or identity.ends_early:
+        why = identity.ends_early[0] if identity.ends_early else "it does not mention every topic"
         return MetadataTrust.INCOMPLETE, f"{identity.location}: {why}"
     return MetadataTrust.GOOD, ""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from layout.ids import TopicId
 from logstore.staging import FallbackRecords
 from reconciler.cli.frame import (
     DEFAULT_RELEASE,
@@ -22,7 +23,7 @@ from reconciler.cli.frame import (
     sort_inputs,
 )
 from reconciler.errors import UsageError
-from reconciler.next_steps import FALLBACK_FOLDER, Call
+from reconciler.next_steps import FALLBACK_FOLDER, Call, MetadataTrust
 from reconciler.preflight import look_at_broker
 from reconciler.sources import load
 from tests.reconciler.cli.conftest import CLUSTER, ORDERS, make_log_dir
@@ -55,6 +56,29 @@ def test_a_finding_of_the_fleet_is_told_to_the_brokers_that_it_is_about(cluster,
     _, two, three = examined(cluster, *cluster.log_dirs, str(third))
     assert "TOPIC_UNDER_SEVERAL_IDS" in two.situation.fleet
     assert "TOPIC_UNDER_SEVERAL_IDS" not in three.situation.fleet
+
+
+def test_a_broker_that_is_looked_at_alone_has_no_only_known_copy(cluster, tmp_path: Path) -> None:
+    third = make_log_dir(tmp_path / "third", 3, {"gone-0": TopicId(bytes(range(50, 66)))})
+    *_, beside_others = examined(cluster, *cluster.log_dirs, str(third))
+    (alone,) = examined(cluster, str(third))
+    assert alone.totals == beside_others.totals == {"UNKNOWN_TOPIC": 1}
+    assert "ONLY_KNOWN_COPY" in beside_others.situation.fleet
+    assert not alone.situation.fleet
+
+
+def test_metadata_is_trusted_by_its_time_and_its_end_and_not_by_its_remarks(cluster, tmp_path: Path) -> None:
+    def trust_of(**fields: object) -> MetadataTrust:
+        (state,) = load(cluster.metadata)
+        states = [replace(state, identity=replace(state.identity, **fields))]
+        call = Call((), (cluster.metadata,), None)
+        (one,) = examine(sort_inputs([str(cluster.log_dir(1))]), states, call, FallbackRecords(None), NOW_MS)
+        return one.situation.trust
+
+    good = {"timestamp_ms": NOW_MS, "problems": ("the transaction log is not read",)}
+    assert trust_of(**good) is MetadataTrust.GOOD
+    assert trust_of(**good, ends_early=("the log ends there",)) is MetadataTrust.INCOMPLETE
+    assert trust_of(timestamp_ms=0) is MetadataTrust.OLD
 
 
 def test_a_disk_without_room_is_full(cluster, monkeypatch: pytest.MonkeyPatch) -> None:
