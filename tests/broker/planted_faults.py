@@ -29,6 +29,8 @@ from tools.real_broker.znodes import topic_nodes
 HEALTHY, BROKER_DOWN, BROKER_BACK, STOPPED = "healthy", "broker down", "broker back", "stopped"
 OWN = "own"
 """The source that is the cluster's own metadata: KRaft's or ZooKeeper's."""
+FOUND_BY_ITSELF = "found by itself"
+"""No source is named, and the newest copy of the metadata in the log dirs is taken."""
 
 PARTITION_METADATA = "partition.metadata"
 SLOW = 2_000
@@ -267,7 +269,7 @@ class _Teller:
             yield OWN, files if stage == STOPPED else f"zk:{self.cluster.zookeeper}"
         else:
             yield OWN, f"kraft:{self.cluster.metadata.data}"
-            yield "found by itself", None
+            yield FOUND_BY_ITSELF, None
         if stage != STOPPED:
             yield "kafka", f"kafka:{self.cluster.bootstrap}"
 
