@@ -49,6 +49,20 @@ class Bench:
     def metadata(self) -> Path:
         return self.folder / "controller"
 
+    @property
+    def source(self) -> str:
+        """The controllers' metadata, as ``--metadata`` takes it."""
+        return str(self.metadata)
+
+    @property
+    def first_source(self) -> str:
+        """The metadata that the operator names at first."""
+        return str(self.disks[0] / "remote-log-index-cache") if self.own_copy else self.source
+
+    def learn(self) -> None:
+        """From now on, the operator names every disk and the controllers' metadata."""
+        self.given, self.own_copy = [0, 1], False
+
     def build(self) -> None:
         """Lay out the healthy broker."""
         for number, disk in enumerate(self.disks):
@@ -113,9 +127,11 @@ class Bench:
             if not any((disk / name).is_dir() for disk in self.disks):
                 self.replica(0, name, topic_id)
 
-    def mount(self) -> None:
-        """Mount what is not mounted."""
+    def mount(self) -> bool:
+        """Mount what is not mounted, and say whether there was something."""
+        found = bool(self.mounts)
         for lies, belongs in self.mounts:
             belongs.rmdir()
             lies.rename(belongs)
         self.mounts.clear()
+        return found

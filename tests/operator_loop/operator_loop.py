@@ -11,13 +11,14 @@ import json
 import re
 import shlex
 import subprocess
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from click.testing import CliRunner, Result
 
 from reconciler.cli import logstore
-from tests.operator_loop.bench import Bench
 
 MOST_STEPS = 8
 NOBODY_HAS_TO_ACT = {
@@ -29,11 +30,44 @@ _THEN = re.compile(r"^    (logstore doctor .*)$", re.MULTILINE)
 _WAY_OUT = re.compile(r"^logstore: next: to plan all the same:\n    (logstore .*)$", re.MULTILINE)
 
 
+class Patient(Protocol):
+    """A broker that the operator heals."""
+
+    @property
+    def disks(self) -> Sequence[Path]:
+        """All its log dirs."""
+
+    @property
+    def given(self) -> Collection[int]:
+        """The disks that the operator names, by their places in ``disks``."""
+
+    @property
+    def first_source(self) -> str:
+        """The metadata that the operator names."""
+
+    @property
+    def source(self) -> str:
+        """The metadata that a blank for it is filled with."""
+
+    @property
+    def wanted(self) -> Collection[str]:
+        """Names of the replicas that it should have."""
+
+    def learn(self) -> None:
+        """From now on, the operator names every disk and ``source``."""
+
+    def start(self) -> None:
+        """Start the broker."""
+
+    def mount(self) -> bool:
+        """Mount what is not mounted, and say whether there was something."""
+
+
 @dataclass
 class Operator:
     """Plays the loop, and keeps a protocol of it."""
 
-    bench: Bench
+    bench: Patient
     starts: bool = True
     """Whether a start makes what is missing; False: its disks have no room."""
     done: list[str] = field(default_factory=list)
@@ -58,13 +92,12 @@ class Operator:
             self.done.append(line)
             if words[0] != "logstore":
                 self._tool(line)
-                if self.bench.mounts and words[0] == "findmnt":
-                    self.bench.mount()
+                if words[0] == "findmnt" and self.bench.mount():
                     queue = self._first()
                 continue
             ran = self._run(words[1:])
             if words[1] == "doctor":
-                self.bench.given, self.bench.own_copy = [0, 1], False
+                self.bench.learn()
                 queue = self._steps(self._json(words))
                 continue
             queue = self._after_repair(words, ran) or queue
@@ -88,10 +121,7 @@ class Operator:
     def _first(self) -> list[dict[str, Any]]:
         """Run what README says first."""
         given = [str(self.bench.disks[number]) for number in self.bench.given]
-        source = [] if self.bench.own_copy else ["--metadata", str(self.bench.metadata)]
-        if self.bench.own_copy:
-            source = ["--metadata", str(self.bench.disks[0] / "remote-log-index-cache")]
-        words = ["logstore", "doctor", *given, *source]
+        words = ["logstore", "doctor", *given, "--metadata", self.bench.first_source]
         return self._steps(self._json(words))
 
     def _json(self, words: list[str]) -> Any:
@@ -109,7 +139,7 @@ class Operator:
 
     def _filled(self, command: str) -> str:
         others = [str(disk) for number, disk in enumerate(self.bench.disks) if number not in self.bench.given]
-        return command.replace("OTHER_LOG_DIR", " ".join(others)).replace("SOURCE", str(self.bench.metadata))
+        return command.replace("OTHER_LOG_DIR", " ".join(others)).replace("SOURCE", self.bench.source)
 
     def _by_hand(self, why: str) -> None:
         if why.startswith("start the broker") and self.starts:
@@ -126,7 +156,7 @@ class Operator:
 
     def left(self) -> list[str]:
         """List what is still wrong: the answer of preflight and of an audit, in sentences."""
-        disks, source = [str(disk) for disk in self.bench.disks], ["--metadata", str(self.bench.metadata)]
+        disks, source = [str(disk) for disk in self.bench.disks], ["--metadata", self.bench.source]
         start = json.loads(self._run(["preflight", *disks, *source, "--format", "json"]).stdout)
         audit = json.loads(self._run(["audit", *disks, *source, "--format", "json"]).stdout)
         left = [] if start["starts"] else [f"the broker does not start: {start['sentence']}"]
