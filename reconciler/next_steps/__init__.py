@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from reconciler.next_steps.findings import (
         FINDING_STEPS,
         FLEET_STEPS,
+        KEPT_BY_CHOICE,
         RULE_COMMANDS,
         step_of_finding,
         step_of_fleet,
         step_of_rule,
+        step_of_undecided,
     )
     from reconciler.next_steps.outcomes import (
         AppliedPlan,
@@ -34,6 +36,10 @@ else:
             "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE", "WITHOUT_ID"),
             "command": ("BLANKS", "Command", "PROGRAM", "Step", "ToolCommand"),
             "findings": (
+                "KEPT_BY_CHOICE",
+                "step_of_undecided",
+                "KEPT_BY_CHOICE",
+                "step_of_undecided",
                 "FINDING_STEPS",
                 "FLEET_STEPS",
                 "RULE_COMMANDS",
@@ -58,6 +64,7 @@ __all__ = [
     "FALLBACK_FOLDER",
     "FINDING_STEPS",
     "FLEET_STEPS",
+    "KEPT_BY_CHOICE",
     "PLAN_FILE",
     "PROGRAM",
     "RULE_COMMANDS",
@@ -75,6 +82,7 @@ __all__ = [
     "step_of_finding",
     "step_of_fleet",
     "step_of_rule",
+    "step_of_undecided",
     "steps_after_apply",
     "steps_after_repair",
     "undo_of_file",

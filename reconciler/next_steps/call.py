@@ -103,10 +103,11 @@ class Call:
         """Carry out a plan."""
         return Command("apply", (_as_argument(plan_file), *self._fallback))
 
-    def repair(self, *, only: Iterable[str] = (), adopted: Iterable[str] = ()) -> Command:
-        """Plan what is put right, of all kinds or of some, with the topics whose data is adopted."""
+    def repair(self, *, only: Iterable[str] = (), adopted: Iterable[str] = (), kept: Iterable[str] = ()) -> Command:
+        """Plan what is put right, of all kinds or of some, with topics whose data is adopted, and copies that stay."""
         kinds = [("--only", kind) for kind in sorted(only)]
         chosen = [*kinds, *(("--adopt-topic-id", topic) for topic in sorted(adopted))]
+        chosen += [("--keep", path) for path in sorted(kept)]
         words = tuple(word for pair in chosen for word in pair)
         return Command("repair", (*self._paths, *self._sources, *words, "-o", REPAIR_FILE))
 

@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reconciler.next_steps.call import Call
@@ -142,6 +142,21 @@ def step_of_fleet(kind: str, call: Call) -> Step | None:
     """Return the next step for a finding of the fleet about one broker; None: there is none."""
     make = FLEET_STEPS.get(kind)
     return None if make is None else make(call)
+
+
+KEPT_BY_CHOICE = (
+    "say which copy stays: plan to stage the other one, which can come back; name the other after --keep if that one "
+    "is to stay"
+)
+"""What the operator decides by the command that names a copy."""
+
+
+def step_of_undecided(copies: Sequence[Sequence[str]]) -> Step:
+    """Return the step that shows the copies of replicas that are live twice, where nothing tells the better one."""
+    return Step(
+        "nothing tells which copy is the better one, so you decide: compare size and time of their segments",
+        ToolCommand("ls", ("-la", *(path for paths in copies for path in paths))),
+    )
 
 
 def _tool(program: str, *options: str) -> Callable[[str, str, Call], ToolCommand]:

@@ -13,6 +13,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a broker runs here, and something has to be changed             | stop the broker                                  |
 | a directory of a foreign name                                   | ``mv`` it out of the log dir                     |
 | a replica under another name than its topic ID has              | ``mv`` it to that name                           |
+| DUPLICATE, and nothing tells which copy is the better one       | ``ls`` of both; ``repair`` with ``--keep COPY``  |
 | DUPLICATE, DAMAGED, NO_ID, CHECKPOINT_ENTRY, LEFTOVER           | ``repair … -o FILE``, ``repair --apply FILE``    |
 | a disk that is full, and something to stage                     | ``mkdir`` the folder of fallback records         |
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
@@ -35,7 +36,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.next_steps.call import FALLBACK_FOLDER
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
-from reconciler.next_steps.findings import step_of_fleet, step_of_rule
+from reconciler.next_steps.findings import KEPT_BY_CHOICE, step_of_fleet, step_of_rule, step_of_undecided
 from reconciler.next_steps.situation import MetadataTrust, Situation
 from reconciler.text import count
 from reconciler.verdicts import Verdict
@@ -192,7 +193,11 @@ def _rename_back(known: Situation) -> Iterator[Step]:
 
 def _repair(known: Situation) -> Iterator[Step]:
     what = ", ".join(verdict for verdict in REPAIRED if known.number(verdict))
-    yield Step(f"plan what can be put right for certain of {what}, and read it", known.call.repair())
+    if known.undecided:
+        yield step_of_undecided(known.undecided)
+        yield Step(KEPT_BY_CHOICE, known.call.repair(kept=[paths[0] for paths in known.undecided]))
+    else:
+        yield Step(f"plan what can be put right for certain of {what}, and read it", known.call.repair())
     yield Step("put it right; it is backed up first, and can be undone", known.call.apply_repair())
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan
     from reconciler.plan.policy import ALLOWABLE, INTERNAL_TOPICS, Gate, PlanChoice, Policy, is_internal_topic
     from reconciler.plan.proposal import GatesShutError, PlanOrigin, make_plan
-    from reconciler.plan.repair_proposal import RepairChoice, propose_repair
+    from reconciler.plan.repair_proposal import RepairChoice, propose_repair, undecided_duplicates
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -26,7 +26,7 @@ else:
             "plan": ("Action", "ActionKind", "Plan", "STAGING_ACTIONS"),
             "policy": ("ALLOWABLE", "Gate", "INTERNAL_TOPICS", "PlanChoice", "Policy", "is_internal_topic"),
             "proposal": ("GatesShutError", "PlanOrigin", "make_plan"),
-            "repair_proposal": ("RepairChoice", "propose_repair"),
+            "repair_proposal": ("RepairChoice", "propose_repair", "undecided_duplicates"),
         },
     )
 
@@ -64,5 +64,6 @@ __all__ = [
     "propose_repair",
     "read_history",
     "refusals",
+    "undecided_duplicates",
     "write_journal",
 ]

@@ -4,13 +4,16 @@ A duplicate is live in two log dirs of one broker. The better copy stays and the
 :func:`reconciler.verdicts.rank_copies` ranks them and the log dirs surely belong to one broker. What looks like
 duplicates is often a whole disk that somebody copied, or an old disk that was never removed: a log dir with the other's
 directory.id, a log dir that its broker did not register, or a log dir full of duplicates. There no copy is chosen, and
-the plan says why. Source: DESIGN §3, §6; USERS pain 18.
+the plan says why. Where only the rank of the copies is not known, the operator names the one that
+stays. Source: DESIGN §3, §6; USERS pain 18.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from layout import checkpoint, meta_properties, partition_metadata
 from layout.errors import LayoutError
@@ -160,9 +163,28 @@ MANY, MOST_SHARE = 10, 0.3
 """A log dir with more duplicates than both this number and this share of its replicas counts as a copied disk."""
 
 
+@dataclass(frozen=True, slots=True)
+class UndecidedDuplicate:
+    """A replica that is live more than once, and nothing tells which copy is the better one: a person decides.
+
+    Attributes:
+        paths: of the copies, at least two.
+        reason: why the better one is not known, a clause.
+    """
+
+    paths: tuple[str, ...]
+    reason: str
+
+
 def duplicates(
-    live: Sequence[Judged], view: RepairView, files: Files, broken: Collection[str], known: Collection[Registered]
-) -> Iterator[RepairAction | LeftAlone]:
+    live: Sequence[Judged],
+    view: RepairView,
+    files: Files,
+    broken: Collection[str],
+    known: Collection[Registered],
+    *,
+    kept: Collection[str] = (),
+) -> Iterator[RepairAction | LeftAlone | UndecidedDuplicate]:
     """Decide about each replica that is live more than once on its broker.
 
     Args:
@@ -171,6 +193,7 @@ def duplicates(
         files: contents of the replicas' files.
         broken: log dirs with a damaged offset checkpoint.
         known: the log dirs that brokers registered with their controllers.
+        kept: paths of copies that the operator keeps, whatever their rank.
     """
     groups: dict[tuple[BrokerKey, str, int], list[Judged]] = {}
     for judged in live:
@@ -182,8 +205,10 @@ def duplicates(
     for group in groups.values():
         rows = [judged.observed for judged in group if judged.observed is not None]
         problem = _not_one_broker(rows, known, many) or _cannot_be_ranked(rows, broken)
-        ranking = problem or _ranked(rows, group[0].wanted, files)
+        ranking = problem or _chosen(rows, kept) or _ranked(rows, group[0].wanted, files)
         if isinstance(ranking, str):
+            if problem is None:
+                yield UndecidedDuplicate(tuple(map(_path_of, rows)), ranking)
             places = " and ".join(dict.fromkeys(row["log_dir"] for row in rows))
             left.setdefault((places, ranking), []).append(rows)
             continue
@@ -232,6 +257,22 @@ def _cannot_be_ranked(rows: Sequence[Row], broken: Collection[str]) -> str | Non
     if any(row["metadata_state"] == MetadataState.UNREADABLE for row in rows):
         return "one of them cannot be read"
     return None
+
+
+def _path_of(row: Row) -> str:
+    return posixpath.join(row["log_dir"], row["name"])
+
+
+def _chosen(rows: Sequence[Row], kept: Collection[str]) -> Ranking[Row] | str | None:
+    """Rank copies as the operator decided; None: nothing was decided about them."""
+    chosen = [row for row in rows if _path_of(row) in kept]
+    if len(chosen) > 1:
+        return "--keep names more than one of them"
+    if not chosen:
+        return None
+    copies = {_path_of(row): Copy(row, row["topic_id"] or "", None, None, assigned=False) for row in rows}
+    best = copies.pop(_path_of(chosen[0]))
+    return Ranking(best, tuple((copy, "--keep names the copy that stays") for copy in copies.values()))
 
 
 def _ranked(rows: Sequence[Row], wanted: Row | None, files: Files) -> Ranking[Row] | str:

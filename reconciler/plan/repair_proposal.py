@@ -14,6 +14,7 @@ Source: DESIGN §3, §6; USERS pains 1 and 2, F4; FACTS §6.2, §6.5.
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +36,13 @@ from layout.ours import (
 from logstore.rows import Kind, MetadataState
 from reconciler.desired import DesiredState, MetadataIdentity, registered_log_dirs
 from reconciler.plan.evidence import Files, RepairableLogDir, RepairView, last_epoch
-from reconciler.plan.repair_files import checkpoint_actions, duplicates, is_damaged, leftover_action
+from reconciler.plan.repair_files import (
+    UndecidedDuplicate,
+    checkpoint_actions,
+    duplicates,
+    is_damaged,
+    leftover_action,
+)
 from reconciler.verdicts import Judged, Row, Verdict, broker_of, compare
 
 
@@ -50,6 +57,8 @@ class RepairChoice:
 
     only: frozenset[RepairKind] = frozenset()
     adopted: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+    """Paths of copies of a replica that stay, where it is live twice, whatever their rank."""
 
     def has(self, kinds: Collection[RepairKind]) -> bool:
         """Whether the choice includes any of these kinds."""
@@ -101,11 +110,42 @@ def propose_repair(
         draft.left += stale_topics(live, choice.adopted)
         draft.left += _not_found(choice.adopted, live)
     if choice.has([RepairKind.STAGE_DUPLICATE]):
-        broken = {row["log_dir"] for row in rows if row["kind"] == Kind.CHECKPOINT_ENTRY and is_damaged(row)}
-        for found in duplicates(live, view, files, broken, registered_log_dirs(dict(states))):
-            draft.add(found, choice)
+        for found in _duplicates((live, rows), view, files, states, choice.kept):
+            if not isinstance(found, UndecidedDuplicate):
+                draft.add(found, choice)
+        draft.left += _not_twice(choice.kept, live, view)
     _on_log_dirs(draft, rows, view, files, choice)
     return sealed_repair_plan(_plan(draft, view, states, now_ms))
+
+
+def undecided_duplicates(
+    view: RepairView, files: Files, states: Mapping[str, DesiredState], now_ms: int, kept: Collection[str] = ()
+) -> tuple[UndecidedDuplicate, ...]:
+    """List the replicas that are live twice, of which a person has to say which copy stays.
+
+    Args:
+        view: the evidence, as for :func:`propose_repair`.
+        files: contents of the replicas' files.
+        states: by cluster.
+        now_ms: in ms since 1970.
+        kept: paths of copies about which that is said already.
+    """
+    rows = [row for row in view.rows if view.log_dirs[row["log_dir"]].can_be_trusted]
+    live = [each for each in compare(states, rows, now_ms) if each.observed and each.observed["kind"] == Kind.LIVE]
+    found = _duplicates((live, rows), view, files, states, kept)
+    return tuple(each for each in found if isinstance(each, UndecidedDuplicate))
+
+
+def _duplicates(
+    judged: tuple[Sequence[Judged], Sequence[Row]],
+    view: RepairView,
+    files: Files,
+    states: Mapping[str, DesiredState],
+    kept: Collection[str],
+) -> Iterator[RepairAction | LeftAlone | UndecidedDuplicate]:
+    live, rows = judged
+    broken = {row["log_dir"] for row in rows if row["kind"] == Kind.CHECKPOINT_ENTRY and is_damaged(row)}
+    return duplicates(live, view, files, broken, registered_log_dirs(dict(states)), kept=kept)
 
 
 def _on_log_dirs(
@@ -130,6 +170,15 @@ def _not_found(adopted: Collection[str], live: Sequence[Judged]) -> Iterator[Lef
     known = {each.observed["topic"] for each in live if each.observed is not None}
     for topic in sorted(set(adopted) - known):
         yield LeftAlone("", topic, "no live replica of this topic was found, so there is nothing to adopt")
+
+
+def _not_twice(kept: Collection[str], live: Sequence[Judged], view: RepairView) -> Iterator[LeftAlone]:
+    """Yield a finding for each path of ``--keep`` that is no copy of a replica that is live twice."""
+    rows = (each.observed for each in live if each.observed is not None)
+    known = {posixpath.join(row["log_dir"], row["name"]) for row in rows if view.copies_of(row) > 1}
+    for path in sorted(set(kept) - known):
+        log_dir, name = posixpath.split(path)
+        yield LeftAlone(log_dir, name, "it is no copy of a replica that is live twice, so --keep decides nothing")
 
 
 _ORDER = {kind: number for number, kind in enumerate(RepairKind)}

@@ -60,6 +60,14 @@ def duplicate(bench: Bench) -> None:
         path.write_text(path.read_text().replace("orders 3 5", "orders 3 2"))
 
 
+def duplicate_alike(bench: Bench) -> None:
+    """A whole copy of a replica was left on the other disk, and nothing tells the two apart."""
+    home = bench.home_of("clicks-4")
+    other = next(disk for disk in bench.disks if disk != home)
+    shutil.copytree(home / "clicks-4", other / "clicks-4")
+    bench.write_checkpoints()
+
+
 def damaged(bench: Bench) -> None:
     """A power cut left partition.metadata empty."""
     _set_id(bench, "orders-4", b"")
@@ -142,6 +150,7 @@ FAULTS: Mapping[str, Plant] = {
     plant.__name__: plant
     for plant in (
         *(stale_id, not_assigned, unknown_topic, stray, stray_without_id, stray_that_is_wanted, duplicate, damaged),
+        duplicate_alike,
         *(no_id, checkpoint_entry, damaged_checkpoint, leftover, foreign_directory, foreign_file, renamed, missing),
         *(marked_delete, future_abandoned, disk_not_mounted, disk_not_given, own_copy_alone),
     )

@@ -53,7 +53,8 @@ What is repaired:
   rebuild_checkpoint         an offset checkpoint that does not parse keeps its whole lines
   drop_checkpoint_entries    entries of partitions that have no directory in that log dir
   remove_leftover            a temporary file beside the whole file that it was to become
-  stage_duplicate            the worse copy of a replica that is live in two log dirs; a purge may take it after 7 d
+  stage_duplicate            the worse copy of a replica that is live in two log dirs, or the one that --keep does not
+                             name; a purge may take it after 7 d
 
 Never delete partition.metadata to get rid of INCONSISTENT_TOPIC_ID: that cure is of ZooKeeper's days. A KRaft broker
 sets every replica without the file aside as stray, data and all.
@@ -72,6 +73,10 @@ sets every replica without the file aside as stray, data and all.
     "--adopt-topic-id", "adopted", metavar="TOPIC", multiple=True,
     help="Declare the data on the disks to be this topic's, under the topic ID that the metadata has for it now.",
 )  # fmt: skip
+@click.option(
+    "--keep", "kept", metavar="PATH", multiple=True,
+    help="Where a replica is live in two log dirs, keep this copy, and stage the other; may be given several times.",
+)  # fmt: skip
 @click.option("--apply", "plan_file", metavar="PLAN", help="Carry out a plan that was reviewed.")
 @click.option("--undo", "backups", metavar="BACKUP...", multiple=True, help="Take back what a repair changed.")
 def command(
@@ -82,6 +87,7 @@ def command(
     output: str | None,
     only: tuple[str, ...],
     adopted: tuple[str, ...],
+    kept: tuple[str, ...],
     plan_file: str | None,
     backups: tuple[str, ...],
 ) -> Exit:
@@ -99,13 +105,17 @@ def command(
         backups, paths = (*backups, *paths), ()
     if bool(paths) + (plan_file is not None) + bool(backups) != 1:
         raise UsageError("give log dirs to plan for, or --apply PLAN, or --undo BACKUP, and one of them only")
-    if not paths and (specs or only or adopted):
-        raise UsageError("--metadata, --only and --adopt-topic-id are for making a plan: a plan is applied as it is")
+    if not paths and (specs or only or adopted or kept):
+        raise UsageError(
+            "--metadata, --only, --adopt-topic-id and --keep are for making a plan: a plan is applied as it is"
+        )
     now_ms = time.time_ns() // 1_000_000
     if paths:
         from reconciler.plan import RepairChoice
 
-        choice = RepairChoice(frozenset(map(RepairKind, only)), frozenset(adopted))
+        choice = RepairChoice(
+            frozenset(map(RepairKind, only)), frozenset(adopted), frozenset(map(os.path.abspath, kept))
+        )
         return _make(paths, specs, choice, Format(form), output, now_ms=now_ms)
     if plan_file is not None:
         return _apply(plan_file, Format(form), output, now_ms)
@@ -118,14 +128,14 @@ def _make(
     from layout.ours import encode_repair_plan
     from reconciler.cli.frame import sort_inputs
     from reconciler.cli.pages import show_repair_plan
-    from reconciler.next_steps import Call, Step
+    from reconciler.next_steps import KEPT_BY_CHOICE, Call, Step, step_of_undecided
 
     inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a repair needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
     call = Call(tuple(paths), tuple(specs))
-    plan = _planned(inputs, specs, choice, now_ms)
+    plan, undecided = _planned(inputs, specs, choice, now_ms)
     if form is Format.JSON or output is not None:
         with destination(output) as out:
             out.write(encode_repair_plan(plan))
@@ -134,20 +144,28 @@ def _make(
     if plan.actions:
         say(f"{count(len(plan.actions), 'action')} planned, and nothing was changed")
         if is_standard(output):
-            step = Step("keep this plan, to apply it", call.repair(only=choice.only, adopted=choice.adopted))
+            command = call.repair(only=choice.only, adopted=choice.adopted, kept=choice.kept)
+            step = Step("keep this plan, to apply it", command)
         else:
             step = Step("look through the plan, stop the broker, and apply it", call.apply_repair(str(output)))
         say_step(step)
+    if undecided:
+        say_step(step_of_undecided(undecided))
+        kept = [*choice.kept, *(copies[0] for copies in undecided)]
+        say_step(Step(KEPT_BY_CHOICE, call.repair(only=choice.only, adopted=choice.adopted, kept=kept)))
     return Exit.FINDINGS if plan.actions or plan.left_alone else Exit.CLEAN
 
 
-def _planned(inputs: Inputs, specs: Sequence[str], choice: RepairChoice, now_ms: int) -> RepairPlan:
+def _planned(
+    inputs: Inputs, specs: Sequence[str], choice: RepairChoice, now_ms: int
+) -> tuple[RepairPlan, list[tuple[str, ...]]]:
+    """Make a plan; with it, the copies of each replica that is live twice, where only a person can decide."""
     from logstore.log_dir import read_identity
     from logstore.repair import read_files
     from logstore.scan import scan_all
     from reconciler.cli.frame import choose_metadata, with_progress
     from reconciler.desired import by_cluster
-    from reconciler.plan import RepairView, propose_repair
+    from reconciler.plan import RepairView, propose_repair, undecided_duplicates
 
     identities = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
     clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
@@ -155,7 +173,11 @@ def _planned(inputs: Inputs, specs: Sequence[str], choice: RepairChoice, now_ms:
     observations = scan_all(inputs.log_dirs, sizes=False)
     seen = list(with_progress(observations, len(inputs.log_dirs), "scanning log dirs"))
     view = RepairView.of(seen, states, choice.adopted)
-    return propose_repair(view, read_files(view.files_wanted(choice.adopted)), states, now_ms, choice)
+    files = read_files(view.files_wanted(choice.adopted))
+    plan = propose_repair(view, files, states, now_ms, choice)
+    if not choice.has([RepairKind.STAGE_DUPLICATE]):
+        return plan, []
+    return plan, [each.paths for each in undecided_duplicates(view, files, states, now_ms, choice.kept)]
 
 
 def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exit:

@@ -87,7 +87,7 @@ def examine(
         rows = [_with_record(row, kept) for each in several for row in each.rows.to_pylist()]
         judged = list(compare(of_cluster, rows, now_ms))
         own = replace(call, log_dirs=tuple(given.get(each.log_dir, each.log_dir) for each in several))
-        evidence = _Evidence(of_cluster, result, fallback, now_ms)
+        evidence = _Evidence(of_cluster, result, fallback, now_ms, several)
         examined.append(_examined(broker, own, judged, evidence))
     return examined
 
@@ -120,6 +120,8 @@ class _Evidence:
     result: AuditResult
     fallback: FallbackRecords
     now_ms: int
+    seen: Sequence[Observation]
+    """All log dirs of one broker."""
 
 
 def _examined(
@@ -151,6 +153,7 @@ def _examined(
         staged,
         due,
         None if due_ms is None else moment(due_ms),
+        _undecided(found, evidence),
     )
     return ExaminedBroker(
         broker.cluster or None,
@@ -162,6 +165,18 @@ def _examined(
         situation,
         next_steps(situation),
     )
+
+
+def _undecided(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence) -> tuple[tuple[str, ...], ...]:
+    """The copies of each replica that is live twice, where nothing tells which is the better one."""
+    from logstore.repair import read_files
+    from reconciler.plan import RepairView, undecided_duplicates
+
+    if Verdict.DUPLICATE not in found:
+        return ()
+    view = RepairView.of(evidence.seen, evidence.states, ())
+    files = read_files(view.files_wanted(()))
+    return tuple(each.paths for each in undecided_duplicates(view, files, evidence.states, evidence.now_ms))
 
 
 def _by_verdict(judged: Sequence[Judged]) -> dict[Verdict, list[Judged]]:

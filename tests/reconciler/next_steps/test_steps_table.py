@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.next_steps import (
     BLANKS,
+    KEPT_BY_CHOICE,
     Call,
     Command,
     FoundVerdict,
@@ -21,6 +22,7 @@ from reconciler.next_steps import (
     Step,
     ToolCommand,
     next_steps,
+    step_of_undecided,
 )
 from reconciler.preflight.rules import RULES
 from reconciler.verdicts import FLEET_ADVICE, Verdict
@@ -67,6 +69,7 @@ situations = st.builds(
     st.integers(0, 2),
     st.integers(0, 2),
     st.none() | st.just("2030-01-01 00:00:00 UTC"),
+    st.sampled_from([(), (("/disks/1/kafka/a b-0", "/disks/2/kafka/a b-0"),)]),
 )
 
 
@@ -120,6 +123,16 @@ def test_what_is_not_known_is_a_blank_and_is_named() -> None:
         "kafka-topics.sh --bootstrap-server broker-1:9092 --command-config /etc/client.conf --list"
     )
     assert not live.plan().blanks
+
+
+def test_where_nothing_tells_the_better_copy_the_operator_names_it() -> None:
+    copies = (f"{D1}/orders-0", f"{D2}/orders-0")
+    known = Situation(CALL, {Verdict.DUPLICATE: FoundVerdict(2)}, undecided=(copies,))
+    compared, kept, *_ = next_steps(known)
+    assert compared == step_of_undecided([copies])
+    assert compared.text == f"ls -la {D1}/orders-0 {D2}/orders-0"
+    assert kept == Step(KEPT_BY_CHOICE, CALL.repair(kept=[copies[0]]))
+    assert f"--keep {D1}/orders-0" in str(kept.text)
 
 
 def test_nothing_found_asks_for_nothing() -> None:

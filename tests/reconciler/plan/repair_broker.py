@@ -72,9 +72,16 @@ class RepairBroker:
         seen = list(scan_all(list(map(str, self.log_dirs)), sizes=False))
         return RepairView.of(seen, by_cluster(list(states), {CLUSTER}), adopted)
 
-    def plan(self, *, metadata: bool = True, adopt: Iterable[str] = (), only: Iterable[RepairKind] = ()) -> RepairPlan:
+    def plan(
+        self,
+        *,
+        metadata: bool = True,
+        adopt: Iterable[str] = (),
+        only: Iterable[RepairKind] = (),
+        keep: Iterable[str] = (),
+    ) -> RepairPlan:
         """The plan, as it comes out of its file."""
-        choice = RepairChoice(frozenset(only), frozenset(adopt))
+        choice = RepairChoice(frozenset(only), frozenset(adopt), frozenset(keep))
         states = [self.state()] if metadata else []
         view = self.view(states, choice.adopted)
         files = read_files(view.files_wanted(choice.adopted))

@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from layout.ours import RepairKind, sum_of
-from logstore.repair import apply_repair
+from logstore.repair import apply_repair, read_files
 from logstore.scan import scan_all
 from reconciler.audit import audit
 from reconciler.audit.embedded import FINDINGS_FILE
-from reconciler.desired import DesiredState
+from reconciler.desired import DesiredState, by_cluster
+from reconciler.plan import undecided_duplicates
 from reconciler.plan.repair_files import MANY
-from tests.reconciler.plan.repair_broker import NOW_MS, OLD, ORDERS, RepairBroker, done, reason
+from tests.reconciler.plan.repair_broker import CLUSTER, NOW_MS, OLD, ORDERS, RepairBroker, done, reason
 
 POINT, CLEANER = "recovery-point-offset-checkpoint", "cleaner-offset-checkpoint"
 REBUILD, DROP, REMOVE = "rebuild_checkpoint", "drop_checkpoint_entries", "remove_leftover"
@@ -186,6 +187,46 @@ def test_copies_that_cannot_be_ranked_are_left_with_the_reason(broker: RepairBro
     plan = broker.plan()
     assert plan.actions == ()
     assert "alike in topic ID, leader epoch and recovery point" in reason(plan, "orders-0")
+
+
+def test_the_operator_says_which_of_two_equal_copies_stays(broker: RepairBroker) -> None:
+    copies = [broker.replica("orders-0", disk=disk) for disk in range(2)]
+    broker.wanted("orders", 0)
+    plan = broker.plan(keep=[str(copies[1])])
+    assert (done(plan), plan.left_alone) == ([("stage_duplicate", "orders-0")], ())
+    assert apply_repair(plan, NOW_MS).is_complete
+    assert [path.exists() for path in copies] == [False, True]
+
+
+def test_a_choice_between_copies_of_one_disk_is_not_asked_for(broker: RepairBroker) -> None:
+    kept = str(broker.replica("orders-0"))
+    broker.replica("orders-0", disk=1)
+    properties = broker.log_dirs[1] / "meta.properties"
+    properties.write_text(properties.read_text().replace(*map(str, reversed(broker.directory_ids))))
+    plan = broker.plan(metadata=False, keep=[kept])
+    assert plan.actions == ()
+    assert "one is a copy of the other" in reason(plan, "orders-0")
+
+
+def test_a_choice_of_both_copies_or_of_none_decides_nothing(broker: RepairBroker) -> None:
+    copies = [str(broker.replica("orders-0", disk=disk)) for disk in range(2)]
+    broker.wanted("orders", 0)
+    assert "names more than one" in reason(broker.plan(keep=copies), "orders-0")
+    single = str(broker.replica("single-0"))
+    plan = broker.plan(keep=[single])
+    assert plan.actions == ()
+    assert "no copy of a replica that is live twice" in reason(plan, "single-0")
+
+
+def test_only_what_a_person_has_to_decide_is_undecided(broker: RepairBroker) -> None:
+    for disk in range(2):
+        broker.replica("orders-0", disk=disk)
+        broker.replica("ranked-0", disk=disk, epoch=disk + 1)
+    states = [broker.state()]
+    view = broker.view(states)
+    (found,) = undecided_duplicates(view, read_files(view.files_wanted(())), by_cluster(states, {CLUSTER}), NOW_MS)
+    assert found.paths == tuple(f"{log_dir}/orders-0" for log_dir in broker.log_dirs)
+    assert "alike" in found.reason
 
 
 def test_two_copies_in_one_log_dir_are_left_with_the_reason(broker: RepairBroker) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from layout import partition_metadata
+from layout import meta_properties, partition_metadata
+from layout.ids import DirectoryId
+from layout.meta_properties import MetaProperties
 from layout.ours import repair_plan
 from logstore.log_dir import LogDir
-from tests.reconciler.cli.conftest import ORDERS
+from tests.reconciler.cli.conftest import CLUSTER, ORDERS, make_log_dir, save_metadata
 
 Run = Callable[..., Result]
 METADATA = partition_metadata.FILE_NAME
@@ -46,6 +49,24 @@ def test_a_plan_is_shown_and_kept_and_nothing_is_changed(damaged, run: Run, tmp_
     assert "nothing was changed" in result.stderr and "logstore repair --apply" in result.stderr
     assert not (damaged.log_dir(1) / ".lock").exists()
     assert len(repair_plan.parse_repair_plan((tmp_path / "plan.json").read_bytes()).actions) == 2
+
+
+def test_a_duplicate_of_which_nothing_tells_the_better_copy_is_decided_by_what_is_printed(
+    run: Run, tmp_path: Path
+) -> None:
+    disks = [make_log_dir(tmp_path / f"disk-{number}", 1, {"orders-0": ORDERS}) for number in range(2)]
+    for number, disk in enumerate(disks):
+        identity = MetaProperties(1, CLUSTER, 1, DirectoryId.from_halves(77, number))
+        (disk / "meta.properties").write_bytes(meta_properties.encode(identity, "today"))
+    metadata = save_metadata(tmp_path / "metadata")
+    found = run("repair", *disks, "--metadata", metadata)
+    assert (found.exit_code, "There is nothing that can be repaired" in found.stdout) == (1, True)
+    (printed,) = [line.strip() for line in found.stderr.splitlines() if line.strip().startswith("logstore repair")]
+    words = shlex.split(printed)[1:]
+    plan_file = tmp_path / "repair.json"
+    assert run(*words[:-1], plan_file).exit_code == 1
+    assert run("repair", "--apply", plan_file).exit_code == 0
+    assert [(disk / "orders-0").exists() for disk in disks] == [True, False]
 
 
 def test_apply_repairs_and_undo_takes_it_back(damaged, run: Run, plan_file: Path) -> None:
