@@ -77,6 +77,7 @@ class Situation:
         staged: number of staged replicas whose time has not come.
         due: number of staged replicas that a purge may take.
         due_from: when a purge may take the first of the others, as text; None: nothing waits.
+        due_inside: number of those due that lie in a log dir itself, where a purge waits while a broker runs.
         undecided: paths of the copies of each replica that is live twice, where nothing tells which is the better one.
     """
 
@@ -91,6 +92,7 @@ class Situation:
     staged: int = 0
     due: int = 0
     due_from: str | None = None
+    due_inside: int = 0
     undecided: tuple[tuple[str, ...], ...] = ()
 
     def number(self, *verdicts: Verdict) -> int:

@@ -20,6 +20,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | STRAY; without topic ID, and the live replica is in sync        | with ``--strays``; and ``--strays-without-id``   |
 | DAMAGED or NO_ID beside STALE_ID                                | the repair follows here: no ID was certain       |
 | something else keeps the broker from starting                   | what that rule names                             |
+| STAGED_DUE in a log dir itself, and no broker runs              | ``purge …``: beside a broker it would wait       |
 | a broker stands still, or has to                                | ``preflight …``, then start it                   |
 | STAGED_DUE                                                      | ``purge …``                                      |
 | STAGED, or staged by a step above                               | ``purge …``, later                               |
@@ -259,6 +260,7 @@ TABLE: tuple[Line, ...] = (
     Line(_plans, _plan),
     Line(lambda s: _repairs(s) and _contradicted(s), _repair),
     Line(_left, _others),
+    Line(lambda s: s.due_inside and (not s.in_use or _changes(s)), _purge),
     Line(_stands_still, _start),
     Line(lambda s: s.due, _purge),
     Line(lambda s: s.staged or _plans(s), _wait),

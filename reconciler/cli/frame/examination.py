@@ -140,7 +140,7 @@ def _examined(
     found = {verdict: _found(several, in_sync, live) for verdict, several in _by_verdict(judged).items()}
     fleet = _about(broker, call, judged, evidence.result)
     trust, why = _trust(states.get(broker.cluster), broker, now_ms)
-    staged, due, due_ms = _staged(call.log_dirs, evidence.fallback, now_ms)
+    staged, due, due_ms, due_inside = _staged(call.log_dirs, evidence.fallback, now_ms)
     situation = Situation(
         call,
         found,
@@ -153,6 +153,7 @@ def _examined(
         staged,
         due,
         None if due_ms is None else moment(due_ms),
+        due_inside,
         _undecided(found, evidence),
     )
     return ExaminedBroker(
@@ -328,15 +329,18 @@ def _with_record(row: dict[str, Any], kept: Mapping[tuple[str, str], Staged]) ->
     return row | {"kind": "staged", "due_ms": staged.due_ms}
 
 
-def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[int, int, int | None]:
-    """Count what waits and what is due, and find the earliest due time of what waits."""
-    counts, earliest = Counter[bool](), None
+def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[int, int, int | None, int]:
+    """Count what waits and what is due, find the earliest due time of what waits, and count what is due inside."""
+    from logstore.staging import Placement
+
+    counts, earliest, inside = Counter[bool](), None, 0
     for path in log_dirs:
         for staged in _recorded(path, fallback):
             counts[staged.is_due(now_ms)] += 1
+            inside += staged.is_due(now_ms) and staged.placement is not Placement.SIBLING
             if not staged.is_due(now_ms) and staged.due_ms is not None:
                 earliest = staged.due_ms if earliest is None else min(earliest, staged.due_ms)
-    return counts[False], counts[True], earliest
+    return counts[False], counts[True], earliest, inside
 
 
 def _is_full(path: str) -> bool:

@@ -69,6 +69,7 @@ situations = st.builds(
     st.integers(0, 2),
     st.integers(0, 2),
     st.none() | st.just("2030-01-01 00:00:00 UTC"),
+    st.integers(0, 2),
     st.sampled_from([(), (("/disks/1/kafka/a b-0", "/disks/2/kafka/a b-0"),)]),
 )
 
@@ -221,9 +222,25 @@ def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goe
     assert words(Situation(CALL, {Verdict.FOREIGN: FoundVerdict(1, D1, "lost+found", directories=1)}))[0] == "ls"
 
 
+def order(situation: Situation) -> list[str]:
+    """Verb of each step, or the first word of what is done by hand."""
+    return [
+        step.command.verb if isinstance(step.command, Command) else step.why.split()[0]
+        for step in next_steps(situation)
+        if not step.later
+    ]
+
+
 def test_what_is_due_is_purged_and_what_waits_says_until_when() -> None:
     due = next_steps(Situation(CALL, {Verdict.STAGED_DUE: FoundVerdict()}, due=1))
     assert [step.text for step in due] == [f"logstore purge {D1} {D2} --spare-records /spare"]
+    stands = {Verdict.STAGED_DUE: FoundVerdict(), Verdict.MISSING: FoundVerdict()}
+    assert order(Situation(CALL, stands, due=1)) == ["preflight", "start", "purge"]
+    assert order(Situation(CALL, stands, due=1, due_inside=1)) == ["purge", "preflight", "start"]
+    runs = Situation(CALL, {Verdict.STAGED_DUE: FoundVerdict()}, in_use=(D1,), due=1, due_inside=1)
+    assert order(runs) == ["purge"]
+    stopped = Situation(CALL, {Verdict.STALE_ID: FoundVerdict()}, in_use=(D1,), due=1, due_inside=1)
+    assert order(stopped) == ["stop", "plan", "apply", "purge", "preflight", "start"]
     (waits,) = next_steps(Situation(CALL, staged=2, due_from="2030-01-01 00:00:00 UTC"))
     assert waits.later
     assert waits.why.startswith("from 2030-01-01 00:00:00 UTC on")
