@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Mapping
 
-from layout import partition_metadata
+from layout import meta_properties, partition_metadata
 from layout.directory_name import delete_name, future_name, stray_name
-from tests.operator_loop.bench import CLICKS, OLD, ORDERS, UNIQUE, Bench
+from layout.ids import DirectoryId
+from layout.meta_properties import MetaProperties
+from layout.topic import TopicPartition
+from logstore.log_dir import LogDir
+from logstore.staging import Candidate, stage
+from tests.operator_loop.bench import CLICKS, NODE, OLD, ORDERS, UNIQUE, Bench
 
+DAY_MS = 86_400_000
 Plant = Callable[[Bench], None]
 
 
@@ -128,6 +135,40 @@ def future_abandoned(bench: Bench) -> None:
     bench.replica(0, future_name("gone", 3, UNIQUE), OLD)
 
 
+def staged(bench: Bench) -> None:
+    """Somebody staged a replica of a deleted topic, whose time has not come."""
+    _stage(bench, "gone-5", time.time_ns() // 1_000_000)
+
+
+def staged_due(bench: Bench) -> None:
+    """Somebody staged a replica of a deleted topic long ago, and no purge ran."""
+    _stage(bench, "gone-6", time.time_ns() // 1_000_000 - 8 * DAY_MS)
+
+
+def _stage(bench: Bench, name: str, now_ms: int) -> None:
+    bench.replica(1, name, OLD)
+    replica = TopicPartition("gone", int(name.rpartition("-")[2]))
+    with LogDir.open(str(bench.disks[1])) as log_dir:
+        stage(log_dir, [Candidate(name, replica, OLD, "UNKNOWN_TOPIC", "deleted", 7 * DAY_MS)], now_ms)
+
+
+def future(bench: Bench) -> None:
+    """A move between the disks goes on."""
+    home = bench.disks.index(bench.home_of("clicks-5"))
+    bench.replica(1 - home, future_name("clicks", 5, UNIQUE), CLICKS)
+
+
+def disk_copied(bench: Bench) -> None:
+    """The second disk was made as a copy of the first, directory.id and all."""
+    shutil.copy(bench.disks[0] / meta_properties.FILE_NAME, bench.disks[1])
+
+
+def disk_of_another_cluster(bench: Bench) -> None:
+    """The second disk is that of the same node in another cluster."""
+    identity = MetaProperties(1, "another-cluster", NODE, DirectoryId.from_halves(99, 2))
+    (bench.disks[1] / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
+
+
 def disk_not_mounted(bench: Bench) -> None:
     """The second disk is not mounted."""
     lies = bench.folder / "unmounted"
@@ -152,9 +193,24 @@ FAULTS: Mapping[str, Plant] = {
         *(stale_id, not_assigned, unknown_topic, stray, stray_without_id, stray_that_is_wanted, duplicate, damaged),
         duplicate_alike,
         *(no_id, checkpoint_entry, damaged_checkpoint, leftover, foreign_directory, foreign_file, renamed, missing),
-        *(marked_delete, future_abandoned, disk_not_mounted, disk_not_given, own_copy_alone),
+        *(
+            staged,
+            staged_due,
+            future,
+            marked_delete,
+            future_abandoned,
+            disk_not_mounted,
+            disk_not_given,
+            own_copy_alone,
+        ),
     )
 }
 """All faults by name."""
+
+WHOSE_DISK: Mapping[str, tuple[Plant, frozenset[str]]] = {
+    "disk_copied": (disk_copied, frozenset({"DUPLICATE_DIRECTORY_ID"})),
+    "disk_of_another_cluster": (disk_of_another_cluster, frozenset({"NODE_IN_SEVERAL_CLUSTERS"})),
+}
+"""Faults where only a person knows whose disk it is, with the findings of the fleet that say so."""
 
 assert ORDERS != CLICKS

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from reconciler.cli import logstore
 from reconciler.next_steps import outcomes, table
 from tests.operator_loop.bench import Bench
-from tests.operator_loop.faults import FAULTS
+from tests.operator_loop.faults import FAULTS, WHOSE_DISK
 from tests.operator_loop.operator_loop import Operator
 
 PAIRS = list(combinations(FAULTS, 2))
@@ -56,6 +56,25 @@ def test_a_healthy_broker_needs_nothing(here: Path) -> None:
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_each_fault_is_cured_by_what_is_printed(here: Path, fault: str) -> None:
     healed(here, fault)
+
+
+@pytest.mark.parametrize("fault", list(WHOSE_DISK))
+def test_whose_disk_it_is_only_a_person_can_say_and_the_last_step_says_so(here: Path, fault: str) -> None:
+    plant, kinds = WHOSE_DISK[fault]
+    bench = Bench(here)
+    bench.build()
+    plant(bench)
+    bench.write_metadata()
+    operator = Operator(bench)
+    operator.heal()
+    assert operator.failed == []
+    assert all(line.startswith("grep -H = ") for line in operator.done)
+    assert str(bench.disks[1]) in operator.done[-1]
+    words = ["doctor", *map(str, bench.disks), "--metadata", str(bench.metadata), "--format", "json"]
+    brokers = json.loads(CliRunner().invoke(logstore, words).stdout)["brokers"]
+    assert kinds <= {found["kind"] for broker in brokers for found in broker["fleet"]}
+    steps = [step for broker in brokers for step in broker["next"]]
+    assert all("find out which, and leave it out of every command" in step["why"] for step in steps)
 
 
 @pytest.mark.root
