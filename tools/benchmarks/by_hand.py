@@ -101,7 +101,11 @@ FINDINGS = f"""
                WHEN 'UNKNOWN_TOPIC' THEN concat('neither topic ', topic, ' nor topic ID ', topic_id, ' is known')
                WHEN 'STRAY' THEN concat('a broker moved it aside; topic ID ', topic_id, ' is not known')
                WHEN 'DUPLICATE' THEN concat('live in ', copies, ' directories of this broker; wanted ', wanted_id)
-               ELSE coalesce(problem, 'see the verdict') END AS evidence
+               ELSE coalesce(problem, 'see the verdict') END AS evidence,
+           CASE WHEN kind IS NULL AND verdict IN ('MISSING', 'ABSENT')
+                     AND (SELECT min(scanned_ms) FROM inventory) < {NOW_MS} THEN 'SCANNED_BEFORE_METADATA'
+                WHEN verdict IN ('STALE_ID', 'NOT_ASSIGNED', 'UNKNOWN_TOPIC', 'STRAY', 'FUTURE_ABANDONED')
+                     AND modified_ms > {NOW_MS} THEN 'CHANGED_SINCE_METADATA' END AS doubt
     FROM judged WHERE verdict <> 'OK'
 """
 """The findings; everything but what is OK."""

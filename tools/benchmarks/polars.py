@@ -29,6 +29,9 @@ _SENTENCES = {
 }
 
 
+_CONDEMNED = ["STALE_ID", "NOT_ASSIGNED", "UNKNOWN_TOPIC", "STRAY", "FUTURE_ABANDONED"]
+
+
 def polars_by_hand(fleet: str, out: str) -> Answer:
     """Audit a fleet, and leave the findings in the folder ``out``."""
     found = os.path.join(out, FINDINGS_FILE)
@@ -36,7 +39,8 @@ def polars_by_hand(fleet: str, out: str) -> Answer:
     desired = bench_data.desired(fleet)
     joined = _joined(seen, pl.scan_parquet(f"{desired}/replicas.parquet"), pl.scan_parquet(f"{desired}/topics.parquet"))
     findings = joined.with_columns(verdict=_verdict()).filter(pl.col("verdict") != "OK")
-    _as_findings(findings).sink_parquet(found)
+    scanned_ms = pl.scan_parquet(bench_data.inventories(fleet)).select(pl.col("scanned_ms").min()).collect().item()
+    _as_findings(findings, scanned_ms).sink_parquet(found)
     listed = (
         pl.scan_parquet(found)
         .group_by("verdict")
@@ -125,8 +129,8 @@ def _choose(choices: list[tuple[pl.Expr, Any]], otherwise: pl.Expr) -> pl.Expr:
     return expression
 
 
-def _as_findings(findings: pl.LazyFrame) -> pl.LazyFrame:
-    """The columns of a finding."""
+def _as_findings(findings: pl.LazyFrame, scanned_ms: int) -> pl.LazyFrame:
+    """The columns of a finding; the metadata of the fleet speaks as of the audit."""
     col = pl.col
     better = [
         col("topic_id") != col("wanted_id"), -col("leader_epoch").fill_null(-1), -col("end_offset").fill_null(-1),
@@ -136,6 +140,13 @@ def _as_findings(findings: pl.LazyFrame) -> pl.LazyFrame:
     sentences: list[tuple[pl.Expr, Any]] = [
         (col("verdict") == verdict, pl.format(text, *columns)) for verdict, (text, columns) in _SENTENCES.items()
     ]
+    doubts: list[tuple[pl.Expr, Any]] = [
+        (
+            col("kind").is_null() & col("verdict").is_in(["MISSING", "ABSENT"]) & (scanned_ms < NOW_MS),
+            "SCANNED_BEFORE_METADATA",
+        ),
+        (col("verdict").is_in(_CONDEMNED) & (col("modified_ms") > NOW_MS), "CHANGED_SINCE_METADATA"),
+    ]
     return findings.select(
         "verdict", pl.lit(CLUSTER).alias("cluster_id"), col("node_id").alias("broker"), "host", "log_dir",
         "directory_id", "name", "kind", "namespace", "topic", "partition", col("topic_id").alias("disk_topic_id"),
@@ -143,4 +154,5 @@ def _as_findings(findings: pl.LazyFrame) -> pl.LazyFrame:
         "due_ms", pl.when(col("verdict") == "DUPLICATE").then(rank).alias("copy_rank"),
         col("only_in_sync").fill_null(value=False),
         _choose(sentences, col("problem").fill_null("see the verdict")).alias("evidence"),
+        _choose(doubts, pl.lit(None)).cast(pl.String).alias("doubt"),
     )  # fmt: skip
