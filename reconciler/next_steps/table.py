@@ -19,6 +19,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
 | STRAY; without topic ID, and the live replica is in sync        | with ``--strays``; and ``--strays-without-id``   |
 | DAMAGED or NO_ID beside STALE_ID                                | the repair follows here: no ID was certain       |
+| nothing but NO_ID, of a broker that runs in ZooKeeper mode      | ``repair … -o FILE``, later; no stop             |
 | something else keeps the broker from starting                   | what that rule names                             |
 | STAGED_DUE in a log dir itself, and no broker runs              | ``purge …``: beside a broker it would wait       |
 | a broker stands still, or has to                                | ``preflight …``, then start it                   |
@@ -92,7 +93,18 @@ def _can_plan(known: Situation) -> bool:
 
 
 def _repairs(known: Situation) -> bool:
-    return known.number(*REPAIRED) > 0
+    return known.number(*REPAIRED) > 0 and not _writes_ids_itself(known)
+
+
+def _writes_ids_itself(known: Situation) -> bool:
+    """Whether missing topic IDs are all there is, and the broker runs and writes them: no reason to stop it."""
+    missing = known.number(Verdict.NO_ID)
+    alone = missing > 0 and missing == known.number(*REPAIRED)
+    return alone and known.writes_ids and bool(known.in_use) and not _needs_more(known)
+
+
+def _needs_more(known: Situation) -> bool:
+    return _plans(known) or _foreign(known) or _renamed(known) or bool(known.obstacles)
 
 
 def _contradicted(known: Situation) -> bool:
@@ -202,6 +214,15 @@ def _repair(known: Situation) -> Iterator[Step]:
     yield Step("put it right; it is backed up first, and can be undone", known.call.apply_repair())
 
 
+def _before_migration(known: Situation) -> Iterator[Step]:
+    yield Step(
+        f"the broker writes the {count(known.number(Verdict.NO_ID), 'missing topic ID')} by itself, one of 2.8 once it "
+        "leads; before a migration to KRaft, stop it and put back what is left",
+        known.call.repair(),
+        later=True,
+    )
+
+
 def _fallback(known: Situation) -> Iterator[Step]:
     yield Step(
         f"the disk of {', '.join(known.full)} is full: records of what is staged need a folder on another disk",
@@ -259,6 +280,7 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: s.full and _plans(s), _fallback),
     Line(_plans, _plan),
     Line(lambda s: _repairs(s) and _contradicted(s), _repair),
+    Line(_writes_ids_itself, _before_migration),
     Line(_left, _others),
     Line(lambda s: s.due_inside and (not s.in_use or _changes(s)), _purge),
     Line(_stands_still, _start),

@@ -131,6 +131,7 @@ def _examined(
     evidence: _Evidence,
 ) -> ExaminedBroker:
     from reconciler.cli.frame.changes import why_in_use
+    from reconciler.desired import Mode
 
     states, now_ms = evidence.states, evidence.now_ms
     start = _start(call, states, now_ms)
@@ -155,6 +156,7 @@ def _examined(
         None if due_ms is None else moment(due_ms),
         due_inside,
         _undecided(found, evidence),
+        start.asked.mode is Mode.ZOOKEEPER and not start.asked.migrating,
     )
     return ExaminedBroker(
         broker.cluster or None,

@@ -231,6 +231,18 @@ def order(situation: Situation) -> list[str]:
     ]
 
 
+def test_a_broker_that_writes_missing_topic_ids_by_itself_is_not_stopped_for_them() -> None:
+    found = {Verdict.NO_ID: FoundVerdict(2, D1, "orders-0")}
+    (later,) = next_steps(Situation(CALL, found, in_use=(D1,), writes_ids=True))
+    assert (later.later, later.text) == (True, CALL.repair().text)
+    assert later.why.startswith("the broker writes the 2 missing topic IDs by itself")
+    stands = next_steps(Situation(CALL, found, writes_ids=True))
+    kraft = next_steps(Situation(CALL, found, in_use=(D1,)))
+    more = next_steps(Situation(CALL, found | {Verdict.LEFTOVER: FoundVerdict()}, in_use=(D1,), writes_ids=True))
+    assert not any(step.later for steps in (stands, kraft, more) for step in steps)
+    assert all(CALL.repair() in [step.command for step in steps] for steps in (stands, kraft, more))
+
+
 def test_what_is_due_is_purged_and_what_waits_says_until_when() -> None:
     due = next_steps(Situation(CALL, {Verdict.STAGED_DUE: FoundVerdict()}, due=1))
     assert [step.text for step in due] == [f"logstore purge {D1} {D2} --spare-records /spare"]
