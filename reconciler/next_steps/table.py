@@ -7,6 +7,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 |-----------------------------------------------------------------|--------------------------------------------------|
 | a log dir is not there, or is not the expected one              | ``findmnt --target LOG_DIR``; the list ends      |
 | a disk is a copy, or another cluster's or broker's              | ``grep -H = …/meta.properties``; the list ends   |
+| one that the broker never registered, in place of one it did    | ``findmnt --target LOG_DIR``                     |
 | the broker registered a log dir that was not given              | ``doctor … OTHER_LOG_DIR``                       |
 | no metadata, another cluster's, or the copy of a stopped broker | ``doctor … --metadata SOURCE``                   |
 | old metadata, or metadata without its end                       | ``doctor … --metadata SOURCE``                   |
@@ -162,6 +163,19 @@ def _whose(known: Situation) -> Iterator[Step]:
     )
 
 
+def _replaced(known: Situation) -> bool:
+    return "LOG_DIR_NOT_REGISTERED" in known.fleet and "LOG_DIR_NOT_SEEN" in known.fleet
+
+
+def _another_disk(known: Situation) -> Iterator[Step]:
+    path, registered = known.fleet["LOG_DIR_NOT_REGISTERED"], known.fleet["LOG_DIR_NOT_SEEN"]
+    yield Step(
+        f"the broker never registered {path}, and {registered}, which it did register, is not here: see what is "
+        "mounted there. One that was made anew on purpose is registered at the next start; else mount the right disk",
+        ToolCommand("findmnt", ("--target", path)),
+    )
+
+
 def _unseen(known: Situation) -> Iterator[Step]:
     yield Step(
         f"the broker registered another log dir, {known.fleet['LOG_DIR_NOT_SEEN']}, and a replica may be live there: "
@@ -271,7 +285,8 @@ def _wait(known: Situation) -> Iterator[Step]:
 TABLE: tuple[Line, ...] = (
     Line(_absent, _mount, ends=True),
     Line(lambda s: any(kind in s.fleet for kind in _NOT_THIS_BROKERS), _whose, ends=True),
-    Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet, _unseen),
+    Line(_replaced, _another_disk),
+    Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not _replaced(s), _unseen),
     Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
     Line(lambda s: s.in_use and _changes(s), _stop),
     Line(_foreign, _move_out),

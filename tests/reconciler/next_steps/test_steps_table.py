@@ -201,6 +201,14 @@ def test_nothing_is_said_beyond_a_disk_that_is_not_there_or_is_a_copy() -> None:
     assert words(Situation(CALL, stale, {"LOG_DIR_NOT_SEEN": "x"}))[:2] == ["doctor", "plan"]
 
 
+def test_a_disk_in_the_place_of_a_registered_one_is_looked_at_and_not_asked_for_again() -> None:
+    fleet = {"LOG_DIR_NOT_REGISTERED": "/disk/2", "LOG_DIR_NOT_SEEN": "x"}
+    first, *rest = next_steps(Situation(CALL, {Verdict.STALE_ID: FoundVerdict(1)}, fleet))
+    assert first.text == "findmnt --target /disk/2"
+    assert "never registered /disk/2, and x" in first.why
+    assert [step.command.verb for step in rest if isinstance(step.command, Command)][:2] == ["plan", "apply"]
+
+
 def test_a_full_disk_is_given_a_folder_for_records_that_the_commands_after_it_name() -> None:
     situation = Situation(Call((D1,), (SRC,)), {Verdict.STALE_ID: FoundVerdict()}, full=(D1,))
     made, planned, applied, _, _, purged = commands(situation)
