@@ -125,7 +125,10 @@ class SickBroker:
 
     def plan(self, *options: str, codes: tuple[int, ...] = (1,)) -> Result:
         """Plan, and keep the plan for :meth:`apply`."""
-        return self.run("plan", *self.disks, "--metadata", self.source, *options, "-o", self._plan, codes=codes)
+        # A broker of 2.8 that only follows writes no topic ID, so that the deleted topic is known by its name alone.
+        without_id = ("--allow", "no-id") if self.cluster.release.version.startswith("2.8") else ()
+        asked = (*self.disks, "--metadata", self.source, *without_id, *options)
+        return self.run("plan", *asked, "-o", self._plan, codes=codes)
 
     def planned(self) -> list[dict[str, Any]]:
         """What the plan would stage."""
