@@ -36,16 +36,14 @@ else:
             "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE", "WITHOUT_ID"),
             "command": ("BLANKS", "Command", "PROGRAM", "Step", "ToolCommand"),
             "findings": (
-                "KEPT_BY_CHOICE",
-                "step_of_undecided",
-                "KEPT_BY_CHOICE",
-                "step_of_undecided",
                 "FINDING_STEPS",
                 "FLEET_STEPS",
+                "KEPT_BY_CHOICE",
                 "RULE_COMMANDS",
                 "step_of_finding",
                 "step_of_fleet",
                 "step_of_rule",
+                "step_of_undecided",
             ),
             "outcomes": (
                 "AppliedPlan",

@@ -19,29 +19,6 @@ BLANKS = (SERVER, OTHER_LOG_DIR, LOG_DIR, SOURCE)
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """A call of this program."""
-
-    verb: str
-    arguments: tuple[str, ...] = ()
-
-    @property
-    def argv(self) -> tuple[str, ...]:
-        """The words of the command, the program first."""
-        return (PROGRAM, self.verb, *self.arguments)
-
-    @property
-    def text(self) -> str:
-        """The command as a shell takes it."""
-        return " ".join(map(quoted, self.argv))
-
-    @property
-    def blanks(self) -> tuple[str, ...]:
-        """What has to be filled in before the command can be run."""
-        return _blanks(self.arguments)
-
-
-@dataclass(frozen=True, slots=True)
 class ToolCommand:
     """A call of another program: one of Kafka's tools, or one of the system's."""
 
@@ -61,11 +38,34 @@ class ToolCommand:
     @property
     def blanks(self) -> tuple[str, ...]:
         """What has to be filled in before the command can be run."""
-        return _blanks(self.arguments)
+        return tuple(blank for blank in BLANKS if blank in self.arguments)
 
 
-def _blanks(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(blank for blank in BLANKS if blank in arguments)
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A call of this program."""
+
+    verb: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words of the command, the program first."""
+        return self._call.argv
+
+    @property
+    def text(self) -> str:
+        """The command as a shell takes it."""
+        return self._call.text
+
+    @property
+    def blanks(self) -> tuple[str, ...]:
+        """What has to be filled in before the command can be run."""
+        return self._call.blanks
+
+    @property
+    def _call(self) -> ToolCommand:
+        return ToolCommand(PROGRAM, (self.verb, *self.arguments))
 
 
 @dataclass(frozen=True, slots=True)
