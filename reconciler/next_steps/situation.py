@@ -79,7 +79,7 @@ class Situation:
         due_from: when a purge may take the first of the others, as text; None: nothing waits.
         due_inside: number of those due that lie in a log dir itself, where a purge waits while a broker runs.
         undecided: paths of the copies of each replica that is live twice, where nothing tells which is the better one.
-        writes_ids: whether the broker writes missing topic IDs by itself while it runs, as in ZooKeeper mode.
+        on_zookeeper: whether the broker runs in ZooKeeper mode for good, and so writes missing topic IDs by itself.
     """
 
     call: Call
@@ -95,7 +95,7 @@ class Situation:
     due_from: str | None = None
     due_inside: int = 0
     undecided: tuple[tuple[str, ...], ...] = ()
-    writes_ids: bool = False
+    on_zookeeper: bool = False
 
     def number(self, *verdicts: Verdict) -> int:
         """Count the findings of some verdicts."""

@@ -101,7 +101,7 @@ def _writes_ids_itself(known: Situation) -> bool:
     """Whether missing topic IDs are all there is, and the broker runs and writes them: no reason to stop it."""
     missing = known.number(Verdict.NO_ID)
     alone = missing > 0 and missing == known.number(*REPAIRED)
-    return alone and known.writes_ids and bool(known.in_use) and not _needs_more(known)
+    return alone and known.on_zookeeper and bool(known.in_use) and not _needs_more(known)
 
 
 def _needs_more(known: Situation) -> bool:
@@ -185,9 +185,10 @@ def _unseen(known: Situation) -> Iterator[Step]:
 
 
 def _newer(known: Situation) -> Iterator[Step]:
+    other = "ZooKeeper as zk:HOST:PORT" if known.on_zookeeper else "the __cluster_metadata-0 of a running controller"
     yield Step(
-        f"{known.trust_why or 'the metadata cannot be relied on'}: name a running broker as kafka:HOST:PORT, or the "
-        "__cluster_metadata-0 of a running controller; without one, what follows is all that can be said",
+        f"{known.trust_why or 'the metadata cannot be relied on'}: name a running broker as kafka:HOST:PORT, or "
+        f"{other}; without one, what follows is all that can be said",
         known.call.doctor(source=SOURCE),
     )
 

@@ -194,6 +194,13 @@ def test_metadata_worth_trusting_comes_first(trust: MetadataTrust) -> None:
     assert bool(rest) == (trust is not MetadataTrust.NONE)
 
 
+@pytest.mark.parametrize("trust", [each for each in MetadataTrust if each is not MetadataTrust.GOOD])
+def test_no_controller_is_named_to_who_runs_zookeeper(trust: MetadataTrust) -> None:
+    kraft, zookeeper = (next_steps(Situation(CALL, trust=trust, on_zookeeper=each))[0].why for each in (False, True))
+    assert "a running controller" in kraft and "zk:" not in kraft
+    assert "ZooKeeper as zk:HOST:PORT" in zookeeper and "controller" not in zookeeper
+
+
 def test_nothing_is_said_beyond_a_disk_that_is_not_there_or_is_a_copy() -> None:
     stale = {Verdict.STALE_ID: FoundVerdict(3)}
     assert words(Situation(CALL, stale | {Verdict.ABSENT: FoundVerdict(1, D2, ".")})) == ["findmnt"]
@@ -241,12 +248,12 @@ def order(situation: Situation) -> list[str]:
 
 def test_a_broker_that_writes_missing_topic_ids_by_itself_is_not_stopped_for_them() -> None:
     found = {Verdict.NO_ID: FoundVerdict(2, D1, "orders-0")}
-    (later,) = next_steps(Situation(CALL, found, in_use=(D1,), writes_ids=True))
+    (later,) = next_steps(Situation(CALL, found, in_use=(D1,), on_zookeeper=True))
     assert (later.later, later.text) == (True, CALL.repair().text)
     assert later.why.startswith("the broker writes the 2 missing topic IDs by itself")
-    stands = next_steps(Situation(CALL, found, writes_ids=True))
+    stands = next_steps(Situation(CALL, found, on_zookeeper=True))
     kraft = next_steps(Situation(CALL, found, in_use=(D1,)))
-    more = next_steps(Situation(CALL, found | {Verdict.LEFTOVER: FoundVerdict()}, in_use=(D1,), writes_ids=True))
+    more = next_steps(Situation(CALL, found | {Verdict.LEFTOVER: FoundVerdict()}, in_use=(D1,), on_zookeeper=True))
     assert not any(step.later for steps in (stands, kraft, more) for step in steps)
     assert all(CALL.repair() in [step.command for step in steps] for steps in (stands, kraft, more))
 
