@@ -112,6 +112,20 @@ def test_an_interrupted_set_up_is_made_anew(machine: Machine) -> None:
     assert machine.called() == ["venv", "pip"]
 
 
+def test_a_link_to_the_environment_of_another_checkout_is_refused_and_that_one_stays(
+    machine: Machine, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    (other / "bin").mkdir(parents=True)
+    (other / "bin/activate").write_text(f"VIRTUAL_ENV={other}\n")
+    (machine.checkout / ".venv").symlink_to(other)
+    machine.python()
+    done = machine.setup()
+    assert done.returncode == 1
+    assert f".venv is a link to {other}, an environment of another checkout" in done.stderr
+    assert (machine.called(), (other / "bin/activate").exists()) == ([], True)
+
+
 def test_an_environment_of_a_checkout_that_was_moved_is_made_anew(machine: Machine) -> None:
     machine.python()
     machine.setup()
